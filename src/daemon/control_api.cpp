@@ -466,14 +466,14 @@ task<http::response> control_api::get_logs(http::request& request) {
 
 // --- Handlers for others --------------------------------------------------------------------
 
-task<http::response> closed_door::handle(http::request& request) {
+task<http::response> refusing_handler::handle(http::request& request) {
     // A client may read nothing before it has sent everything.
     const auto arrived = co_await request.collect();
     if (!arrived) co_return http::response();
     co_return daemon::error_response(status_, message_);
 }
 
-http::response closed_door::reject(int, std::string_view) {
+http::response refusing_handler::reject(int, std::string_view) {
     return daemon::error_response(status_, message_);
 }
 

@@ -68,9 +68,10 @@ private:
 };
 
 /// Replies to all requests with the same refusal: for peers that may not control the daemon.
-class closed_door final : public http::request_handler {
+class refusing_handler final : public http::request_handler {
 public:
-    closed_door(int status, std::string message) : status_(status), message_(std::move(message)) {}
+    refusing_handler(int status, std::string message)
+        : status_(status), message_(std::move(message)) {}
     task<http::response> handle(http::request& request) override;
     http::response reject(int status, std::string_view what) override;
 

@@ -25,7 +25,7 @@ namespace {
 constexpr duration reject_time = std::chrono::seconds(1);
 
 /// Strangers cannot fill the log: at most a line about them in so long.
-constexpr duration stranger_log_pause = std::chrono::seconds(1);
+constexpr duration unauthorized_log_pause = std::chrono::seconds(1);
 
 bool is_shortage(std::error_code error) {
     return error == std::errc::too_many_files_open ||
@@ -56,7 +56,7 @@ task<void> control_server::run() {
                 user = peer ? std::optional(peer->uid) : std::nullopt;
             }
             if (!user || !may_control(*user, ::geteuid())) {
-                refuse_stranger(std::move(*accepted), user, sessions);
+                reject_unauthorized(std::move(*accepted), user, sessions);
                 continue;
             }
             if (const result<> room = co_await wait_for_room(*accepted); !room) break;
@@ -86,20 +86,21 @@ void control_server::admit(stream peer, uid_t user, scope& sessions) {
     }
     ++counted_.connections_refused;
     // A flood is not worth more memory than the connections that are served.
-    if (sessions.children() < 2 * limits_.connections + limits_.strangers)
+    if (sessions.children() < 2 * limits_.connections + limits_.unauthorized)
         sessions.spawn(reject(std::move(peer), limit));
 }
 
-void control_server::refuse_stranger(stream peer, std::optional<uid_t> user, scope& sessions) {
+void control_server::reject_unauthorized(stream peer, std::optional<uid_t> user, scope& sessions) {
     ++counted_.connections_refused;
     std::string name = user ? fmt::format("user id {}", *user) : "an unknown user";
     const time_point now = loop::current().now();
-    if (stranger_logged_ == time_point() || now - stranger_logged_ >= stranger_log_pause) {
-        stranger_logged_ = now;
+    if (unauthorized_logged_ == time_point() ||
+        now - unauthorized_logged_ >= unauthorized_log_pause) {
+        unauthorized_logged_ = now;
         log_warn("daemon", fmt::format("refused a control connection of {}", name));
     }
-    if (strangers_ < limits_.strangers)
-        sessions.spawn(answer_stranger(std::move(peer), std::move(name)));
+    if (unauthorized_ < limits_.unauthorized)
+        sessions.spawn(refuse_unauthorized(std::move(peer), std::move(name)));
 }
 
 task<result<>> control_server::wait_for_descriptors(std::error_code error) {
@@ -140,19 +141,20 @@ task<void> control_server::serve(stream peer) {
     --open_;
 }
 
-task<void> control_server::answer_stranger(stream peer, std::string name) {
-    ++strangers_;
+task<void> control_server::refuse_unauthorized(stream peer, std::string name) {
+    ++unauthorized_;
     try {
-        closed_door door(403, fmt::format("{} may not control this daemon: it takes orders from "
-                                          "its own user (id {}) and from root. Use sudo, or "
-                                          "start a daemon of your own",
-                                          name, ::geteuid()));
+        refusing_handler handler(403,
+                                 fmt::format("{} may not control this daemon: it takes orders from "
+                                             "its own user (id {}) and from root. Use sudo, or "
+                                             "start a daemon of your own",
+                                             name, ::geteuid()));
         static_cast<void>(co_await with_timeout(
-            limits_.stranger_time, serve_to_end(std::move(peer), door, limits_.session)));
+            limits_.unauthorized_time, serve_to_end(std::move(peer), handler, limits_.session)));
     } catch (const std::exception& failure) {
         log_error("daemon", fmt::format("a control connection ended: {}", failure.what()));
     }
-    --strangers_;
+    --unauthorized_;
 }
 
 task<void> control_server::reject(stream peer, std::size_t limit) {

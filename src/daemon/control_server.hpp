@@ -26,8 +26,8 @@ struct server_limits {
     std::size_t for_root = 8;
     /// Connections of users that may not control the daemon take no slot of the others. At most so
     /// many are answered (403) at the same time, each within this time; further ones are closed.
-    std::size_t strangers = 16;
-    duration stranger_time = std::chrono::seconds(10);
+    std::size_t unauthorized = 16;
+    duration unauthorized_time = std::chrono::seconds(10);
     /// How long to wait before accepting again when descriptors have run out.
     duration starved_pause = std::chrono::milliseconds(100);
     http::session_limits session{};
@@ -56,9 +56,9 @@ public:
 
 private:
     void admit(stream peer, uid_t user, scope& sessions);
-    void refuse_stranger(stream peer, std::optional<uid_t> user, scope& sessions);
+    void reject_unauthorized(stream peer, std::optional<uid_t> user, scope& sessions);
     task<void> serve(stream peer);
-    task<void> answer_stranger(stream peer, std::string name);
+    task<void> refuse_unauthorized(stream peer, std::string name);
     task<void> reject(stream peer, std::size_t limit);
     task<result<>> wait_for_descriptors(std::error_code error);
     task<result<>> wait_for_room(const stream& accepted);
@@ -69,8 +69,8 @@ private:
     server_limits limits_;
     bool ask_who_;
     std::size_t open_ = 0;
-    std::size_t strangers_ = 0;
-    time_point stranger_logged_{};
+    std::size_t unauthorized_ = 0;
+    time_point unauthorized_logged_{};
     bool starved_ = false;
 };
 

@@ -37,10 +37,10 @@ outcome<std::optional<pid_t>> find_listener(const endpoint& address) {
     // EAGAIN is a listener whose queue is full.
     if (::connect(probe.get(), address.data(), address.size()) != 0)
         return errno == EAGAIN ? std::optional<pid_t>(0) : std::nullopt;
-    ucred who{};
-    socklen_t size = sizeof who;
-    if (::getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return 0;
-    return who.pid;
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (::getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return 0;
+    return peer.pid;
 }
 
 /// Refuses what is not a regular file of this user alone.

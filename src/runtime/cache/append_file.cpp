@@ -493,7 +493,7 @@ void append_file::fail(std::string_view what, std::error_code why) {
                         what, folder_, why.message()));
 }
 
-task<bool> append_file::settled(mark by) {
+task<bool> append_file::await_written(mark by) {
     // First whether it was given up: then nothing else counts as written.
     while (log().given_up <= by.given_up) {
         if (!log().is_on() || !log().is_behind(by.position, by.given_up)) co_return true;

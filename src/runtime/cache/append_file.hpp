@@ -91,7 +91,7 @@ public:
     bool write_now(mark by) noexcept;
     /// Until replies to what was appended by then need not wait. False when the disk has refused
     /// what it was to have: no reply may report success.
-    task<bool> settled(mark by);
+    task<bool> await_written(mark by);
 
     void append_wanted() noexcept override {
         if (!wanted_.is_set()) wanted_.set();

@@ -33,7 +33,7 @@ constexpr std::size_t request_bytes = 512 * 1024;
 constexpr std::size_t slice_bytes = 32 * 1024;
 constexpr std::size_t slice_commands = 256;
 /// Refused commands that are reported one by one.
-constexpr std::uint64_t most_told = 10;
+constexpr std::uint64_t most_reported = 10;
 constexpr duration report_pause = std::chrono::seconds(2);
 
 constexpr std::string_view rdb_magic = "REDIS";
@@ -52,7 +52,7 @@ struct file_session final : eddy::cache::session {
 class part_loader {
 public:
     part_loader(eddy::cache::engine& to, const std::string& path, journal& events)
-        : engine_(to), path_(path), events_(events), who_(to), parser_(limits_of_trusted()) {}
+        : engine_(to), path_(path), events_(events), session_(to), parser_(limits_of_trusted()) {}
 
     /// Takes more of the file; what is not understood yet is kept.
     void add(std::string_view bytes) { rest_.append(bytes); }
@@ -86,7 +86,7 @@ private:
 
     bool in_rdb() const noexcept { return kind_ != kind::commands; }
     bool in_transaction() const noexcept {
-        return (who_.special & eddy::cache::session::in_transaction) != 0;
+        return (session_.special & eddy::cache::session::in_transaction) != 0;
     }
 
     bool step_rdb() {
@@ -167,16 +167,16 @@ private:
         const std::uint64_t errors = engine_.stats().errors;
         const bool began = in_transaction();
         out_.clear();
-        const std::size_t executed = engine_.execute(who_, {&what, 1}, out_);
+        const std::size_t executed = engine_.execute(session_, {&what, 1}, out_);
         if (engine_.script_is_late()) {
             ++counts.commands;
             return true;
         }
-        if (!who_.stray.empty()) {
-            wrong_ = fmt::format("it has '{}', which no server writes there", who_.stray);
+        if (!session_.stray.empty()) {
+            wrong_ = fmt::format("it has '{}', which no server writes there", session_.stray);
             return false;
         }
-        if (executed == 0 || who_.blocked) {
+        if (executed == 0 || session_.blocked) {
             wrong_ = "it has a command that waits for something";
             return false;
         }
@@ -189,7 +189,7 @@ private:
             wrong_ = fmt::format("{}", reply.substr(1, 200));
             return false;
         }
-        if (counts.refused <= most_told)
+        if (counts.refused <= most_reported)
             events_.write(fmt::format("{}: the command at byte {} had no effect: {}", path_,
                                       offset_, reply.substr(0, 200)));
         return true;
@@ -198,7 +198,7 @@ private:
     eddy::cache::engine& engine_;
     const std::string& path_;
     journal& events_;
-    file_session who_;
+    file_session session_;
     resp::request_parser parser_;
     byte_buffer rest_;
     byte_buffer out_;

@@ -185,9 +185,9 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
     byte_buffer last = c.leave();
     if (last.empty()) co_return;
     if (held_by_disk_) {
-        cancel_source until_settled;
+        cancel_source until_written;
         replies_ = std::move(last);
-        if (!co_await wait_for_disk(*held_by_disk_).under(until_settled)) co_return;
+        if (!co_await wait_for_disk(*held_by_disk_).under(until_written)) co_return;
         last = std::move(replies_);
     }
     static_cast<void>(c.socket.try_write(last.bytes()));
@@ -434,11 +434,11 @@ void worker::keep_spare(byte_buffer sent) {
             co_return true;
         }
     }
-    const bool is_settled =
-        remote_
-            ? (co_await resume_on(context_.home, context_.append->settled(until))).value_or(false)
-            : co_await context_.append->settled(until);
-    if (!is_settled) co_return false;
+    const bool is_written =
+        remote_ ? (co_await resume_on(context_.home, context_.append->await_written(until)))
+                      .value_or(false)
+                : co_await context_.append->await_written(until);
+    if (!is_written) co_return false;
     take_up(std::move(waiting));
     co_return true;
 }
