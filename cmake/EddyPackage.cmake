@@ -123,8 +123,8 @@ set(CPACK_DEBIAN_DEV_DESCRIPTION
 "C++23 library of coroutine I/O on io_uring and epoll
 Tasks with structured concurrency and cancellation; streams, listeners,
 datagrams, TLS, names, timers, files, pipes and child processes; executors
-and strands over many loops; codecs for RESP and HTTP/1.1; and a simulator
-with virtual time for a user's own tests.
+and strands over many loops; an HTTP/1.1 server and client; codecs for RESP
+and HTTP/1.1; and a simulator with virtual time for a user's own tests.
 .
 This package has the headers and the static libraries, with files for CMake
 (find_package(eddy)) and pkg-config, documentation and examples. It needs

@@ -1,4 +1,6 @@
 // A user's program: something of every layer of the library, with every warning an error.
+#include <eddy/http/client.hpp>
+#include <eddy/http/session.hpp>
 #include <eddy/io/executor.hpp>
 #include <eddy/io/generator.hpp>
 #include <eddy/io/loop.hpp>
@@ -63,6 +65,44 @@ task<bool> talk_over_tcp() {
         transport::parse("tcp://127.0.0.1:6379").has_value();
 }
 
+class site final : public http::request_handler {
+public:
+    task<http::response> handle(http::request& incoming) override {
+        co_return http::response(200, "text/plain", std::string(incoming.path()));
+    }
+    http::response reject(int status, std::string_view what) override {
+        return http::response(status, "text/plain", std::string(what));
+    }
+};
+
+task<bool> serve_one(listener& from, site& its) {
+    auto peer = co_await from.accept();
+    if (!peer) co_return false;
+    co_await http::serve(std::move(*peer), its, http::session_limits());
+    co_return true;
+}
+
+task<bool> fetch(std::string uri) {
+    auto where = transport::parse(uri);
+    if (!where) co_return false;
+    http::client server(std::move(*where));
+    http::client_request question;
+    question.target = "/here";
+    auto answer = co_await server.send(std::move(question));
+    if (!answer) co_return false;
+    const auto text = co_await answer->body().whole(100);
+    co_return text && *text == "/here";
+}
+
+task<bool> talk_over_http() {
+    auto listening = tcp::listen("127.0.0.1", 0);
+    if (!listening) co_return false;
+    const std::string uri = "tcp://" + listening->local().to_string();
+    site its;
+    const auto [served, answered] = co_await when_all(serve_one(*listening, its), fetch(uri));
+    co_return served&& answered;
+}
+
 task<bool> talk_over_udp() {
     auto server = udp::bind("127.0.0.1", 0);
     if (!server) co_return false;
@@ -100,10 +140,11 @@ task<bool> refuse_what_is_no_tls() {
 task<bool> everything() {
     const bool tcp = co_await talk_over_tcp();
     const bool udp = co_await talk_over_udp();
+    const bool http = co_await talk_over_http();
     const bool executors = co_await visit_another_loop();
     const bool tls = co_await refuse_what_is_no_tls();
-    std::printf("tcp %d, udp %d, executors %d, tls %d\n", tcp, udp, executors, tls);
-    co_return tcp&& udp&& executors&& tls;
+    std::printf("tcp %d, udp %d, http %d, executors %d, tls %d\n", tcp, udp, http, executors, tls);
+    co_return tcp&& udp&& http&& executors&& tls;
 }
 
 }  // namespace

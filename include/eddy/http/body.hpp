@@ -1,5 +1,5 @@
 // Content of HTTP messages: a reader of what arrives, a writer of what is sent piece by piece, and
-// a body, which is a text or is produced while it is sent. One loop's thread for everything here.
+// a body, which is a text or is produced while it is sent.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -16,7 +16,7 @@
 namespace eddy::http {
 
 /// Content of a received message, in pieces as they arrive: what is not read stays with the peer.
-/// It belongs to the connection that it comes from. One read at a time; one loop's thread.
+/// It belongs to the connection that it comes from. One read at a time. One loop's thread.
 class body_reader {
 public:
     virtual ~body_reader() = default;
@@ -41,7 +41,7 @@ public:
     virtual bool ended() const noexcept = 0;
 };
 
-/// The way out for a body that is sent piece by piece. One write at a time; one loop's thread.
+/// The way out for a body that is sent piece by piece. One write at a time. One loop's thread.
 class body_writer {
 public:
     virtual ~body_writer() = default;
@@ -59,12 +59,28 @@ class body_producer {
 public:
     virtual ~body_producer() = default;
 
-    /// Writes the content to `to` and returns; an error cuts the connection, so that the peer does
-    /// not take what was sent for the whole. Called once. Cancelled when the peer goes away.
+    /// Writes the content to `to` and returns. Yields a result<>; any error cuts the connection, so
+    /// that the peer does not take what was sent for the whole. Called once. Cancelled when the
+    /// peer goes away.
     virtual task<result<>> produce(body_writer& to) = 0;
 };
 
-/// Content of a message to send: a text, or what a producer writes. One thread.
+namespace detail {
+
+/// Producer that calls `work`, which lives as long.
+template <class Produce>
+class called_producer final : public body_producer {
+public:
+    explicit called_producer(Produce work) : work_(std::move(work)) {}
+    task<result<>> produce(body_writer& to) override { return work_(to); }
+
+private:
+    Produce work_;
+};
+
+}  // namespace detail
+
+/// Content of a message to send: a text, or what a producer writes. One loop's thread.
 class body {
 public:
     /// No content.
@@ -83,16 +99,7 @@ public:
     /// until the task has ended, so it may be a lambda that captures and is a coroutine.
     template <class Produce>
     static body streamed(Produce produce, std::optional<std::uint64_t> size = std::nullopt) {
-        class calling final : public body_producer {
-        public:
-            explicit calling(Produce work) : work_(std::move(work)) {}
-            /// As body_producer::produce(). Yields the same.
-            task<result<>> produce(body_writer& to) override { return work_(to); }
-
-        private:
-            Produce work_;
-        };
-        return body(std::make_unique<calling>(std::move(produce)), size);
+        return body(std::make_unique<detail::called_producer<Produce>>(std::move(produce)), size);
     }
 
     /// The text; empty with a producer.

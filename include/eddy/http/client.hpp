@@ -26,7 +26,9 @@ struct client_limits {
     std::size_t header_bytes = 16 * 1024;  ///< bytes of a head's field lines; errc::malformed
     std::size_t header_count = 100;        ///< field lines of a head; errc::malformed
     std::size_t interim_responses = 16;    ///< 1xx before a response; errc::limit_reached
-    /// To accept 256 KiB of a request, or the piece that a producer writes if that is smaller.
+
+    /// At most so long the server may take to accept 256 KiB of a request, or the piece that a
+    /// producer writes if that is smaller.
     duration write_time = std::chrono::seconds(30);
     /// From the end of the request to the end of the response's head.
     duration response_time = std::chrono::seconds(60);
@@ -87,6 +89,7 @@ private:
 /// one loop's thread.
 class client {
 public:
+    /// Of the server at this address; connects to nothing yet.
     explicit client(transport::address server, client_options options = {});
     ~client();
     client(const client&) = delete;

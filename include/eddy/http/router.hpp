@@ -36,8 +36,8 @@ namespace eddy::http {
 
 /// A method and a path pattern.
 struct route {
-    std::string method;
-    std::string path;
+    std::string method;  ///< "GET" and so on
+    std::string path;    ///< the pattern
 };
 
 class router;
