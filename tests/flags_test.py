@@ -788,7 +788,7 @@ class CommandFlags(FlagTest):
             there.update((each["name"], flag) for flag in flags_in(own))
             names = {option["name"].replace("_", "-") for option in each["options"]}
             self.assertEqual(names, flags_in(own), "help shows what the daemon knows")
-        self.assertEqual(there - CLAIMED, set(), "these flags have no test of their effect")
+        self.assertEqual(there - CLAIMED, set(), "these flags need a test of their effect here, under @effect_of")
         self.assertEqual(CLAIMED - there, set(), "these flags are tested but do not exist")
 
 

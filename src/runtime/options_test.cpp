@@ -651,7 +651,8 @@ class every_option_has_its_effect : public ::testing::TestWithParam<named_option
 TEST_P(every_option_has_its_effect, seen) {
     const auto [type, name] = GetParam();
     const auto found = effects().find({type, name});
-    ASSERT_NE(found, effects().end()) << "no test shows the effect of --" << name << " of " << type;
+    ASSERT_NE(found, effects().end()) << "no test shows the effect of --" << name << " of " << type
+                                      << ": add one to `own_effects`, or to a table of the type";
     loop_options options;
     options.kind = found->second.on;
     const auto made = loop::create(options);

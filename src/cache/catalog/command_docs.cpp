@@ -512,7 +512,8 @@ constexpr command_facts facts[] = {
     {"zunionstore", "2.0.0", "sorted-set", 0x100005, 0x8014, "",
      "OW update|i1|r0.1.0;RO access|i2|n0.1.1", "Stores what is in any of some sorted sets."},
 };
-static_assert(std::ranges::is_sorted(facts, {}, &command_facts::name));
+static_assert(std::ranges::is_sorted(facts, {}, &command_facts::name),
+              "the rows of `facts` must stand in the order of their names");
 
 }  // namespace
 

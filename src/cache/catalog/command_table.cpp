@@ -333,7 +333,7 @@ constexpr command_name fold_slowly(std::string_view name) noexcept {
 
 constexpr std::size_t index_bits = 10;
 constexpr std::size_t index_size = std::size_t{1} << index_bits;
-static_assert(table_size * 2 <= index_size);
+static_assert(table_size * 2 <= index_size, "the index is too full: add one to index_bits");
 
 constexpr std::size_t index_of(command_name name) noexcept {
     return (name.first * 0x9e37'79b9'7f4a'7c15ULL ^
@@ -359,12 +359,14 @@ constexpr lookup folded = [] {
     return made;
 }();
 
-static_assert([] {
-    for (const command_spec& each : table) {
-        if (each.name.size() > max_command_name) return false;
-    }
-    return true;
-}());
+static_assert(
+    [] {
+        for (const command_spec& each : table) {
+            if (each.name.size() > max_command_name) return false;
+        }
+        return true;
+    }(),
+    "the name of a command is longer than max_command_name");
 
 std::uint64_t load(const char* from, std::size_t size) noexcept {
     std::uint64_t word = 0;

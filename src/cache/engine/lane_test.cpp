@@ -265,7 +265,8 @@ TEST(lane, executes_each_of_its_commands) {
     }
     for (const command_spec& each : all_commands()) {
         if ((each.flags & command_flag::local) != 0)
-            EXPECT_TRUE(tried.contains(fold_command_name(each.name).first)) << each.name;
+            EXPECT_TRUE(tried.contains(fold_command_name(each.name).first))
+                << "no line above has " << each.name << ", whose row has the flag `local`";
     }
 }
 
