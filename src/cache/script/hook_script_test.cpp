@@ -16,10 +16,10 @@ using namespace std::chrono_literals;
 
 std::vector<std::string> said;
 
-std::unique_ptr<blocking_state> load(std::string_view text) {
+std::unique_ptr<blocking_state> load(std::string_view text, blocking_state::limits most = {}) {
     said.clear();
     auto made = std::make_unique<blocking_state>(
-        blocking_state::limits(), [](std::string_view line) { said.emplace_back(line); });
+        most, [](std::string_view line) { said.emplace_back(line); });
     const auto loaded = made->load(text, "hooks.lua", hook_names);
     EXPECT_TRUE(loaded.has_value()) << loaded.error();
     return made;
@@ -49,8 +49,9 @@ hook_answer write(blocking_state& in, std::string key, std::string value, std::i
 }
 
 /// The error of on_miss with this body.
-std::string failure(const std::string& body, std::chrono::nanoseconds limit = 30s) {
-    auto script = load("function on_miss(key) " + body + " end");
+std::string failure(const std::string& body, std::chrono::nanoseconds limit = 30s,
+                    blocking_state::limits most = {}) {
+    auto script = load("function on_miss(key) " + body + " end", most);
     const hook_answer answer = miss(*script, "k", limit);
     EXPECT_TRUE(answer.result.failed) << body;
     EXPECT_EQ(answer.result.id, 7);
@@ -121,14 +122,18 @@ TEST(hook_script, says_what_failed) {
 }
 
 TEST(hook_script, does_not_take_all_memory) {
-    EXPECT_EQ(failure("local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1e5) .. i end"),
-              "not enough memory");
+    // Little is filled sooner.
+    blocking_state::limits little;
+    little.bytes = 16 << 20;
+    for (const char* const body : {"local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1e5) .. i end",
+                                   "return assert(load(function() return '\\27LJ' end))"})
+        EXPECT_EQ(failure(body, 30s, little), "not enough memory") << body;
     EXPECT_EQ(failure("return ('x'):rep(1e9)"), "not enough memory");
     auto script = load("function on_miss(key) return #key end");
     EXPECT_EQ(miss(*script, std::string(300 << 20, 'x')).error, "not enough memory");
     EXPECT_EQ(miss(*script, "abc").result.value, "3");
     // Garbage is no reason to fail.
-    auto busy = load("function on_miss(key) return ('x'):rep(60e6) end");
+    auto busy = load("function on_miss(key) return ('x'):rep(4e6) end", little);
     for (int i = 0; i < 5; ++i) EXPECT_FALSE(miss(*busy).result.failed) << i;
 }
 
@@ -185,7 +190,11 @@ TEST(hook_script, cannot_end_or_change_the_process) {
               std::string::npos);
     EXPECT_NE(failure("return assert(load('\\27LJ\\2\\0', 'x', 'b'))").find("attempt to load"),
               std::string::npos);
-    EXPECT_NE(failure("return assert(load(function() return '\\27LJ' end))").size(), 0);
+    // In pieces, the last of which is none.
+    EXPECT_NE(failure("local pieces, next = {'\\27LJ', '\\2\\0'}, 0 "
+                      "return assert(load(function() next = next + 1 return pieces[next] end))")
+                  .find("attempt to load"),
+              std::string::npos);
 }
 
 TEST(hook_script, may_use_the_libraries) {

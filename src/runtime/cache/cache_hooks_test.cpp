@@ -238,28 +238,46 @@ TEST_P(cache_hooks, a_script_may_fail_in_any_way) {
     run([&]() -> task<void> {
         const backend store(R"(
             function on_miss(key)
-                if key == 'loop' then while true do pcall(function() while true do end end) end end
                 if key == 'memory' then return ('x'):rep(1e9) end
                 if key == 'object' then error({}) end
                 if key == 'exit' then os.exit(1) end
                 if key == 'print' then for i = 1, 3000 do print('line', i) end end
                 return 'fine'
             end)");
-        subject cache("cache", store.options({{"hook_deadline", "5s"}}));
+        subject cache("cache", store.options());
         co_await cache.start();
         talker c = co_await talker::to(cache->local());
         EXPECT_THAT(co_await value_of(c, "GET memory"), StartsWith("-ERR on_miss failed"));
         EXPECT_THAT(co_await value_of(c, "GET object"), StartsWith("-ERR on_miss failed"));
         EXPECT_THAT(co_await value_of(c, "GET exit"), StartsWith("-ERR on_miss failed"));
-        EXPECT_THAT(co_await value_of(c, "GET loop"),
-                    StartsWith("-ERR on_miss did not answer in time"));
         EXPECT_EQ(co_await value_of(c, "GET print"), "fine");
-        co_await until([&] { return cache.events.has("it took longer than it may"); });
         EXPECT_TRUE(cache.events.has("not enough memory"));
         EXPECT_TRUE(cache.events.has("no text but of type table"));
         EXPECT_TRUE(cache.events.has("hooks.lua:"));
         EXPECT_LT(cache.events.lines.size(), 100);
         EXPECT_EQ(co_await value_of(c, "GET other"), "fine");
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_hooks, a_script_that_does_not_return_is_stopped) {
+    run([&]() -> task<void> {
+        const backend store(R"(
+            function on_miss(key)
+                if key == 'loop' then while true do pcall(function() while true do end end) end end
+                return 'fine'
+            end)");
+        subject cache("cache", store.options({{"hook_threads", 1}, {"hook_deadline", "100ms"}}));
+        co_await cache.start();
+        talker c = co_await talker::to(cache->local());
+        constexpr std::string_view late = "-ERR on_miss did not answer in time";
+        EXPECT_THAT(co_await value_of(c, "GET loop"), StartsWith(late));
+        co_await until([&] { return cache.events.has("it took longer than it may"); });
+        // Its thread goes on. A machine with other work may be late within this deadline.
+        std::string reply;
+        while ((reply = co_await value_of(c, "GET other")).starts_with(late)) {
+        }
+        EXPECT_EQ(reply, "fine");
         co_await cache->stop(1s);
     });
 }
