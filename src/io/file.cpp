@@ -8,13 +8,16 @@
 #include "io/backend.hpp"
 #include "io/file_access.hpp"
 
+#include <dirent.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace eddy {
@@ -87,6 +90,38 @@ result<file_status> status_of(int fd) noexcept {
     seen.changed_seconds = about.st_ctim.tv_sec;
     seen.changed_nanoseconds = static_cast<std::uint32_t>(about.st_ctim.tv_nsec);
     return seen;
+}
+
+result<file_status> status_beneath_now(int folder, const char* path, bool cached) {
+    const auto seen = open_beneath(folder, path, O_PATH, cached);
+    if (!seen) return fail(seen.error());
+    return status_of(seen->get());
+}
+
+result<std::vector<folder_entry>> list_now(int folder, const char* path, std::size_t limit) {
+    auto opened = open_beneath(folder, path, O_RDONLY | O_DIRECTORY, false);
+    if (!opened) return fail(opened.error());
+    const std::unique_ptr<DIR, int (*)(DIR*)> reading(::fdopendir(opened->get()), ::closedir);
+    if (!reading) return fail_errno();
+    const int fd = opened->release();  // the DIR's
+    std::vector<folder_entry> entries;
+    while (entries.size() < limit) {
+        errno = 0;
+        const dirent* const each = ::readdir(reading.get());
+        if (!each && errno != 0) return fail_errno();
+        if (!each) break;
+        const std::string_view name = each->d_name;
+        if (name == "." || name == "..") continue;
+        // Below its own folder alone, a link to what is beside that folder would be a way out.
+        const std::string below = std::string(path) + "/" + std::string(name);
+        const auto status = each->d_type == DT_LNK || each->d_type == DT_UNKNOWN
+                                ? status_beneath_now(folder, below.c_str(), false)
+                                : status_beneath_now(fd, each->d_name, false);
+        // What cannot be opened, or is gone meanwhile, is not there.
+        if (status && (status->is_folder() || status->is_regular()))
+            entries.push_back({std::string(name), *status});
+    }
+    return entries;
 }
 
 task<result<std::size_t>> do_step(file_request what) {
@@ -183,10 +218,13 @@ task<result<file>> file::open_beneath(int folder, std::string path, int flags) {
 
 task<result<file_status>> file::status_beneath(int folder, std::string path) {
     co_return co_await cached_or_off_loop([&](bool cached) -> result<file_status> {
-        const auto seen = eddy::open_beneath(folder, path.c_str(), O_PATH, cached);
-        if (!seen) return fail(seen.error());
-        return status_of(seen->get());
+        return status_beneath_now(folder, path.c_str(), cached);
     });
+}
+
+task<result<std::vector<folder_entry>>> file::list_beneath(int folder, std::string path,
+                                                           std::size_t limit) {
+    co_return co_await off_loop([&] { return list_now(folder, path.c_str(), limit); });
 }
 
 result<file_status> file::status() const noexcept { return status_of(native_handle()); }

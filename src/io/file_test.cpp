@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string>
@@ -108,6 +109,40 @@ TEST_P(file_io, a_path_beneath_a_folder_stays_there) {
             const auto refused = co_await file::open_beneath(at.get(), "fifo", flags);
             EXPECT_EQ(error_of(refused).message(), "it is a FIFO, and a regular file is needed");
         }
+    });
+}
+
+TEST_P(file_io, a_folder_beneath_another_is_listed) {
+    run_with_threads([]() -> task<> {
+        const temporary_folder folder;
+        const std::string root = folder.path() + "/root";
+        EXPECT_EQ(::mkdir(root.c_str(), 0700), 0);
+        EXPECT_EQ(::mkdir((root + "/sub").c_str(), 0700), 0);
+        EXPECT_EQ(::mkdir((root + "/sub/folder").c_str(), 0700), 0);
+        EXPECT_EQ(::mkfifo((root + "/sub/fifo").c_str(), 0600), 0);
+        for (const std::string& path : {folder.path() + "/x", root + "/beside", root + "/sub/x"}) {
+            file made = must(co_await file::open(path, O_WRONLY | O_CREAT, 0600));
+            must(co_await made.write_at(0, as_bytes("text")));
+        }
+        EXPECT_EQ(::symlink("../../x", (root + "/sub/out").c_str()), 0);
+        EXPECT_EQ(::symlink("none", (root + "/sub/nothing").c_str()), 0);
+        EXPECT_EQ(::symlink("../beside", (root + "/sub/in").c_str()), 0);
+        const unique_fd at(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+        std::vector<folder_entry> entries = must(co_await file::list_beneath(at.get(), "sub", 3));
+        std::ranges::sort(entries, {}, &folder_entry::name);
+        std::string names;
+        for (const folder_entry& each : entries) names += each.name + " ";
+        EXPECT_EQ(names, "folder in x ");
+        if (entries.size() == 3) {
+            EXPECT_TRUE(entries[0].status.is_folder());
+            EXPECT_EQ(entries[1].status.size, 4u);
+            EXPECT_TRUE(entries[2].status.is_regular());
+        }
+        EXPECT_EQ(must(co_await file::list_beneath(at.get(), "sub", 2)).size(), 2u);
+        EXPECT_EQ(error_of(co_await file::list_beneath(at.get(), "..", 9)),
+                  std::errc::cross_device_link);
+        EXPECT_EQ(error_of(co_await file::list_beneath(at.get(), "beside", 9)),
+                  std::errc::not_a_directory);
     });
 }
 

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace eddy {
 
@@ -44,6 +45,12 @@ struct file_status {
     bool is_regular() const noexcept;
     /// Equal status: the content is that of before, as far as the kernel's clock tells.
     bool operator==(const file_status&) const noexcept = default;
+};
+
+/// An entry of a folder.
+struct folder_entry {
+    std::string name;
+    file_status status;
 };
 
 /// An open file. It must outlive what is awaited of it; any number of reads and writes may be in
@@ -73,6 +80,13 @@ public:
     /// Status of what `path` names below that folder, of any kind, as open_beneath() finds it.
     /// `folder` must live until then. Yields a result<file_status>; errors are openat2(2)'s.
     static task<result<file_status>> status_beneath(int folder, std::string path);
+
+    /// Regular files and folders in the folder that `path` names below that folder, in no order, at
+    /// most `limit` of them; symbolic links appear as what they name there. `folder` must live
+    /// until then. Yields a result<std::vector<folder_entry>>; errors are openat2(2)'s and
+    /// readdir(3)'s.
+    static task<result<std::vector<folder_entry>>> list_beneath(int folder, std::string path,
+                                                                std::size_t limit);
 
     /// Gives what is named `from` the name `to`, in place of what had it, and waits until the disk
     /// has that: rename(2), then fsync(2) of the folder of `to`, whose errors these are. Yields a
