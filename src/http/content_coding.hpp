@@ -1,0 +1,43 @@
+// Content codings, and the choice among them by Accept-Encoding (RFC 9110, 12.5.3).
+#pragma once
+
+#include <eddy/wire/http1/headers.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace eddy::http {
+
+/// A coding of content; `identity` is none.
+enum class content_coding : std::uint8_t { identity, gzip, deflate, br, zstd };
+/// How many there are.
+inline constexpr std::size_t content_codings = 5;
+
+/// The name in Content-Encoding.
+std::string_view to_string(content_coding coding) noexcept;
+
+/// The codings that a client accepts, each with its quality in thousandths. One thread.
+class accepted_codings {
+public:
+    /// Those of the fields Accept-Encoding; identity alone without one. Items that cannot be read
+    /// are skipped.
+    explicit accepted_codings(const http1::header_list& fields) noexcept;
+
+    /// 1 to 1000, or 0 for a coding that is not accepted. Identity that the client does not name is
+    /// accepted with 1, below all that it names.
+    unsigned quality(content_coding of) const noexcept {
+        return qualities_[static_cast<std::size_t>(of)];
+    }
+
+    /// The one of `offered` with the highest quality, the first of equal ones; identity when none
+    /// is accepted.
+    content_coding choose(std::span<const content_coding> offered) const noexcept;
+
+private:
+    std::array<unsigned, content_codings> qualities_{};
+};
+
+}  // namespace eddy::http
