@@ -18,9 +18,22 @@ namespace eddy::http {
 struct static_options {
     /// File that is served for a folder; empty for none.
     std::string index = "index.html";
+    /// A folder without its index is answered by a page that lists it: at most
+    /// static_files::listing_limit entries.
+    bool listing = false;
     /// File below the root that is served, with status 200, for paths that name nothing, such as
     /// the routes of a single-page application; empty for none.
     std::string fallback;
+    /// A file `NAME.br`, `NAME.zst` or `NAME.gz` is served in place of `NAME` to clients whose
+    /// Accept-Encoding prefers it, for types that are worth compressing. It is not compared with
+    /// `NAME`: remake it when that changes.
+    bool precompressed = true;
+    /// Bytes of a cache in memory for files of at most static_files::cached_file_limit; 0: none.
+    /// What it holds is compared with the file system when that was not done for a second. A
+    /// response keeps the content that it sends, also after the cache has dropped it.
+    std::size_t cache_bytes = 0;
+    /// Value of Cache-Control in responses by files, such as "max-age=3600"; empty for none.
+    std::string cache_control;
     /// Names that begin with a dot are served, too; otherwise only ".well-known" is.
     bool hidden = false;
 };
@@ -37,6 +50,10 @@ public:
     static constexpr std::size_t whole_limit = 64 * 1024;
     /// Larger ones are sent in slices of so many bytes, one at a time for each response.
     static constexpr std::size_t slice_bytes = 128 * 1024;
+    /// Larger files are not cached.
+    static constexpr std::size_t cached_file_limit = 1024 * 1024;
+    /// A listing has at most so many entries.
+    static constexpr std::size_t listing_limit = 1000;
 
     /// Opens the folder `root`, which must be readable; it may wait for the disk. Errors are
     /// open(2)'s, such as ENOENT, ENOTDIR and EACCES; errc::unsupported where the kernel has no
@@ -56,6 +73,9 @@ public:
     /// what does not exist, is no regular file or lies outside; 405 for methods other than GET and
     /// HEAD; 503 when there are too few descriptors or too much work for the loop's threads.
     task<response> serve(request& incoming, std::string_view path);
+
+    /// Bytes that the cache takes.
+    std::size_t cached_bytes() const noexcept;
 
 private:
     struct state;

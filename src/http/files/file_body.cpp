@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
+#include <span>
 #include <utility>
 
 namespace eddy::http {
@@ -64,11 +64,46 @@ private:
     std::vector<body_part> parts_;
 };
 
+std::string_view extent_of(const std::string& content, const body_part& part) noexcept {
+    EDDY_ASSERT(part.offset + part.size <= content.size());
+    return std::string_view(content).substr(static_cast<std::size_t>(part.offset),
+                                            static_cast<std::size_t>(part.size));
+}
+
+class memory_producer final : public body_producer {
+public:
+    memory_producer(std::shared_ptr<const std::string> from, std::vector<body_part> parts) noexcept
+        : from_(std::move(from)), parts_(std::move(parts)) {}
+
+    task<result<>> produce(body_writer& to) override {
+        for (const body_part& part : parts_) {
+            auto sent = co_await to.write(part.before);
+            if (sent) sent = co_await to.write(extent_of(*from_, part));
+            if (!sent) co_return sent;
+        }
+        co_return result<>();
+    }
+
+private:
+    std::shared_ptr<const std::string> from_;
+    std::vector<body_part> parts_;
+};
+
+class no_producer final : public body_producer {
+public:
+    task<result<>> produce(body_writer&) override { co_return fail(errc::truncated); }
+};
+
 }  // namespace
 
-task<result<std::string>> read_extent(file& from, std::uint64_t offset, std::uint64_t size) {
-    EDDY_ASSERT(size <= static_files::whole_limit);
-    std::string text(static_cast<std::size_t>(size), '\0');
+std::uint64_t size_of(const std::vector<body_part>& parts) noexcept {
+    std::uint64_t size = 0;
+    for (const body_part& part : parts) size += part.before.size() + part.size;
+    return size;
+}
+
+task<result<std::string>> read_extent(file& from, std::uint64_t offset, std::size_t size) {
+    std::string text(size, '\0');
     std::size_t done = 0;
     while (done < text.size()) {
         const auto rest = std::as_writable_bytes(std::span<char>(text).subspan(done));
@@ -81,9 +116,23 @@ task<result<std::string>> read_extent(file& from, std::uint64_t offset, std::uin
 }
 
 body file_body(file from, std::vector<body_part> parts) {
-    std::uint64_t size = 0;
-    for (const body_part& part : parts) size += part.before.size() + part.size;
+    const std::uint64_t size = size_of(parts);
     return body(std::make_unique<file_producer>(std::move(from), std::move(parts)), size);
 }
+
+body memory_body(std::shared_ptr<const std::string> from, std::vector<body_part> parts) {
+    const std::uint64_t size = size_of(parts);
+    if (size > static_files::whole_limit)
+        return body(std::make_unique<memory_producer>(std::move(from), std::move(parts)), size);
+    std::string text;
+    text.reserve(static_cast<std::size_t>(size));
+    for (const body_part& part : parts) {
+        text += part.before;
+        text += extent_of(*from, part);
+    }
+    return body(std::move(text));
+}
+
+body unsent_body(std::uint64_t size) { return body(std::make_unique<no_producer>(), size); }
 
 }  // namespace eddy::http

@@ -1,4 +1,4 @@
-// Bodies of responses from files: whole texts of small ones, producers that read slices of others.
+// Bodies of responses from files: texts of small ones, producers that read slices of larger ones.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -13,21 +13,31 @@
 
 namespace eddy::http {
 
-/// A piece of a body: bytes that are sent as they are, then an extent of a file.
+/// Part of a body: bytes that are sent as they are, then an extent of a file.
 struct body_part {
     std::string before;
     std::uint64_t offset = 0;  ///< in bytes
     std::uint64_t size = 0;
 };
 
-/// Reads `size` bytes from `offset` on, at most static_files::whole_limit, at once where the kernel
-/// has them in memory. `from` must live until then. Yields a result<std::string>;
-/// errc::truncated when the file ends before, and read_at()'s errors.
-task<result<std::string>> read_extent(file& from, std::uint64_t offset, std::uint64_t size);
+/// Bytes of all parts.
+std::uint64_t size_of(const std::vector<body_part>& parts) noexcept;
+
+/// Reads `size` bytes from `offset` on, at once where the kernel has them in memory. `from` must
+/// live until then. Yields a result<std::string>; errc::truncated when the file ends before, and
+/// read_at()'s errors.
+task<result<std::string>> read_extent(file& from, std::uint64_t offset, std::size_t size);
 
 /// Body of `parts` of a file, which it owns: read with one buffer of static_files::slice_bytes
 /// while it is sent. A file that has become too short cuts the connection (errc::truncated). One
 /// loop's thread.
 body file_body(file from, std::vector<body_part> parts);
+
+/// The same from memory: at most static_files::whole_limit bytes are copied into a text, more are
+/// sent from where they are.
+body memory_body(std::shared_ptr<const std::string> from, std::vector<body_part> parts);
+
+/// Body of so many bytes that is never sent, in answer to HEAD.
+body unsent_body(std::uint64_t size);
 
 }  // namespace eddy::http

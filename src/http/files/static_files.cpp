@@ -3,32 +3,46 @@
 
 #include <eddy/base/unique_fd.hpp>
 #include <eddy/io/file.hpp>
+#include <eddy/io/loop.hpp>
 
 #include "base/regular_file.hpp"
+#include "http/content_coding.hpp"
 #include "http/files/file_body.hpp"
+#include "http/files/file_cache.hpp"
 #include "http/files/file_path.hpp"
+#include "http/files/file_response.hpp"
+#include "http/files/folder_listing.hpp"
 #include "http/files/media_types.hpp"
+#include "http/files/representation.hpp"
+#include "http/http_date.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace eddy::http {
 namespace {
 
-constexpr std::string_view text_type = "text/plain; charset=utf-8";
+/// A cached resource is compared with its files when it was not for so long.
+constexpr duration revalidate_after = std::chrono::seconds(1);
+/// A file that changes while it is read whole is read so often.
+constexpr int read_attempts = 3;
 
-response plain(int status) {
-    return response(status, text_type, std::string(http1::reason_phrase(status)) + "\n");
-}
+constexpr std::array offered_codings{content_coding::br, content_coding::zstd, content_coding::gzip,
+                                     content_coding::identity};
 
 /// Status for a file that cannot be opened or read. What lies outside of the root, or is no regular
 /// file, does not exist.
 int status_for(std::error_code error) noexcept {
-    if (error == errc::limit_reached) return 503;
+    // A file that goes on changing, and work beyond the queue of the loop's threads.
+    if (error == errc::truncated || error == errc::limit_reached) return 503;
+    if (error == errc::cancelled) return 503;
     if (error.category() != std::generic_category()) return 404;  // not_regular()
     switch (error.value()) {
         case EACCES:
@@ -62,7 +76,7 @@ std::string folder_location(const request& incoming) {
 }
 
 response folder_redirect(const request& incoming) {
-    response moved = plain(301);
+    response moved = plain_response(301);
     moved.add("Location", folder_location(incoming));
     return moved;
 }
@@ -70,12 +84,36 @@ response folder_redirect(const request& incoming) {
 }  // namespace
 
 struct static_files::state {
+    state(unique_fd folder, static_options wanted)
+        : root(std::move(folder)), options(std::move(wanted)), cache(options.cache_bytes) {}
+
     unique_fd root;
     static_options options;
+    file_cache cache;
+
+    bool may_vary(const media_type& type) const noexcept {
+        return options.precompressed && type.compressible;
+    }
+    response error_response(std::error_code error) const {
+        return plain_response(status_for(error));
+    }
 
     task<response> answer(request& incoming, std::string_view path);
-    task<response> answer_missing(request& incoming, int status);
-    task<response> answer_with_file(file opened, std::string_view name, int status);
+    task<response> answer_missing(request& incoming, std::error_code error);
+    task<result<response>> list(std::string name);
+
+    // Responses by the file of a name below the root; they fail where it cannot be opened.
+    task<result<response>> answer_with(request& incoming, std::string name);
+    task<result<response>> answer_from_file(request& incoming, const std::string& name);
+    task<result<response>> answer_from_memory(request& incoming, std::shared_ptr<resource> found);
+    task<result<body>> body_of(request& incoming, file opened, const representation& chosen,
+                               std::vector<body_part> parts);
+
+    // The cache. Null for what is not to be cached.
+    task<result<std::shared_ptr<resource>>> find_resource(const std::string& name);
+    task<result<std::shared_ptr<resource>>> load_resource(const std::string& name);
+    task<bool> is_unchanged(const resource& known);
+    task<result<>> load_content(std::shared_ptr<resource> of, content_coding coding);
 };
 
 static_files::static_files(std::unique_ptr<state> made) noexcept : state_(std::move(made)) {}
@@ -84,23 +122,23 @@ static_files& static_files::operator=(static_files&& other) noexcept = default;
 static_files::~static_files() = default;
 
 result<static_files> static_files::open(const std::string& root, static_options options) {
-    auto made = std::make_unique<state>();
-    made->options = std::move(options);
-    made->root.reset(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!made->root) return fail_errno();
-    // The root may be readable, and its files nevertheless out of reach.
-    const auto usable = open_beneath(made->root.get(), ".", O_PATH, false);
+    unique_fd folder(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!folder) return fail_errno();
+    const auto usable = open_beneath(folder.get(), ".", O_PATH, false);
     if (!usable && (usable.error() == std::errc::function_not_supported ||
                     usable.error() == std::errc::operation_not_permitted))
         return fail(errc::unsupported);
     if (!usable) return fail(usable.error());
-    if (::faccessat(made->root.get(), ".", X_OK, 0) != 0) return fail_errno();
-    return static_files(std::move(made));
+    // A folder may be readable, and its files nevertheless out of reach.
+    if (::faccessat(folder.get(), ".", X_OK, AT_EACCESS) != 0) return fail_errno();
+    return static_files(std::make_unique<state>(std::move(folder), std::move(options)));
 }
+
+std::size_t static_files::cached_bytes() const noexcept { return state_->cache.bytes(); }
 
 task<response> static_files::serve(request& incoming, std::string_view path) {
     if (incoming.method() != "GET" && incoming.method() != "HEAD") {
-        response refused = plain(405);
+        response refused = plain_response(405);
         refused.add("Allow", "GET, HEAD");
         co_return refused;
     }
@@ -108,47 +146,215 @@ task<response> static_files::serve(request& incoming, std::string_view path) {
 }
 
 task<response> static_files::state::answer(request& incoming, std::string_view path) {
-    auto wanted = decode_path(path, options.hidden);
-    if (!wanted) co_return plain(404);
-    std::string name = wanted->name;
+    const auto wanted = decode_path(path, options.hidden);
+    if (!wanted) co_return plain_response(404);
     // The mount's own path.
     if (path.empty() && !incoming.path().ends_with('/')) co_return folder_redirect(incoming);
-    if (wanted->is_folder) {
-        if (options.index.empty()) co_return co_await answer_missing(incoming, 404);
-        if (!name.empty()) name += '/';
-        name += options.index;
+    if (!wanted->is_folder) {
+        auto answered = co_await answer_with(incoming, wanted->name);
+        if (answered) co_return std::move(*answered);
+        if (answered.error() == std::errc::is_a_directory) co_return folder_redirect(incoming);
+        co_return co_await answer_missing(incoming, answered.error());
     }
+    std::error_code missing = std::make_error_code(std::errc::no_such_file_or_directory);
+    if (!options.index.empty()) {
+        const std::string_view slash = wanted->name.empty() ? "" : "/";
+        std::string name = wanted->name;
+        name.append(slash).append(options.index);
+        auto answered = co_await answer_with(incoming, std::move(name));
+        if (answered) co_return std::move(*answered);
+        missing = answered.error();
+    }
+    if (options.listing && status_for(missing) == 404) {
+        auto listed = co_await list(wanted->name);
+        if (listed) co_return std::move(*listed);
+        missing = listed.error();
+    }
+    co_return co_await answer_missing(incoming, missing);
+}
+
+task<response> static_files::state::answer_missing(request& incoming, std::error_code error) {
+    if (status_for(error) == 404 && !options.fallback.empty()) {
+        auto answered = co_await answer_with(incoming, options.fallback);
+        if (answered) co_return std::move(*answered);
+        error = answered.error();
+    }
+    co_return error_response(error);
+}
+
+task<result<response>> static_files::state::list(std::string name) {
+    const std::string folder = name.empty() ? "." : name;
+    auto entries = co_await file::list_beneath(root.get(), folder, listing_limit + 1);
+    if (!entries) co_return fail(entries.error());
+    const bool is_cut = entries->size() > listing_limit;
+    if (is_cut) entries->resize(listing_limit);
+    if (!options.hidden)
+        std::erase_if(*entries, [](const folder_entry& each) { return is_hidden(each.name); });
+    co_return response(200, "text/html; charset=utf-8",
+                       list_folder(name, std::move(*entries), is_cut));
+}
+
+task<result<response>> static_files::state::answer_with(request& incoming, std::string name) {
+    if (cache.limit() > 0) {
+        auto found = co_await find_resource(name);
+        if (!found) co_return fail(found.error());
+        if (*found) {
+            auto answered = co_await answer_from_memory(incoming, std::move(*found));
+            if (answered) co_return answered;
+        }
+    }
+    result<response> answered = fail(errc::truncated);
+    for (int i = 0; i < read_attempts && !answered && answered.error() == errc::truncated; ++i)
+        answered = co_await answer_from_file(incoming, name);
+    co_return answered;
+}
+
+/// Fails with errc::truncated when the file changes while it is read.
+task<result<response>> static_files::state::answer_from_file(request& incoming,
+                                                             const std::string& name) {
     auto opened = co_await file::open_beneath(root.get(), name);
-    if (opened) co_return co_await answer_with_file(std::move(*opened), name, 200);
-    if (opened.error() == std::errc::is_a_directory && !wanted->is_folder)
-        co_return folder_redirect(incoming);
-    co_return co_await answer_missing(incoming, status_for(opened.error()));
-}
-
-task<response> static_files::state::answer_missing(request&, int status) {
-    if (status != 404 || options.fallback.empty()) co_return plain(status);
-    auto opened = co_await file::open_beneath(root.get(), options.fallback);
-    if (!opened) co_return plain(status_for(opened.error()));
-    co_return co_await answer_with_file(std::move(*opened), options.fallback, 200);
-}
-
-task<response> static_files::state::answer_with_file(file opened, std::string_view name,
-                                                     int status) {
-    const auto about = opened.status();
-    if (!about) co_return plain(500);
-    response made(status);
-    made.add("Content-Type", media_type_of(name).name);
-    if (about->size <= whole_limit) {
-        auto text = co_await read_extent(opened, 0, about->size);
-        if (!text)
-            co_return plain(text.error() == errc::truncated ? 503 : status_for(text.error()));
-        made.body = std::move(*text);
-    } else {
-        std::vector<body_part> parts(1);
-        parts[0].size = about->size;
-        made.body = file_body(std::move(opened), std::move(parts));
+    if (!opened) co_return fail(opened.error());
+    const media_type type = media_type_of(name);
+    content_coding coding = content_coding::identity;
+    if (may_vary(type)) {
+        const accepted_codings accepted(incoming.headers());
+        std::vector<content_coding> offered(offered_codings.begin(), offered_codings.end());
+        for (coding = accepted.choose(offered); coding != content_coding::identity;
+             coding = accepted.choose(offered)) {
+            auto variant =
+                co_await file::open_beneath(root.get(), name + std::string(suffix_of(coding)));
+            if (variant) {
+                opened = std::move(variant);
+                break;
+            }
+            std::erase(offered, coding);
+        }
     }
+    const auto status = opened->status();
+    if (!status) co_return fail(status.error());
+    const std::int64_t now = wall_clock_seconds();
+    const representation chosen = representation_of(*status, coding, now);
+    file_response made =
+        respond_with(incoming, chosen, type, may_vary(type), options.cache_control, now);
+    if (made.has_content) {
+        auto content =
+            co_await body_of(incoming, std::move(*opened), chosen, std::move(made.parts));
+        if (!content) co_return fail(content.error());
+        made.head.body = std::move(*content);
+    }
+    co_return std::move(made.head);
+}
+
+task<result<body>> static_files::state::body_of(request& incoming, file opened,
+                                                const representation& chosen,
+                                                std::vector<body_part> parts) {
+    const std::uint64_t size = size_of(parts);
+    if (incoming.method() == "HEAD") co_return unsent_body(size);
+    if (size > whole_limit) co_return file_body(std::move(opened), std::move(parts));
+    std::string text;
+    for (const body_part& part : parts) {
+        const auto extent =
+            co_await read_extent(opened, part.offset, static_cast<std::size_t>(part.size));
+        if (!extent) co_return fail(extent.error());
+        text += part.before;
+        text += *extent;
+    }
+    if (opened.status() != chosen.status) co_return fail(errc::truncated);
+    co_return body(std::move(text));
+}
+
+/// Fails when the content could not be brought into memory.
+task<result<response>> static_files::state::answer_from_memory(request& incoming,
+                                                               std::shared_ptr<resource> found) {
+    content_coding coding = content_coding::identity;
+    if (found->variants.size() > 1) {
+        std::vector<content_coding> offered;
+        for (const content_coding each : offered_codings)
+            if (found->find(each)) offered.push_back(each);
+        coding = accepted_codings(incoming.headers()).choose(offered);
+    }
+    const representation& chosen = *found->find(coding);
+    file_response made = respond_with(incoming, chosen, found->type, may_vary(found->type),
+                                      options.cache_control, wall_clock_seconds());
+    if (!made.has_content) co_return std::move(made.head);
+    if (incoming.method() == "HEAD") {
+        made.head.body = unsent_body(size_of(made.parts));
+        co_return std::move(made.head);
+    }
+    if (!chosen.content) {
+        const auto loaded = co_await load_content(found, coding);
+        if (!loaded) co_return fail(loaded.error());
+    }
+    made.head.body = memory_body(chosen.content, std::move(made.parts));
+    co_return std::move(made.head);
+}
+
+task<result<std::shared_ptr<resource>>> static_files::state::find_resource(
+    const std::string& name) {
+    const time_point now = loop::current().now();
+    if (auto known = cache.find(name)) {
+        if (now - known->checked < revalidate_after) co_return known;
+        // Other requests use it while this one compares.
+        known->checked = now;
+        if (co_await is_unchanged(*known)) co_return known;
+        if (cache.find(name) == known) cache.erase(name);
+    }
+    co_return co_await load_resource(name);
+}
+
+task<bool> static_files::state::is_unchanged(const resource& known) {
+    for (const content_coding coding : offered_codings) {
+        if (coding != content_coding::identity && !may_vary(known.type)) continue;
+        const auto status =
+            co_await file::status_beneath(root.get(), known.name + std::string(suffix_of(coding)));
+        const bool is_file = status && status->is_regular();
+        const representation* const variant = known.find(coding);
+        if (is_file != (variant != nullptr)) co_return false;
+        if (variant && variant->status != *status) co_return false;
+    }
+    co_return true;
+}
+
+task<result<std::shared_ptr<resource>>> static_files::state::load_resource(
+    const std::string& name) {
+    auto made = std::make_shared<resource>();
+    made->name = name;
+    made->type = media_type_of(name);
+    made->checked = loop::current().now();
+    const std::int64_t now = wall_clock_seconds();
+    const auto status = co_await file::status_beneath(root.get(), name);
+    if (!status) co_return fail(status.error());
+    if (!status->is_regular()) co_return fail(not_regular(status->mode));
+    // Its content alone would be too much for the cache, or all of it.
+    if (status->size > cached_file_limit || status->size >= cache.limit()) co_return nullptr;
+    made->variants.push_back(representation_of(*status, content_coding::identity, now));
+    for (const content_coding coding : precompressed_codings) {
+        if (!may_vary(made->type)) break;
+        const auto variant =
+            co_await file::status_beneath(root.get(), name + std::string(suffix_of(coding)));
+        if (variant && variant->is_regular() && variant->size <= cached_file_limit)
+            made->variants.push_back(representation_of(*variant, coding, now));
+    }
+    cache.insert(made);
     co_return made;
+}
+
+task<result<>> static_files::state::load_content(std::shared_ptr<resource> of,
+                                                 content_coding coding) {
+    const file_cache::load reading = cache.begin_load();
+    if (!reading) co_return fail(errc::limit_reached);
+    representation& to = *of->find(coding);
+    auto opened =
+        co_await file::open_beneath(root.get(), of->name + std::string(suffix_of(coding)));
+    if (!opened) co_return fail(opened.error());
+    auto content = co_await read_extent(*opened, 0, static_cast<std::size_t>(to.status.size));
+    if (!content || opened->status() != to.status) {
+        if (cache.find(of->name) == of) cache.erase(of->name);
+        co_return fail(errc::truncated);
+    }
+    to.content = std::make_shared<const std::string>(std::move(*content));
+    cache.recount(of);
+    co_return result<>();
 }
 
 }  // namespace eddy::http

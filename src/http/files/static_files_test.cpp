@@ -1,19 +1,21 @@
 // Static files as a client sees them: what is found, what is refused, and bodies of all sizes.
 #include <eddy/http/static_files.hpp>
 
-#include "http/testing.hpp"
+#include "base/test_rounds.hpp"
+#include "http/files/testing.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/fsuid.h>
+#include <malloc.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,67 +24,21 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::error_of;
+using testing::long_text;
 using testing::must;
+using testing::unprivileged;
 
-/// Has this thread, and threads that it starts, meet the permissions of files even as root.
-class unprivileged {
-public:
-    unprivileged() {
-        if (::geteuid() == 0) ::setfsuid(65534);
-    }
-    ~unprivileged() {
-        if (::geteuid() == 0) ::setfsuid(0);
-    }
-    unprivileged(const unprivileged&) = delete;
-    unprivileged& operator=(const unprivileged&) = delete;
-};
-
-class http_static_files : public testing::with_server {
+class http_static_files : public testing::with_files {
 protected:
-    http_static_files() {
-        std::filesystem::create_directories(root());
-        for (const std::string& each : {folder_.path(), root()})
-            std::filesystem::permissions(each, std::filesystem::perms(0755));
-        handler_.answer = [this](request& incoming) {
-            return files_->serve(incoming, incoming.path());
-        };
+    task<response> serve_without_descriptors(request& incoming) {
+        rlimit limit{};
+        EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+        const rlimit none{0, limit.rlim_max};
+        EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+        response made = co_await files_->serve(incoming, incoming.path());
+        EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+        co_return made;
     }
-
-    std::string root() const { return folder_.file("www"); }
-
-    void write(const std::string& name, std::string_view content) const {
-        const std::filesystem::path path = root() + "/" + name;
-        std::filesystem::create_directories(path.parent_path());
-        std::ofstream(path, std::ios::binary) << content;
-    }
-
-    void serve(static_options options = {}) {
-        files_.emplace(must(static_files::open(root(), std::move(options))));
-    }
-
-    /// What a request without a body is answered with.
-    std::string get(std::string_view target, std::string_view fields = {},
-                    std::string_view method = "GET") {
-        return talk(std::string(method) + " " + std::string(target) +
-                    " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + std::string(fields) + "\r\n");
-    }
-
-    static int status_of(const std::string& answer) {
-        return answer.starts_with("HTTP/1.1 ") ? std::stoi(answer.substr(9, 3)) : 0;
-    }
-    static std::string body_of(const std::string& answer) {
-        const auto end = answer.find("\r\n\r\n");
-        return end == answer.npos ? "" : answer.substr(end + 4);
-    }
-    static std::string field_of(const std::string& answer, const std::string& name) {
-        const auto start = answer.find("\r\n" + name + ": ");
-        if (start == answer.npos || start > answer.find("\r\n\r\n")) return "";
-        const auto value = start + name.size() + 4;
-        return answer.substr(value, answer.find("\r\n", value) - value);
-    }
-
-    eddy::testing::temporary_folder folder_;
-    std::optional<static_files> files_;
 };
 
 EDDY_HTTP_ON_EVERY_BACKEND(http_static_files);
@@ -302,14 +258,6 @@ TEST_P(http_static_files, a_root_that_cannot_be_served_is_an_error) {
     }
 }
 
-/// Text that repeats nowhere at a slice's distance.
-std::string long_text(std::size_t size) {
-    std::string text;
-    for (std::size_t i = 0; text.size() < size; ++i) text += std::to_string(i) + ";";
-    text.resize(size);
-    return text;
-}
-
 TEST_P(http_static_files, bodies_are_whole_around_each_limit) {
     serve();
     for (const std::size_t size :
@@ -360,6 +308,48 @@ TEST_P(http_static_files, a_file_that_grows_while_it_is_sent_has_its_declared_si
         client.close();
     });
     EXPECT_TRUE(body_of(answer) == content);
+}
+
+TEST_P(http_static_files, a_file_for_a_slow_reader_takes_one_buffer_of_memory) {
+    if (eddy::testing::is_sanitized) GTEST_SKIP() << "its heap is another one";
+    const std::size_t size = 64 * 1024 * 1024;
+    write("a.bin", "");
+    std::filesystem::resize_file(root() + "/a.bin", size);
+    serve();
+    limits_.write_time = 40s;
+    socket_buffer_ = 64 * 1024;
+    const auto used = [] {
+        const auto heap = ::mallinfo2();
+        return heap.uordblks + heap.hblkhd;
+    };
+    std::size_t total = 0;
+    with_session([&](stream& client) -> task<void> {
+        const std::size_t before = used();
+        std::size_t most = before;
+        must(co_await client.write_all(
+            "GET /a.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+        for (int i = 0;; ++i) {
+            auto received = co_await client.read();
+            if (!received) break;
+            total += received->size();
+            most = std::max(most, used());
+            // Now and then the server is ahead by all that it may.
+            if (i % 64 == 0)
+                for (int turns = 0; turns < 20; ++turns) co_await loop::current().yield();
+        }
+        client.close();
+        // The slice, receive buffers, and the simulator's network, which is in memory, too.
+        EXPECT_LT(most - before, std::size_t{1024} * 1024);
+    });
+    EXPECT_GT(total, size);
+}
+
+TEST_P(http_static_files, without_descriptors_the_answer_is_503) {
+    if (sanitizer_needs_descriptors()) GTEST_SKIP() << "the sanitizer needs some";
+    write("a.txt", "hello");
+    serve();
+    handler_.answer = [this](request& incoming) { return serve_without_descriptors(incoming); };
+    EXPECT_EQ(status_of(get("/a.txt")), 503);
 }
 
 }  // namespace

@@ -1,0 +1,22 @@
+// Body of a response with several ranges: multipart/byteranges (RFC 9110, 14.6).
+#pragma once
+
+#include "http/byte_ranges.hpp"
+#include "http/files/file_body.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::http {
+
+/// A line that separates parts, of 128 random bits, so that no content has it but by chance.
+std::string make_boundary();
+
+/// The parts of a body that has `ranges` of a file of `size` bytes, each of this Content-Type.
+std::vector<body_part> multipart_ranges(std::span<const byte_range> ranges, std::uint64_t size,
+                                        std::string_view content_type, std::string_view boundary);
+
+}  // namespace eddy::http

@@ -1,0 +1,68 @@
+// Validators from a file's status.
+#include "http/files/representation.hpp"
+
+#include <eddy/base/assert.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace eddy::http {
+namespace {
+
+void append_hex(std::string& to, std::uint64_t number) {
+    std::array<char, 16> digits;
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr;
+    to.append(digits.data(), end);
+}
+
+/// A strong tag: no two contents of a resource share it. Of a file, content cannot change without
+/// its time of change, which, unlike that of modification, only the kernel sets; another file has
+/// another inode. What is left are two changes of one size within a tick of the kernel's clock,
+/// 4 ms or less, the first of which has been served; since Linux 6.13 these differ, too, because a
+/// status that was read makes the next change take a finer time. The coding tells apart variants
+/// that are links of one file.
+std::string tag_of(const file_status& status, content_coding coding) {
+    std::string tag = "\"";
+    append_hex(tag, static_cast<std::uint64_t>(status.changed_seconds));
+    tag += '.';
+    append_hex(tag, status.changed_nanoseconds);
+    tag += '-';
+    append_hex(tag, status.size);
+    tag += '-';
+    append_hex(tag, status.inode);
+    if (coding != content_coding::identity) {
+        tag += '-';
+        tag += to_string(coding);
+    }
+    return tag += '"';
+}
+
+}  // namespace
+
+representation representation_of(const file_status& status, content_coding coding,
+                                 std::int64_t now) {
+    representation made;
+    made.coding = coding;
+    made.status = status;
+    made.etag = tag_of(status, coding);
+    // A date in the future would be one that the next change may not pass.
+    made.modified = std::min(status.modified_seconds, now);
+    if (made.modified >= earliest_http_date && made.modified <= latest_http_date)
+        made.last_modified = http_date_writer().write(made.modified);
+    return made;
+}
+
+std::string_view suffix_of(content_coding coding) noexcept {
+    switch (coding) {
+        case content_coding::identity: return "";
+        case content_coding::gzip: return ".gz";
+        case content_coding::br: return ".br";
+        case content_coding::zstd: return ".zst";
+        case content_coding::deflate: break;
+    }
+    EDDY_ASSERT(false);
+    return "";
+}
+
+}  // namespace eddy::http

@@ -1,0 +1,39 @@
+// Representation of a resource by one file: what its responses say of it.
+#pragma once
+
+#include <eddy/io/file.hpp>
+
+#include "http/content_coding.hpp"
+#include "http/http_date.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace eddy::http {
+
+/// A file with the validators of its content.
+struct representation {
+    content_coding coding = content_coding::identity;  ///< of the file's content
+    file_status status;
+    std::string etag;           ///< strong
+    std::int64_t modified = 0;  ///< seconds since 1970
+    std::string last_modified;  ///< the same as a date; empty for one beyond the years of dates
+    std::shared_ptr<const std::string> content;  ///< of the whole file; null: not in memory
+};
+
+/// The representation by a file of this status. `now`, seconds since 1970, bounds Last-Modified.
+representation representation_of(const file_status& status, content_coding coding,
+                                 std::int64_t now);
+
+/// The suffix of the name of a file whose content has this coding, such as ".br"; empty for
+/// identity. It has one for each of precompressed_codings alone.
+std::string_view suffix_of(content_coding coding) noexcept;
+
+/// The codings of files beside others, in the order of preference among those that a client likes
+/// equally.
+inline constexpr content_coding precompressed_codings[] = {content_coding::br, content_coding::zstd,
+                                                           content_coding::gzip};
+
+}  // namespace eddy::http
