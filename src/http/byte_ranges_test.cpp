@@ -1,8 +1,14 @@
 // Ranges: what a field selects.
 #include "http/byte_ranges.hpp"
 
+#include <eddy/base/random.hpp>
+
+#include "base/test_rounds.hpp"
+#include "base/test_seed.hpp"
+
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <string>
 
 namespace eddy::http {
@@ -80,6 +86,29 @@ TEST(http_byte_ranges, at_most_range_limit_of_them) {
 TEST(http_byte_ranges, the_field_of_a_response) {
     EXPECT_EQ(content_range({0, 10}, 100), "bytes 0-9/100");
     EXPECT_EQ(content_range_of_none(100), "bytes */100");
+}
+
+TEST(http_byte_ranges, random_fields_select_what_there_is) {
+    constexpr std::string_view pieces[] = {
+        "0", "1", "9", "-", "-", ",", " ", "5", "18446744073709551615"};
+    random_generator dice(testing::seed_of_this_run());
+    for (int i = 0; i < testing::rounds(100'000); ++i) {
+        std::string field = "bytes=";
+        for (std::uint64_t left = dice.below(12); left > 0; --left)
+            field += pieces[dice.below(std::size(pieces))];
+        const std::uint64_t size = dice.below(100);
+        const range_selection made = select_ranges(field, size);
+        std::uint64_t sum = 0;
+        for (const byte_range& each : made.ranges) {
+            ASSERT_GT(each.size, 0u) << field;
+            ASSERT_LT(each.first, size) << field;
+            ASSERT_LE(each.size, size - each.first) << field;
+            sum += each.size;
+        }
+        ASSERT_LE(sum, size) << field;
+        ASSERT_LE(made.ranges.size(), range_limit);
+        ASSERT_EQ(made.what == range_selection::kind::ranges, !made.ranges.empty());
+    }
 }
 
 }  // namespace

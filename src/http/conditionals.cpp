@@ -16,12 +16,12 @@ using comparison = bool (*)(entity_tag, entity_tag) noexcept;
 /// is "*". None without such a field. Tags before what is malformed count.
 std::optional<bool> matches(const http1::header_list& fields, std::string_view name,
                             std::string_view etag, comparison is_same) noexcept {
-    const auto own = parse_entity_tag(etag);
     std::optional<bool> found;
     for (const http1::header field : fields) {
         if (!is_word(field.name, name)) continue;
         if (!found) found = false;
         if (field.value == "*") return true;
+        const auto own = parse_entity_tag(etag);
         entity_tag_reader tags(field.value);
         while (const auto tag = tags.next())
             if (own && is_same(*tag, *own)) return true;

@@ -42,8 +42,9 @@ struct static_options {
 /// "..", encoded or not, symbolic links and names with NUL or an encoded slash never reach another
 /// file; symbolic links that are relative and stay inside work. Only regular files are served.
 /// Files of at most whole_limit bytes are answered whole; larger ones are read as they are sent,
-/// with one buffer of slice_bytes, and a file that shrinks meanwhile cuts the connection. One
-/// loop's thread: each loop opens its own.
+/// with one buffer of slice_bytes, and a file that shrinks meanwhile cuts the connection.
+/// Responses have a strong ETag and Last-Modified; conditions and ranges are those of RFC 9110,
+/// with at most 16 ranges, which must not overlap. One loop's thread: each loop opens its own.
 class static_files {
 public:
     /// Files of at most so many bytes are read whole before they are sent.
@@ -55,7 +56,8 @@ public:
     /// A listing has at most so many entries.
     static constexpr std::size_t listing_limit = 1000;
 
-    /// Opens the folder `root`, which must be readable; it may wait for the disk. Errors are
+    /// Opens the folder `root`, which must be readable; it may wait for the disk. That folder is
+    /// served as long as this lives, also when another one takes its name. Errors are
     /// open(2)'s, such as ENOENT, ENOTDIR and EACCES; errc::unsupported where the kernel has no
     /// openat2(2) (before Linux 5.6, or in a container that refuses it).
     [[nodiscard]] static result<static_files> open(const std::string& root, static_options options);

@@ -1,4 +1,8 @@
 // Parts of static files without a loop: types, paths, listings, validators, and the cache.
+#include <eddy/base/random.hpp>
+
+#include "base/test_rounds.hpp"
+#include "base/test_seed.hpp"
 #include "http/files/file_cache.hpp"
 #include "http/files/file_path.hpp"
 #include "http/files/folder_listing.hpp"
@@ -8,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,6 +68,25 @@ TEST(http_file_path, hidden_segments_are_refused_unless_wanted) {
     EXPECT_EQ(decoded("/a/%2egit"), "!");
     EXPECT_EQ(decoded("/.git/a", true), ".git/a");
     EXPECT_EQ(decoded("/.well-known/a"), ".well-known/a");
+}
+
+TEST(http_file_path, no_random_path_names_what_is_above) {
+    constexpr std::string_view pieces[] = {".",  "..",  "/", "%2e", "%2E", "%2f",   "%5c",
+                                           "\\", "%00", "%", "a",   "%61", "%252e", "//"};
+    random_generator dice(testing::seed_of_this_run());
+    for (int i = 0; i < testing::rounds(100'000); ++i) {
+        std::string path;
+        for (std::uint64_t left = dice.below(8); left > 0; --left)
+            path += pieces[dice.below(std::size(pieces))];
+        const auto made = decode_path(path, true);
+        if (!made) continue;
+        EXPECT_EQ(made->name.find('\0'), std::string::npos);
+        EXPECT_FALSE(made->name.starts_with('/') || made->name.ends_with('/')) << path;
+        const std::string slashed = "/" + made->name + "/";
+        for (const char* part : {"/../", "/./"})
+            EXPECT_EQ(slashed.find(part), std::string::npos) << path;
+        if (!made->name.empty()) EXPECT_EQ(slashed.find("//"), std::string::npos) << path;
+    }
 }
 
 folder_entry entry_of(std::string name, mode_t mode, std::uint64_t size) {

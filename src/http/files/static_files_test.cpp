@@ -273,6 +273,23 @@ TEST_P(http_static_files, bodies_are_whole_around_each_limit) {
     }
 }
 
+TEST_P(http_static_files, files_that_are_not_in_memory_are_read_from_the_disk) {
+    // Where the file system keeps them nevertheless, this is the test above once more.
+    for (const std::size_t cache : {std::size_t{0}, std::size_t{10'000'000}}) {
+        for (const std::size_t size : {std::size_t{50'000}, std::size_t{1'000'000}}) {
+            const std::string content = long_text(size);
+            write("a.bin", content);
+            const unique_fd file(::open((root() + "/a.bin").c_str(), O_RDONLY | O_CLOEXEC));
+            ASSERT_EQ(::fsync(file.get()), 0);
+            ASSERT_EQ(::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED), 0);
+            static_options options;
+            options.cache_bytes = cache;
+            serve(options);
+            EXPECT_TRUE(body_of(get("/a.bin")) == content) << size;
+        }
+    }
+}
+
 TEST_P(http_static_files, a_file_that_shrinks_while_it_is_sent_cuts_the_connection) {
     const std::size_t size = 8 * 1024 * 1024;
     write("a.bin", long_text(size));
