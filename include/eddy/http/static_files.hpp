@@ -6,7 +6,9 @@
 #include <eddy/http/request.hpp>
 #include <eddy/http/response.hpp>
 #include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -29,9 +31,11 @@ struct static_options {
     /// `NAME`: remake it when that changes.
     bool precompressed = true;
     /// Bytes of a cache in memory for files of at most static_files::cached_file_limit; 0: none.
-    /// What it holds is compared with the file system when that was not done for a second. A
-    /// response keeps the content that it sends, also after the cache has dropped it.
+    /// A response keeps the content that it sends, also after the cache has dropped it.
     std::size_t cache_bytes = 0;
+    /// What the cache holds is served without a system call for at most so long; then it is
+    /// compared with the files.
+    duration cache_time = std::chrono::seconds(1);
     /// Value of Cache-Control in responses by files, such as "max-age=3600"; empty for none.
     std::string cache_control;
     /// Names that begin with a dot are served, too; otherwise only ".well-known" is.

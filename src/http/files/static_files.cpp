@@ -29,8 +29,6 @@
 namespace eddy::http {
 namespace {
 
-/// A cached resource is compared with its files when it was not for so long.
-constexpr duration revalidate_after = std::chrono::seconds(1);
 /// A file that changes while it is read whole is read so often.
 constexpr int read_attempts = 3;
 
@@ -293,7 +291,7 @@ task<result<std::shared_ptr<resource>>> static_files::state::find_resource(
     const std::string& name) {
     const time_point now = loop::current().now();
     if (auto known = cache.find(name)) {
-        if (now - known->checked < revalidate_after) co_return known;
+        if (now - known->checked < options.cache_time) co_return known;
         // Other requests use it while this one compares.
         known->checked = now;
         if (co_await is_unchanged(*known)) co_return known;
