@@ -49,10 +49,23 @@ std::vector<option> option_table() {
          .value_name = "FILE",
          .default_value = "index.html",
          .help = "file that answers for its folder"},
+        {.name = "listing",
+         .kind = option_kind::flag,
+         .help = "list the files of a folder that has no index"},
         {.name = "spa",
          .value_name = "FILE",
          .help = "file below --root that answers for paths that name no file, such as index.html "
                  "of an application that routes in the browser"},
+        {.name = "cache",
+         .kind = option_kind::size,
+         .value_name = "SIZE",
+         .default_value = "0",
+         .help = "memory for files that are asked for often, such as 64M, for each thread; a "
+                 "changed file is seen within a second; 0 is none",
+         .maximum = std::int64_t{1} << 40},
+        {.name = "cache-control",
+         .value_name = "TEXT",
+         .help = "field Cache-Control of files, for browsers, such as max-age=3600"},
         {.name = "hidden",
          .kind = option_kind::flag,
          .help = "serve files and folders whose names begin with a dot, too"},
@@ -129,6 +142,11 @@ outcome<config> read_config(const settings& chosen) {
     read.threads = static_cast<std::size_t>(chosen.number("threads"));
     read.files.index = chosen.text("index");
     read.files.fallback = chosen.text("spa");
+    read.files.listing = chosen.flag("listing");
+    read.files.cache_bytes = static_cast<std::size_t>(chosen.number("cache"));
+    read.files.cache_control = chosen.text("cache-control");
+    if (!http1::is_field_value(read.files.cache_control))
+        return refuse(400, "--cache-control has a byte that no field may have");
     read.files.hidden = chosen.flag("hidden");
     read.limits = read_limits(chosen);
     read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));

@@ -46,6 +46,19 @@ task<void> the_index_answers_for_its_folder(std::string type) {
     co_await s->stop(0s);
 }
 
+task<void> a_folder_is_listed(std::string type) {
+    const temporary_folder folder;
+    write_file(folder, "a<b.txt", "");
+    for (const bool listing : {false, true}) {
+        subject s(type, site_of(folder, {{"listing", listing}}));
+        co_await s.start();
+        const answer got = co_await get_from(s, "/");
+        EXPECT_EQ(got.status(), listing ? "200" : "404");
+        if (listing) EXPECT_THAT(got.content, HasSubstr("a&lt;b.txt"));
+        co_await s->stop(0s);
+    }
+}
+
 task<void> a_file_answers_for_paths_without_one(std::string type) {
     const temporary_folder folder;
     write_file(folder, "app.html", "the application");
@@ -54,6 +67,30 @@ task<void> a_file_answers_for_paths_without_one(std::string type) {
     const answer got = co_await get_from(s, "/users/7");
     EXPECT_EQ(got.status(), "200");
     EXPECT_EQ(got.content, "the application");
+    co_await s->stop(0s);
+}
+
+task<void> files_are_kept_in_memory(std::string type) {
+    const temporary_folder folder;
+    write_file(folder, "a.txt", "hello");
+    subject s(type, site_of(folder, {{"cache", "1M"}}));
+    co_await s.start();
+    talker client = co_await talker::to(s->local());
+    for (int i = 0; i < 3; ++i) EXPECT_EQ((co_await get(client, "/a.txt")).content, "hello");
+    write_file(folder, "a.txt", "changed");
+    for (;;) {
+        if ((co_await get(client, "/a.txt")).content == "changed") break;
+        must(co_await loop::current().sleep_for(10ms));
+    }
+    co_await s->stop(0s);
+}
+
+task<void> browsers_may_keep_files(std::string type) {
+    const temporary_folder folder;
+    write_file(folder, "a.txt", "hello");
+    subject s(type, site_of(folder, {{"cache_control", "max-age=60"}}));
+    co_await s.start();
+    EXPECT_THAT((co_await get_from(s, "/a.txt")).head, HasSubstr("\nCache-Control: max-age=60\n"));
     co_await s->stop(0s);
 }
 
@@ -161,6 +198,9 @@ effect_table http_effects() {
     return {
         {{"http", "root"}, {the_folder_is_served}},
         {{"http", "index"}, {the_index_answers_for_its_folder}},
+        {{"http", "listing"}, {a_folder_is_listed}},
+        {{"http", "cache"}, {files_are_kept_in_memory}},
+        {{"http", "cache-control"}, {browsers_may_keep_files}},
         {{"http", "hidden"}, {hidden_files_are_served}},
         {{"http", "spa"}, {a_file_answers_for_paths_without_one}},
         {{"http", "threads"}, {threads_answer_requests}},
