@@ -7,6 +7,7 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "http/http_date.hpp"
 #include "http/message_reader.hpp"
 #include "http/message_writer.hpp"
 #include "http/spare_buffers.hpp"
@@ -37,6 +38,10 @@ void write_head(byte_buffer& out, const response& answer, body_framing framing, 
                 unsigned version) {
     http1::head_writer writer(out);
     writer.response(answer.status).fields(answer.headers);
+    if (!answer.headers.contains("Date")) {
+        thread_local http_date_writer dates;
+        writer.field("Date", dates.write(wall_clock_seconds()));
+    }
     // The framing until the close says so by itself.
     const bool says_close = framing.how == body_framing::kind::until_close ||
                             answer.headers.contains_token("Connection", "close");
