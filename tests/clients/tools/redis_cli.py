@@ -181,6 +181,8 @@ def scripts():
 
 def snapshot():
     needs("psync", "sync")
+    # Or a server waits for five seconds for more replicas to come.
+    check(text("config", "set", "repl-diskless-sync-delay", "0"), "OK")
     path = f"/tmp/eddy-cli-{os.getpid()}.rdb"
     try:
         answer = text("--rdb", path)
