@@ -32,6 +32,9 @@
 /// HTTP messages without I/O.
 namespace eddy::http1 {
 
+struct head_scan;
+enum class field_kind : unsigned char;
+
 /// What a parser accepts from its peer. Beyond a limit it ends in event::error with the status
 /// that is named here (a response parser always with 502).
 struct limits {
@@ -109,7 +112,15 @@ public:
 
     /// Reads on. Call it until it says need_more, also with an empty input: it stops at every
     /// event. After end it begins the next message; after error it only repeats the error.
-    step parse(std::string_view input);
+    step parse(std::string_view input) {
+        // The end of a message without content, inline: it is as frequent as heads are.
+        if (state_ == state::body_begin && framing_ == framing::none) {
+            state_ = state::between;
+            return {event::end, 0, {}};
+        }
+        if (state_ == state::between && input.empty()) return {};
+        return begin_or_continue(input);
+    }
 
     /// As parse(), except that content goes to the end of `body`: a message comes as head and
     /// end alone. The limit on the body bounds what is added.
@@ -148,18 +159,41 @@ protected:
 
     enum class framing : unsigned char { none, sized, chunked, until_close, tunnel };
 
+    // Findings about the fields that decide about framing, the connection and validity.
+    struct field_facts {
+        bool close = false;
+        bool keep_alive = false;
+        bool upgrade_token = false;
+        bool upgrade_field = false;
+        bool transfer_encoding = false;
+        bool continue_expected = false;
+        bool host_malformed = false;
+        std::size_t hosts = 0;
+
+        void add_host(bool well_formed) noexcept {
+            host_malformed |= !well_formed;
+            ++hosts;
+        }
+    };
+
     virtual message_head& base_head() noexcept = 0;
     virtual void clear_head() noexcept = 0;
     virtual void release_head() noexcept = 0;
     // These two return false after fail().
     virtual bool read_start_line(std::string_view line) = 0;
-    virtual bool read_head(framing& body) = 0;
+    virtual bool read_head(const field_facts& facts, framing& body) noexcept = 0;
+    // Reads the head that is the input's beginning and sets every member of it. Returns its size,
+    // or 0 when it is not whole, or not well-formed: then its lines must be read one by one.
+    virtual std::size_t take_head(std::string_view input) = 0;
 
     // Ends parsing; returns false. `what` must live as long as the program.
     bool fail(int status, std::string_view what) noexcept;
     bool read_version(std::string_view text) noexcept;
-    // Fills message_head from the fields that say where the message ends and what follows it.
-    bool read_framing_fields() noexcept;
+    bool is_within_limits(const head_scan& scan) const noexcept;
+    // Sets what the fields say, except for read_head().
+    bool take_fields(std::string_view input, const head_scan& scan, message_head& head,
+                     field_facts& facts);
+    framing framing_ = framing::none;
     /// \endcond
 
 private:
@@ -181,13 +215,20 @@ private:
     enum class line_result : unsigned char { complete, partial, failed };
 
     void begin_message() noexcept;
+    step begin_or_continue(std::string_view input);
+    step continue_message(std::string_view input);
+    bool take_whole_head(std::string_view input, std::size_t& used);
     line_result take_line(std::string_view input, std::size_t& used, std::string_view& line);
     std::size_t line_budget() const noexcept;
     bool fail_line_too_long() noexcept;
     bool read_line(std::string_view line);
     bool read_field(std::string_view line, header_list& into);
-    bool read_content_length(std::string_view value) noexcept;
-    bool read_transfer_encoding(std::string_view value) noexcept;
+    bool read_fields() noexcept;
+    bool read_deciding_field(field_kind kind, std::string_view value, message_head& head,
+                             field_facts& facts) noexcept;
+    bool decide_framing(const field_facts& facts, message_head& head) noexcept;
+    bool read_content_length(std::string_view value, message_head& head) noexcept;
+    bool read_transfer_encoding(std::string_view value, message_head& head) noexcept;
     bool read_chunk_line(std::string_view line) noexcept;
     bool begin_body() noexcept;
     step take_body(std::string_view input, std::size_t used) noexcept;
@@ -195,7 +236,6 @@ private:
     limits limits_;
     role reads_;
     state state_ = state::start_line;
-    framing framing_ = framing::none;
     unsigned blank_lines_ = 0;
     bool head_ready_ = false;
     bool line_taken_ = false;      // line_ holds a line that has been read
@@ -225,7 +265,8 @@ private:
     void clear_head() noexcept override;
     void release_head() noexcept override;
     bool read_start_line(std::string_view line) override;
-    bool read_head(framing& body) override;
+    bool read_head(const field_facts& facts, framing& body) noexcept override;
+    std::size_t take_head(std::string_view input) override;
 
     request_head head_;
 };
@@ -255,7 +296,8 @@ private:
     void clear_head() noexcept override;
     void release_head() noexcept override;
     bool read_start_line(std::string_view line) override;
-    bool read_head(framing& body) override;
+    bool read_head(const field_facts& facts, framing& body) noexcept override;
+    std::size_t take_head(std::string_view input) override;
 
     response_head head_;
     bool to_head_ = false;

@@ -64,7 +64,7 @@ result<> header_list::set(std::string_view name, std::string_view value) {
     if (result<> added = add(name, value); !added) return added;
     const entry last = entries_.back();
     entries_.pop_back();
-    erase_entries({text_.data() + last.at, last.name_size});
+    erase_entries({text_.data() + last.name_at, last.name_size});
     entries_.push_back(last);
     compact();
     return {};
@@ -78,17 +78,20 @@ std::size_t header_list::remove(std::string_view name) noexcept {
 
 std::size_t header_list::erase_entries(std::string_view name) noexcept {
     return std::erase_if(entries_, [this, name](const entry& e) {
-        return equal_ignoring_case({text_.data() + e.at, e.name_size}, name);
+        return equal_ignoring_case({text_.data() + e.name_at, e.name_size}, name);
     });
 }
 
 void header_list::compact() noexcept {
     std::size_t end = 0;
-    for (entry& e : entries_) {  // in the order of their text
-        const std::size_t size = std::size_t{e.name_size} + e.value_size;
-        std::memmove(text_.data() + end, text_.data() + e.at, size);
-        e.at = static_cast<std::uint32_t>(end);
+    const auto move_down = [this, &end](std::uint32_t& at, std::size_t size) {
+        std::memmove(text_.data() + end, text_.data() + at, size);
+        at = static_cast<std::uint32_t>(end);
         end += size;
+    };
+    for (entry& e : entries_) {  // in the order of their text
+        move_down(e.name_at, e.name_size);
+        move_down(e.value_at, e.value_size);
     }
     text_.resize(end);
 }
@@ -111,8 +114,20 @@ void header_list::append_valid(std::string_view name, std::string_view value) {
     } else {
         text_.append(name).append(value);
     }
-    entries_.push_back(
-        {at, static_cast<std::uint32_t>(name.size()), static_cast<std::uint32_t>(value.size())});
+    const auto name_size = static_cast<std::uint32_t>(name.size());
+    entries_.push_back({at, name_size, at + name_size, static_cast<std::uint32_t>(value.size())});
+}
+
+void header_list::assign_valid(std::string_view text, const entry* entries, std::size_t count) {
+    // Consecutive messages of a connection often have heads of one size.
+    if (text_.size() == text.size() && entries_.size() == count) {
+        std::memcpy(text_.data(), text.data(), text.size());
+    } else {
+        entries_.clear();  // no entry lies beyond the text if an allocation fails
+        text_.assign(text);
+        entries_.resize(count);
+    }
+    for (std::size_t i = 0; i < count; ++i) entries_[i] = entries[i];
 }
 
 std::string_view reason_phrase(int status) noexcept {

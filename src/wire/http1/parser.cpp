@@ -1,12 +1,15 @@
-// The incremental parsers: lines are gathered and read one by one, content is passed through.
+// The incremental parsers. A head that has arrived whole is scanned in one pass; otherwise, and
+// when something is wrong with it, its lines are gathered and read one by one. Content is passed
+// through.
 #include <eddy/base/assert.hpp>
 #include <eddy/wire/http1.hpp>
 
+#include "wire/http1/head_scan.hpp"
 #include "wire/http1/text.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -43,12 +46,27 @@ void message_parser::release_memory() noexcept {
     begin_message();
 }
 
-step message_parser::parse(std::string_view input) {
-    if (state_ == state::between && !input.empty()) begin_message();
+step message_parser::begin_or_continue(std::string_view input) {
+    if (state_ == state::between && !input.empty()) {
+        std::size_t used = 0;
+        if (take_whole_head(input, used))
+            return {state_ == state::failed ? event::error : event::head, used, {}};
+        begin_message();
+    }
+    return continue_message(input);
+}
+
+step message_parser::continue_message(std::string_view input) {
     for (std::size_t used = 0;;) {
         switch (state_) {
             case state::between: return {event::need_more, used, {}};
             case state::start_line:
+                if (std::exchange(line_taken_, false)) line_.clear();
+                if (line_.empty() && take_whole_head(input, used)) {
+                    if (state_ != state::failed) return {event::head, used, {}};
+                    break;
+                }
+                [[fallthrough]];
             case state::header_line:
             case state::chunk_line:
             case state::chunk_end:
@@ -97,6 +115,44 @@ event message_parser::finish() {
     }
     fail(400, "the message was cut off");
     return event::error;
+}
+
+// True when the head was whole: it has been read, or has failed. Both ways of reading give the same
+// events, since the scan leaves whatever it does not accept to the lines.
+bool message_parser::take_whole_head(std::string_view input, std::size_t& used) {
+    const std::size_t size = take_head(input.substr(used));
+    if (size == 0) return false;
+    used += size;
+    trailers_.clear();
+    body_size_ = 0;
+    if (state_ != state::failed) state_ = state::body_begin;
+    return true;
+}
+
+bool message_parser::take_fields(std::string_view input, const head_scan& scan, message_head& head,
+                                 field_facts& facts) {
+    const std::string_view fields = input.substr(scan.fields_at, scan.fields_size);
+    head.headers.assign_valid(fields, scan.fields.data(), scan.field_count);
+    head.chunked = false;
+    head.content_length.reset();
+    for (std::uint64_t rest = scan.candidates; rest != 0;) {
+        const auto index = static_cast<unsigned>(std::countl_zero(rest));
+        rest &= ~(std::uint64_t{1} << 63 >> index);
+        const head_scan::field& field = scan.fields[index];
+        const std::string_view name = fields.substr(field.name_at, field.name_size);
+        const std::string_view value = fields.substr(field.value_at, field.value_size);
+        const field_kind kind = kind_of(name);
+        if (kind == field_kind::host)
+            facts.add_host(is_host(value));  // the most frequent one, spared a call
+        else if (!read_deciding_field(kind, value, head, facts))
+            return false;
+    }
+    return decide_framing(facts, head);
+}
+
+bool message_parser::is_within_limits(const head_scan& scan) const noexcept {
+    return scan.fields_at - 2 <= limits_.start_line && scan.fields_size <= limits_.header_bytes &&
+           scan.field_count <= limits_.header_count;
 }
 
 // How many bytes the line at hand may have, its CRLF included.
@@ -171,7 +227,7 @@ bool message_parser::read_line(std::string_view line) {
             return true;
         case state::header_line:
             if (!line.empty()) return read_field(line, base_head().headers);
-            if (!read_framing_fields() || !read_head(framing_)) return false;
+            if (!read_fields()) return false;
             state_ = state::body_begin;
             head_ready_ = true;
             return true;
@@ -209,75 +265,82 @@ bool message_parser::read_field(std::string_view line, header_list& into) {
     return true;
 }
 
-bool message_parser::read_content_length(std::string_view value) noexcept {
+bool message_parser::read_content_length(std::string_view value, message_head& head) noexcept {
     if (value.empty() || !std::all_of(value.begin(), value.end(), is_digit)) {
         return fail(400, "Content-Length is not a number");
     }
     std::uint64_t length = 0;
     const auto parsed = std::from_chars(value.data(), value.data() + value.size(), length);
     if (parsed.ec != std::errc()) return fail(413, "Content-Length is too large");
-    std::optional<std::uint64_t>& known = base_head().content_length;
+    std::optional<std::uint64_t>& known = head.content_length;
     if (known && *known != length) return fail(400, "Content-Length is given twice, differently");
     known = length;
     return true;
 }
 
-bool message_parser::read_transfer_encoding(std::string_view value) noexcept {
+bool message_parser::read_transfer_encoding(std::string_view value, message_head& head) noexcept {
     std::string_view item;
     while (next_item(value, item)) {
         if (item.empty()) continue;
         if (!equal_ignoring_case(item, "chunked")) return fail(501, "a transfer coding is unknown");
-        if (std::exchange(base_head().chunked, true)) {
+        if (std::exchange(head.chunked, true)) {
             return fail(400, "the transfer coding chunked is given twice");
         }
     }
     return true;
 }
 
-bool message_parser::read_framing_fields() noexcept {
+bool message_parser::read_fields() noexcept {
     message_head& head = base_head();
-    bool transfer_encoding = false;
-    bool close = false;
-    bool keep_alive = false;
-    bool connection_upgrade = false;
-    bool upgrade_field = false;
+    field_facts facts;
     for (const header h : head.headers) {
-        switch (h.name.size()) {
-            case 7: upgrade_field |= equal_ignoring_case(h.name, "upgrade"); break;
-            case 10: {
-                if (!equal_ignoring_case(h.name, "connection")) break;
-                std::string_view list = h.value;
-                std::string_view item;
-                while (next_item(list, item)) {
-                    close |= equal_ignoring_case(item, "close");
-                    keep_alive |= equal_ignoring_case(item, "keep-alive");
-                    connection_upgrade |= equal_ignoring_case(item, "upgrade");
-                }
-                break;
-            }
-            case 14:
-                if (equal_ignoring_case(h.name, "content-length") &&
-                    !read_content_length(h.value)) {
-                    return false;
-                }
-                break;
-            case 17:
-                if (!equal_ignoring_case(h.name, "transfer-encoding")) break;
-                transfer_encoding = true;
-                if (!read_transfer_encoding(h.value)) return false;
-                break;
-            default: break;
-        }
+        if (!read_deciding_field(kind_of(h.name), h.value, head, facts)) return false;
     }
-    if (transfer_encoding) {
+    return decide_framing(facts, head) && read_head(facts, framing_);
+}
+
+bool message_parser::read_deciding_field(field_kind kind, std::string_view value,
+                                         message_head& head, field_facts& facts) noexcept {
+    switch (kind) {
+        case field_kind::other: return true;
+        case field_kind::connection: {
+            // Alone in most requests.
+            if (value.size() == 10 && is_token_in_lower_case(value, "keep-alive")) {
+                facts.keep_alive = true;
+                return true;
+            }
+            std::string_view item;
+            while (next_item(value, item)) {
+                facts.close |= is_lower_case_of(item, "close");
+                facts.keep_alive |= is_lower_case_of(item, "keep-alive");
+                facts.upgrade_token |= is_lower_case_of(item, "upgrade");
+            }
+            return true;
+        }
+        case field_kind::content_length: return read_content_length(value, head);
+        case field_kind::expect:
+            facts.continue_expected |= is_lower_case_of(value, "100-continue");
+            return true;
+        case field_kind::host: facts.add_host(is_host(value)); return true;
+        case field_kind::transfer_encoding:
+            facts.transfer_encoding = true;
+            return read_transfer_encoding(value, head);
+        case field_kind::upgrade: facts.upgrade_field = true; return true;
+    }
+    return true;
+}
+
+// Fills message_head from the fields that say where the message ends and what follows it.
+bool message_parser::decide_framing(const field_facts& facts, message_head& head) noexcept {
+    if (facts.transfer_encoding) {
         if (!head.chunked) return fail(400, "Transfer-Encoding is empty");
         if (head.content_length)
             return fail(400, "both Content-Length and Transfer-Encoding are given");
         if (head.minor_version == 0)
             return fail(400, "Transfer-Encoding does not exist in HTTP/1.0");
     }
-    head.keep_alive = !close && (head.minor_version > 0 || keep_alive);
-    head.upgrade = upgrade_field && connection_upgrade;
+    head.keep_alive = !facts.close && (head.minor_version > 0 || facts.keep_alive);
+    head.upgrade = facts.upgrade_field && facts.upgrade_token;
     return true;
 }
 
@@ -355,6 +418,18 @@ void clear_common(message_head& head) noexcept {
 
 }  // namespace
 
+namespace {
+
+// Consecutive requests of a connection often have texts of one length.
+void overwrite(std::string& text, std::string_view by) {
+    if (text.size() == by.size())
+        copy_short(text.data(), by.data(), by.size());
+    else
+        text.assign(by);
+}
+
+}  // namespace
+
 void request_parser::clear_head() noexcept {
     clear_common(head_);
     head_.method.clear();
@@ -380,22 +455,28 @@ bool request_parser::read_start_line(std::string_view line) {
     return true;
 }
 
-bool request_parser::read_head(framing& body) {
-    std::size_t hosts = 0;
-    bool continue_expected = false;
-    for (const header h : head_.headers) {
-        if (equal_ignoring_case(h.name, "host")) {
-            if (!is_host(h.value)) return fail(400, "the Host field is malformed");
-            ++hosts;
-        } else if (equal_ignoring_case(h.name, "expect")) {
-            continue_expected |= equal_ignoring_case(h.value, "100-continue");
-        }
-    }
-    if (hosts > 1) return fail(400, "there is more than one Host field");
-    if (hosts == 0 && head_.minor_version > 0) return fail(400, "the Host field is missing");
-    head_.expect_continue = continue_expected && head_.minor_version > 0 && head_.has_body();
+bool request_parser::read_head(const field_facts& facts, framing& body) noexcept {
+    if (facts.host_malformed) return fail(400, "the Host field is malformed");
+    if (facts.hosts > 1) return fail(400, "there is more than one Host field");
+    if (facts.hosts == 0 && head_.minor_version > 0) return fail(400, "the Host field is missing");
+    head_.expect_continue = facts.continue_expected && head_.minor_version > 0 && head_.has_body();
     body = head_.chunked ? framing::chunked : head_.content_length ? framing::sized : framing::none;
     return true;
+}
+
+std::size_t request_parser::take_head(std::string_view input) {
+    head_scan scan;
+    if (!scan_request(input, scan) || !is_within_limits(scan)) return 0;
+    const std::string_view method = input.substr(0, scan.method_size);
+    const std::string_view target = input.substr(scan.method_size + 1, scan.target_size);
+    // The scan has checked the bytes, which is all for the usual form.
+    if ((target[0] != '/' || method == "CONNECT") && !split_target(method, target)) return 0;
+    overwrite(head_.method, method);
+    overwrite(head_.target, target);
+    head_.minor_version = scan.minor_version;
+    field_facts facts;
+    if (take_fields(input, scan, head_, facts)) read_head(facts, framing_);
+    return scan.fields_at + scan.fields_size;
 }
 
 void response_parser::clear_head() noexcept {
@@ -426,7 +507,19 @@ bool response_parser::read_start_line(std::string_view line) {
     return true;
 }
 
-bool response_parser::read_head(framing& body) {
+std::size_t response_parser::take_head(std::string_view input) {
+    const std::size_t line_end = input.find('\n');
+    if (line_end == std::string_view::npos || line_end == 0 || input[line_end - 1] != '\r')
+        return 0;
+    head_scan scan;
+    if (!scan_fields(input, line_end + 1, scan) || !is_within_limits(scan)) return 0;
+    field_facts facts;
+    if (read_start_line(input.substr(0, line_end - 1)) && take_fields(input, scan, head_, facts))
+        read_head(facts, framing_);
+    return scan.fields_at + scan.fields_size;
+}
+
+bool response_parser::read_head(const field_facts&, framing& body) noexcept {
     const int status = head_.status;
     const bool interim = status < 200 && status != 101;
     tunnel_ = status == 101 || (to_connect_ && status >= 200 && status < 300);

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace eddy::http1 {
@@ -15,6 +17,61 @@ constexpr bool is_alpha(char c) noexcept {
 
 constexpr char to_lower(char c) noexcept {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+}
+
+/// Whether `lower` is the text in lower case.
+constexpr bool is_lower_case_of(std::string_view text, std::string_view lower) noexcept {
+    if (text.size() != lower.size()) return false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (to_lower(text[i]) != lower[i]) return false;
+    }
+    return true;
+}
+
+/// Eight, four or two bytes as a number.
+template <class Word>
+Word load_word(const char* from) noexcept {
+    Word word;
+    std::memcpy(&word, from, sizeof word);
+    return word;
+}
+
+/// As is_lower_case_of(), for a token of the literal's size, 4 bytes or more, made of letters and
+/// '-'. Of the bytes of tokens, only the two cases of a letter differ in the bit of the case alone.
+inline bool is_token_in_lower_case(std::string_view token, std::string_view lower) noexcept {
+    const auto same = [&]<class Word>(Word case_bits, std::size_t at) {
+        return (load_word<Word>(token.data() + at) | case_bits) ==
+               load_word<Word>(lower.data() + at);
+    };
+    constexpr std::uint64_t bits = 0x2020202020202020;
+    const std::size_t size = lower.size();
+    if (size < 8) {
+        constexpr auto half = static_cast<std::uint32_t>(bits);
+        return same(half, 0) && same(half, size - 4);
+    }
+    for (std::size_t at = 0; at + 8 < size; at += 8) {
+        if (!same(bits, at)) return false;
+    }
+    return same(bits, size - 8);
+}
+
+/// memcpy() of a text that is mostly short.
+inline void copy_short(char* to, const char* from, std::size_t size) noexcept {
+    const auto copy_ends = [&]<class Word>(Word first) {
+        first = load_word<Word>(from);
+        const Word last = load_word<Word>(from + size - sizeof last);
+        std::memcpy(to, &first, sizeof first);
+        std::memcpy(to + size - sizeof last, &last, sizeof last);
+    };
+    if (size > 16) {
+        std::memcpy(to, from, size);
+    } else if (size >= 8) {
+        copy_ends(std::uint64_t{});
+    } else if (size >= 4) {
+        copy_ends(std::uint32_t{});
+    } else {
+        for (std::size_t i = 0; i < size; ++i) to[i] = from[i];
+    }
 }
 
 /// The value of a hexadecimal digit, or -1.
@@ -35,11 +92,11 @@ struct byte_set {
         }
     }
     constexpr bool has(char c) const noexcept { return member[static_cast<unsigned char>(c)]; }
+    // Without an early exit: most texts are short and right.
     constexpr bool has_all(std::string_view text) const noexcept {
-        for (const char c : text) {
-            if (!has(c)) return false;
-        }
-        return true;
+        bool all = true;
+        for (const char c : text) all &= has(c);
+        return all;
     }
 };
 
@@ -60,7 +117,9 @@ constexpr bool next_item(std::string_view& list, std::string_view& item) noexcep
     return true;
 }
 
+inline constexpr byte_set authority_bytes("-._~!$&'()*+,;=%:[]");
+
 /// Whether the text has only bytes that a host with its port may have; it may be empty.
-bool is_host(std::string_view text) noexcept;
+inline bool is_host(std::string_view text) noexcept { return authority_bytes.has_all(text); }
 
 }  // namespace eddy::http1

@@ -37,8 +37,7 @@ public:
     /// The field at a position below size().
     header operator[](std::size_t index) const noexcept {
         const entry& e = entries_[index];
-        return {{text_.data() + e.at, e.name_size},
-                {text_.data() + e.at + e.name_size, e.value_size}};
+        return {{text_.data() + e.name_at, e.name_size}, {text_.data() + e.value_at, e.value_size}};
     }
 
     /// Walks the fields in their order; ends with a change of the list.
@@ -94,15 +93,19 @@ public:
 
 private:
     friend class message_parser;
+    friend struct head_scan;
+    // Offsets into text_, where a name comes before its value; other bytes may lie between.
     struct entry {
-        std::uint32_t at;
+        std::uint32_t name_at;
         std::uint32_t name_size;
+        std::uint32_t value_at;
         std::uint32_t value_size;
     };
     bool has_room(std::string_view name, std::string_view value) const noexcept;
     std::size_t erase_entries(std::string_view name) noexcept;
     void compact() noexcept;
     void append_valid(std::string_view name, std::string_view value);
+    void assign_valid(std::string_view text, const entry* entries, std::size_t count);
 
     std::string text_;
     std::vector<entry> entries_;
