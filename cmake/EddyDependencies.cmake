@@ -8,6 +8,7 @@
 # and in developer mode, for TEST_DEPENDS and the benchmarks:
 #   GTest::gtest GTest::gtest_main GTest::gmock rapidcheck rapidcheck_gtest
 #   benchmark::benchmark eddy_asio eddy_boost PkgConfig::libuv
+#   eddy_llhttp (where llhttp is installed)
 
 find_package(Threads REQUIRED)
 find_package(PkgConfig QUIET)
@@ -102,4 +103,41 @@ if(EDDY_BENCH)
     target_include_directories(eddy_boost SYSTEM INTERFACE "${EDDY_BOOST_INCLUDE}")
     target_link_libraries(eddy_boost INTERFACE Threads::Threads)
     eddy_need_pkg(libuv "libuv>=1.40" libuv1-dev)
+endif()
+
+# A second opinion for tests, fuzz targets and benchmarks: a library in newer systems (libllhttp-dev), sources in
+# Debian 12 (node-llhttp). Nothing but these needs it, so it may be missing.
+if(EDDY_TESTS OR EDDY_FUZZ OR EDDY_BENCH)
+    find_path(EDDY_LLHTTP_INCLUDE llhttp.h PATHS /usr/share/include PATH_SUFFIXES llhttp)
+    find_library(EDDY_LLHTTP_LIBRARY llhttp)
+    find_path(EDDY_LLHTTP_SOURCES llhttp.c PATHS /usr/share/llhttp NO_DEFAULT_PATH)
+    if(EDDY_LLHTTP_INCLUDE AND EDDY_LLHTTP_LIBRARY)
+        add_library(eddy_llhttp INTERFACE)
+        target_link_libraries(eddy_llhttp INTERFACE "${EDDY_LLHTTP_LIBRARY}")
+    elseif(EDDY_LLHTTP_INCLUDE AND EDDY_LLHTTP_SOURCES)
+        if(NOT CMAKE_C_COMPILER)
+            string(REGEX REPLACE "clang\\+\\+" "clang" CMAKE_C_COMPILER "${CMAKE_CXX_COMPILER}")
+            string(REGEX REPLACE "g\\+\\+" "gcc" CMAKE_C_COMPILER "${CMAKE_C_COMPILER}")
+        endif()
+        enable_language(C)
+        add_library(eddy_llhttp STATIC
+            "${EDDY_LLHTTP_SOURCES}/api.c" "${EDDY_LLHTTP_SOURCES}/http.c" "${EDDY_LLHTTP_SOURCES}/llhttp.c")
+        # As fast as it can be, whatever the preset: it is measured beside Eddy's parser.
+        target_compile_options(eddy_llhttp PRIVATE -w -O3)
+        if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+            target_compile_options(eddy_llhttp PRIVATE -msse4.2)
+        endif()
+        target_compile_definitions(eddy_llhttp PUBLIC LLHTTP_STRICT_MODE=1)
+    else()
+        message(STATUS "llhttp is not installed (`apt install node-llhttp`): nothing is compared with it.")
+    endif()
+    if(TARGET eddy_llhttp)
+        get_target_property(type eddy_llhttp TYPE)
+        set(scope PUBLIC)
+        if(type STREQUAL "INTERFACE_LIBRARY")
+            set(scope INTERFACE)
+        endif()
+        target_include_directories(eddy_llhttp SYSTEM ${scope} "${EDDY_LLHTTP_INCLUDE}")
+        target_compile_definitions(eddy_llhttp INTERFACE EDDY_LLHTTP)
+    endif()
 endif()
