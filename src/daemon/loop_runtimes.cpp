@@ -4,6 +4,7 @@
 #include "daemon/remote.hpp"
 
 #include <atomic>
+#include <utility>
 
 namespace eddy::daemon {
 namespace {
@@ -105,6 +106,7 @@ task<outcome<>> loop_runtimes::prepare_there(std::uint64_t number, duration pati
     if (found == instances_.end()) co_return outcome<>();
     // Held, since a stop may come that does not wait for this.
     const auto leaving = found->second;
+    if (leaving->is_stopping) co_return outcome<>();
     co_return co_await leaving->instance->prepare_stop(patience);
 }
 
@@ -122,7 +124,7 @@ task<outcome<>> loop_runtimes::hand_over_there(std::uint64_t number, runtime::se
                                                std::shared_ptr<runtime::handover> to,
                                                duration patience) {
     const auto found = instances_.find(number);
-    if (found == instances_.end()) co_return gone();
+    if (found == instances_.end() || found->second->is_stopping) co_return gone();
     const auto leaving = found->second;
     co_return co_await leaving->instance->hand_over(std::move(next), std::move(to), patience);
 }
@@ -134,7 +136,7 @@ void loop_runtimes::resume(std::uint64_t number) {
 
 task<void> loop_runtimes::resume_there(std::uint64_t number) {
     const auto found = instances_.find(number);
-    if (found != instances_.end()) found->second->instance->resume();
+    if (found != instances_.end() && !found->second->is_stopping) found->second->instance->resume();
     co_return;
 }
 
@@ -150,8 +152,23 @@ task<std::string> loop_runtimes::stop_there(std::uint64_t number, duration drain
     const auto found = instances_.find(number);
     if (found == instances_.end()) co_return std::string();
     const auto leaving = found->second;
-    co_await leaving->instance->stop(drain);
-    instances_.erase(number);
+    if (std::exchange(leaving->is_stopping, true)) {
+        // A stop that took longer than its caller waited goes on: a second one awaits it.
+        static_cast<void>(co_await leaving->stopped.wait());
+        co_return leaving->instance->lost();
+    }
+    {
+        struct stop_end {
+            ~stop_end() {
+                of.erase(number);
+                its.stopped.set();
+            }
+            decltype(instances_)& of;
+            std::uint64_t number;
+            resident& its;
+        } const end{instances_, number, *leaving};
+        co_await leaving->instance->stop(drain);
+    }
     co_return leaving->instance->lost();
 }
 

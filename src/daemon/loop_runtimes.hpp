@@ -3,6 +3,7 @@
 #pragma once
 
 #include <eddy/io/endpoint.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/loop_group.hpp>
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
@@ -95,6 +96,8 @@ private:
     struct resident {
         std::shared_ptr<runtime_journal> events;
         std::unique_ptr<runtime::instance> instance;
+        bool is_stopping = false;
+        event stopped;  // set when its stop has ended
     };
 
     struct start_ticket;

@@ -133,7 +133,8 @@ task<outcome<>> manager::reload(runtime_ref which, restart_data data) {
     }
     auto restarted = co_await restart(which, *which->options, data);
     if (restarted) co_return outcome<>();
-    co_return with_context(which->where ? context : fmt::format("\"{}\" was not reloaded", name),
+    const bool goes_on = which->where && which->status != runtime_status::failed;
+    co_return with_context(goes_on ? context : fmt::format("\"{}\" was not reloaded", name),
                            std::move(restarted.error()));
 }
 

@@ -518,6 +518,24 @@ TEST_F(manager_test, a_loop_that_hangs_stops_no_other) {
     });
 }
 
+TEST_F(manager_test, a_stop_that_takes_long_is_made_once) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref slow = co_await make(runtimes, wanted("slow", {{"lingering", true}}));
+        EXPECT_TRUE(co_await runtimes.start(slow));
+        testing::lingering = true;
+        for (int i = 0; i < 2; ++i) {
+            const auto stopped = co_await runtimes.stop(slow);
+            EXPECT_FALSE(stopped);
+            EXPECT_EQ(slow->status, runtime_status::failed);
+        }
+        testing::lingering = false;
+        EXPECT_TRUE(co_await runtimes.stop(slow)) << "the stop has ended";
+        EXPECT_EQ(slow->status, runtime_status::stopped);
+        EXPECT_TRUE(co_await runtimes.start(slow));
+    });
+    EXPECT_EQ(testing::instances, 0);
+}
+
 TEST_F(manager_test, reads_again_what_was_changed_by_hand) {
     static std::string folder;
     folder = folder_;

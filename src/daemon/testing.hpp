@@ -3,6 +3,7 @@
 #pragma once
 
 #include <eddy/io/event.hpp>
+#include <eddy/io/loop.hpp>
 #include <eddy/transport/transport.hpp>
 
 #include "runtime/host.hpp"
@@ -13,9 +14,11 @@
 #include "runtime/settings.hpp"
 #include "runtime/type.hpp"
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -26,6 +29,9 @@ namespace eddy::daemon::testing {
 
 /// While this is set, a message "hang" keeps the thread of its runtime's loop.
 inline std::atomic<bool> hanging{false};
+
+/// While this is set, no stop of a runtime with "lingering" ends.
+inline std::atomic<bool> lingering{false};
 
 /// While this is set, nothing starts.
 inline std::atomic<bool> failing{false};
@@ -90,7 +96,10 @@ public:
     task<void> stop(duration) override {
         running_ = false;
         note_ = {};
-        co_return;
+        EXPECT_FALSE(std::exchange(is_stopping_, true)) << "it is stopped already";
+        while (made_.options.flag("lingering") && lingering)
+            static_cast<void>(co_await loop::current().sleep_for(std::chrono::milliseconds(1)));
+        is_stopping_ = false;
     }
     std::string lost() const override { return data_; }
     task<runtime::outcome<>> check_restart(runtime::settings next, bool) override {
@@ -140,6 +149,7 @@ private:
     std::string data_;  // lost with a stop, unless hand_over() passes it on
     std::uint64_t sent_ = 0;
     bool running_ = false;
+    bool is_stopping_ = false;
     event given_up_;
     runtime::address_note note_;
 };
@@ -166,6 +176,7 @@ inline std::vector<runtime::type> fake_types() {
                      .kind = option_kind::flag,
                      .help = "what it has cannot be written",
                      .live = true},
+                    {.name = "lingering", .kind = option_kind::flag, .help = "stop() takes long"},
                     {.name = "throwing", .kind = option_kind::flag, .help = "start() throws"},
                     {.name = "patient",
                      .kind = option_kind::flag,
