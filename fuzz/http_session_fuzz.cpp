@@ -1,0 +1,176 @@
+// Fuzz target of HTTP sessions, in the simulator: whatever a client sends, and however it is cut,
+// the session neither crashes nor hangs, and all that it sends are whole responses, in as large a
+// number as it has observed.
+//
+// The first byte chooses what `choice` names, the second seeds the cuts; the rest is what the
+// client sends.
+#include <eddy/base/assert.hpp>
+#include <eddy/base/random.hpp>
+#include <eddy/http/router.hpp>
+#include <eddy/http/session.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/wire/http1.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace {
+
+using namespace eddy;
+using namespace std::chrono_literals;
+
+enum choice : std::uint8_t {
+    half_closes = 1,    // the client finishes sending, and goes on reading
+    small_sockets = 2,  // of the simulated network
+    pauses = 4,         // between the pieces
+    shuffled = 8,       // the order of what is ready
+};
+
+task<http::response> wait_a_moment(http::request&) {
+    static_cast<void>(co_await loop::current().sleep_for(1ms));
+    co_return http::text("waited");
+}
+
+task<http::response> echo_body(http::request& incoming) {
+    if (!co_await incoming.collect()) co_return http::response();
+    co_return http::text(std::move(incoming.content()));
+}
+
+task<result<>> write_pieces(http::body_writer& to) {
+    for (int i = 0; i < 3; ++i) {
+        const auto sent = co_await to.write("piece");
+        if (!sent) co_return sent;
+    }
+    co_return result<>();
+}
+
+task<http::response> stream_pieces(http::request&) {
+    http::response made;
+    made.body = http::body::streamed(write_pieces);
+    co_return made;
+}
+
+task<http::response> close(http::request&) {
+    http::response made = http::text("good-bye");
+    made.add("Connection", "close");
+    co_return made;
+}
+
+http::router routes() {
+    http::router made;
+    made.get("/wait", wait_a_moment)
+        .post("/echo", echo_body)
+        .get("/stream", stream_pieces)
+        .get("/close", close)
+        .get("/{id:int}", wait_a_moment);
+    return made;
+}
+
+/// Counts the responses that the session says it has sent, and keeps what needs the request to be
+/// read.
+class observer final : public http::session_observer {
+public:
+    void enter(http::session_state) noexcept override {}
+    void note(const http::exchange_record& what) override {
+        if (!what.is_whole) return;
+        ++count;
+        // The last request's head is gone by the time its response is read.
+        methods += what.request && what.request->method == "HEAD" ? 'H' : 'G';
+    }
+    bool is_ending() const noexcept override { return false; }
+
+    std::size_t count = 0;
+    std::string methods;
+};
+
+/// Everything that was sent must be responses.
+void check(std::string_view sent, const observer& seen) {
+    http1::limits limits;
+    limits.body = UINT64_MAX;
+    http1::response_parser parser(limits);
+    std::size_t finals = 0;
+    const auto expect_next = [&] {
+        const bool is_head = finals < seen.methods.size() && seen.methods[finals] == 'H';
+        parser.expect_response_to(is_head ? "HEAD" : "GET");
+    };
+    expect_next();
+    for (;;) {
+        const http1::step step = parser.parse(sent);
+        EDDY_ASSERT(step.what != http1::event::error);
+        if (step.what == http1::event::need_more) break;
+        if (step.what == http1::event::end && parser.head().status >= 200) {
+            ++finals;
+            expect_next();
+        }
+        sent.remove_prefix(step.consumed);
+    }
+    if (parser.finish() == http1::event::end) ++finals;
+    EDDY_ASSERT(finals >= seen.count);
+}
+
+task<void> send(stream& to, std::string_view text, std::uint8_t flags, std::uint8_t seed) {
+    random_generator random(seed);
+    while (!text.empty()) {
+        const std::size_t size =
+            seed == 0 ? text.size() : std::min<std::size_t>(text.size(), 1 + random.below(seed));
+        const auto sent = co_await to.write_all(text.substr(0, size));
+        if (!sent) co_return;
+        text.remove_prefix(size);
+        if ((flags & pauses) != 0) static_cast<void>(co_await loop::current().sleep_for(1us));
+    }
+    if ((flags & half_closes) != 0) static_cast<void>(to.shutdown_write());
+}
+
+task<void> receive(stream& from, std::string& all) {
+    for (;;) {
+        const auto received = co_await from.read();
+        if (!received) co_return;
+        all += received->text();
+    }
+}
+
+task<void> talk(std::string_view text, std::uint8_t flags, std::uint8_t seed) {
+    auto listening = loop::current().listen(*endpoint::ip("127.0.0.1", 80));
+    auto client = co_await loop::current().connect(listening->local());
+    auto server = co_await listening->accept();
+    EDDY_ASSERT(client && server);
+    http::router answers = routes();
+    http::session_limits limits;
+    limits.parser.header_bytes = 1024;
+    limits.parser.start_line = 512;
+    limits.parser.body = 4096;
+    observer seen;
+    std::string all;
+    co_await join_scope([&](scope& both) -> task<void> {
+        both.spawn(send(*client, text, flags, seed));
+        both.spawn(receive(*client, all));
+        // Time passes at once here: silent clients are closed.
+        co_await http::serve_observed(*server, answers, limits, seen);
+        server->close();
+    });
+    check(all, seen);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size < 2) return 0;
+    const std::uint8_t flags = data[0];
+    const std::uint8_t seed = data[1];
+    const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
+    loop_options options;
+    options.kind = backend_kind::sim;
+    options.sim.seed = seed;
+    if ((flags & small_sockets) != 0) options.sim.socket_buffer = 256;
+    if ((flags & shuffled) != 0) options.sim.shuffle = true;
+    auto here = loop::create(options);
+    EDDY_ASSERT(here);
+    (*here)->run(talk(text, flags, seed));
+    return 0;
+}
