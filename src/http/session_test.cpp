@@ -188,6 +188,7 @@ public:
 };
 
 TEST_P(http_session, is_observed) {
+    limits_.request_time = limits_.idle_time = 30s;
     test_observer seen;
     run([&]() -> task<void> {
         eddy::testing::connection both = co_await connect();
