@@ -280,11 +280,15 @@ template <class Blocks>
     block_cursor<Blocks> blocks{input.data(), input.size()};
     blocks.template load_first<wanted::target_also>();
     const char* const data = input.data();
-    // A method is short: one that is longer than a block is left to the line parser.
+    // The space behind the method ends a target, too. A method that is longer than a block, or has
+    // a '#', is left to the line parser.
     const auto space = static_cast<std::size_t>(std::countr_zero(blocks.masks.delimiters));
-    if (space - 1 >= block_size - 1 || data[space] != ' ') return false;
-    // Bits above the space; a shift by 64 would not be one.
-    std::uint64_t ends = blocks.masks.target_end & (~std::uint64_t{1} << space);
+    const std::uint64_t spaces = blocks.masks.target_end;
+    if (space - 1 >= block_size - 1 || data[space] != ' ' ||
+        space != static_cast<std::size_t>(std::countr_zero(spaces))) {
+        return false;
+    }
+    std::uint64_t ends = spaces & (spaces - 1);
     while (ends == 0) {
         const std::size_t seen = blocks.base + block_size;
         if (!blocks.template load_next<wanted::target_also>()) return false;

@@ -113,7 +113,8 @@ TEST(http1_head_scan, judges_every_byte_as_the_lines_do) {
                 scan("GET /" + pad + c + "x HTTP/1.1\r\n\r\n") != "left to the lines";
             EXPECT_EQ(in_target, split_target("GET", "/" + c).has_value()) << byte;
             const bool in_method = scan("G" + c + " / HTTP/1.1\r\n\r\n") != "left to the lines";
-            EXPECT_EQ(in_method, is_token(c)) << byte;
+            // No method in use has a '#', which ends a target: the lines judge it.
+            EXPECT_EQ(in_method, is_token(c) && c != "#") << byte;
         }
     }
 }

@@ -121,7 +121,7 @@ void header_list::append_valid(std::string_view name, std::string_view value) {
 void header_list::assign_valid(std::string_view text, const entry* entries, std::size_t count) {
     // Consecutive messages of a connection often have heads of one size.
     if (text_.size() == text.size() && entries_.size() == count) {
-        std::memcpy(text_.data(), text.data(), text.size());
+        copy_short(text_.data(), text.data(), text.size());
     } else {
         entries_.clear();  // no entry lies beyond the text if an allocation fails
         text_.assign(text);
