@@ -57,7 +57,10 @@ task<void> loop_worker::shake_hands(stream plain, const noted_listener& from, co
     try {
         result<stream> peer = co_await from.finish(std::move(plain), patience);
         under_way.reset();
-        if (peer) take(std::move(*peer), std::move(slot));
+        if (peer)
+            take(std::move(*peer), std::move(slot));
+        else if (peer.error() != errc::cancelled)
+            note_failed_handshake(peer.error());
     } catch (const std::bad_alloc&) {
         note_no_memory();
     }
@@ -66,6 +69,7 @@ task<void> loop_worker::shake_hands(stream plain, const noted_listener& from, co
 task<void> loop_worker::drain(duration limit) {
     handshakes_.cancel();
     co_await handshakes_.join();
+    report_unreported_handshakes();
     clients_.drain();
     stop_timer patience(tasks_, limit);
     co_await tasks_.join();
@@ -75,6 +79,30 @@ void loop_worker::note_no_memory() noexcept {
     ++counted_.errors;
     try {
         events_.write("a client was closed: there is no memory for it");
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
+    }
+}
+
+void loop_worker::note_failed_handshake(std::error_code error) noexcept {
+    ++counted_.errors;
+    const time_point now = loop::current().now();
+    if (handshake_reported_at_ && now - *handshake_reported_at_ < handshake_report_interval) {
+        ++unreported_handshakes_;
+        return;
+    }
+    report_unreported_handshakes();
+    handshake_reported_at_ = now;
+    try {
+        events_.write(fmt::format("a TLS handshake with a client failed: {}", error.message()));
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
+    }
+}
+
+void loop_worker::report_unreported_handshakes() noexcept {
+    const std::uint64_t failed = std::exchange(unreported_handshakes_, 0);
+    if (failed == 0) return;
+    try {
+        events_.write(fmt::format("{} more TLS handshakes failed since the last report", failed));
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
     }
 }

@@ -6,6 +6,7 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
 
 #include "runtime/connections.hpp"
 #include "runtime/journal.hpp"
@@ -15,8 +16,10 @@
 #include "runtime/serving/handshake_budget.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -36,6 +39,10 @@ struct worker_place {
     std::size_t count = 1;  ///< workers of the pool, that one included
 };
 
+/// The least time between two journal lines of a worker about failed handshakes; those between are
+/// counted, and the next line, or the end of the worker, gives their number.
+inline constexpr duration handshake_report_interval = std::chrono::seconds(10);
+
 /// Made, used and destroyed on its loop's thread, but for what says otherwise. drain() must have
 /// ended before it dies.
 class loop_worker {
@@ -45,8 +52,10 @@ public:
     loop_worker(const loop_worker&) = delete;
     loop_worker& operator=(const loop_worker&) = delete;
 
-    /// Serves a connection of this loop, whose handshake is over or still ahead of the stream's
-    /// first use. Throws std::bad_alloc; the connection is closed then.
+    /// Serves a connection of this loop. Its handshake is over where listeners work in parts. Else
+    /// (one thread) the stream makes it within its first read or write, which fails with the
+    /// handshake's error: the connection then ends like one that the peer has closed, and no
+    /// failure is counted or written. Throws std::bad_alloc; the connection is closed then.
     virtual void take(stream accepted, connection_slot slot) = 0;
     /// Ends: connections that rest are closed now; the others when they would rest, or when `limit`
     /// is over.
@@ -54,7 +63,8 @@ public:
 
     /// Takes a connection that another loop has accepted from a listener in parts, `from`, which
     /// outlives the connection: makes its handshake, within the budget that `begun` is of, and
-    /// calls take(). Failures are counted and written to the journal.
+    /// calls take(). Failures are counted in counters::errors and written to the journal, those of
+    /// handshakes at most once per handshake_report_interval.
     void adopt(unique_fd accepted, const noted_listener& from, connection_slot slot,
                handshake begun) noexcept;
     /// The same for a stream of this loop.
@@ -84,10 +94,14 @@ protected:
 private:
     task<void> shake_hands(stream plain, const noted_listener& from, connection_slot slot,
                            handshake under_way);
+    void note_failed_handshake(std::error_code error) noexcept;
+    void report_unreported_handshakes() noexcept;
 
     shared_limits& shared_;
     journal& events_;
     connection_slots slots_;
+    std::optional<time_point> handshake_reported_at_;
+    std::uint64_t unreported_handshakes_ = 0;  // failed since then
 };
 
 }  // namespace eddy::runtime::serving
