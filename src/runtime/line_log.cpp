@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -45,7 +46,8 @@ std::unexpected<problem> cannot_append(const std::string& path, std::error_code 
 
 }  // namespace
 
-result<> append_lines(int file, std::string_view lines, bool& torn) noexcept {
+result<> append_lines(int file, std::string_view lines, bool& torn, std::size_t& kept) noexcept {
+    kept = 0;
     if (torn) {
         std::string_view line_end = "\n";
         if (auto written = write_fully(file, line_end); !written) return written;
@@ -53,9 +55,11 @@ result<> append_lines(int file, std::string_view lines, bool& torn) noexcept {
     }
     std::string_view left = lines;
     const result<> written = write_fully(file, left);
-    if (written) return written;
     const std::string_view done = lines.substr(0, lines.size() - left.size());
+    kept = done.size();
+    if (written) return written;
     const std::size_t whole = done.rfind('\n') + 1;  // 0 where there is none
+    kept = whole;
     if (whole < done.size()) torn = !take_back(file, done.size() - whole);
     return written;
 }
@@ -83,11 +87,12 @@ outcome<> line_log::open(const std::string& path) {
     finishing_ = false;
     said_full_ = false;
     said_failed_ = false;
+    lost_ = 0;
     torn_ = false;
     return {};
 }
 
-bool line_log::append(std::string_view messages) {
+bool line_log::append(std::string_view messages, std::uint64_t count) {
     if (waiting_.size() + messages.size() > max_waiting) {
         if (!std::exchange(said_full_, true))
             events_.write(
@@ -95,6 +100,7 @@ bool line_log::append(std::string_view messages) {
         return false;
     }
     waiting_.append(messages);
+    waiting_messages_ += count;
     filled_.set();
     return true;
 }
@@ -108,20 +114,41 @@ task<void> line_log::run() {
         }
         byte_buffer going;
         going.swap(waiting_);
+        const std::uint64_t messages = std::exchange(waiting_messages_, 0);
         const int file = file_.get();
         const std::string_view bytes = going.text();
-        const result<> written = co_await run_blocking(
-            *threads_, [this, file, bytes] { return append_lines(file, bytes, torn_); });
-        if (written) {
-            said_full_ = false;
-            said_failed_ = false;
-        } else if (!std::exchange(said_failed_, true)) {
-            events_.write(
-                fmt::format("cannot append to {}: {}; messages are not logged until it "
-                            "works again",
-                            path_, written.error().message()));
+        std::size_t kept = 0;
+        const result<> written = co_await run_blocking(*threads_, [this, file, bytes, &kept] {
+            return append_lines(file, bytes, torn_, kept);
+        });
+        if (!written) {
+            note_failure(bytes, kept, messages, written.error());
+            continue;
         }
+        said_full_ = false;
+        if (!std::exchange(said_failed_, false)) continue;
+        events_.write(fmt::format("appending to {} works again; {} messages were not logged", path_,
+                                  std::exchange(lost_, 0)));
     }
+}
+
+/// Counts what is lost of a batch of so many messages, the first `kept` bytes of which are written.
+void line_log::note_failure(std::string_view batch, std::size_t kept, std::uint64_t messages,
+                            std::error_code why) {
+    std::uint64_t lost = messages;
+    if (kept > 0) {
+        // Raw messages need not be lines: of those that were cut at least one is lost.
+        const std::string_view rest = batch.substr(kept);
+        const auto lines = static_cast<std::uint64_t>(std::count(rest.begin(), rest.end(), '\n'));
+        lost = std::min(messages, std::max<std::uint64_t>(lines, 1));
+    }
+    lost_ += lost;
+    if (dropped_ != nullptr) *dropped_ += lost;
+    if (std::exchange(said_failed_, true)) return;
+    events_.write(
+        fmt::format("cannot append to {}: {}; messages are not logged until it works "
+                    "again",
+                    path_, why.message()));
 }
 
 void line_log::finish() noexcept {
@@ -133,6 +160,7 @@ void line_log::close() noexcept {
     threads_.reset();
     file_.reset();
     waiting_ = byte_buffer();
+    waiting_messages_ = 0;
 }
 
 }  // namespace eddy::runtime

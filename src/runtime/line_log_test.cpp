@@ -47,7 +47,7 @@ TEST_F(line_logs, everything_appended_is_written_before_it_ends) {
             tasks.spawn(log.run());
             for (int i = 0; i < 1000; ++i) {
                 const std::string line = std::to_string(i) + " " + std::string(1000, 'x') + "\n";
-                EXPECT_TRUE(log.append(line));
+                EXPECT_TRUE(log.append(line, 1));
                 expected += line;
                 if (i % 100 == 0) static_cast<void>(co_await loop::current().sleep_for(1ms));
             }
@@ -66,16 +66,16 @@ TEST_F(line_logs, what_the_disk_cannot_take_in_time_is_dropped_at_the_limit) {
         must_do(log.open(folder_.file("log")));
         const std::string megabyte(1 << 20, 'x');
         for (std::size_t size = 0; size < line_log::max_waiting; size += megabyte.size())
-            EXPECT_TRUE(log.append(megabyte));
-        EXPECT_FALSE(log.append("x"));
-        EXPECT_FALSE(log.append("y"));
+            EXPECT_TRUE(log.append(megabyte, 1));
+        EXPECT_FALSE(log.append("x", 1));
+        EXPECT_FALSE(log.append("y", 1));
         EXPECT_TRUE(events_.has("the disk is too slow"));
         EXPECT_EQ(events_.lines.size(), 1U);
 
         // There is room again once it is written.
         scope tasks;
         tasks.spawn(log.run());
-        co_await until([&] { return log.append("z"); });
+        co_await until([&] { return log.append("z", 1); });
         log.finish();
         co_await tasks.join();
         log.close();
@@ -85,17 +85,19 @@ TEST_F(line_logs, what_the_disk_cannot_take_in_time_is_dropped_at_the_limit) {
 
 TEST_F(line_logs, a_full_disk_is_reported_once_and_the_messages_go_on) {
     run([&]() -> task<void> {
-        line_log log(events_);
+        tally dropped;
+        line_log log(events_, &dropped);
         must_do(log.open("/dev/full"));
         scope tasks;
         tasks.spawn(log.run());
         for (int i = 0; i < 3; ++i) {
-            EXPECT_TRUE(log.append("line\n"));
+            EXPECT_TRUE(log.append("line\n", 1));
             co_await until([&] { return !events_.lines.empty(); });
         }
         log.finish();
         co_await tasks.join();
         log.close();
+        EXPECT_EQ(dropped.value(), 3U);
         EXPECT_EQ(events_.lines.size(), 1U);
         EXPECT_TRUE(events_.has("cannot append to /dev/full: No space left on device"));
     });
@@ -130,7 +132,8 @@ TEST_F(line_logs, a_line_that_a_full_disk_has_cut_does_not_join_the_next) {
     run([&]() -> task<void> {
         const std::string path = folder_.file("log");
         const std::string line = std::string(999, 'x') + "\n";
-        line_log log(events_);
+        tally dropped;
+        line_log log(events_, &dropped);
         must_do(log.open(path));
         scope tasks;
         // Larger than the test's own output, if that is a file.
@@ -138,12 +141,13 @@ TEST_F(line_logs, a_line_that_a_full_disk_has_cut_does_not_join_the_next) {
         file_size_limit full(room);
         std::string lines;
         while (lines.size() <= room) lines += line;
-        EXPECT_TRUE(log.append(lines));
+        EXPECT_TRUE(log.append(lines, lines.size() / line.size()));
         tasks.spawn(log.run());
         co_await until([&] { return events_.has("cannot append to"); });
-        EXPECT_TRUE(log.append("lost as well" + line));
+        EXPECT_EQ(dropped.value(), 1U);
+        EXPECT_TRUE(log.append("lost as well" + line, 1));
         full.lift();
-        EXPECT_TRUE(log.append("whole\n"));
+        EXPECT_TRUE(log.append("whole\n", 1));
         log.finish();
         co_await tasks.join();
         log.close();
@@ -154,6 +158,8 @@ TEST_F(line_logs, a_line_that_a_full_disk_has_cut_does_not_join_the_next) {
         if (written.size() < at) co_return;
         EXPECT_TRUE(written.substr(0, at).ends_with(line));
         EXPECT_TRUE(written.ends_with("\nwhole\n"));
+        EXPECT_TRUE(events_.has("appending to " + path + " works again; " +
+                                std::to_string(dropped.value()) + " messages were not logged"));
         // What stands between is the line for which there was no room, if there was room again.
         EXPECT_TRUE(written.size() == at + 6 || written.substr(at).starts_with("lost as well"));
     });
@@ -172,16 +178,21 @@ TEST_F(line_logs, where_nothing_can_be_taken_back_the_next_line_begins_anew) {
         return text;
     };
     bool torn = false;
+    std::size_t kept = 1;
     const std::string line = std::string(999, 'x') + "\n";
     std::string lines;
     while (lines.size() <= std::size_t{1} << 20) lines += line;
-    EXPECT_EQ(append_lines(to.get(), lines, torn).error(),
+    EXPECT_EQ(append_lines(to.get(), lines, torn, kept).error(),
               std::errc::resource_unavailable_try_again);
     EXPECT_TRUE(torn);
-    EXPECT_FALSE(append_lines(to.get(), "no room\n", torn));
+    EXPECT_GT(kept, 0U);
+    EXPECT_EQ(kept % line.size(), 0U);
+    EXPECT_FALSE(append_lines(to.get(), "no room\n", torn, kept));
+    EXPECT_EQ(kept, 0U);
     EXPECT_TRUE(torn);
     EXPECT_FALSE(take().ends_with('\n'));
-    EXPECT_TRUE(append_lines(to.get(), "whole\n", torn));
+    EXPECT_TRUE(append_lines(to.get(), "whole\n", torn, kept));
+    EXPECT_EQ(kept, 6U);
     EXPECT_FALSE(torn);
     EXPECT_EQ(take(), "\nwhole\n");
 }

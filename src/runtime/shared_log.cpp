@@ -6,7 +6,7 @@
 namespace eddy::runtime {
 
 bool shared_log::append(std::string_view messages, std::uint64_t count) {
-    if (!is_shared_) return log_.append(messages);
+    if (!is_shared_) return log_.append(messages, count);
     {
         const std::lock_guard lock(guard_);
         if (waiting_.size() + messages.size() > line_log::max_waiting) return false;
@@ -25,7 +25,7 @@ std::uint64_t shared_log::flush() {
         going.swap(waiting_);
         messages = std::exchange(messages_, 0);
     }
-    if (messages > 0 && !log_.append(going.text())) dropped_ += messages;
+    if (messages > 0 && !log_.append(going.text(), messages)) dropped_ += messages;
     return dropped_;
 }
 

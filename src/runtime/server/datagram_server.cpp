@@ -47,7 +47,7 @@ datagram_server::datagram_server(creation from)
       events_(*from.events),
       global_limiter_(0, 0, {}),
       peer_limiter_(0, 0, {}),
-      log_(events_) {}
+      log_(events_, &counted_.dropped) {}
 
 datagram_server::~datagram_server() {
     by_age_.for_each([](peer& p) { p.unlink(); });
@@ -179,7 +179,7 @@ void datagram_server::take(const datagram_message& message) {
         latency_->record(
             static_cast<std::uint64_t>(std::max<std::int64_t>((precise_now() - now).count(), 0)));
     }
-    if (log_.is_open() && !(log_.append(text) && (text.ends_with('\n') || log_.append("\n"))))
+    if (log_.is_open() && !(log_.append(text, 1) && (text.ends_with('\n') || log_.append("\n", 0))))
         ++counted_.dropped;
     if (config_.mode == flow::in || config_.log_traffic)
         journal_messages(events_, from->id, text, false);

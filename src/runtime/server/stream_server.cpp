@@ -80,7 +80,7 @@ stream_server::stream_server(creation from)
       options_(std::move(from.options)),
       host_(std::move(from.host)),
       events_(*from.events),
-      log_(events_) {}
+      log_(events_, &counted_.dropped) {}
 
 stream_server::~stream_server() = default;
 
