@@ -331,7 +331,7 @@ class CommandLine(harness.EddyTest):
         for answer, text in ((b"220 mail.example.org ESMTP\r\n", "not an Eddy daemon"),
                              (b"", "closed the connection"),
                              (ok + b"5\r\n\r\nhe", "closed the connection"),
-                             (ok + b"5\r\n\r\nhello", "did not answer with JSON"),
+                             (ok + b"5\r\n\r\nhello", "no answer of Eddy's control API"),
                              (ok + b"2\r\n\r\n{}", "list of runtimes"),
                              (ok + b"15\r\n\r\n{\"runtimes\":[1]}", ""),
                              (b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", "500"),

@@ -35,6 +35,17 @@ http::client_options without_deadlines() {
     return options;
 }
 
+bool is_lost_connection(std::error_code error) noexcept {
+    return error == errc::end_of_stream || error == errc::truncated ||
+           error == std::errc::connection_reset || error == std::errc::broken_pipe;
+}
+
+/// errc::truncated for a connection that was lost within an answer; errc::end_of_stream is for one
+/// that was lost before it.
+std::unexpected<std::error_code> fail_within_answer(std::error_code error) {
+    return fail(is_lost_connection(error) ? std::error_code(errc::truncated) : error);
+}
+
 }  // namespace
 
 std::expected<control_answer, unreachable> control_client::ask(control_request request) {
@@ -94,20 +105,22 @@ task<result<control_answer>> control_client::exchange(control_request request, b
     if (!added) co_return fail(added.error());
     asked.body = std::move(request.body);
     auto answered = co_await daemon.send(std::move(asked));
-    if (!answered) co_return fail(answered.error());
+    if (!answered)
+        co_return fail(is_lost_connection(answered.error()) ? std::error_code(errc::end_of_stream)
+                                                            : answered.error());
 
     control_answer answer;
     answer.status = answered->status;
     if (!sink || answer.status / 100 != 2) {
         auto text = co_await answered->body().whole(answer_limit);
-        if (!text) co_return fail(text.error());
+        if (!text) co_return fail_within_answer(text.error());
         answer.body = std::move(*text);
         co_return answer;
     }
     for (;;) {
         auto piece = co_await answered->body().read();
         if (!piece && piece.error() == errc::end_of_stream) co_return answer;
-        if (!piece) co_return fail(piece.error());
+        if (!piece) co_return fail_within_answer(piece.error());
         if (!sink(*piece)) co_return answer;
     }
 }
@@ -147,8 +160,12 @@ std::string control_client::explain(std::error_code error) const {
         return fmt::format(
             "the answer of what listens on {} is over {} bytes; is it an Eddy daemon?",
             socket_path_, answer_limit);
-    if (error == errc::end_of_stream || error == errc::truncated ||
-        error == std::errc::connection_reset || error == std::errc::broken_pipe)
+    if (error == errc::truncated)
+        return fmt::format(
+            "the answer was cut off: the daemon at {} closed the connection before its end; its "
+            "log may say why",
+            socket_path_);
+    if (is_lost_connection(error))
         return fmt::format(
             "the daemon at {} closed the connection before it answered; its log may "
             "say why",

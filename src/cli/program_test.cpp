@@ -1,15 +1,26 @@
 // Tests of dispatch, help and exit statuses, without a daemon.
 #include "cli/program.hpp"
 
+#include <eddy/base/unique_fd.hpp>
+
+#include "base/temporary_folder.hpp"
 #include "cli/commands.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include <cstddef>
 #include <fstream>
 #include <iterator>
 #include <regex>
 #include <set>
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace eddy::cli {
@@ -33,15 +44,67 @@ struct outcome {
     std::string err;
 };
 
+/// Server on a Unix socket that gives each connection the same bytes.
+class foreign_daemon {
+public:
+    explicit foreign_daemon(std::string answer) : answer_(std::move(answer)) {
+        sockaddr_un where{};
+        where.sun_family = AF_UNIX;
+        socket().copy(where.sun_path, sizeof where.sun_path - 1);
+        if (::bind(listening_.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where) !=
+                0 ||
+            ::listen(listening_.get(), 16) != 0)
+            throw std::runtime_error("no socket to listen on");
+        serving_ = std::thread([this] { serve(); });
+    }
+    ~foreign_daemon() {
+        ::shutdown(listening_.get(), SHUT_RDWR);
+        serving_.join();
+    }
+    foreign_daemon(const foreign_daemon&) = delete;
+    foreign_daemon& operator=(const foreign_daemon&) = delete;
+
+    std::string socket() const { return folder_.file("s"); }
+
+private:
+    void serve() {
+        for (;;) {
+            const unique_fd peer(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+            if (!peer) return;
+            std::string request;
+            char chunk[4096];
+            while (!request.contains("\r\n\r\n")) {
+                const ssize_t got = ::recv(peer.get(), chunk, sizeof chunk, 0);
+                if (got <= 0) break;
+                request.append(chunk, static_cast<std::size_t>(got));
+            }
+            static_cast<void>(::send(peer.get(), answer_.data(), answer_.size(), MSG_NOSIGNAL));
+            // Unread input at the end would reset the connection.
+            ::shutdown(peer.get(), SHUT_WR);
+            while (::recv(peer.get(), chunk, sizeof chunk, 0) > 0) {
+            }
+        }
+    }
+
+    eddy::testing::temporary_folder folder_;
+    std::string answer_;
+    unique_fd listening_{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    std::thread serving_;
+};
+
+std::string http_answer(std::string_view body, std::string_view status = "200 OK") {
+    return fmt::format("HTTP/1.1 {}\r\nContent-Length: {}\r\n\r\n{}", status, body.size(), body);
+}
+
 outcome run(std::vector<std::string> words) {
     ::unsetenv("EDDY_SOCKET");
     context with = test_context();
     const std::vector<command> commands = all_commands();
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
     const int status = run_program(with, commands, words);
-    outcome all{status, testing::internal::GetCapturedStdout(), ""};
-    all.err = testing::internal::GetCapturedStderr();
+    outcome all{status, ::testing::internal::GetCapturedStdout(), ""};
+    all.err = ::testing::internal::GetCapturedStderr();
     return all;
 }
 
@@ -127,9 +190,9 @@ TEST(program, mistakes_end_with_status_1_and_a_hint) {
                                                {"edit"},
                                                {"edit", "--mode", "in"}}) {
         const outcome wrong = run(words);
-        EXPECT_EQ(wrong.status, exit_bad_input) << testing::PrintToString(words);
-        EXPECT_TRUE(wrong.err.starts_with("eddy: ")) << testing::PrintToString(words);
-        EXPECT_EQ(wrong.out, "") << testing::PrintToString(words);
+        EXPECT_EQ(wrong.status, exit_bad_input) << ::testing::PrintToString(words);
+        EXPECT_TRUE(wrong.err.starts_with("eddy: ")) << ::testing::PrintToString(words);
+        EXPECT_EQ(wrong.out, "") << ::testing::PrintToString(words);
     }
     EXPECT_NE(run({"create", "cahce", "db"}).err.find("did you mean \"cache\"?"),
               std::string::npos);
@@ -153,10 +216,75 @@ TEST(program, without_a_daemon_the_status_is_2_and_the_message_says_what_to_do) 
                                                {"edit", "a", "--mode", "in"},
                                                {"create", "cache", "a", "-p", "1"}}) {
         const outcome failed = run(words);
-        EXPECT_EQ(failed.status, exit_fatal) << testing::PrintToString(words);
+        EXPECT_EQ(failed.status, exit_fatal) << ::testing::PrintToString(words);
         EXPECT_NE(failed.err.find("/nonexistent/eddy.sock"), std::string::npos);
         EXPECT_NE(failed.err.find("eddy daemon"), std::string::npos);
     }
+}
+
+TEST(program, an_answer_that_is_no_object_is_a_failure) {
+    for (const std::string& answer :
+         {http_answer("null"), http_answer("[]"), http_answer("7"), http_answer("no JSON"),
+          http_answer(""), std::string("HTTP/1.1 204 No Content\r\n\r\n")}) {
+        const foreign_daemon daemon(answer);
+        for (const std::vector<std::string>& words :
+             std::vector<std::vector<std::string>>{{"ls"},
+                                                   {"start", "a"},
+                                                   {"stop", "a"},
+                                                   {"stop", "a*"},
+                                                   {"remove", "a"},
+                                                   {"reload", "a"},
+                                                   {"show", "a"},
+                                                   {"stats", "a"},
+                                                   {"send", "a", "hello"},
+                                                   {"edit", "a"},
+                                                   {"edit", "a", "--mode", "in"},
+                                                   {"create", "cache", "a", "-p", "1"}}) {
+            // A removal answers nothing.
+            if (words[0] == "remove" && answer.starts_with("HTTP/1.1 204")) continue;
+            std::vector<std::string> all = {"--socket", daemon.socket()};
+            all.insert(all.end(), words.begin(), words.end());
+            const outcome failed = run(all);
+            EXPECT_EQ(failed.status, exit_fatal) << ::testing::PrintToString(all) << answer;
+            EXPECT_NE(failed.err.find("the daemon on " + daemon.socket() +
+                                      " answered something that is no answer of Eddy's control "
+                                      "API"),
+                      std::string::npos)
+                << failed.err << ::testing::PrintToString(all) << answer;
+            EXPECT_EQ(failed.out, "") << ::testing::PrintToString(all) << answer;
+        }
+    }
+}
+
+TEST(program, a_list_of_something_else_than_runtimes_is_a_failure) {
+    for (const char* const body : {"{}", R"({"runtimes": 1})", R"({"runtimes": [null]})"}) {
+        const foreign_daemon daemon(http_answer(body));
+        const outcome failed = run({"--socket", daemon.socket(), "ls"});
+        EXPECT_EQ(failed.status, exit_fatal) << body;
+        EXPECT_NE(failed.err, "") << body;
+        EXPECT_EQ(failed.out, "") << body;
+    }
+}
+
+TEST(program, a_removal_may_be_answered_with_nothing) {
+    const foreign_daemon daemon("HTTP/1.1 204 No Content\r\n\r\n");
+    const outcome done = run({"--socket", daemon.socket(), "remove", "a"});
+    EXPECT_EQ(done.status, exit_ok);
+    EXPECT_EQ(done.out, "a removed\n");
+}
+
+TEST(program, logs_that_are_cut_off_say_so_behind_what_has_come) {
+    const foreign_daemon daemon(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nline\n\r\n");
+    const outcome cut = run({"--socket", daemon.socket(), "logs", "-f", "a"});
+    EXPECT_EQ(cut.status, exit_fatal);
+    EXPECT_EQ(cut.out, "line\n");
+    EXPECT_TRUE(cut.err.starts_with("eddy: the answer was cut off: the daemon at")) << cut.err;
+
+    const foreign_daemon silent("HTTP/1.1 200 OK\r\nTransfer");
+    const outcome none = run({"--socket", silent.socket(), "logs", "a"});
+    EXPECT_EQ(none.status, exit_fatal);
+    EXPECT_NE(none.err.find("closed the connection before it answered"), std::string::npos);
 }
 
 TEST(program, version_works_without_a_daemon) {
@@ -181,7 +309,7 @@ TEST(program, socket_may_stand_anywhere) {
              {"ls", "--socket=/elsewhere"},
              {"edit", "a", "--mode", "in", "--socket", "/elsewhere"}})
         EXPECT_NE(run(words).err.find("/elsewhere"), std::string::npos)
-            << testing::PrintToString(words);
+            << ::testing::PrintToString(words);
 }
 
 TEST(program, a_socket_path_that_is_too_long_is_explained) {

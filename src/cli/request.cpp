@@ -18,8 +18,21 @@
 
 namespace eddy::cli {
 
+namespace {
+
+std::unexpected<int> complain_of_foreign_answer(const context& with) {
+    complain(
+        fmt::format("the daemon on {} answered something that is no answer of Eddy's control "
+                    "API; are its version and this one's the same? See: eddy version",
+                    with.socket));
+    return std::unexpected<int>(exit_fatal);
+}
+
+}  // namespace
+
 std::expected<json, int> ask(const context& with, control_request request) {
     control_client client(with.socket);
+    const bool may_be_empty = request.method == "DELETE";
     auto answer = client.ask(std::move(request));
     if (!answer) {
         complain(answer.error().message);
@@ -29,13 +42,9 @@ std::expected<json, int> ask(const context& with, control_request request) {
         complain(error_message(answer->status, answer->body));
         return std::unexpected(exit_status_for(answer->status));
     }
-    if (answer->body.empty()) return json();
+    if (may_be_empty && answer->status == 204) return json();
     json value = json::parse(answer->body, nullptr, false);
-    if (value.is_discarded()) {
-        complain(fmt::format("what listens on {} did not answer with JSON; is it an Eddy daemon?",
-                             with.socket));
-        return std::unexpected(exit_fatal);
-    }
+    if (!value.is_object()) return complain_of_foreign_answer(with);
     return value;
 }
 
@@ -98,14 +107,16 @@ std::expected<json, int> list_matching(const context& with, std::string_view pat
     request.target = fmt::format("/v1/runtimes?match={}", http1::percent_encode(pattern));
     auto answer = ask(with, std::move(request));
     if (!answer) return answer;
-    if (!answer->is_object() || !answer->contains("runtimes") ||
-        !answer->at("runtimes").is_array()) {
+    const auto list = answer->find("runtimes");
+    if (list == answer->end() || !list->is_array()) {
         complain(
             "the daemon's answer has no list of runtimes; are its version and this one's the "
             "same? See: eddy version");
         return std::unexpected(exit_fatal);
     }
-    return answer->at("runtimes");
+    if (!std::all_of(list->begin(), list->end(), [](const json& each) { return each.is_object(); }))
+        return complain_of_foreign_answer(with);
+    return std::move(*list);
 }
 
 std::expected<std::vector<std::string>, int> resolve(const context& with, std::string_view word) {

@@ -19,7 +19,8 @@ using nlohmann::json;
 /// The largest message, which is the largest body that the daemon takes.
 inline constexpr std::size_t message_limit = 1024 * 1024;
 
-/// Asks the daemon. On failure the message has been printed and the error is the exit status.
+/// Asks the daemon. The answer is an object, or null where a DELETE got a 204 (No Content); any
+/// other is a failure. On failure the message has been printed and the error is the exit status.
 std::expected<json, int> ask(const context& with, control_request request);
 
 /// The body of a request as JSON. JSON is UTF-8: other text is refused, as by ask(), since the

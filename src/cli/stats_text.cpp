@@ -73,9 +73,10 @@ std::string stats_text(const json& stats) {
         std::string name = printable(key);
         std::replace(name.begin(), name.end(), '_', ' ');
         if (key == "uptime_s")
-            line("uptime", format_age(value.get<double>()));
+            line("uptime", format_age(number_of(stats, key)));
         else if (value.is_array())
             for (const json& each : value) {
+                if (!each.is_object()) continue;
                 const std::string shown = stats_value(key, each.value("value", json()));
                 if (!shown.empty())
                     line(fmt::format("{} {}", name, labels_text(each.value("labels", json()))),

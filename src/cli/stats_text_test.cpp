@@ -42,5 +42,11 @@ TEST(stats_text, labels_stand_behind_the_name) {
         << text;
 }
 
+TEST(stats_text, values_of_another_kind_are_no_error) {
+    const std::string text = stats_text({{"uptime_s", "long"}, {"answers_total", {1, nullptr}}});
+    EXPECT_NE(text.find("uptime"), std::string::npos) << text;
+    EXPECT_EQ(text.find("answers"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace eddy::cli

@@ -71,7 +71,8 @@ std::string table::to_string(bool colours) const {
 }
 
 std::string format_age(double seconds) {
-    const auto s = static_cast<long long>(std::max(0.0, seconds));
+    constexpr double longest = 1e15;  // fits the conversion, which is undefined beyond its type
+    const auto s = static_cast<long long>(std::min(std::max(0.0, seconds), longest));
     if (s < 60) return fmt::format("{}s", s);
     if (s < 3600) return fmt::format("{}m {}s", s / 60, s % 60);
     if (s < 86400) return fmt::format("{}h {}m", s / 3600, s % 3600 / 60);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace eddy::cli {
 namespace {
 
@@ -50,6 +52,8 @@ TEST(quantities, are_written_for_people) {
     EXPECT_EQ(format_age(725), "12m 5s");
     EXPECT_EQ(format_age(27000), "7h 30m");
     EXPECT_EQ(format_age(1051200), "12d 4h");
+    EXPECT_EQ(format_age(1e308), format_age(1e15));
+    EXPECT_EQ(format_age(std::numeric_limits<double>::infinity()), "11574074074d 1h");
     EXPECT_EQ(format_bytes(512), "512 B");
     EXPECT_EQ(format_bytes(1536), "1.5 KiB");
     EXPECT_EQ(format_bytes(1024.0 * 1024 * 340), "340 MiB");
