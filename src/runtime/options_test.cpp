@@ -730,7 +730,8 @@ TEST(options, what_contradicts_itself_is_refused_with_the_reason) {
          "--framing has no effect with UDP"},
         {"server",
          {{"port", 1}, {"udp", true}, {"max_line", 9}},
-         "--max-line has no effect with UDP"},
+         "--max-line has no effect with UDP: a datagram is a message by itself; leave it out, or "
+         "take it back with --unset max-line"},
         {"server",
          {{"port", 1}, {"udp", true}, {"slow_reader", "wait"}},
          "--slow-reader has no effect"},

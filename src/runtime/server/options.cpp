@@ -31,8 +31,10 @@ outcome<> without_effect(const settings& chosen, std::string_view reason, std::s
                          std::initializer_list<std::string_view> options) {
     for (const std::string_view name : options) {
         if (!chosen.given(name)) continue;
-        return refuse(
-            400, fmt::format("--{} has no effect with {}: {}; leave it out", name, reason, why));
+        // Given here, or stored by an earlier create or edit: the type does not know which.
+        return refuse(400, fmt::format("--{0} has no effect with {1}: {2}; leave it out, or take "
+                                       "it back with --unset {0}",
+                                       name, reason, why));
     }
     return {};
 }
