@@ -75,7 +75,7 @@ site::site(creation from)
       options_(std::move(from.options)),
       host_(std::move(from.host)),
       events_(*from.events),
-      log_(events_) {}
+      log_(events_, &counted_.dropped) {}
 
 site::~site() = default;
 
