@@ -2,8 +2,7 @@
 // change what they say. What they accept is written again and must read the same.
 //
 // The first byte chooses parser, method, limits and close; the second how the rest is cut.
-#include <eddy/base/random.hpp>
-
+#include "cuts.hpp"
 #include "wire/http1/transcript.hpp"
 
 #include <cstdint>
@@ -20,19 +19,6 @@ constexpr std::uint8_t to_head = 2;
 constexpr std::uint8_t to_connect = 4;
 constexpr std::uint8_t tight_limits = 8;
 constexpr std::uint8_t peer_closes = 16;
-
-std::vector<std::size_t> cut(std::size_t size, std::uint8_t how) {
-    std::vector<std::size_t> cuts;
-    if (how == 0) return cuts;
-    if (how == 1) {
-        for (std::size_t at = 1; at < size; ++at) cuts.push_back(at);
-        return cuts;
-    }
-    random_generator random(how);
-    for (std::size_t at = random.below(how); at < size; at += 1 + random.below(how))
-        cuts.push_back(at);
-    return cuts;
-}
 
 limits choose_limits(std::uint8_t flags) {
     limits l;

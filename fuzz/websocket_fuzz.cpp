@@ -4,8 +4,7 @@
 //
 // The first byte chooses role, compression, limits and what is fuzzed; the second how the rest is
 // cut, or the policy on compression.
-#include <eddy/base/random.hpp>
-
+#include "cuts.hpp"
 #include "wire/websocket/reference_decoder.hpp"
 
 #include <cstdint>
@@ -22,19 +21,6 @@ constexpr std::uint8_t compressed = 2;
 constexpr std::uint8_t tight_limits = 4;
 constexpr std::uint8_t as_extensions = 8;
 constexpr std::uint8_t as_protocols = 16;
-
-std::vector<std::size_t> cut(std::size_t size, std::uint8_t how) {
-    std::vector<std::size_t> cuts;
-    if (how == 0) return cuts;
-    if (how == 1) {
-        for (std::size_t at = 1; at < size; ++at) cuts.push_back(at);
-        return cuts;
-    }
-    random_generator random(how);
-    for (std::size_t at = random.below(how); at < size; at += 1 + random.below(how))
-        cuts.push_back(at);
-    return cuts;
-}
 
 std::string run(std::string_view input, std::uint8_t flags, std::uint8_t how, reading way,
                 const limits& bounds) {

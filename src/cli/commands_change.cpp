@@ -218,12 +218,12 @@ command create_command() {
     c.summary = "make a runtime, and start it with -s";
     c.flags = create_flags();
     c.least = c.most = 2;
-    c.examples = {{"eddy create cache db -p 6379 -s", "a cache for any Redis client"},
-                  {"eddy create server chat -p 9000 --max-connections 100 -s",
-                   "what one client sends, the others get"},
-                  {"eddy create http site -p 8080 --root ./public -s",
-                   "the files of a folder, to browsers"},
-                  {"eddy help create cache", "the flags of a cache"}};
+    c.examples = {
+        {"eddy create cache db -p 6379 -s", "a cache for any Redis client"},
+        {"eddy create server chat -p 9000 --max-connections 100 -s",
+         "what one client sends, the others get"},
+        {"eddy create http site -p 8080 --root ./public -s", "the files of a folder, to browsers"},
+        {"eddy help create cache", "the flags of a cache"}};
     c.more = "A name is 1 to 128 letters, digits, dots, dashes and underscores.";
     c.run = create;
     c.more_flags = flags_for_create;

@@ -11,8 +11,8 @@
 namespace eddy::http {
 
 /// The answer of a handler. The session adds the framing fields, Date where it is missing, and
-/// Connection where it says something. With status 204 or 304, and in answer to HEAD, the body is not sent. One loop's
-/// thread.
+/// Connection where it says something. With status 204 or 304, and in answer to HEAD, the body is
+/// not sent. One loop's thread.
 class response {
 public:
     /// A status, and no body.

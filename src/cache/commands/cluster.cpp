@@ -3,8 +3,8 @@
 // There is no cluster. CLUSTER is refused as by a Redis that is in none, so that clients that try
 // it go on without; with engine_options::emulates_cluster it answers as a cluster of one node that
 // has all slots, for clients that know nothing else.
-#include "cache/catalog/command_table.hpp"
 #include "base/sha1.hpp"
+#include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"
 

@@ -23,8 +23,7 @@ TEST(json_writer, writes_objects_and_arrays) {
     out.begin_object().member("a", 1).key("b").begin_array();
     out.value(true).null().value("x").begin_object().end_object().begin_array().end_array();
     out.end_array().member("c", -2.5).member("d", "e").key("f").raw("[1]").end_object();
-    EXPECT_EQ(out.take(),
-              R"({"a":1,"b":[true,null,"x",{},[]],"c":-2.5,"d":"e","f":[1]})");
+    EXPECT_EQ(out.take(), R"({"a":1,"b":[true,null,"x",{},[]],"c":-2.5,"d":"e","f":[1]})");
 }
 
 TEST(json_writer, writes_numbers_that_read_back) {
@@ -34,8 +33,7 @@ TEST(json_writer, writes_numbers_that_read_back) {
     out.value(std::numeric_limits<std::uint64_t>::max());
     out.value(0.1).value(1e300).value(INFINITY).value(NAN);
     out.end_array();
-    EXPECT_EQ(out.take(),
-              "[-9223372036854775808,18446744073709551615,0.1,1e+300,null,null]");
+    EXPECT_EQ(out.take(), "[-9223372036854775808,18446744073709551615,0.1,1e+300,null,null]");
 }
 
 TEST(json_writer, escapes_texts) {
