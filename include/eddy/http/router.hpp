@@ -82,8 +82,10 @@ public:
     router();
     /// The same with refusals by `refuse`.
     explicit router(refusal refuse);
-    router(router&&) noexcept;
-    router& operator=(router&&) noexcept;
+    /// `other` may then only be assigned to or destroyed.
+    router(router&& other) noexcept;
+    /// The same.
+    router& operator=(router&& other) noexcept;
     ~router();
 
     /// Requests of this method and path go to `to`. GET also gets HEAD, and OPTIONS is answered

@@ -30,14 +30,14 @@ namespace eddy {
 
 /// What fstat(2) says of a file. Times are seconds and nanoseconds since 1970, UTC.
 struct file_status {
-    mode_t mode = 0;         ///< kind and permissions
-    std::uint64_t size = 0;  ///< in bytes
-    std::uint64_t inode = 0;
-    std::uint64_t device = 0;  ///< that has the inode
-    std::int64_t modified_seconds = 0;
-    std::uint32_t modified_nanoseconds = 0;
-    std::int64_t changed_seconds = 0;  ///< of content or inode, set by the kernel alone
-    std::uint32_t changed_nanoseconds = 0;
+    mode_t mode = 0;                         ///< kind and permissions
+    std::uint64_t size = 0;                  ///< in bytes
+    std::uint64_t inode = 0;                 ///< its number on the device
+    std::uint64_t device = 0;                ///< that has the inode
+    std::int64_t modified_seconds = 0;       ///< of its content, or as utimensat(2) has set them
+    std::uint32_t modified_nanoseconds = 0;  ///< the rest
+    std::int64_t changed_seconds = 0;        ///< of content or inode, set by the kernel alone
+    std::uint32_t changed_nanoseconds = 0;   ///< the rest
 
     /// Whether it is a folder.
     bool is_folder() const noexcept;
@@ -49,8 +49,8 @@ struct file_status {
 
 /// An entry of a folder.
 struct folder_entry {
-    std::string name;
-    file_status status;
+    std::string name;    ///< without the folder's
+    file_status status;  ///< of what it names
 };
 
 /// An open file. It must outlive what is awaited of it; any number of reads and writes may be in

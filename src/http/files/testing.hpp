@@ -46,8 +46,11 @@ protected:
         std::filesystem::create_directories(root());
         for (const std::string& each : {folder_.path(), root()})
             std::filesystem::permissions(each, std::filesystem::perms(0755));
-        handler_.answer = [this](request& incoming) {
-            return files_->serve(incoming, incoming.path());
+        handler_.answer = [this](request& incoming) -> task<response> {
+            response made = co_await files_->serve(incoming, incoming.path());
+            // Always the same, so that responses can be compared.
+            made.add("Date", "Sun, 06 Nov 1994 08:49:37 GMT");
+            co_return made;
         };
     }
 

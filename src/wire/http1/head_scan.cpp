@@ -189,12 +189,16 @@ struct block_cursor {
         else
             masks = Blocks::template classify_short<What>(data, size);
     }
+    template <wanted What>
+    [[gnu::always_inline]] inline void load_at(std::size_t place) noexcept {
+        base = place;
+        masks = Blocks::template classify_block<What>(data + base);
+    }
     // False at the end of the input.
     template <wanted What>
     [[gnu::always_inline]] inline bool load_next() noexcept {
         if (base + block_size >= size) return false;
-        base = std::min(base + block_size, size - block_size);
-        masks = Blocks::template classify_block<What>(data + base);
+        load_at<What>(std::min(base + block_size, size - block_size));
         return true;
     }
 };
@@ -313,7 +317,10 @@ template <class Blocks>
 [[gnu::always_inline]] inline bool walk_from(std::string_view input, std::size_t at,
                                              head_scan& out) noexcept {
     block_cursor<Blocks> blocks{input.data(), input.size()};
-    blocks.template load_first<wanted::fields>();
+    if (at < block_size)
+        blocks.template load_first<wanted::fields>();
+    else
+        blocks.template load_at<wanted::fields>(std::min(at, input.size() - block_size));
     return walk_fields(blocks, at, out);
 }
 

@@ -36,6 +36,16 @@ TEST(http1_response, reads_sized_and_chunked_bodies) {
         "body 'abc'\nend\nidle\n");
 }
 
+TEST(http1_response, reads_reasons_of_every_length) {
+    for (std::size_t size = 0; size < 300; ++size) {
+        const std::string reason(size, 'r');
+        const std::string input = "HTTP/1.1 204 " + reason + "\r\nServer: x\r\n\r\n";
+        response_parser parser;
+        EXPECT_EQ(transcript(parser, input, {}),
+                  "head 204 '" + reason + "' 1.1 keep-alive [Server=x]\nend\nidle\n");
+    }
+}
+
 TEST(http1_response, reads_until_the_close_when_nothing_else_says_where_it_ends) {
     const std::string_view input = "HTTP/1.0 200 OK\r\nServer: x\r\n\r\nHTTP/1.1 is content here";
     EXPECT_EQ(parse_cut(input),
