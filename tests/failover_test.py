@@ -47,10 +47,14 @@ class Writer(threading.Thread):
 
 
 class Failover(Replication):
+    def await_online(self, master):
+        """A replica whose own link is up is online once its master has read that it loaded the copy."""
+        eventually(lambda: "state=online" in master.info("replication").get("slave0", ""), "its replica is online")
+
     def hand_over(self, master, replica, *how):
         """FAILOVER from the one to the other, while many write."""
         master("CONFIG", "SET", "repl-diskless-sync-delay", "0")
-        eventually(lambda: f"port={replica.port},state=online" in master.info("replication").get("slave0", ""))
+        self.await_online(master)
         master("FLUSHALL")
         writers = [Writer(number, (master.port, replica.port)) for number in range(WRITERS)]
         for each in writers:
@@ -100,6 +104,7 @@ class BesideServers:
     def test_one_that_does_not_answer_is_not_waited_for_longer_than_was_said(self):
         server, other, own = self.pair()
         self.replicate(other, own)
+        self.await_online(own)
         os.kill(server.process.pid, signal.SIGSTOP)
         own("SET", "k", "v")
         self.assertEqual(own("FAILOVER", "TIMEOUT", "300"), "+OK")
@@ -117,6 +122,7 @@ class BesideServers:
     def test_one_that_does_not_answer_is_given_the_lead_by_force(self):
         server, other, own = self.pair()
         self.replicate(other, own)
+        self.await_online(own)
         os.kill(server.process.pid, signal.SIGSTOP)
         own("SET", "k", "v")
         self.assertEqual(own("FAILOVER", "TO", "127.0.0.1", other.port, "FORCE", "TIMEOUT", "300"), "+OK")
@@ -159,6 +165,7 @@ class AmongCaches(Failover):
         daemon = self.daemon()
         first, second = self.cache(daemon, "first"), self.cache(daemon, "second")
         self.replicate(second, first)
+        self.await_online(first)
         # It does not let the master in.
         second("CONFIG", "SET", "requirepass", "secret")
         first("SET", "k", "v")
@@ -175,6 +182,7 @@ class AmongCaches(Failover):
         first, second = self.cache(daemon, "first"), self.cache(daemon, "second")
         second("CONFIG", "SET", "replica-announce-port", "1")
         self.replicate(second, first)
+        self.await_online(first)
         first("SET", "k", "v")
         self.assertEqual(first("FAILOVER"), "+OK")
         eventually(lambda: "cannot be reached" in daemon.must("logs", "first"), "the end")
