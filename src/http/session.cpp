@@ -74,6 +74,8 @@ public:
 constexpr std::size_t queued_text_limit = 16 * 1024;
 /// Bytes of responses that wait at most; one response comes on top.
 constexpr std::size_t queued_limit = 64 * 1024;
+/// While a handler waits and the socket is full, what waits is tried again after so long.
+constexpr duration flush_pause = std::chrono::milliseconds(10);
 
 class session final : private timer {
 public:
@@ -312,10 +314,12 @@ void session::stop_flush_timer() noexcept {
 }
 
 void session::fire() noexcept {
-    // Nothing else writes while a handler is asked. What does not fit goes out by flush(), and an
-    // error comes again there.
+    // Nothing else writes while a handler is asked. An error comes again in flush().
     const auto sent = peer_.try_write(out_.bytes());
-    if (sent) out_.consume(*sent);
+    if (!sent) return;
+    out_.consume(*sent);
+    loop& here = loop::current();
+    if (!out_.empty()) here.arm(*this, here.after(flush_pause));
 }
 
 task<result<>> session::send(response answer, bool keep) {

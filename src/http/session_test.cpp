@@ -128,6 +128,31 @@ TEST_P(http_session, a_handler_that_waits_does_not_hold_back_the_responses_befor
     });
 }
 
+TEST_P(http_session, a_handler_that_waits_holds_nothing_back_for_a_slow_reader_either) {
+    constexpr std::size_t size = 15 * 1024;
+    socket_buffer_ = 4 * 1024;
+    limits_.request_time = limits_.write_time = 30s;
+    event go_on;
+    handler_.answer = [&](request& incoming) -> task<response> {
+        if (incoming.path() == "/slow") must(co_await go_on.wait());
+        co_return text(std::string(size, 'x') + std::string(incoming.path()));
+    };
+    with_session([&](stream& client) -> task<void> {
+        std::string all;
+        for (const std::string_view path : {"/1", "/2", "/3", "/slow"})
+            all += "GET " + std::string(path) + " HTTP/1.1\r\nHost: x\r\n\r\n";
+        must(co_await client.write_all(all));
+        // By then the socket is full.
+        while (handler_.requests < 4) must(co_await loop::current().sleep_for(1ms));
+        must(co_await loop::current().sleep_for(1ms));
+        std::string answer;
+        EXPECT_TRUE(co_await read_until(client, answer, "x/3"));
+        go_on.set();
+        EXPECT_TRUE(co_await read_until(client, answer, "x/slow"));
+        client.close();
+    });
+}
+
 TEST_P(http_session, a_client_that_pipelines_and_does_not_read_waits) {
     constexpr int requests = 2000;
     socket_buffer_ = 16 * 1024;

@@ -65,7 +65,8 @@ enum class session_state : unsigned char {
     working,    ///< the handler answers, or the response is sent
 };
 
-/// A response that has been sent, or was cut off.
+/// A response that has been sent, or was cut off. One that waits for those of the requests behind
+/// it, so that they are sent together, counts as sent.
 struct exchange_record {
     const http1::request_head* request = nullptr;  ///< null for what was no valid request
     int status = 0;                                ///< of the response

@@ -354,9 +354,9 @@ TEST_P(cache_replication, a_replica_without_its_master_says_so) {
         server replica;
         co_await replica.start();
         EXPECT_EQ(co_await replica.ask("SET a 1"), "+OK");
-        const std::uint16_t nobody =
+        const std::uint16_t closed_port =
             must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0)))).local().port();
-        co_await replica.replicate(std::to_string(nobody));
+        co_await replica.replicate(std::to_string(closed_port));
         // What it has it still shows, unless an option forbids it.
         EXPECT_EQ(co_await replica.text("GET a"), "1");
         EXPECT_EQ(co_await replica.ask("CONFIG SET replica-serve-stale-data no"), "+OK");
