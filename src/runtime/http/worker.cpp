@@ -61,13 +61,11 @@ void worker::take(stream accepted, serving::connection_slot slot) {
 }
 
 task<void> worker::serve(std::unique_ptr<client> c) {
-    bool is_out_of_memory = false;
     try {
         co_await eddy::http::serve_observed(c->socket, *this, config_.limits, *c);
     } catch (const std::bad_alloc&) {
-        is_out_of_memory = true;
+        note_no_memory();
     }
-    if (is_out_of_memory) note_no_memory();
 }
 
 task<eddy::http::response> worker::handle(eddy::http::request& incoming) {
