@@ -320,8 +320,12 @@ void lane::merge_counters() noexcept {
     sample_count_ = 0;
 }
 
+// A full segment that is not split takes no key of a lane: the engine executes such a command alone,
+// and makes room first. So memory goes over its limit by the one segment that reaches it.
 void lane::resize(std::size_t& left) noexcept {
+    const std::size_t limit = state_.options.max_memory;
     for (; noted_count_ > 0 && left > 0; --left) {
+        if (limit != 0 && state_.env.memory.used_bytes() >= limit) return;
         const segment_of& next = noted_[--noted_count_];
         keyspace* const in = state_.keyspaces[next.database].get();
         try {
