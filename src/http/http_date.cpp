@@ -1,10 +1,13 @@
 // Calendar without locale and time zone: strftime(3) and timegm(3) would depend on both.
 #include "http/http_date.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include "base/text.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 
 namespace eddy::http {
 namespace {
@@ -96,7 +99,7 @@ int year_of(std::int64_t seconds) noexcept {
 
 }  // namespace
 
-std::string_view http_date_writer::write(std::int64_t seconds) noexcept {
+std::string_view http_date_writer::write_field(std::int64_t seconds) noexcept {
     using namespace std::chrono;
     seconds = std::clamp(seconds, earliest_http_date, latest_http_date);
     if (written_ != seconds) {
@@ -105,6 +108,7 @@ std::string_view http_date_writer::write(std::int64_t seconds) noexcept {
         const year_month_day date(midnight);
         const hh_mm_ss clock(at - midnight);
         char* to = text_.data();
+        to = put_text(to, "Date: ");
         to = put_text(to, days[weekday(midnight).c_encoding()].substr(0, short_day));
         to = put_text(to, ", ");
         to = put_number(to, static_cast<unsigned>(date.day()), 2);
@@ -118,7 +122,7 @@ std::string_view http_date_writer::write(std::int64_t seconds) noexcept {
         to = put_number(to, static_cast<unsigned>(clock.minutes().count()), 2);
         to = put_text(to, ":");
         to = put_number(to, static_cast<unsigned>(clock.seconds().count()), 2);
-        put_text(to, " GMT");
+        put_text(to, " GMT\r\n");
         written_ = seconds;
     }
     return {text_.data(), text_.size()};
@@ -171,8 +175,10 @@ std::optional<std::int64_t> parse_http_date(std::string_view text, std::int64_t 
 }
 
 std::int64_t wall_clock_seconds() noexcept {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    return std::chrono::floor<std::chrono::seconds>(now).count();
+    // The time of the kernel's last tick, which costs a fifth of reading the clock.
+    timespec now{};
+    EDDY_ASSERT(::clock_gettime(CLOCK_REALTIME_COARSE, &now) == 0);
+    return now.tv_sec;
 }
 
 }  // namespace eddy::http

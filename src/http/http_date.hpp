@@ -20,11 +20,16 @@ class http_date_writer {
 public:
     /// The date of a second since 1970; the nearest that can be written for one beyond the years.
     /// The view ends with the next call.
-    std::string_view write(std::int64_t seconds) noexcept;
+    std::string_view write(std::int64_t seconds) noexcept {
+        return write_field(seconds).substr(name_size, date_size);
+    }
+    /// The field line "Date: Sun, 06 Nov 1994 08:49:37 GMT" with its CRLF; otherwise as write().
+    std::string_view write_field(std::int64_t seconds) noexcept;
 
 private:
-    static constexpr std::size_t size = 29;
-    std::array<char, size> text_{};
+    static constexpr std::size_t name_size = 6;
+    static constexpr std::size_t date_size = 29;
+    std::array<char, name_size + date_size + 2> text_{};
     std::optional<std::int64_t> written_;
 };
 

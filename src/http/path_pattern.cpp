@@ -1,6 +1,7 @@
 // Parsing and matching the segments of paths.
 #include "http/path_pattern.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/wire/http1/target.hpp>
 
 #include <algorithm>
@@ -9,14 +10,6 @@
 
 namespace eddy::http {
 namespace {
-
-// Takes the next "/segment" off a path; the path must begin with a slash.
-std::string_view take_segment(std::string_view& path) {
-    path.remove_prefix(1);
-    const std::string_view segment = path.substr(0, path.find('/'));
-    path.remove_prefix(segment.size());
-    return segment;
-}
 
 bool is_name(std::string_view text) noexcept {
     return !text.empty() && std::ranges::all_of(text, [](char c) {
@@ -63,6 +56,14 @@ std::optional<pattern_segment> parse_segment(std::string_view text) {
 
 }  // namespace
 
+std::string_view take_segment(std::string_view& path) noexcept {
+    EDDY_ASSERT(path.starts_with('/'));
+    path.remove_prefix(1);
+    const std::string_view segment = path.substr(0, path.find('/'));
+    path.remove_prefix(segment.size());
+    return segment;
+}
+
 std::optional<std::string_view> pattern_segment::match(std::string_view segment) const noexcept {
     if (is == kind::text) return segment == before ? std::optional(segment) : std::nullopt;
     if (segment.size() <= before.size() + after.size() || !segment.starts_with(before) ||
@@ -95,21 +96,18 @@ std::optional<std::vector<pattern_segment>> parse_pattern(std::string_view patte
     return all;
 }
 
-std::optional<std::vector<std::string>> split_path(std::string_view path) {
-    std::vector<std::string> all;
+std::optional<std::string> decode_path(std::string_view path) {
+    if (path.empty()) return std::nullopt;
+    std::string all;
+    all.reserve(path.size());
     while (path.starts_with('/')) {
-        const std::string_view given = take_segment(path);
-        if (given.find('%') == std::string_view::npos) {
-            all.emplace_back(given);
-            continue;
-        }
-        auto decoded = http1::percent_decode(given);
+        const auto decoded = http1::percent_decode(take_segment(path));
         if (!decoded) return std::nullopt;
         const bool is_odd = std::ranges::any_of(*decoded, [](char c) {
             return c == '/' || c == 0x7f || static_cast<unsigned char>(c) < 0x20;
         });
         if (is_odd) return std::nullopt;
-        all.push_back(std::move(*decoded));
+        all.append("/").append(*decoded);
     }
     if (!path.empty()) return std::nullopt;
     return all;

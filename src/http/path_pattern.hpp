@@ -35,8 +35,12 @@ struct pattern_segment {
 /// segment may stand for the rest.
 std::optional<std::vector<pattern_segment>> parse_pattern(std::string_view pattern);
 
-/// The decoded segments of a path that begins with a slash; none when one has an encoded slash or a
-/// control byte, or cannot be decoded. "/a/" has two, of which the second is empty.
-std::optional<std::vector<std::string>> split_path(std::string_view path);
+/// Takes the first segment, with its slash, off a path that begins with one: "/a/" has two, of
+/// which the second is empty.
+std::string_view take_segment(std::string_view& path) noexcept;
+
+/// A path with its segments decoded; none when it does not begin with a slash, or a segment has an
+/// encoded slash or a control byte, or cannot be decoded.
+std::optional<std::string> decode_path(std::string_view path);
 
 }  // namespace eddy::http

@@ -60,15 +60,24 @@ TEST(pattern_segment, is_ordered_by_how_much_it_fixes) {
     }
 }
 
-TEST(split_path, decodes_segments) {
-    EXPECT_EQ(split_path("/a%20b/%61/"), (std::vector<std::string>{"a b", "a", ""}));
-    EXPECT_EQ(split_path("/"), std::vector<std::string>{""});
-    EXPECT_EQ(split_path("//a"), (std::vector<std::string>{"", "a"}));
+TEST(take_segment, takes_them_one_by_one) {
+    std::string_view path = "//ab/";
+    EXPECT_EQ(take_segment(path), "");
+    EXPECT_EQ(take_segment(path), "ab");
+    EXPECT_EQ(path, "/");
+    EXPECT_EQ(take_segment(path), "");
+    EXPECT_EQ(path, "");
 }
 
-TEST(split_path, refuses_segments_that_hide_something) {
-    for (const char* const path : {"/a%2Fb", "/a%00b", "/a%0Ab", "/a%7F", "/a%zz", "/a%", "a"})
-        EXPECT_FALSE(split_path(path)) << path;
+TEST(decode_path, decodes_segments) {
+    EXPECT_EQ(decode_path("/a%20b/%61/"), "/a b/a/");
+    EXPECT_EQ(decode_path("/"), "/");
+    EXPECT_EQ(decode_path("//a"), "//a");
+}
+
+TEST(decode_path, refuses_segments_that_hide_something) {
+    for (const char* const path : {"/a%2Fb", "/a%00b", "/a%0Ab", "/a%7F", "/a%zz", "/a%", "a", ""})
+        EXPECT_FALSE(decode_path(path)) << path;
 }
 
 }  // namespace

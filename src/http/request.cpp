@@ -16,7 +16,9 @@ result<request> request::make(const http1::request_head& head, body_reader& cont
     const auto parts = http1::split_target(head.method, head.target);
     if (!parts) return fail(parts.error());
     made.path_ = parts->path.empty() ? std::string_view("/") : parts->path;
+    if (parts->query.empty()) return made;
     http1::query_reader reader(parts->query);
+    made.query_.reserve(1);
     while (auto parameter = reader.next()) made.query_.push_back(std::move(*parameter));
     if (reader.malformed()) return fail(errc::malformed);
     return made;

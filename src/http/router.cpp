@@ -51,12 +51,11 @@ struct router::node {
 
     struct search {
         std::string_view method;
-        std::vector<std::string> segments;
         std::vector<path_argument> arguments;  // so far
         std::string allow;
         std::optional<std::size_t> found;
     };
-    bool find(search& under_way, std::size_t depth) const;
+    bool find(search& under_way, std::string_view path) const;
     bool take(search& under_way) const;
 };
 
@@ -83,26 +82,25 @@ bool router::node::take(search& under_way) const {
     return false;
 }
 
-bool router::node::find(search& under_way, std::size_t depth) const {
-    if (depth == under_way.segments.size()) return take(under_way);
-    const std::string& segment = under_way.segments[depth];
+/// `path`, decoded, is what is left of it.
+bool router::node::find(search& under_way, std::string_view path) const {
+    if (path.empty()) return take(under_way);
+    std::string_view behind = path;
+    const std::string_view segment = take_segment(behind);
     for (const branch& each : branches) {
         if (each.segment.is == pattern_segment::kind::text) {
-            if (segment == each.segment.before && each.next->find(under_way, depth + 1))
-                return true;
+            if (segment == each.segment.before && each.next->find(under_way, behind)) return true;
             continue;
         }
         const std::size_t known = under_way.arguments.size();
         if (each.segment.is == pattern_segment::kind::rest) {
-            std::string rest = segment;
-            for (std::size_t i = depth + 1; i < under_way.segments.size(); ++i)
-                rest.append("/").append(under_way.segments[i]);
+            const std::string_view rest = path.substr(1);
             if (rest.empty()) continue;
-            under_way.arguments.push_back({each.segment.name, std::move(rest)});
+            under_way.arguments.push_back({each.segment.name, std::string(rest)});
             if (each.next->take(under_way)) return true;
         } else if (const auto value = each.segment.match(segment)) {
             under_way.arguments.push_back({each.segment.name, std::string(*value)});
-            if (each.next->find(under_way, depth + 1)) return true;
+            if (each.next->find(under_way, behind)) return true;
         }
         under_way.arguments.resize(known);
     }
@@ -199,13 +197,15 @@ task<response> router::dispatch(request& incoming) const {
 task<response> router::dispatch_to_route(request& incoming) const {
     node::search search;
     search.method = incoming.method() == "HEAD" ? "GET" : incoming.method();
-    auto segments = split_path(incoming.path());
-    if (segments) {
-        search.segments = std::move(*segments);
-        if (root_->find(search, 0)) {
-            incoming.set_route(std::move(search.arguments));
-            return handlers_[*search.found](incoming);
-        }
+    std::string_view path = incoming.path();
+    std::optional<std::string> decoded;
+    if (path.find('%') != std::string_view::npos) {
+        decoded = decode_path(path);
+        path = decoded ? *decoded : std::string_view();
+    }
+    if (path.starts_with('/') && root_->find(search, path)) {
+        incoming.set_route(std::move(search.arguments));
+        return handlers_[*search.found](incoming);
     }
     return finished(refusal_of(incoming, std::move(search.allow)));
 }

@@ -40,7 +40,7 @@ void write_head(byte_buffer& out, const response& answer, body_framing framing, 
     writer.response(answer.status).fields(answer.headers);
     if (!answer.headers.contains("Date")) {
         thread_local http_date_writer dates;
-        writer.field("Date", dates.write(wall_clock_seconds()));
+        out.append(dates.write_field(wall_clock_seconds()));
     }
     // The framing until the close says so by itself.
     const bool says_close = framing.how == body_framing::kind::until_close ||
@@ -97,22 +97,26 @@ public:
 private:
     enum class arrival : unsigned char { head, malformed, timed_out, ended };
 
+    void begin_request() noexcept;
+    std::optional<arrival> take_head();
     task<arrival> await_head();
     task<bool> answer_request();
-    task<void> reject(http1::parse_error fault);
+    // What is rare, or waits, has a frame of its own: the compiler would put it into those of its
+    // callers, which every connection has.
+    [[gnu::noinline]] task<void> reject(http1::parse_error fault);
     void make_valid(response& answer);
     bool sends_no_content(const response& answer) const noexcept;
     bool queue(const response& answer);
-    task<result<>> flush();
+    [[gnu::noinline]] task<result<>> flush();
     void start_flush_timer() noexcept;
     void stop_flush_timer() noexcept;
     void fire() noexcept override;
-    task<result<>> send(response answer, bool keep);
-    task<result<>> stream_body(body_producer& from, message_writer& to);
+    [[gnu::noinline]] task<result<>> send(response answer, bool keep);
+    [[gnu::noinline]] task<result<>> stream_body(body_producer& from, message_writer& to);
     task<void> produce(body_producer& from, message_writer& to, cancel_source& waiting,
                        result<>& sent);
     task<void> watch_for_hangup(cancel_source& to_cancel);
-    task<void> linger();
+    [[gnu::noinline]] task<void> linger();
 
     void note(const http1::request_head* request, int status, bool is_whole);
 
@@ -130,7 +134,11 @@ private:
 
 task<void> session::run() {
     for (;;) {
-        switch (co_await await_head()) {
+        begin_request();
+        // The next of a pipeline is there already.
+        std::optional<arrival> came = reader_.waiting() > 0 ? take_head() : std::nullopt;
+        if (!came) came = co_await await_head();
+        switch (*came) {
             case arrival::ended: co_return;
             case arrival::timed_out: co_return co_await reject(fault_of(errc::timed_out, {}));
             case arrival::malformed: co_return co_await reject(parser_.error());
@@ -141,20 +149,30 @@ task<void> session::run() {
     }
 }
 
+void session::begin_request() noexcept {
+    head_at_ = loop::current().now();
+    head_time_ = duration::zero();
+    parser_.set_body_limit(limits_.parser.body);
+}
+
+/// Takes what has been received; none if that is no whole head.
+std::optional<session::arrival> session::take_head() {
+    const http1::step step = reader_.parse();
+    if (step.what == http1::event::error) return arrival::malformed;
+    if (step.what != http1::event::head) return std::nullopt;
+    observer_.enter(session_state::working);
+    return arrival::head;
+}
+
 task<session::arrival> session::await_head() {
     loop& here = loop::current();
-    head_at_ = here.now();
-    parser_.set_body_limit(limits_.parser.body);
     time_point deadline = here.after(limits_.idle_time);
     std::optional<time_point> begun;
     for (;;) {
-        const http1::step step = reader_.parse();
-        if (step.what == http1::event::error) co_return arrival::malformed;
-        if (step.what == http1::event::head) {
+        if (const auto came = take_head()) {
             head_at_ = here.now();
-            head_time_ = begun ? head_at_ - *begun : duration::zero();
-            observer_.enter(session_state::working);
-            co_return arrival::head;
+            if (begun) head_time_ = head_at_ - *begun;
+            co_return *came;
         }
         // First, since a client's time to send does not run while it reads.
         if (!out_.empty()) {

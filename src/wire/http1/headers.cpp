@@ -13,6 +13,11 @@ namespace {
 
 constexpr byte_set token_bytes("!#$%&'*+-.^_`|~");
 
+/// Bytes of text that a list has room for with its first field.
+constexpr std::size_t first_capacity = 64;
+/// Fields that it has room for then.
+constexpr std::size_t first_entries = 4;
+
 }  // namespace
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
@@ -24,7 +29,16 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
 bool is_token(std::string_view text) noexcept { return !text.empty() && token_bytes.has_all(text); }
 
 bool is_field_value(std::string_view text) noexcept {
-    // Without an early exit, so that the compiler makes vector instructions of it.
+    if (text.size() >= sizeof(std::uint64_t)) {
+        const auto word_at = [text](std::size_t at) {
+            return load_word<std::uint64_t>(text.data() + at);
+        };
+        const std::size_t last = text.size() - sizeof(std::uint64_t);
+        bool plain = is_free_of_controls(word_at(last));
+        for (std::size_t at = 0; at < last; at += sizeof(std::uint64_t))
+            plain &= is_free_of_controls(word_at(at));
+        if (plain) return true;
+    }
     bool bad = false;
     for (const char c : text) {
         const auto byte = static_cast<unsigned char>(c);
@@ -105,6 +119,7 @@ void header_list::append_valid(std::string_view name, std::string_view value) {
     EDDY_ASSERT(has_room(name, value));
     const auto at = static_cast<std::uint32_t>(text_.size());
     const std::size_t needed = text_.size() + name.size() + value.size();
+    if (text_.empty()) text_.reserve(std::max(needed, first_capacity));
     if (needed > text_.capacity()) {
         // The old text lives until the swap, since name and value may be views into it.
         std::string larger;
@@ -115,6 +130,7 @@ void header_list::append_valid(std::string_view name, std::string_view value) {
         text_.append(name).append(value);
     }
     const auto name_size = static_cast<std::uint32_t>(name.size());
+    if (entries_.capacity() == 0) entries_.reserve(first_entries);
     entries_.push_back({at, name_size, at + name_size, static_cast<std::uint32_t>(value.size())});
 }
 

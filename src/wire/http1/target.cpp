@@ -88,9 +88,12 @@ result<target_parts> split_target(std::string_view method, std::string_view targ
 namespace {
 
 result<std::string> decode(std::string_view text, bool plus_is_space) {
+    const auto is_encoded = [=](char c) { return c == '%' || (c == '+' && plus_is_space); };
+    const auto first = std::ranges::find_if(text, is_encoded);
     std::string out;
     out.reserve(text.size());
-    for (std::size_t i = 0; i < text.size(); ++i) {
+    out.assign(text.begin(), first);
+    for (std::size_t i = out.size(); i < text.size(); ++i) {
         if (text[i] == '+' && plus_is_space) {
             out += ' ';
         } else if (text[i] != '%') {
@@ -127,13 +130,15 @@ std::string percent_encode(std::string_view text) {
 
 std::optional<query_parameter> query_reader::next() {
     while (!rest_.empty()) {
-        const std::size_t end = std::min(rest_.find('&'), rest_.size());
-        const std::string_view part = rest_.substr(0, end);
-        rest_.remove_prefix(std::min(end + 1, rest_.size()));
+        const std::string_view part = rest_.substr(0, rest_.find('&'));
+        rest_.remove_prefix(std::min(part.size() + 1, rest_.size()));
         if (part.empty()) continue;
-        const std::size_t equals = std::min(part.find('='), part.size());
-        result<std::string> name = decode(part.substr(0, equals), true);
-        result<std::string> value = decode(part.substr(std::min(equals + 1, part.size())), true);
+        const std::string_view before = part.substr(0, part.find('='));
+        const std::string_view after = part.substr(std::min(before.size() + 1, part.size()));
+        if (part.find('%') == part.npos && part.find('+') == part.npos)
+            return query_parameter{std::string(before), std::string(after)};
+        result<std::string> name = decode(before, true);
+        result<std::string> value = decode(after, true);
         if (!name || !value) {
             malformed_ = true;
             rest_ = {};

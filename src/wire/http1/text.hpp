@@ -76,6 +76,14 @@ inline void copy_short(char* to, const char* from, std::size_t size) noexcept {
     }
 }
 
+/// Whether none of eight bytes is a control byte: below 0x20 or 0x7f.
+inline bool is_free_of_controls(std::uint64_t word) noexcept {
+    constexpr std::uint64_t ones = 0x0101010101010101;
+    const std::uint64_t del = word ^ (ones * 0x7f);
+    const std::uint64_t found = ((word - ones * 0x20) & ~word) | ((del - ones) & ~del);
+    return (found & ones * 0x80) == 0;
+}
+
 /// The value of a hexadecimal digit, or -1.
 constexpr int hex_value(char c) noexcept {
     if (is_digit(c)) return c - '0';

@@ -1,6 +1,7 @@
 // Writing heads and chunks.
 #include <eddy/wire/http1.hpp>
 
+#include "wire/http1/head_scan.hpp"
 #include "wire/http1/text.hpp"
 
 #include <charconv>
@@ -8,9 +9,24 @@
 namespace eddy::http1 {
 namespace {
 
+// `name` is a token.
 bool is_framing_field(std::string_view name) noexcept {
-    return equal_ignoring_case(name, "content-length") ||
-           equal_ignoring_case(name, "transfer-encoding");
+    const field_kind kind = kind_of(name);
+    return kind == field_kind::content_length || kind == field_kind::transfer_encoding;
+}
+
+void append_field(byte_buffer& out, std::string_view name, std::string_view value) {
+    const std::size_t size = name.size() + value.size() + 4;
+    char* at = out.reserve(size);
+    const auto put = [&at](std::string_view text) {
+        copy_short(at, text.data(), text.size());
+        at += text.size();
+    };
+    put(name);
+    put(": ");
+    put(value);
+    put("\r\n");
+    out.commit(size);
 }
 
 void append_number(byte_buffer& out, std::uint64_t value, int base) {
@@ -30,6 +46,10 @@ head_writer& head_writer::response(int status, std::string_view reason) {
     }
     first_line_ = first_line::response;
     status_ = status;
+    if (status == 200 && reason.empty()) {  // the most frequent one
+        out_.append("HTTP/1.1 200 OK\r\n");
+        return *this;
+    }
     out_.append("HTTP/1.1 ");
     append_number(out_, static_cast<std::uint64_t>(status), 10);
     out_.append(' ');
@@ -52,10 +72,7 @@ head_writer& head_writer::request(std::string_view method, std::string_view targ
 }
 
 void head_writer::write_field(std::string_view name, std::string_view value) {
-    out_.append(name);
-    out_.append(": ");
-    out_.append(value);
-    out_.append("\r\n");
+    append_field(out_, name, value);
 }
 
 head_writer& head_writer::field(std::string_view name, std::string_view value) {
@@ -75,8 +92,9 @@ head_writer& head_writer::field(std::string_view name, std::uint64_t value) {
 }
 
 head_writer& head_writer::fields(const header_list& headers) {
-    for (const header h : headers) {
-        if (!is_framing_field(h.name)) field(h.name, h.value);
+    if (first_line_ == first_line::missing && !headers.empty()) refused_ = true;
+    for (const header h : headers) {  // the list has checked them
+        if (!is_framing_field(h.name)) write_field(h.name, h.value);
     }
     return *this;
 }
@@ -121,10 +139,7 @@ void write_last_chunk(byte_buffer& out, const header_list& trailers) {
     out.append("0\r\n");
     for (const header h : trailers) {
         if (is_framing_field(h.name)) continue;
-        out.append(h.name);
-        out.append(": ");
-        out.append(h.value);
-        out.append("\r\n");
+        append_field(out, h.name, h.value);
     }
     out.append("\r\n");
 }

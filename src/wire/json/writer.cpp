@@ -3,6 +3,7 @@
 #include <eddy/base/utf8.hpp>
 #include <eddy/wire/json.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -32,6 +33,26 @@ void append_escape(std::string& to, char c) {
     }
     const auto byte = static_cast<unsigned char>(c);
     to.append("u00").append({hex[byte >> 4], hex[byte & 15]});
+}
+
+/// Bytes of a string as it is written: ASCII without escapes.
+constexpr std::array<bool, 256> plain_bytes = [] {
+    std::array<bool, 256> made{};
+    for (unsigned byte = 0; byte < 0x80; ++byte)
+        made[byte] = !needs_escape(static_cast<char>(byte));
+    return made;
+}();
+
+/// Longer texts are worth the vectors of the UTF-8 validator.
+constexpr std::size_t short_text = 64;
+/// Bytes that an object or array has room for from its beginning.
+constexpr std::size_t first_capacity = 64;
+
+bool is_short_and_plain(std::string_view text) noexcept {
+    if (text.size() > short_text) return false;
+    bool all = true;
+    for (const char c : text) all &= plain_bytes[static_cast<unsigned char>(c)];
+    return all;
 }
 
 /// Appends valid text.
@@ -68,6 +89,7 @@ json_writer& json_writer::key(std::string_view name) {
 json_writer& json_writer::begin(char bracket) {
     begin_value();
     EDDY_ASSERT(depth_ < depth_limit);
+    if (text_.empty()) text_.reserve(first_capacity);
     text_ += bracket;
     const std::uint64_t bit = std::uint64_t{1} << depth_;
     objects_ = bracket == '{' ? objects_ | bit : objects_ & ~bit;
@@ -118,6 +140,16 @@ json_writer& json_writer::value(double number) {
 }
 
 void json_writer::append_string(std::string_view text) {
+    if (is_short_and_plain(text)) {
+        const std::size_t before = text_.size();
+        text_.resize_and_overwrite(before + text.size() + 2, [&](char* all, std::size_t size) {
+            all[before] = '"';
+            std::ranges::copy(text, all + before + 1);
+            all[size - 1] = '"';
+            return size;
+        });
+        return;
+    }
     text_ += '"';
     utf8_validator valid;
     while (!text.empty()) {
