@@ -1,17 +1,10 @@
 // Journal: the lines of `eddy logs NAME`.
 #pragma once
 
-#include <string_view>
+#include "transport/serving/journal.hpp"
 
 namespace eddy::runtime {
 
-/// Where a runtime reports what happens to it; lines appear in `eddy logs NAME`. Any thread.
-class journal {
-public:
-    virtual void write(std::string_view line) = 0;
-
-protected:
-    ~journal() = default;
-};
+using serving::journal;
 
 }  // namespace eddy::runtime

@@ -227,15 +227,17 @@ outcome<noted_listener> listen_on(const address& where, host* of) {
     result<listener> opened = transport::listen(where);
     if (!opened) return std::unexpected(explain_failure(where, opened.error(), of));
     address_note note = note_address(of, where, opened->local());
-    return noted_listener{std::move(*opened), std::move(note)};
+    return noted_listener{{.socket = std::move(*opened)}, std::move(note)};
 }
 
 outcome<noted_listener> listen_in_parts_on(const address& where, host* of) {
     result<transport::listener_parts> opened = transport::listen_in_parts(where);
     if (!opened) return std::unexpected(explain_failure(where, opened.error(), of));
     address_note note = note_address(of, where, opened->below.local());
-    return noted_listener{std::move(opened->below), std::move(note), std::move(opened->finish),
-                          std::move(opened->renew)};
+    return noted_listener{{.socket = std::move(opened->below),
+                           .finish = std::move(opened->finish),
+                           .renew = std::move(opened->renew)},
+                          std::move(note)};
 }
 
 outcome<noted_datagram> bind_datagram_on(const address& where, host* of) {

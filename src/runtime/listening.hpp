@@ -12,6 +12,7 @@
 #include "runtime/problem.hpp"
 #include "runtime/registry.hpp"
 #include "runtime/settings.hpp"
+#include "transport/serving/served_listener.hpp"
 
 #include <span>
 #include <string_view>
@@ -19,12 +20,8 @@
 namespace eddy::runtime {
 
 /// A listener and the note that it is there.
-struct noted_listener {
-    listener socket;
+struct noted_listener : serving::served_listener {
     address_note note;
-    /// Of one that listens in parts: see transport::listener_parts.
-    transport::listener_parts::finisher finish = nullptr;
-    transport::listener_parts::renewer renew = nullptr;
 };
 struct noted_datagram {
     datagram socket;

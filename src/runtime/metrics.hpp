@@ -8,8 +8,9 @@
 
 #include <eddy/base/histogram.hpp>
 
+#include "transport/serving/counters.hpp"
+
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -23,26 +24,8 @@
 
 namespace eddy::runtime {
 
-/// Count that one thread changes and any may read. It costs what a plain number does: adding to it
-/// is no atomic addition.
-class tally {
-public:
-    tally() noexcept = default;
-    tally(std::uint64_t value) noexcept : value_(value) {}
-    tally(const tally& other) noexcept : value_(other) {}
-    tally& operator=(const tally& other) noexcept { return *this = std::uint64_t{other}; }
-    tally& operator=(std::uint64_t value) noexcept {
-        value_.store(value, std::memory_order_relaxed);
-        return *this;
-    }
-    std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
-    operator std::uint64_t() const noexcept { return value(); }
-    tally& operator+=(std::uint64_t more) noexcept { return *this = *this + more; }
-    tally& operator++() noexcept { return *this += 1; }
-
-private:
-    std::atomic<std::uint64_t> value_{0};
-};
+using serving::counters;
+using serving::tally;
 
 /// A counter only grows while the instance lives, a gauge goes up and down, a histogram counts
 /// values in buckets.
@@ -102,31 +85,6 @@ public:
 private:
     const metric* of_;
     std::map<std::vector<std::string>, T> sets_;
-};
-
-/// What each type of runtime counts.
-struct counters {
-    tally connections_now;
-    tally connections_total;
-    tally connections_refused;  ///< by a limit
-    tally messages_in;          ///< lines, datagrams, commands
-    tally messages_out;
-    tally bytes_in;
-    tally bytes_out;
-    tally reads;   ///< pieces that came from connections, where the type counts them
-    tally writes;  ///< pieces that went out
-    tally errors;
-    tally dropped;  ///< by a slow reader's policy or a rate limit
-
-    /// Adds the counts of a part of the same runtime.
-    void add(const counters& part) noexcept {
-        for (tally counters::* const each :
-             {&counters::connections_now, &counters::connections_total,
-              &counters::connections_refused, &counters::messages_in, &counters::messages_out,
-              &counters::bytes_in, &counters::bytes_out, &counters::reads, &counters::writes,
-              &counters::errors, &counters::dropped})
-            this->*each += part.*each;
-    }
 };
 
 /// Metrics of one runtime at one moment.

@@ -25,7 +25,7 @@ void cache_server::watch_peer(const stream& accepted) const noexcept {
 }
 
 /// Has a client served, or rejects it.
-void cache_server::admit(stream accepted, noted_listener& from) {
+void cache_server::admit(stream accepted, serving::served_listener& from) {
     watch_peer(accepted);
     if (is_rejected(running_->engine, accepted.peer())) {
         ++counted_.connections_refused;
@@ -48,14 +48,14 @@ void cache_server::reject(stream accepted) {
 }
 
 /// The same with TLS. Rejected clients must not use up the budget of handshakes.
-void cache_server::reject_after_handshake(stream accepted, noted_listener& from) {
+void cache_server::reject_after_handshake(stream accepted, serving::served_listener& from) {
     serving::handshake_budget& budget = running_->pool.limits().handshakes;
     if (!budget.may_reject()) return;
     running_->accepting.tasks().spawn(reject_later(std::move(accepted), from, budget.begin()));
 }
 
 /// The same after the handshake, which has little time.
-task<void> cache_server::reject_later(stream accepted, noted_listener& from,
+task<void> cache_server::reject_later(stream accepted, serving::served_listener& from,
                                       serving::handshake under_way) {
     try {
         result<stream> peer =

@@ -17,7 +17,7 @@
 #include "runtime/connections.hpp"
 #include "runtime/journal.hpp"
 #include "runtime/metrics.hpp"
-#include "runtime/serving/loop_pool.hpp"
+#include "transport/serving/loop_pool.hpp"
 
 #include <chrono>
 #include <cstddef>

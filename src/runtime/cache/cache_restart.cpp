@@ -55,11 +55,10 @@ task<outcome<>> cache_server::check_restart(settings next, bool discards_data) {
     if (!wanted) co_return std::unexpected(wanted.error());
     if (!running_) co_return outcome<>();
     if (wanted->is_tls_by_option) {
-        if (auto good = serving::check_tls_readable(wanted->where.tls); !good) co_return good;
+        if (auto good = check_tls_readable(wanted->where.tls); !good) co_return good;
     }
     const std::vector<endpoint> own = running_->listening.addresses();
-    if (auto free = serving::try_addresses(wanted->addresses(), own, above_.get()); !free)
-        co_return free;
+    if (auto free = try_addresses(wanted->addresses(), own, above_.get()); !free) co_return free;
     if (!wanted->engine.acl_file.empty()) {
         eddy::cache::engine trial(wanted->engine);
         if (auto loaded = co_await load_users(trial); !loaded) co_return loaded;
@@ -193,9 +192,9 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
 
 task<outcome<bool>> cache_server::reread() {
     if (!running_ || running_->hooks) co_return false;
-    const bool is_secure = serving::is_secure(config_.where);
+    const bool is_secure = runtime::is_secure(config_.where);
     if (!is_secure && !config_.secure && config_.engine.acl_file.empty()) co_return false;
-    auto renewed = serving::renew_certificates(running_->listening, config_.addresses());
+    auto renewed = renew_certificates(running_->listening, config_.addresses());
     if (!renewed) co_return std::unexpected(renewed.error());
     running_->context.update_time();
     if (!config_.engine.acl_file.empty()) {

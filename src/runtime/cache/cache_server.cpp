@@ -7,6 +7,7 @@
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/handover.hpp"
 #include "runtime/cache/supervised.hpp"
+#include "runtime/serving/threads.hpp"
 
 #include <fmt/format.h>
 
@@ -35,7 +36,7 @@ task<outcome<>> cache_server::start() {
     if (!read) co_return std::unexpected(read.error());
     config_ = std::move(*read);
 
-    outcome<serving::listeners> opened = open_listeners(config_, above_.get());
+    outcome<listeners> opened = open_listeners(config_, above_.get());
     if (!opened) co_return std::unexpected(opened.error());
     running_ = std::make_unique<running>(std::move(*opened), config_.engine, events_, counted_,
                                          static_cast<serving::admission&>(*this));
@@ -112,7 +113,7 @@ void cache_server::give_up_start() noexcept {
 
 void cache_server::open_listeners_to_clients() {
     serving::acceptor& to = running_->accepting;
-    to.open(running_->listening.first, worker::refusal, serving::is_secure(config_.where));
+    to.open(running_->listening.first, worker::refusal, is_secure(config_.where));
     if (running_->listening.secure) to.open(*running_->listening.secure, worker::refusal, true);
 }
 
@@ -149,13 +150,14 @@ task<void> cache_server::forget_keys() {
 task<outcome<>> cache_server::make_workers() {
     cache_context& context = running_->context;
     serving::loop_pool& pool = running_->pool;
-    if (auto started = pool.start_threads(config_.threads, "db-" + name_, "the cache"); !started)
+    if (auto started = start_threads(pool, config_.threads, "db-" + name_, "the cache"); !started)
         co_return started;
     if (pool.has_threads()) context.lockable = std::make_unique<lockable_loop>(&context);
     context.pool = &pool;
-    auto made = co_await pool.make_workers([&context](const serving::worker_place& place) {
-        return std::make_unique<worker>(place, context, context.limits());
-    });
+    auto made =
+        co_await runtime::make_workers(pool, [&context](const serving::worker_place& place) {
+            return std::make_unique<worker>(place, context, context.limits());
+        });
     if (made && pool.assigned_workers() > 0)
         events_.write(fmt::format("{} threads serve its clients", pool.assigned_workers()));
     co_return made;

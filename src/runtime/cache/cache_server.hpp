@@ -20,8 +20,8 @@
 #include "runtime/listening.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/problem.hpp"
-#include "runtime/serving/acceptor.hpp"
 #include "runtime/settings.hpp"
+#include "transport/serving/acceptor.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -59,10 +59,11 @@ private:
     task<void> close_listeners();
     task<outcome<>> give_up(outcome<> why);
     task<void> forget_keys();
-    void admit(stream accepted, noted_listener& from) override;
+    void admit(stream accepted, serving::served_listener& from) override;
     void reject(stream accepted);
-    void reject_after_handshake(stream accepted, noted_listener& from);
-    task<void> reject_later(stream accepted, noted_listener& from, serving::handshake under_way);
+    void reject_after_handshake(stream accepted, serving::served_listener& from);
+    task<void> reject_later(stream accepted, serving::served_listener& from,
+                            serving::handshake under_way);
     task<outcome<>> open_files();
     task<void> end_preparation();
     task<outcome<>> save_before_end(duration patience, std::uint64_t own);

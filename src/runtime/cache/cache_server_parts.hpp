@@ -13,8 +13,8 @@
 #include "runtime/cache/replicator.hpp"
 #include "runtime/cache/server_commands.hpp"
 #include "runtime/cache/worker.hpp"
-#include "runtime/serving/acceptor.hpp"
-#include "runtime/serving/loop_pool.hpp"
+#include "transport/serving/acceptor.hpp"
+#include "transport/serving/loop_pool.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -28,7 +28,7 @@ namespace eddy::runtime::cache {
 inline constexpr std::string_view no_memory_text = "there is no memory";
 
 struct cache_server::running {
-    running(serving::listeners opened, eddy::cache::engine_options options, journal& events,
+    running(listeners opened, eddy::cache::engine_options options, journal& events,
             counters& counted, serving::admission& admitting)
         : listening(std::move(opened)),
           engine(std::move(options)),
@@ -36,7 +36,7 @@ struct cache_server::running {
           pool(events),
           accepting(pool, &admitting) {}
 
-    serving::listeners listening;
+    listeners listening;
     endpoint address;
     eddy::cache::engine engine;
     cache_context context;

@@ -7,7 +7,7 @@
 #include "runtime/cache/parameters.hpp"
 #include "runtime/cache/protection.hpp"
 #include "runtime/listening.hpp"
-#include "runtime/serving/loop_pool.hpp"
+#include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
 #include "runtime/units.hpp"
 
@@ -262,7 +262,7 @@ std::vector<option> option_table() {
          .default_value = "10s",
          .help = "how long a stop waits until the script was told of all changes",
          .maximum = std::int64_t{3600} * 1'000'000'000},
-        serving::threads_option(
+        threads_option(
             "threads that serve clients. One is the fastest a core; more receive, parse, encrypt, "
             "send and execute the usual commands on single keys at the same time, beside the loop "
             "that has the keys, and take turns for all other commands"),
@@ -293,7 +293,7 @@ std::vector<option> option_table() {
          .maximum = std::int64_t{1} << 40},
     };
     // Behind --listen; the cache's own names for the same follow.
-    const std::vector<option> tls = serving::tls_options();
+    const std::vector<option> tls = tls_options();
     const auto at = std::ranges::find(table, std::string_view("tls-port"), &option::name);
     table.insert(at, tls.begin(), tls.end());
     return table;
@@ -482,8 +482,7 @@ outcome<config> read_config(const settings& chosen) {
             return refuse(400, "a cache cannot serve udp://; write --listen tcp://HOST:PORT");
         read.where = std::move(*where);
         if (chosen.flag("tls")) {
-            if (auto added = serving::add_tls(read.where, tls_parameters_of(read.engine.tls));
-                !added)
+            if (auto added = add_tls(read.where, tls_parameters_of(read.engine.tls)); !added)
                 return std::unexpected(added.error());
             read.is_tls_by_option = true;
         }

@@ -29,7 +29,7 @@ struct config {
     std::size_t max_queue = 0;
     hook_config hooks;
 
-    serving::listener_addresses addresses() const { return {where, secure}; }
+    listener_addresses addresses() const { return {where, secure}; }
 };
 
 std::vector<option> option_table();

@@ -33,12 +33,12 @@ constexpr std::string_view rejected_text =
     "the server to start accepting connections from the outside.\r\n";
 
 /// The cache's own names, which are Redis's.
-constexpr serving::tls_names own_names = {.on = "--tls-port",
-                                          .cert = "--tls-cert-file",
-                                          .key = "--tls-key-file",
-                                          .ca = "--tls-ca-cert-file",
-                                          .client_auth = "--tls-auth-clients",
-                                          .no_client_auth = "--tls-auth-clients no"};
+constexpr tls_names own_names = {.on = "--tls-port",
+                                 .cert = "--tls-cert-file",
+                                 .key = "--tls-key-file",
+                                 .ca = "--tls-ca-cert-file",
+                                 .client_auth = "--tls-auth-clients",
+                                 .no_client_auth = "--tls-auth-clients no"};
 
 constexpr std::string_view old_protocol = "TLSv1.2";
 constexpr std::string_view new_protocol = "TLSv1.3";
@@ -111,7 +111,7 @@ outcome<std::optional<transport::address>> choose_tls_address(const settings& ch
     };
     const bool listens = chosen.has("tls-port");
     into.replication = chosen.text("tls-replication") == "yes";
-    const auto plain = serving::read_tls(chosen);
+    const auto plain = read_tls(chosen);
     if (!plain) return std::unexpected(plain.error());
     if (*plain) {
         for (const char* const name : {"tls-port", "tls-cert-file", "tls-key-file",
@@ -155,8 +155,7 @@ outcome<std::optional<transport::address>> choose_tls_address(const settings& ch
     transport::address where;
     where.kind = scheme::tls;
     where.tls = tls_parameters_of(into);
-    if (auto good = serving::check_tls_files(where.tls); !good)
-        return std::unexpected(good.error());
+    if (auto good = check_tls_files(where.tls); !good) return std::unexpected(good.error());
     auto protocols = read_protocols(text("tls-protocols"));
     if (!protocols) return std::unexpected(protocols.error());
     into.protocols = std::move(*protocols);
@@ -168,7 +167,7 @@ outcome<std::optional<transport::address>> choose_tls_address(const settings& ch
     if (into.cert_file.empty() && !into.key_file.empty())
         return refuse(400, "--tls-key-file has no certificate: add --tls-cert-file FILE");
     if (!listens) return std::nullopt;
-    if (auto good = serving::check_tls_listener(where.tls, into.auth_clients, own_names); !good)
+    if (auto good = check_tls_listener(where.tls, into.auth_clients, own_names); !good)
         return std::unexpected(good.error());
     into.port = static_cast<std::uint16_t>(chosen.number("tls-port"));
     where.port = into.port;
@@ -176,15 +175,15 @@ outcome<std::optional<transport::address>> choose_tls_address(const settings& ch
     return where;
 }
 
-outcome<serving::listeners> open_listeners(config& by, host* of) {
+outcome<listeners> open_listeners(config& by, host* of) {
     if (by.is_tls_by_option) {
-        if (auto good = serving::check_tls_readable(by.where.tls); !good)
+        if (auto good = check_tls_readable(by.where.tls); !good)
             return std::unexpected(good.error());
     }
-    auto opened = serving::open_listeners(by.addresses(), of, by.threads);
+    auto opened = runtime::open_listeners(by.addresses(), of, by.threads);
     if (!opened) return opened;
     const std::uint16_t port = opened->first.socket.local().port();
-    const bool is_secure = serving::is_secure(by.where);
+    const bool is_secure = runtime::is_secure(by.where);
     by.engine.port = is_secure ? 0 : port;
     if (is_secure) by.engine.tls.port = port;
     by.engine.listening = {as_listening(by.where, opened->first)};

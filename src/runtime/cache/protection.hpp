@@ -30,7 +30,7 @@ outcome<std::optional<transport::address>> choose_tls_address(const settings& ch
                                                               eddy::cache::tls_settings& into);
 
 /// Opens what the config names, and notes the real ports in it.
-outcome<serving::listeners> open_listeners(config& by, host* of);
+outcome<listeners> open_listeners(config& by, host* of);
 
 /// Whether a client is on this machine: on a Unix socket, or at a loopback address.
 bool is_local(const endpoint& peer);

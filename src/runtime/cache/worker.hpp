@@ -22,7 +22,7 @@
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/client.hpp"
 #include "runtime/connections.hpp"
-#include "runtime/serving/loop_worker.hpp"
+#include "transport/serving/loop_worker.hpp"
 
 #include <array>
 #include <atomic>

@@ -2,7 +2,7 @@
 #include "runtime/http/options.hpp"
 
 #include "runtime/listening.hpp"
-#include "runtime/serving/loop_pool.hpp"
+#include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
 
 #include <fmt/format.h>
@@ -69,7 +69,7 @@ std::vector<option> option_table() {
         {.name = "hidden",
          .kind = option_kind::flag,
          .help = "serve files and folders whose names begin with a dot, too"},
-        serving::threads_option("threads that serve clients. One is the fastest a core"),
+        threads_option("threads that serve clients. One is the fastest a core"),
         max_connections_option(),
         {.name = "max-header",
          .kind = option_kind::size,
@@ -107,7 +107,7 @@ std::vector<option> option_table() {
          .choices = {"common", "json"}},
     };
     // Behind --listen.
-    const std::vector<option> tls = serving::tls_options();
+    const std::vector<option> tls = tls_options();
     const auto at = std::ranges::find(table, std::string_view("root"), &option::name);
     table.insert(at, tls.begin(), tls.end());
     return table;
@@ -121,10 +121,10 @@ outcome<config> read_config(const settings& chosen) {
 
     config read;
     read.where = std::move(*where);
-    auto tls = serving::read_tls(chosen);
+    auto tls = read_tls(chosen);
     if (!tls) return std::unexpected(tls.error());
     if (*tls) {
-        if (auto added = serving::add_tls(read.where, std::move(**tls)); !added)
+        if (auto added = add_tls(read.where, std::move(**tls)); !added)
             return std::unexpected(added.error());
         read.is_tls_by_option = true;
     }

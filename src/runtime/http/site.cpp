@@ -4,10 +4,11 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 
-#include "runtime/serving/acceptor.hpp"
 #include "runtime/serving/listeners.hpp"
-#include "runtime/serving/loop_pool.hpp"
+#include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
+#include "transport/serving/acceptor.hpp"
+#include "transport/serving/loop_pool.hpp"
 
 #include <fmt/format.h>
 
@@ -49,19 +50,19 @@ outcome<all_files> open_files(const config& chosen, std::size_t count) {
 
 outcome<> check_tls(const config& chosen) {
     if (!chosen.is_tls_by_option) return {};
-    return serving::check_tls_readable(chosen.where.tls);
+    return check_tls_readable(chosen.where.tls);
 }
 
 }  // namespace
 
 struct site::running {
-    running(serving::listeners opened, journal& events, line_log& log, const config& chosen)
+    running(listeners opened, journal& events, line_log& log, const config& chosen)
         : listening(std::move(opened)),
           context{events, {log, chosen.threads > 1}, log.is_open()},
           pool(events),
           accepting(pool) {}
 
-    serving::listeners listening;
+    listeners listening;
     endpoint address;
     site_context context;
     serving::loop_pool pool;
@@ -91,8 +92,7 @@ task<outcome<>> site::start() {
     if (!config_.access_log.empty()) {
         if (outcome<> opened = log_.open(config_.access_log); !opened) co_return opened;
     }
-    auto opened =
-        serving::open_listeners({config_.where, std::nullopt}, host_.get(), config_.threads);
+    auto opened = open_listeners({config_.where, std::nullopt}, host_.get(), config_.threads);
     if (!opened) {
         log_.close();
         co_return std::unexpected(opened.error());
@@ -101,10 +101,10 @@ task<outcome<>> site::start() {
     running_->address = running_->listening.first.socket.local();
     site_context& context = running_->context;
     serving::loop_pool& pool = running_->pool;
-    if (auto started = pool.start_threads(config_.threads, "ht-" + name_, "the site"); !started)
+    if (auto started = start_threads(pool, config_.threads, "ht-" + name_, "the site"); !started)
         co_return co_await give_up(std::move(started));
-    auto made = co_await pool.make_workers([&context, chosen = config_, files = std::move(*files)](
-                                               const serving::worker_place& place) {
+    auto made = co_await make_workers(pool, [&context, chosen = config_, files = std::move(*files)](
+                                                const serving::worker_place& place) {
         return std::make_unique<worker>(place, context, chosen, std::move(files->at(place.index)));
     });
     if (!made) co_return co_await give_up(std::move(made));
@@ -114,8 +114,7 @@ task<outcome<>> site::start() {
         running_->logging.spawn(log_.run());
         running_->collecting.spawn(context.log.run());
     }
-    running_->accepting.open(running_->listening.first, worker::refusal,
-                             serving::is_secure(config_.where));
+    running_->accepting.open(running_->listening.first, worker::refusal, is_secure(config_.where));
     co_return outcome<>();
 }
 
@@ -195,7 +194,7 @@ task<outcome<bool>> site::reread() {
     // A log file that was moved away is opened anew by a restart alone.
     if (!running_ || !config_.access_log.empty()) co_return false;
     if (auto good = check_tls(config_); !good) co_return std::unexpected(good.error());
-    co_return serving::renew_certificates(running_->listening, {config_.where, std::nullopt});
+    co_return renew_certificates(running_->listening, {config_.where, std::nullopt});
 }
 
 outcome<> site::apply(const settings& changed) {

@@ -1,6 +1,7 @@
 // Serving the clients of a site on one loop.
 #include "runtime/http/worker.hpp"
 
+#include "runtime/connections.hpp"
 #include "runtime/http/access_log.hpp"
 
 #include <fmt/format.h>

@@ -6,7 +6,7 @@
 #include <eddy/http/static_files.hpp>
 
 #include "runtime/http/options.hpp"
-#include "runtime/serving/loop_worker.hpp"
+#include "transport/serving/loop_worker.hpp"
 #include "runtime/shared_log.hpp"
 
 #include <array>

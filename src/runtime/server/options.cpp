@@ -2,7 +2,7 @@
 #include "runtime/server/options.hpp"
 
 #include "runtime/listening.hpp"
-#include "runtime/serving/loop_pool.hpp"
+#include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
 
 #include <fmt/format.h>
@@ -109,7 +109,7 @@ std::vector<option> option_table() {
          .default_value = "line",
          .help = "what a message is: a line of text, or raw, the bytes as they arrive",
          .choices = {"line", "raw"}},
-        serving::threads_option(
+        threads_option(
             "threads that serve clients. One is the fastest a core; more receive, encrypt and send "
             "at "
             "the same time, and pass each message on to the clients of the others"),
@@ -168,7 +168,7 @@ std::vector<option> option_table() {
          .help = "write connections and messages to the journal, which `eddy logs` shows"},
     };
     // Behind --listen and --udp.
-    const std::vector<option> tls = serving::tls_options();
+    const std::vector<option> tls = tls_options();
     const auto at = std::ranges::find(table, std::string_view("mode"), &option::name);
     table.insert(at, tls.begin(), tls.end());
     return table;
@@ -183,10 +183,10 @@ outcome<config> read_config(const settings& chosen) {
 
     config read;
     read.where = std::move(*where);
-    auto tls = serving::read_tls(chosen);
+    auto tls = read_tls(chosen);
     if (!tls) return std::unexpected(tls.error());
     if (*tls) {
-        if (auto added = serving::add_tls(read.where, std::move(**tls)); !added)
+        if (auto added = add_tls(read.where, std::move(**tls)); !added)
             return std::unexpected(added.error());
         read.is_tls_by_option = true;
     }

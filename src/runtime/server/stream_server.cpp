@@ -7,10 +7,11 @@
 #include <eddy/io/scope.hpp>
 
 #include "runtime/clock.hpp"
-#include "runtime/serving/acceptor.hpp"
 #include "runtime/serving/listeners.hpp"
-#include "runtime/serving/loop_pool.hpp"
+#include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
+#include "transport/serving/acceptor.hpp"
+#include "transport/serving/loop_pool.hpp"
 
 #include <fmt/format.h>
 
@@ -42,7 +43,7 @@ task<result<T>> on(executor where, task<result<T>> work) {
 }  // namespace
 
 struct stream_server::running {
-    running(serving::listeners opened, journal& events, line_log& log, const config& chosen)
+    running(listeners opened, journal& events, line_log& log, const config& chosen)
         : listening(std::move(opened)),
           context(events, log, chosen.threads, chosen.max_queue),
           pool(events),
@@ -64,7 +65,7 @@ struct stream_server::running {
         cancel_source& its_;
     };
 
-    serving::listeners listening;
+    listeners listening;
     endpoint address;
     server_context context;
     serving::loop_pool pool;
@@ -93,13 +94,12 @@ task<outcome<>> stream_server::start() {
     config_ = std::move(*read);
 
     if (config_.is_tls_by_option) {
-        if (auto good = serving::check_tls_readable(config_.where.tls); !good) co_return good;
+        if (auto good = check_tls_readable(config_.where.tls); !good) co_return good;
     }
     if (!config_.log_file.empty()) {
         if (outcome<> opened = log_.open(config_.log_file); !opened) co_return opened;
     }
-    auto opened =
-        serving::open_listeners({config_.where, std::nullopt}, host_.get(), config_.threads);
+    auto opened = open_listeners({config_.where, std::nullopt}, host_.get(), config_.threads);
     if (!opened) {
         log_.close();
         co_return std::unexpected(opened.error());
@@ -110,10 +110,10 @@ task<outcome<>> stream_server::start() {
     context.has_log = log_.is_open();
     context.pace.set(config_.global_rate_limit);
     serving::loop_pool& pool = running_->pool;
-    if (auto started = pool.start_threads(config_.threads, "sv-" + name_, "the server"); !started)
+    if (auto started = start_threads(pool, config_.threads, "sv-" + name_, "the server"); !started)
         co_return co_await give_up(std::move(started));
-    auto made = co_await pool.make_workers(
-        [&context, chosen = config_](const serving::worker_place& place) {
+    auto made = co_await make_workers(
+        pool, [&context, chosen = config_](const serving::worker_place& place) {
             return std::make_unique<worker>(place, context, chosen);
         });
     if (!made) co_return co_await give_up(std::move(made));
@@ -126,7 +126,7 @@ task<outcome<>> stream_server::start() {
     // A line would corrupt what raw clients talk.
     const std::string_view refusal =
         config_.messages == framing::line ? refusal_line : std::string_view();
-    running_->accepting.open(running_->listening.first, refusal, serving::is_secure(config_.where));
+    running_->accepting.open(running_->listening.first, refusal, is_secure(config_.where));
     co_return outcome<>();
 }
 
@@ -195,7 +195,7 @@ task<outcome<>> stream_server::check_restart(settings next, bool /*discards_data
         if (outcome<> good = line_log::check(read->log_file); !good) co_return good;
     }
     if (read->is_tls_by_option) {
-        if (auto good = serving::check_tls_readable(read->where.tls); !good) co_return good;
+        if (auto good = check_tls_readable(read->where.tls); !good) co_return good;
     }
     const endpoint own = local();
     co_return try_address(std::move(read->where), std::span(&own, 1), host_.get());
@@ -205,10 +205,10 @@ task<outcome<bool>> stream_server::reread() {
     // A log file that was moved away is opened anew by a restart alone.
     if (!running_ || !config_.log_file.empty()) co_return false;
     if (config_.is_tls_by_option) {
-        if (auto good = serving::check_tls_readable(config_.where.tls); !good)
+        if (auto good = check_tls_readable(config_.where.tls); !good)
             co_return std::unexpected(good.error());
     }
-    co_return serving::renew_certificates(running_->listening, {config_.where, std::nullopt});
+    co_return renew_certificates(running_->listening, {config_.where, std::nullopt});
 }
 
 outcome<> stream_server::apply(const settings& changed) {

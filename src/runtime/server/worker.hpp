@@ -12,7 +12,7 @@
 #include "runtime/server/exchange.hpp"
 #include "runtime/server/options.hpp"
 #include "runtime/server/server_context.hpp"
-#include "runtime/serving/loop_worker.hpp"
+#include "transport/serving/loop_worker.hpp"
 
 #include <cstddef>
 #include <cstdint>

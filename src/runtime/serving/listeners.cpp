@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace eddy::runtime::serving {
+namespace eddy::runtime {
 
 std::vector<endpoint> listeners::addresses() const {
     std::vector<endpoint> all = {first.socket.local()};
@@ -37,14 +37,14 @@ outcome<> try_addresses(listener_addresses wanted, std::span<const endpoint> own
 
 outcome<bool> renew_certificates(listeners& of, const listener_addresses& where) {
     if (is_secure(where.first)) {
-        auto renewed = runtime::renew_certificates(of.first, where.first);
+        auto renewed = renew_certificates(of.first, where.first);
         if (!renewed) return std::unexpected(renewed.error());
     }
     if (where.secure) {
-        auto renewed = runtime::renew_certificates(*of.secure, *where.secure);
+        auto renewed = renew_certificates(*of.secure, *where.secure);
         if (!renewed) return std::unexpected(renewed.error());
     }
     return is_secure(where.first) || where.secure.has_value();
 }
 
-}  // namespace eddy::runtime::serving
+}  // namespace eddy::runtime

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace eddy::runtime::serving {
+namespace eddy::runtime {
 
 /// The addresses that a runtime serves on.
 struct listener_addresses {
@@ -45,4 +45,4 @@ outcome<> try_addresses(listener_addresses wanted, std::span<const endpoint> own
 /// failure those that were read before stay.
 outcome<bool> renew_certificates(listeners& of, const listener_addresses& where);
 
-}  // namespace eddy::runtime::serving
+}  // namespace eddy::runtime

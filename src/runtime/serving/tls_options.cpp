@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-namespace eddy::runtime::serving {
+namespace eddy::runtime {
 
 using transport::scheme;
 using transport::tls_parameters;
@@ -112,4 +112,4 @@ outcome<> add_tls(transport::address& to, tls_parameters with) {
     return {};
 }
 
-}  // namespace eddy::runtime::serving
+}  // namespace eddy::runtime

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace eddy::runtime::serving {
+namespace eddy::runtime {
 
 /// Rows for a type's table of options.
 std::vector<option> tls_options();
@@ -44,4 +44,4 @@ outcome<std::optional<transport::tls_parameters>> read_tls(const settings& chose
 /// Makes a tls address of a tcp one. Refuses others.
 outcome<> add_tls(transport::address& to, transport::tls_parameters with);
 
-}  // namespace eddy::runtime::serving
+}  // namespace eddy::runtime

@@ -9,7 +9,7 @@
 
 #include <string>
 
-namespace eddy::runtime::serving {
+namespace eddy::runtime {
 namespace {
 
 using namespace runtime::testing;
@@ -71,4 +71,4 @@ TEST(tls_options, of_a_file_that_cannot_be_read_are_named_with_it) {
 }
 
 }  // namespace
-}  // namespace eddy::runtime::serving
+}  // namespace eddy::runtime

@@ -1,14 +1,14 @@
 // Accept loops.
-#include "runtime/serving/acceptor.hpp"
+#include "transport/serving/acceptor.hpp"
 
 #include <eddy/io/loop.hpp>
 
 #include <new>
 #include <utility>
 
-namespace eddy::runtime::serving {
+namespace eddy::serving {
 
-void acceptor::open(noted_listener& from, std::string_view refusal, bool is_secure) {
+void acceptor::open(served_listener& from, std::string_view refusal, bool is_secure) {
     tasks_.spawn(accept_all(from, is_secure ? std::string_view() : refusal));
 }
 
@@ -17,7 +17,7 @@ task<void> acceptor::close() {
     co_await tasks_.join();
 }
 
-task<void> acceptor::accept_all(noted_listener& from, std::string_view refusal) {
+task<void> acceptor::accept_all(served_listener& from, std::string_view refusal) {
     loop_worker& here = *pool_.here();
     for (;;) {
         // Clients that send nothing must not hold all slots.
@@ -39,4 +39,4 @@ task<void> acceptor::accept_all(noted_listener& from, std::string_view refusal) 
     }
 }
 
-}  // namespace eddy::runtime::serving
+}  // namespace eddy::serving

@@ -1,4 +1,4 @@
-// Loop worker: the connections that one loop of a runtime serves. A runtime derives its own worker,
+// Loop worker: the connections that one loop of a server serves. A server derives its own worker,
 // which knows the protocol.
 #pragma once
 
@@ -8,12 +8,12 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "runtime/connections.hpp"
-#include "runtime/journal.hpp"
-#include "runtime/listening.hpp"
-#include "runtime/metrics.hpp"
-#include "runtime/serving/connection_slot.hpp"
-#include "runtime/serving/handshake_budget.hpp"
+#include "transport/serving/connection_slot.hpp"
+#include "transport/serving/connections.hpp"
+#include "transport/serving/counters.hpp"
+#include "transport/serving/handshake_budget.hpp"
+#include "transport/serving/journal.hpp"
+#include "transport/serving/served_listener.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -23,9 +23,9 @@
 #include <string_view>
 #include <system_error>
 
-namespace eddy::runtime::serving {
+namespace eddy::serving {
 
-/// Limits that hold across the loops of one runtime. Any thread.
+/// Limits that hold across the loops of one server. Any thread.
 struct shared_limits {
     handshake_budget handshakes;
     std::atomic<std::uint64_t> assigned{0};  ///< connections of other loops than the accepting one
@@ -65,10 +65,10 @@ public:
     /// outlives the connection: makes its handshake, within the budget that `begun` is of, and
     /// calls take(). Failures are counted in counters::errors and written to the journal, those of
     /// handshakes at most once per handshake_report_interval.
-    void adopt(unique_fd accepted, const noted_listener& from, connection_slot slot,
+    void adopt(unique_fd accepted, const served_listener& from, connection_slot slot,
                handshake begun) noexcept;
     /// The same for a stream of this loop.
-    void adopt(stream accepted, const noted_listener& from, connection_slot slot,
+    void adopt(stream accepted, const served_listener& from, connection_slot slot,
                handshake begun) noexcept;
 
     /// Counts a connection that was closed for want of memory, and notes it in the journal if there
@@ -92,7 +92,7 @@ protected:
     scope tasks_;
 
 private:
-    task<void> shake_hands(stream plain, const noted_listener& from, connection_slot slot,
+    task<void> shake_hands(stream plain, const served_listener& from, connection_slot slot,
                            handshake under_way);
     void note_failed_handshake(std::error_code error) noexcept;
     void report_unreported_handshakes() noexcept;
@@ -104,4 +104,4 @@ private:
     std::uint64_t unreported_handshakes_ = 0;  // failed since then
 };
 
-}  // namespace eddy::runtime::serving
+}  // namespace eddy::serving

@@ -1,11 +1,11 @@
-// Stop timer: cancels what still runs in a scope when a runtime's time to stop is over.
+// Stop timer: cancels what still runs in a scope when a server's time to stop is over.
 #pragma once
 
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timer.hpp>
 
-namespace eddy::runtime {
+namespace eddy::serving {
 
 /// Lives while the scope is joined.
 class stop_timer final : private timer {
@@ -24,4 +24,4 @@ private:
     scope& children_;
 };
 
-}  // namespace eddy::runtime
+}  // namespace eddy::serving

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <memory>
 
-namespace eddy::runtime::serving {
+namespace eddy::serving {
 
 /// The slots of one loop. Any thread. It outlives the slots that are taken.
 class connection_slots {
 public:
-    /// `all` counts the slots of all loops of the runtime, and outlives this object.
+    /// `all` counts the slots of all loops of the server, and outlives this object.
     explicit connection_slots(std::atomic<std::uint64_t>& all) noexcept : all_(all) {}
 
     struct leaver {
@@ -38,4 +38,4 @@ private:
 /// A connection's slot from its assignment on; null on the loop that accepts.
 using connection_slot = std::unique_ptr<connection_slots, connection_slots::leaver>;
 
-}  // namespace eddy::runtime::serving
+}  // namespace eddy::serving

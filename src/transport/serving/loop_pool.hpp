@@ -1,36 +1,30 @@
-// Loop pool: the loops that serve the connections of one runtime, with a worker on each.
+// Loop pool: the loops that serve the connections of one server, with a worker on each.
 //
-// The loop of the runtime itself accepts. With one thread it also serves; with more, as many loops
+// The loop of the server itself accepts. With one thread it also serves; with more, as many loops
 // on threads of their own do, and each connection lives and dies on the one that it was assigned
 // to. The simulator has one thread and networks that no two loops share: there the workers are as
 // many, all of them on the one loop, so that what holds between them is tested with it.
 #pragma once
 
+#include <eddy/base/result.hpp>
 #include <eddy/io/executor.hpp>
 #include <eddy/io/loop_group.hpp>
 #include <eddy/io/task.hpp>
 
-#include "runtime/journal.hpp"
-#include "runtime/option.hpp"
-#include "runtime/problem.hpp"
-#include "runtime/serving/loop_worker.hpp"
+#include "transport/serving/journal.hpp"
+#include "transport/serving/loop_worker.hpp"
 
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
-namespace eddy::runtime::serving {
+namespace eddy::serving {
 
-/// Threads that a runtime may have at most. More than the machine has processors are of no use;
+/// Threads that a server may have at most. More than the machine has processors are of no use;
 /// this bounds what a mistake costs.
 inline constexpr std::size_t max_threads = 64;
-
-/// The option --threads N, 1 to max_threads; 1 if it is not given. `help` must live as long as the
-/// program.
-option threads_option(std::string_view help);
 
 /// The thread of the loop that accepts, but for what says otherwise. end() must have ended before
 /// it dies.
@@ -46,15 +40,16 @@ public:
     ~loop_pool();
 
     /// Starts `threads` loops, if they are more than one, on threads that are named `thread_name`
-    /// and a number. Fails with 503 when they cannot be had, with `what` they are for.
-    outcome<> start_threads(std::size_t threads, std::string thread_name, std::string_view what);
+    /// and a number. Fails with the system's error when they cannot be had.
+    result<> start_threads(std::size_t threads, std::string thread_name);
     /// Makes all workers: the one here first, then the others on their loops. What `make` refers to
-    /// is used until this has ended. Fails with 503; end() then destroys what was made.
-    task<outcome<>> make_workers(factory make);
+    /// is used until this has ended. errc::closed when a loop has ended meanwhile; end() then
+    /// destroys what was made.
+    task<result<>> make_workers(factory make);
 
     /// Serves a connection here, or on the loop that has the fewest, round robin among those with
     /// as many. `from` outlives the connection. Throws std::bad_alloc.
-    void assign(stream accepted, const noted_listener& from);
+    void assign(stream accepted, const served_listener& from);
 
     /// Has the connections of all loops end, as loop_worker::drain().
     task<void> drain(duration limit);
@@ -100,4 +95,4 @@ private:
     std::size_t next_ = 0;
 };
 
-}  // namespace eddy::runtime::serving
+}  // namespace eddy::serving

@@ -1,18 +1,17 @@
-// Connections of a runtime: accepting, limits in time, draining.
-#include "runtime/connections.hpp"
+// Connections of a server: accepting, limits in time, draining.
+#include "transport/serving/connections.hpp"
 
 #include <eddy/io/timeout.hpp>
 
 #include "base/descriptors.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <string>
 #include <utility>
 
-namespace eddy::runtime {
+namespace eddy::serving {
 namespace {
 
 /// How long to leave the listener alone when descriptors or memory have run out.
@@ -38,7 +37,7 @@ task<result<>> read_to_end(stream& from) {
 }  // namespace
 
 connection::connection(connections& all, stream accepted, cancel_source& parent,
-                       serving::connection_slot slot)
+                       connection_slot slot)
     : socket(std::move(accepted)),
       cancel(&parent),
       all_(all),
@@ -116,11 +115,9 @@ void connections::fire() noexcept {
 
 task<result<>> connections::wait_for_descriptors(std::error_code error) {
     if (!std::exchange(said_starved_, true)) {
-        events_.write(
-            fmt::format("cannot accept connections for now: {}; clients wait. If it stays, "
-                        "raise the limit of open files (ulimit -n) or lower "
-                        "--max-connections",
-                        error.message()));
+        events_.write("cannot accept connections for now: " + error.message() +
+                      "; clients wait. If it stays, raise the limit of open files (ulimit -n) or "
+                      "lower the limit of connections");
     }
     co_return co_await loop::current().sleep_for(starved_pause);
 }
@@ -164,8 +161,8 @@ task<result<stream>> connections::accept(listener& from, std::string_view refusa
 
         ++counted_.connections_refused;
         if (!std::exchange(said_full_, true)) {
-            events_.write(fmt::format(
-                "{} connections, which is the limit; further ones are refused", limits_.most));
+            events_.write(std::to_string(limits_.most) +
+                          " connections, which is the limit; further ones are refused");
         }
         // The text fits a new socket's buffer: this does not wait for the peer.
         if (!refusal.empty()) (void)co_await peer->write_all(refusal);
@@ -189,4 +186,4 @@ void connections::reset() noexcept {
     said_starved_ = false;
 }
 
-}  // namespace eddy::runtime
+}  // namespace eddy::serving

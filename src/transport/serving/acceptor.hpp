@@ -1,24 +1,24 @@
-// Acceptor: the accept loops of a runtime's listeners. Accepts within the limit of connections, and
+// Acceptor: the accept loops of a server's listeners. Accepts within the limit of connections, and
 // pauses while it is crowded: while the handshake budget is spent, or there is no memory.
 #pragma once
 
 #include <eddy/io/scope.hpp>
 #include <eddy/io/task.hpp>
 
-#include "runtime/listening.hpp"
-#include "runtime/serving/loop_pool.hpp"
+#include "transport/serving/loop_pool.hpp"
+#include "transport/serving/served_listener.hpp"
 
 #include <chrono>
 #include <string_view>
 
-namespace eddy::runtime::serving {
+namespace eddy::serving {
 
-/// A runtime's own treatment of accepted connections, such as a check of the peer's address.
+/// A server's own treatment of accepted connections, such as a check of the peer's address.
 class admission {
 public:
     /// Passes the connection on to loop_pool::assign(), or does with it what else is right. May
     /// throw std::bad_alloc; the connection is closed then.
-    virtual void admit(stream accepted, noted_listener& from) = 0;
+    virtual void admit(stream accepted, served_listener& from) = 0;
 
 protected:
     ~admission() = default;
@@ -37,7 +37,7 @@ public:
     /// Accepts from `from`, which outlives its connections, until close(). A connection beyond the
     /// limit gets `refusal`, which must outlive this object. With `is_secure` it gets nothing:
     /// others would wait for its handshake. The pool has workers.
-    void open(noted_listener& from, std::string_view refusal, bool is_secure);
+    void open(served_listener& from, std::string_view refusal, bool is_secure);
     /// Ends accepting. The listeners stay open.
     task<void> close();
 
@@ -45,11 +45,11 @@ public:
     scope& tasks() noexcept { return tasks_; }
 
 private:
-    task<void> accept_all(noted_listener& from, std::string_view refusal);
+    task<void> accept_all(served_listener& from, std::string_view refusal);
 
     loop_pool& pool_;
     admission* admission_;
     scope tasks_;
 };
 
-}  // namespace eddy::runtime::serving
+}  // namespace eddy::serving

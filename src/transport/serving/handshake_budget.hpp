@@ -1,4 +1,4 @@
-// Handshake budget: the limit of the TLS handshakes that the loops of one runtime have under way.
+// Handshake budget: the limit of the TLS handshakes that the loops of one server have under way.
 #pragma once
 
 #include <eddy/io/timer.hpp>
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace eddy::runtime::serving {
+namespace eddy::serving {
 
 /// Counts handshakes from accept to their end. At the limit accepting pauses; the connections that
 /// come then wait in the kernel's backlog. Any thread. It outlives the handshakes.
@@ -45,4 +45,4 @@ private:
 /// One handshake that counts; null where the listener makes its handshakes itself.
 using handshake = std::unique_ptr<handshake_budget, handshake_budget::ender>;
 
-}  // namespace eddy::runtime::serving
+}  // namespace eddy::serving

@@ -1,16 +1,15 @@
 // Loop workers: connections on their way from the loop that accepted them, and their end.
-#include "runtime/serving/loop_worker.hpp"
+#include "transport/serving/loop_worker.hpp"
 
 #include <eddy/io/loop.hpp>
 
-#include "runtime/stop_timer.hpp"
-
-#include <fmt/format.h>
+#include "transport/serving/stop_timer.hpp"
 
 #include <new>
+#include <string>
 #include <utility>
 
-namespace eddy::runtime::serving {
+namespace eddy::serving {
 
 loop_worker::loop_worker(const worker_place& place)
     : clients_(counted_, place.events),
@@ -25,20 +24,19 @@ loop_worker::loop_worker(const worker_place& place)
     }
 }
 
-void loop_worker::adopt(unique_fd accepted, const noted_listener& from, connection_slot slot,
+void loop_worker::adopt(unique_fd accepted, const served_listener& from, connection_slot slot,
                         handshake begun) noexcept {
     try {
         result<stream> peer = loop::current().adopt(std::move(accepted));
         if (peer) return adopt(std::move(*peer), from, std::move(slot), std::move(begun));
         ++counted_.errors;
-        events_.write(
-            fmt::format("a client was lost on its way to its thread: {}", peer.error().message()));
+        events_.write("a client was lost on its way to its thread: " + peer.error().message());
     } catch (const std::bad_alloc&) {
         note_no_memory();
     }
 }
 
-void loop_worker::adopt(stream accepted, const noted_listener& from, connection_slot slot,
+void loop_worker::adopt(stream accepted, const served_listener& from, connection_slot slot,
                         handshake begun) noexcept {
     try {
         if (from.finish != nullptr)
@@ -51,7 +49,7 @@ void loop_worker::adopt(stream accepted, const noted_listener& from, connection_
     }
 }
 
-task<void> loop_worker::shake_hands(stream plain, const noted_listener& from, connection_slot slot,
+task<void> loop_worker::shake_hands(stream plain, const served_listener& from, connection_slot slot,
                                     handshake under_way) {
     const duration patience = shared_.handshakes.patience();
     try {
@@ -93,7 +91,7 @@ void loop_worker::note_failed_handshake(std::error_code error) noexcept {
     report_unreported_handshakes();
     handshake_reported_at_ = now;
     try {
-        events_.write(fmt::format("a TLS handshake with a client failed: {}", error.message()));
+        events_.write("a TLS handshake with a client failed: " + error.message());
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
     }
 }
@@ -102,14 +100,15 @@ void loop_worker::report_unreported_handshakes() noexcept {
     const std::uint64_t failed = std::exchange(unreported_handshakes_, 0);
     if (failed == 0) return;
     try {
-        events_.write(fmt::format("{} more TLS handshakes failed since the last report", failed));
+        events_.write(std::to_string(failed) + " more TLS handshakes failed since the last report");
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
     }
 }
 
 void loop_worker::note_lost(std::string_view why, std::error_code error) {
     ++counted_.errors;
-    events_.write(fmt::format("a client was closed: {}: {}", why, error.message()));
+    std::string line = "a client was closed: ";
+    events_.write(line.append(why).append(": ").append(error.message()));
 }
 
-}  // namespace eddy::runtime::serving
+}  // namespace eddy::serving

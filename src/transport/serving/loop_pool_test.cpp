@@ -1,8 +1,8 @@
 // Tests of serving on one loop and on several: assignment, limits that hold across loops, the end.
-#include "runtime/serving/loop_pool.hpp"
+#include "transport/serving/loop_pool.hpp"
 
-#include "runtime/serving/acceptor.hpp"
-#include "runtime/testing.hpp"
+#include "transport/serving/acceptor.hpp"
+#include "transport/serving/testing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
-namespace eddy::runtime::serving {
+namespace eddy::serving {
 namespace {
 
-using namespace runtime::testing;
+using namespace serving::testing;
 using ::testing::HasSubstr;
 
 EDDY_ON_EVERY_BACKEND(serving_loops);
@@ -64,17 +64,17 @@ private:
     std::size_t index_;
 };
 
-/// A runtime with nothing but its serving.
+/// A server with nothing but its serving.
 struct served {
-    explicit served(noted_listener opened) : listening(std::move(opened)) {}
+    explicit served(served_listener opened) : listening(std::move(opened)) {}
 
     static std::unique_ptr<served> listen() {
         return std::make_unique<served>(
-            must_do(listen_on(*transport::parse("tcp://127.0.0.1:0"), nullptr)));
+            served_listener{must(transport::listen("tcp://127.0.0.1:0"))});
     }
     task<void> start(std::size_t threads, std::uint64_t most = 1000) {
-        must_do(pool.start_threads(threads, "served", "the test"));
-        must_do(co_await pool.make_workers([most](const worker_place& place) {
+        must(pool.start_threads(threads, "served"));
+        must(co_await pool.make_workers([most](const worker_place& place) {
             return std::make_unique<echo_worker>(place, most);
         }));
         accepting.open(listening, full, false);
@@ -93,7 +93,7 @@ struct served {
     }
 
     recorder events;
-    noted_listener listening;
+    served_listener listening;
     loop_pool pool{events};
     acceptor accepting{pool};
     counters counted;
@@ -278,7 +278,7 @@ TEST_P(serving_loops, failed_handshakes_are_counted_and_reported_at_a_limited_ra
 class only_odd final : public admission {
 public:
     explicit only_odd(loop_pool& to) : pool_(to) {}
-    void admit(stream accepted, noted_listener& from) override {
+    void admit(stream accepted, served_listener& from) override {
         if (++seen_ % 2 != 0) pool_.assign(std::move(accepted), from);
     }
 
@@ -287,7 +287,7 @@ private:
     int seen_ = 0;
 };
 
-TEST_P(serving_loops, a_runtime_may_check_each_connection) {
+TEST_P(serving_loops, a_server_may_check_each_connection) {
     run([&]() -> task<void> {
         const auto s = served::listen();
         co_await s->start(2);
@@ -305,4 +305,4 @@ TEST_P(serving_loops, a_runtime_may_check_each_connection) {
 }
 
 }  // namespace
-}  // namespace eddy::runtime::serving
+}  // namespace eddy::serving

@@ -1,16 +1,13 @@
 // Loop pools: starting the loops, assigning connections to them, and ending them.
-#include "runtime/serving/loop_pool.hpp"
+#include "transport/serving/loop_pool.hpp"
 
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 
-#include <fmt/format.h>
-
-#include <cstdint>
 #include <utility>
 
-namespace eddy::runtime::serving {
+namespace eddy::serving {
 namespace {
 
 task<std::unique_ptr<loop_worker>> make_there(loop_pool::factory make, worker_place place) {
@@ -28,20 +25,9 @@ task<void> drain_there(executor where, loop_worker& its, duration limit) {
 
 }  // namespace
 
-option threads_option(std::string_view help) {
-    return {.name = "threads",
-            .kind = option_kind::integer,
-            .value_name = "N",
-            .default_value = "1",
-            .help = help,
-            .minimum = 1,
-            .maximum = static_cast<std::int64_t>(max_threads)};
-}
-
 loop_pool::~loop_pool() { EDDY_ASSERT(!here_ && others_.empty()); }
 
-outcome<> loop_pool::start_threads(std::size_t threads, std::string thread_name,
-                                   std::string_view what) {
+result<> loop_pool::start_threads(std::size_t threads, std::string thread_name) {
     EDDY_ASSERT(!here_ && loops_.empty());
     if (threads < 2) return {};
     if (loop::current().kind() == backend_kind::sim) {
@@ -53,28 +39,25 @@ outcome<> loop_pool::start_threads(std::size_t threads, std::string thread_name,
     options.loop.kind = loop::current().kind();
     options.name = std::move(thread_name);
     auto started = loop_group::start(options);
-    if (!started)
-        return refuse(503, fmt::format("{} threads for {} cannot be had: {}; give fewer --threads",
-                                       threads, what, started.error().message()));
+    if (!started) return fail(started.error());
     threads_ = std::move(*started);
     for (std::size_t i = 0; i < threads_->size(); ++i) loops_.push_back(threads_->executor(i));
     return {};
 }
 
-task<outcome<>> loop_pool::make_workers(factory make) {
+task<result<>> loop_pool::make_workers(factory make) {
     worker_place place{limits_, events_, 0, loops_.size() + 1};
     here_ = make(place);
     for (const executor& where : loops_) {
         ++place.index;
         auto made = co_await resume_on(where, make_there(make, place));
-        if (!made)
-            co_return refuse(503, "one of its threads has ended before it served; start it again");
+        if (!made) co_return fail(made.error());
         others_.push_back({where, std::move(*made)});
     }
-    co_return outcome<>();
+    co_return result<>();
 }
 
-void loop_pool::assign(stream accepted, const noted_listener& from) {
+void loop_pool::assign(stream accepted, const served_listener& from) {
     if (others_.empty()) return here_->take(std::move(accepted), nullptr);
     std::size_t chosen = next_++ % others_.size();
     for (std::size_t i = 1; i < others_.size(); ++i) {
@@ -128,4 +111,4 @@ task<void> loop_pool::end(std::function<void(loop_worker& last)> retire) {
     here_.reset();
 }
 
-}  // namespace eddy::runtime::serving
+}  // namespace eddy::serving

@@ -1,0 +1,159 @@
+// The connections of a server: accepting them within a limit, closing those which are idle or
+// stuck, and letting them finish when the server stops.
+//
+// A server derives its own connection class from `connection` and serves each in one coroutine,
+// which runs under the connection's own cancel_source: cancelling that ends the coroutine at its
+// current wait, whatever it is.
+#pragma once
+
+#include <eddy/base/intrusive_list.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+
+#include "transport/serving/connection_slot.hpp"
+#include "transport/serving/counters.hpp"
+#include "transport/serving/journal.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <system_error>
+
+namespace eddy::serving {
+
+class connections;
+
+/// What a connection waits for. A pause that the server imposes (a rate limit) counts as working.
+enum class activity : std::uint8_t {
+    resting,    ///< for bytes, with nothing owed in either direction: may be closed at any time
+    listening,  ///< the same, but for what others may send it: never idle
+    reading,    ///< for the rest of a message
+    working,    ///< for something on this side
+    writing,    ///< for the peer to take bytes
+};
+
+/// One accepted connection; it counts as long as it lives.
+class connection : public list_link<> {
+public:
+    /// Has `slot` until its end; see connections::use_slots().
+    connection(connections& all, stream accepted, cancel_source& parent,
+               connection_slot slot = nullptr);
+
+    stream socket;
+    cancel_source cancel;
+
+    std::uint64_t id() const noexcept { return id_; }
+
+    /// Closes the connection: its waits end with errc::cancelled, for good.
+    void close() noexcept {
+        is_closing_ = true;
+        cancel.request();
+    }
+    /// Ends the wait that is under way with errc::cancelled, without closing the connection; the
+    /// coroutine then calls take_interruption(). Costs no memory, which a source of its own would.
+    void interrupt() noexcept {
+        // More than once before the coroutine runs it is the same.
+        if (!cancel.requested()) is_interrupted_ = true;
+        cancel.request();
+    }
+    /// After a wait that failed: whether that was interrupt() alone. Then `cancel` is a fresh child
+    /// of `parent`, and the connection goes on. Only while nothing waits under `cancel`.
+    bool take_interruption(cancel_source& parent) noexcept;
+
+    /// Says what the next wait is for. Both idle and stuck times count from the last call of
+    /// touch().
+    void enter(activity now) noexcept { doing_ = now; }
+    activity doing() const noexcept { return doing_; }
+    /// Bytes came or went.
+    void touch() noexcept;
+    /// When they last did.
+    time_point touched_at() const noexcept { return active_at_; }
+
+protected:
+    ~connection();
+
+    connections& all_;
+
+private:
+    friend class connections;
+    time_point active_at_;
+    std::uint64_t id_;
+    activity doing_ = activity::resting;
+    bool is_closing_ = false;
+    bool is_interrupted_ = false;
+};
+
+/// All of them. One loop's thread.
+class connections final : private timer {
+public:
+    struct limits {
+        std::uint64_t most = 10'000;
+        duration idle{};   ///< silent for this long: closed; 0 means never
+        duration stuck{};  ///< takes no byte of what is written for this long: closed; 0 is never
+    };
+
+    /// `counted` and `events` outlive it.
+    connections(counters& counted, journal& events) noexcept : counted_(counted), events_(events) {}
+
+    void set_limits(const limits& chosen) noexcept;
+    /// Has those that are counted elsewhere count for the limit, too. Outlives this object.
+    void count_also(const std::atomic<std::uint64_t>& others) noexcept { others_ = &others; }
+
+    /// Each connection has one of these slots: its constructor got it. Outlives this object.
+    void use_slots(connection_slots& of) noexcept { slots_ = &of; }
+    /// Has the connections numbered first, first + step and so on, so that several objects of one
+    /// server give no number twice. Before the first connection.
+    void number_by(std::uint64_t first, std::uint64_t step) noexcept {
+        last_id_ = first - step;
+        id_step_ = step;
+    }
+
+    /// Awaits the next connection that is within the limit; the others get `refusal`, which must
+    /// outlive this object, and are closed. When no descriptors are free but those that are kept
+    /// for the daemon itself, it waits for others to be. Fails when cancelled.
+    task<result<stream>> accept(listener& from, std::string_view refusal);
+
+    bool draining() const noexcept { return draining_; }
+    /// Closes the connections that rest, and has the others close when they would rest.
+    void drain() noexcept;
+    /// Ends draining, for another start.
+    void reset() noexcept;
+
+    std::uint64_t count() const noexcept { return count_; }
+
+    /// Calls f(connection&) for each; f may destroy the one that it is given.
+    template <class F>
+    void for_each(F&& f) {
+        members_.for_each(static_cast<F&&>(f));
+    }
+
+private:
+    friend class connection;
+    void fire() noexcept override;
+    void watch() noexcept;
+    duration shortest() const noexcept;
+    task<result<>> wait_for_descriptors(std::error_code error);
+    task<result<>> wait_for_room(const stream& accepted);
+
+    counters& counted_;
+    journal& events_;
+    limits limits_;
+    intrusive_list<connection> members_;
+    std::uint64_t count_ = 0;
+    const std::atomic<std::uint64_t>* others_ = nullptr;
+    std::uint64_t last_id_ = 0;
+    std::uint64_t id_step_ = 1;
+    connection_slots* slots_ = nullptr;
+    bool draining_ = false;
+    bool said_full_ = false;
+    bool said_starved_ = false;
+};
+
+/// Reads and drops what the peer still sends after our last bytes and shutdown_write(), for a short
+/// time: closing a socket with unread input would reset it, and the peer might lose those bytes.
+task<void> discard_input(stream& from);
+
+}  // namespace eddy::serving
