@@ -4,7 +4,7 @@
 # Targets for DEPENDS in eddy_layer():
 #   PkgConfig::liburing (with EDDY_URING)  PkgConfig::cares  Threads::Threads
 #   PkgConfig::openssl (with EDDY_TLS)  PkgConfig::luajit (with EDDY_SCRIPTS)
-#   PkgConfig::zlib  eddy_fmt  nlohmann_json::nlohmann_json
+#   PkgConfig::zlib  PkgConfig::brotlienc  PkgConfig::brotlidec  PkgConfig::zstd  eddy_fmt  nlohmann_json::nlohmann_json
 # and in developer mode, for TEST_DEPENDS and the benchmarks:
 #   GTest::gtest GTest::gtest_main GTest::gmock rapidcheck rapidcheck_gtest
 #   benchmark::benchmark eddy_asio eddy_boost PkgConfig::libuv
@@ -51,6 +51,9 @@ if(EDDY_TLS AND tls IN_LIST EDDY_LAYERS)
 endif()
 if(http IN_LIST EDDY_LAYERS)
     eddy_need_pkg(zlib "zlib>=1.2.11" zlib1g-dev LINKED)
+    eddy_need_pkg(brotlienc "libbrotlienc>=1.0" libbrotli-dev LINKED)
+    eddy_need_pkg(brotlidec "libbrotlidec>=1.0" libbrotli-dev LINKED)
+    eddy_need_pkg(zstd "libzstd>=1.4" libzstd-dev LINKED)
 endif()
 if(EDDY_SCRIPTS AND lua IN_LIST EDDY_LAYERS)
     eddy_need_pkg(luajit "luajit>=2.1" libluajit-5.1-dev)

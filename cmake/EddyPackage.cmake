@@ -37,6 +37,8 @@ foreach(entry IN LISTS linked)
     list(APPEND required_modules "${module}")
     list(APPEND debian_depends "${debian}")
 endforeach()
+# One package may have several modules.
+list(REMOVE_DUPLICATES debian_depends)
 list(JOIN required_modules ", " required_modules)
 list(JOIN debian_depends ", " debian_depends)
 list(JOIN component_names ", " component_names)

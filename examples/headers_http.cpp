@@ -1,5 +1,6 @@
 // Code in the comments of the headers of http and of the JSON writer, so that the compiler and
 // tools/tidy.py see that it is right. Nothing of it runs.
+#include <eddy/http/compression.hpp>
 #include <eddy/http/router.hpp>
 #include <eddy/io/task.hpp>
 #include <eddy/wire/json.hpp>
@@ -22,6 +23,12 @@ inline http::router http_router() {
         .post("/users", add_user)
         .get("/files/{path...}", send_file)
         .use(log_requests);
+    return api;
+}
+
+inline http::router http_codings() {
+    http::router api;
+    api.use(http::compress()).use(http::decompress());
     return api;
 }
 

@@ -49,6 +49,24 @@ std::string_view to_string(content_coding coding) noexcept {
     return names[static_cast<std::size_t>(coding)];
 }
 
+std::optional<content_coding> coding_of(const http1::header_list& fields) noexcept {
+    content_coding found = content_coding::identity;
+    for (const http1::header field : fields) {
+        if (!is_word(field.name, "content-encoding")) continue;
+        std::string_view rest = field.value;
+        std::string_view item;
+        while (http1::next_item(rest, item)) {
+            item = without_alias(item);
+            if (item.empty() || is_word(item, names[0])) continue;
+            std::size_t known = 1;
+            while (known < names.size() && !is_word(item, names[known])) ++known;
+            if (known == names.size() || found != content_coding::identity) return std::nullopt;
+            found = static_cast<content_coding>(known);
+        }
+    }
+    return found;
+}
+
 accepted_codings::accepted_codings(const http1::header_list& fields) noexcept {
     std::array<std::optional<unsigned>, content_codings> named;
     std::optional<unsigned> others;

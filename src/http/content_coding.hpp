@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -18,6 +19,10 @@ inline constexpr std::size_t content_codings = 5;
 
 /// The name in Content-Encoding.
 std::string_view to_string(content_coding coding) noexcept;
+
+/// The one coding that a message's fields Content-Encoding name; identity without one, none for
+/// codings that are unknown, or several.
+std::optional<content_coding> coding_of(const http1::header_list& fields) noexcept;
 
 /// The codings that a client accepts, each with its quality in thousandths. One thread.
 class accepted_codings {

@@ -57,6 +57,25 @@ TEST(http_content_coding, items_that_cannot_be_read_are_skipped) {
     EXPECT_EQ(choice("gzip;q=1."), "gzip");
 }
 
+TEST(http_content_coding, the_coding_of_content_is_one) {
+    const auto coding = [](std::vector<std::string> values) -> std::string {
+        http1::header_list fields;
+        for (const std::string& value : values)
+            EXPECT_TRUE(fields.add("Content-Encoding", value).has_value());
+        const auto found = coding_of(fields);
+        return found ? std::string(to_string(*found)) : "none";
+    };
+    EXPECT_EQ(coding({}), "identity");
+    EXPECT_EQ(coding({"gzip"}), "gzip");
+    EXPECT_EQ(coding({"X-GZip"}), "gzip");
+    EXPECT_EQ(coding({" identity, Br ,"}), "br");
+    EXPECT_EQ(coding({"deflate"}), "deflate");
+    EXPECT_EQ(coding({"zstd"}), "zstd");
+    EXPECT_EQ(coding({"compress"}), "none");
+    EXPECT_EQ(coding({"gzip, br"}), "none");
+    EXPECT_EQ(coding({"gzip", "gzip"}), "none");
+}
+
 TEST(http_content_coding, fields_of_one_name_are_one_list) {
     const accepted_codings both(fields_of({"gzip;q=0.5", "br;q=0.25"}));
     EXPECT_EQ(both.quality(content_coding::gzip), 500u);

@@ -1,11 +1,11 @@
 // Raw deflate streams that are flushed at each message's end.
 #include "http/message_deflate.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include <zlib.h>
 
 #include <algorithm>
-#include <limits>
-#include <new>
 #include <vector>
 
 namespace eddy::http {
@@ -20,26 +20,6 @@ constexpr std::string_view tail("\x00\x00\xff\xff", 4);
 // An empty message, as one empty block without its tail.
 constexpr char empty_message = '\x00';
 
-// Output room at each call; zlib wants more than six bytes for a flush.
-constexpr std::size_t least_room = 256;
-constexpr std::size_t most_room = 64 * 1024;
-
-// zlib takes sizes of unsigned int.
-constexpr std::size_t most_input = std::numeric_limits<unsigned>::max() / 2;
-
-Bytef* input_of(std::string_view text) noexcept {
-    return reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-}
-
-std::size_t room_for(std::size_t input) noexcept {
-    return std::clamp(input, least_room, most_room);
-}
-
-/// The hash table's size, in proportion to the window: 128 KiB for one of 32 KiB.
-int memory_level(unsigned window_bits) noexcept {
-    return std::clamp(static_cast<int>(window_bits) - 7, 1, 8);
-}
-
 std::unexpected<std::error_code> no_memory() noexcept { return fail(std::errc::not_enough_memory); }
 
 }  // namespace
@@ -51,27 +31,16 @@ message_compressor::message_compressor(const deflate_terms& terms, role sender, 
       keeps_context_(sender == role::server ? !terms.server_no_context_takeover
                                             : !terms.client_no_context_takeover) {}
 
-void message_compressor::deleter::operator()(z_stream_s* stream) const noexcept {
-    deflateEnd(stream);
-    delete stream;
-}
-
 result<> message_compressor::open() noexcept {
     if (stream_) {
         if (!keeps_context_) deflateReset(stream_.get());
         return {};
     }
-    auto* const made = new (std::nothrow) z_stream_s();
-    if (made == nullptr) return no_memory();
     // zlib has no raw window of 8 bits. One of 9 has distances of at most 250, which fit: it stays
     // 262 bytes below the window's size.
     const int bits = static_cast<int>(std::max(window_bits_, 9U));
-    if (deflateInit2(made, level_, Z_DEFLATED, -bits, memory_level(window_bits_),
-                     Z_DEFAULT_STRATEGY) != Z_OK) {
-        delete made;
-        return no_memory();
-    }
-    stream_.reset(made);
+    stream_ = open_deflate(level_, -bits, memory_level_for(window_bits_));
+    if (!stream_) return no_memory();
     return {};
 }
 
@@ -88,21 +57,7 @@ result<> message_compressor::add(std::string_view piece, bool is_last, byte_buff
         return {};
     }
     try {
-        do {
-            const std::string_view part = piece.substr(0, most_input);
-            piece.remove_prefix(part.size());
-            stream_->next_in = input_of(part);
-            stream_->avail_in = static_cast<unsigned>(part.size());
-            const int flush = is_last && piece.empty() ? Z_SYNC_FLUSH : Z_NO_FLUSH;
-            do {
-                const std::size_t room = room_for(stream_->avail_in);
-                stream_->next_out = reinterpret_cast<Bytef*>(out.reserve(room));
-                stream_->avail_out = static_cast<unsigned>(room);
-                const int status = deflate(stream_.get(), flush);
-                EDDY_ASSERT(status == Z_OK || status == Z_BUF_ERROR);
-                out.commit(room - stream_->avail_out);
-            } while (stream_->avail_out == 0);
-        } while (!piece.empty());
+        deflate_into(*stream_, piece, is_last ? Z_SYNC_FLUSH : Z_NO_FLUSH, out);
     } catch (...) {
         is_in_message_ = false;
         stream_.reset();
@@ -121,23 +76,13 @@ message_inflater::message_inflater(const deflate_terms& terms, role sender) noex
       keeps_context_(sender == role::server ? !terms.server_no_context_takeover
                                             : !terms.client_no_context_takeover) {}
 
-void message_inflater::deleter::operator()(z_stream_s* stream) const noexcept {
-    inflateEnd(stream);
-    delete stream;
-}
-
 result<> message_inflater::open() noexcept {
     if (stream_) {
         if (!keeps_context_) inflateReset(stream_.get());
         return {};
     }
-    auto* const made = new (std::nothrow) z_stream_s();
-    if (made == nullptr) return no_memory();
-    if (inflateInit2(made, -static_cast<int>(window_bits_)) != Z_OK) {
-        delete made;
-        return no_memory();
-    }
-    stream_.reset(made);
+    stream_ = open_inflate(-static_cast<int>(window_bits_));
+    if (!stream_) return no_memory();
     return {};
 }
 
@@ -156,8 +101,7 @@ result<> message_inflater::begin_next_stream() {
 
 result<> message_inflater::inflate_all(std::string_view data, byte_buffer& out,
                                        std::uint64_t limit) {
-    stream_->next_in = input_of(data);
-    stream_->avail_in = static_cast<unsigned>(data.size());
+    set_input(*stream_, data);
     bool is_full = false;
     while (stream_->avail_in > 0 || is_full) {
         if (has_ended_) {
@@ -213,7 +157,7 @@ result<> message_inflater::add(std::string_view piece, bool is_last, byte_buffer
     if (size_ > limit) return lost(make_error_code(errc::limit_reached));
     try {
         while (!piece.empty()) {
-            const std::string_view part = piece.substr(0, most_input);
+            const std::string_view part = piece.substr(0, most_zlib_input);
             piece.remove_prefix(part.size());
             if (result<> done = inflate_all(part, out, limit); !done) return lost(done.error());
         }

@@ -6,11 +6,10 @@
 #include <eddy/base/result.hpp>
 #include <eddy/wire/websocket.hpp>
 
-#include <cstdint>
-#include <memory>
-#include <string_view>
+#include "http/codings/zlib_stream.hpp"
 
-struct z_stream_s;
+#include <cstdint>
+#include <string_view>
 
 namespace eddy::http {
 
@@ -34,12 +33,9 @@ public:
     void release_memory() noexcept { stream_.reset(); }
 
 private:
-    struct deleter {
-        void operator()(z_stream_s* stream) const noexcept;
-    };
     result<> open() noexcept;
 
-    std::unique_ptr<z_stream_s, deleter> stream_;
+    deflate_stream stream_;
     int level_;
     unsigned window_bits_;
     bool keeps_context_;
@@ -65,15 +61,12 @@ public:
     void release_memory() noexcept { drop_stream(); }
 
 private:
-    struct deleter {
-        void operator()(z_stream_s* stream) const noexcept;
-    };
     result<> open() noexcept;
     result<> inflate_all(std::string_view data, byte_buffer& out, std::uint64_t limit);
     result<> begin_next_stream();
     void drop_stream() noexcept;
 
-    std::unique_ptr<z_stream_s, deleter> stream_;
+    inflate_stream stream_;
     std::uint64_t size_ = 0;  // of the message, inflated so far
     unsigned window_bits_;
     bool keeps_context_;

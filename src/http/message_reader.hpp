@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <system_error>
 
 namespace eddy::http {
@@ -28,6 +29,7 @@ public:
         duration whole_time = duration::max();  ///< for whole(): until the last byte
         bool expects_continue = false;  ///< the peer waits for "100 Continue" before it sends it
         duration write_time = duration::max();  ///< for that
+        std::uint64_t limit = UINT64_MAX;       ///< on the content, as the parser has it
     };
 
     message_reader(stream& from, http1::message_parser& parser, traffic& counted) noexcept
@@ -65,7 +67,11 @@ public:
 
     task<result<std::string_view>> read() override;
     task<result<std::string>> whole(std::size_t limit) override;
-    void set_limit(std::uint64_t bytes) noexcept override { parser_.set_body_limit(bytes); }
+    void set_limit(std::uint64_t bytes) noexcept override {
+        terms_.limit = bytes;
+        parser_.set_body_limit(bytes);
+    }
+    std::uint64_t limit() const noexcept override { return terms_.limit; }
     bool ended() const noexcept override { return body_end_.is_set(); }
 
 private:

@@ -48,6 +48,11 @@ void request::set_route(std::vector<path_argument> arguments) noexcept {
     arguments_ = std::move(arguments);
 }
 
+void request::set_body(std::unique_ptr<body_reader> content) noexcept {
+    own_body_ = std::move(content);
+    body_ = own_body_.get();
+}
+
 task<result<>> request::collect() {
     // A parser limit bounds it already.
     auto text = co_await body_->whole(std::numeric_limits<std::size_t>::max());

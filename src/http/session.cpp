@@ -208,6 +208,7 @@ task<bool> session::answer_request() {
     terms.whole_time = std::max(limits_.request_time - head_time_, duration::zero());
     terms.expects_continue = head.expect_continue;
     terms.write_time = limits_.write_time;
+    terms.limit = limits_.parser.body;
     reader_.begin_body(terms);
     // The end of a body waits for the handler, which may raise the limit on it.
     if (!head.has_body()) reader_.probe_end();

@@ -37,6 +37,9 @@ public:
     /// first read, and bounds what comes in chunks at any time.
     virtual void set_limit(std::uint64_t bytes) noexcept = 0;
 
+    /// That limit; UINT64_MAX where there is none.
+    virtual std::uint64_t limit() const noexcept { return UINT64_MAX; }
+
     /// Whether the content has been read to its end. True from the start without content.
     virtual bool ended() const noexcept = 0;
 };

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -59,6 +60,8 @@ public:
 
     /// The body, to be read piece by piece.
     body_reader& body() const noexcept { return *body_; }
+    /// For middleware: has the body read through `content`, such as a decoder around body().
+    void set_body(std::unique_ptr<body_reader> content) noexcept;
 
     /// Awaits the whole body, which content() has then; the session's limits bound its size and
     /// its time. Yields a result<>; errors as of body_reader::read(). After one the session answers
@@ -73,6 +76,7 @@ private:
 
     const http1::request_head* head_;
     body_reader* body_;
+    std::unique_ptr<body_reader> own_body_;
     std::string_view path_;
     std::vector<http1::query_parameter> query_;
     std::vector<path_argument> arguments_;

@@ -115,6 +115,20 @@ constexpr std::array table{
 
 static_assert(std::ranges::is_sorted(table, {}, &row::extension));
 
+/// Types that no file of the table has.
+constexpr std::string_view other_compressible[] = {
+    "application/javascript", "application/x-javascript", "application/ecmascript",
+    "application/x-ndjson",   "application/graphql",      "application/x-www-form-urlencoded",
+    "application/x-yaml",
+};
+
+/// The type without its parameters.
+constexpr std::string_view essence_of(std::string_view content_type) noexcept {
+    std::string_view type = content_type.substr(0, content_type.find(';'));
+    while (type.ends_with(' ') || type.ends_with('\t')) type.remove_suffix(1);
+    return type;
+}
+
 constexpr std::size_t longest = std::ranges::max(table, {}, [](const row& each) {
                                     return each.extension.size();
                                 }).extension.size();
@@ -132,6 +146,20 @@ media_type media_type_of(std::string_view file_name) noexcept {
     const std::string_view wanted(folded.data(), extension.size());
     const auto* const found = std::ranges::lower_bound(table, wanted, {}, &row::extension);
     return found != table.end() && found->extension == wanted ? found->type : unknown;
+}
+
+bool is_compressible(std::string_view content_type) noexcept {
+    const std::string_view type = essence_of(content_type);
+    if (equal_in_any_case(type.substr(0, 5), "text/")) return true;
+    for (const std::string_view suffix : {"+json", "+xml"})
+        if (type.size() > suffix.size() &&
+            equal_in_any_case(type.substr(type.size() - suffix.size()), suffix))
+            return true;
+    for (const std::string_view each : other_compressible)
+        if (equal_in_any_case(type, each)) return true;
+    return std::ranges::any_of(table, [&](const row& each) {
+        return each.type.compressible && equal_in_any_case(type, essence_of(each.type.name));
+    });
 }
 
 }  // namespace eddy::http

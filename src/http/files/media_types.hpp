@@ -17,4 +17,8 @@ struct media_type {
 /// thread.
 media_type media_type_of(std::string_view file_name) noexcept;
 
+/// Whether content of this Content-Type usually shrinks when compressed: texts, JSON and XML of all
+/// kinds, scripts, and the types of files that media_type_of() says so of. Any thread.
+bool is_compressible(std::string_view content_type) noexcept;
+
 }  // namespace eddy::http
