@@ -304,17 +304,17 @@ class HttpFlags(FlagTest):
                 client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
                 self.assertEqual(read_line(client), "HTTP/1.1 200 OK")
 
-    @effect_of("http", "threads", "max-connections", "cache", "cache-control")
+    @effect_of("http", "threads", "max-connections", "cache", "cache-control", "compress")
     def test_serving(self):
         daemon = self.daemon()
-        port = self.site(daemon, "--threads", "2", "--cache", "1M", "--cache-control", "max-age=60")
+        port = self.site(daemon, "--threads", "2", "--cache", "1M", "--cache-control", "max-age=60", "--compress")
         self.assertEqual(sum(name.startswith("ht-r-") for name in daemon.thread_names()), 2)
         for _ in range(3):
             status, fields, content = self.get(port)
             self.assertEqual((status, fields["Cache-Control"], content), (200, "max-age=60", b"the index"))
         with open(os.path.join(self.root, "index.html"), "wb") as file:
-            file.write(b"a longer index")
-        eventually(lambda: self.get(port)[2] == b"a longer index", "the change is seen")
+            file.write(b"a longer index" * 100)
+        eventually(lambda: self.get(port, fields={"Accept-Encoding": "br"})[1]["Content-Encoding"] == "br", "it is seen")
         daemon.must("edit", "r", "--max-connections", "1")
         with connect(port) as first:
             first.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -99,6 +99,35 @@ class Site(harness.EddyTest):
         self.assertIn('eddy_http_requests_total{runtime="site",type="http",code="2xx"} 1', shown)
         self.assertIn('eddy_http_request_seconds_count{runtime="site",type="http"} 1', shown)
 
+    def test_compresses_for_curl(self):
+        small = b"<p>a line of text</p>\n" * 200
+        large = b"".join(b"%d squared is %d\n" % (i, i * i) for i in range(200_000))
+        self.write("small.html", small)
+        self.write("large.txt", large)
+        self.write("noise.bin", os.urandom(100_000))
+        self.write("before.txt", b"x" * 5000)
+        subprocess.run(["gzip", "-k", os.path.join(self.root, "before.txt")], check=True)
+        self.create("--compress", "--cache", "1M")
+        features = subprocess.run(["curl", "--version"], capture_output=True, text=True).stdout
+        codings = ["gzip", "deflate"] + [name for name in ("br", "zstd") if {"br": "brotli"}.get(name, name) in features]
+        for path, content in (("/small.html", small), ("/large.txt", large)):
+            for coding in codings:
+                with self.subTest(path=path, coding=coding):
+                    got = curl("--compressed", "-H", f"Accept-Encoding: {coding}", "-D", "/dev/stderr",
+                               "-w", "\n%{size_download}", self.url(path))
+                    body, size = got.stdout.rsplit(b"\n", 1)
+                    self.assertEqual(body, content)
+                    self.assertLess(int(size), len(content) // 2)
+                    self.assertIn(f"Content-Encoding: {coding}\r\n".encode(), got.stderr)
+                    self.assertIn(b"Vary: Accept-Encoding\r\n", got.stderr)
+            self.assertEqual(curl(self.url(path)).stdout, content)
+            self.assertEqual(curl("--compressed", self.url(path)).stdout, content)
+        self.assertNotIn(b"Content-Encoding", curl("--compressed", "-I", self.url("/noise.bin")).stdout)
+        ready = curl("--compressed", "-i", "-H", "Accept-Encoding: zstd;q=0.5, gzip", self.url("/before.txt")).stdout
+        self.assertIn(b'-gzip"\r\n', ready, "the tag of the file that was compressed before")
+        self.running.must("edit", "site", "--unset", "compress")
+        self.assertNotIn(b"Content-Encoding", curl("--compressed", "-i", self.url("/small.html")).stdout)
+
     def test_changes_options_while_it_serves(self):
         self.create()
         first = connect(self.port)

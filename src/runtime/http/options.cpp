@@ -63,6 +63,12 @@ std::vector<option> option_table() {
          .help = "memory for files that are asked for often, such as 64M, for each thread; a "
                  "changed file is seen within a second; 0 is none",
          .maximum = std::int64_t{1} << 40},
+        {.name = "compress",
+         .kind = option_kind::flag,
+         .help =
+             "compress texts, scripts and other content that shrinks, by zstd, br, gzip or "
+             "deflate as a client accepts; files that lie compressed beside others are preferred",
+         .live = true},
         {.name = "cache-control",
          .value_name = "TEXT",
          .help = "field Cache-Control of files, for browsers, such as max-age=3600"},
@@ -147,6 +153,7 @@ outcome<config> read_config(const settings& chosen) {
     read.files.cache_control = chosen.text("cache-control");
     if (!http1::is_field_value(read.files.cache_control))
         return refuse(400, "--cache-control has a byte that no field may have");
+    read.compress = chosen.flag("compress");
     read.files.hidden = chosen.flag("hidden");
     read.limits = read_limits(chosen);
     read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));

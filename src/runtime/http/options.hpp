@@ -29,6 +29,7 @@ struct config {
     std::size_t threads = 1;        ///< that serve clients
     std::string root;               ///< folder of the files
     eddy::http::static_options files;
+    bool compress = false;  ///< responses are compressed when a client accepts it
     eddy::http::session_limits limits;
     std::uint64_t max_connections = 0;
     std::string access_log;  ///< empty: none

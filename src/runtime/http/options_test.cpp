@@ -94,6 +94,36 @@ task<void> browsers_may_keep_files(std::string type) {
     co_await s->stop(0s);
 }
 
+task<void> responses_are_compressed(std::string type) {
+    const temporary_folder folder;
+    write_file(folder, "a.txt", std::string(5000, 'a'));
+    write_file(folder, "b.txt", std::string(5000, 'b'));
+    write_file(folder, "b.txt.gz", "compressed before");
+    json options = site_of(folder, {});
+    subject s(type, options);
+    co_await s.start();
+    const std::string accepted = "Accept-Encoding: zstd, gzip\r\n";
+    EXPECT_EQ((co_await get_from(s, "/a.txt", accepted)).content.size(), 5000U);
+    options["compress"] = true;
+    must_do(s->apply(s.parse(options)));
+    const answer got = co_await get_from(s, "/a.txt", accepted);
+    EXPECT_THAT(got.head, HasSubstr("\nContent-Encoding: zstd\n"));
+    EXPECT_THAT(got.head, HasSubstr("\nETag: W/\""));
+    EXPECT_LT(got.content.size(), 100U);
+    EXPECT_EQ((co_await get_from(s, "/a.txt")).content.size(), 5000U);
+    const answer range = co_await get_from(s, "/a.txt", accepted + "Range: bytes=0-4\r\n");
+    EXPECT_EQ(range.status(), "206");
+    EXPECT_EQ(range.content, "aaaaa");
+    EXPECT_EQ((co_await get_from(s, "/b.txt", accepted)).content, "compressed before");
+    const std::size_t at = got.head.find("\nETag: ") + 7;
+    const std::string tag = got.head.substr(at, got.head.find('\n', at) - at);
+    const answer known =
+        co_await get_from(s, "/a.txt", accepted + "If-None-Match: " + tag + "\r\n");
+    EXPECT_EQ(known.status(), "304");
+    EXPECT_THAT(known.head, HasSubstr("\nETag: " + tag + "\n"));
+    co_await s->stop(0s);
+}
+
 task<void> hidden_files_are_served(std::string type) {
     const temporary_folder folder;
     write_file(folder, ".env", "secret");
@@ -201,6 +231,7 @@ effect_table http_effects() {
         {{"http", "listing"}, {a_folder_is_listed}},
         {{"http", "cache"}, {files_are_kept_in_memory}},
         {{"http", "cache-control"}, {browsers_may_keep_files}},
+        {{"http", "compress"}, {responses_are_compressed}},
         {{"http", "hidden"}, {hidden_files_are_served}},
         {{"http", "spa"}, {a_file_answers_for_paths_without_one}},
         {{"http", "threads"}, {threads_answer_requests}},

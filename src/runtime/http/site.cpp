@@ -201,6 +201,7 @@ outcome<> site::apply(const settings& changed) {
     outcome<config> read = read_config(changed);
     if (!read) return std::unexpected(read.error());
     config_.max_connections = read->max_connections;
+    config_.compress = read->compress;
     options_ = changed;
     if (!running_) return {};
     running_->pool.post_to_all(

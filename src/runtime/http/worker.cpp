@@ -1,6 +1,8 @@
 // Serving the clients of a site on one loop.
 #include "runtime/http/worker.hpp"
 
+#include <eddy/http/compression.hpp>
+
 #include "runtime/connections.hpp"
 #include "runtime/http/access_log.hpp"
 
@@ -50,6 +52,7 @@ worker::~worker() = default;
 
 void worker::apply(const config& chosen) {
     config_.max_connections = chosen.max_connections;
+    config_.compress = chosen.compress;
     connections::limits limits;
     limits.most = config_.max_connections;
     clients_.set_limits(limits);
@@ -70,7 +73,14 @@ task<void> worker::serve(std::unique_ptr<client> c) {
 }
 
 task<eddy::http::response> worker::handle(eddy::http::request& incoming) {
+    if (config_.compress) return answer_compressed(incoming);
     return files_.serve(incoming, incoming.path());
+}
+
+task<eddy::http::response> worker::answer_compressed(eddy::http::request& incoming) {
+    eddy::http::response answer = co_await files_.serve(incoming, incoming.path());
+    eddy::http::compress_response(incoming, answer);
+    co_return answer;
 }
 
 eddy::http::response worker::reject(int status, std::string_view what) {

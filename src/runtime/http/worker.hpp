@@ -54,6 +54,7 @@ private:
     class client;
 
     task<eddy::http::response> handle(eddy::http::request& incoming) override;
+    task<eddy::http::response> answer_compressed(eddy::http::request& incoming);
     eddy::http::response reject(int status, std::string_view what) override;
     task<void> serve(std::unique_ptr<client> c);
     void note(client& c, const eddy::http::exchange_record& what);
