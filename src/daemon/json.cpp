@@ -1,40 +1,16 @@
 // JSON of the control plane.
 #include "daemon/json.hpp"
 
+#include <eddy/wire/json.hpp>
+
 #include <fmt/format.h>
 
 #include <ctime>
 
 namespace eddy::daemon {
-namespace {
-
-// Counts brackets outside of strings. The parser itself takes any depth, but what writes or frees
-// a value later would recurse as deep.
-bool nests_too_deep(std::string_view text) {
-    std::size_t depth = 0;
-    bool in_string = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        if (in_string) {
-            if (c == '\\')
-                ++i;
-            else if (c == '"')
-                in_string = false;
-        } else if (c == '"') {
-            in_string = true;
-        } else if (c == '[' || c == '{') {
-            if (++depth > json_depth_limit) return true;
-        } else if ((c == ']' || c == '}') && depth > 0) {
-            --depth;
-        }
-    }
-    return false;
-}
-
-}  // namespace
 
 outcome<json> parse_json(std::string_view text, std::string_view what) {
-    if (nests_too_deep(text))
+    if (nests_deeper(text, json_depth_limit))
         return refuse(400, fmt::format("{} nests deeper than {} levels", what, json_depth_limit));
     json value = json::parse(text, nullptr, false);
     if (value.is_discarded()) return refuse(400, fmt::format("{} is not valid JSON", what));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -86,5 +87,10 @@ private:
     bool has_key_ = false;      // whose value is to come
     bool is_complete_ = false;
 };
+
+/// Whether a JSON text has more than `levels` arrays and objects within each other. Parsers without
+/// recursion take any depth, but what later writes or frees a value of theirs recurses as deep. Any
+/// thread.
+bool nests_deeper(std::string_view text, std::size_t levels) noexcept;
 
 }  // namespace eddy
