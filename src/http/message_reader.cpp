@@ -107,6 +107,11 @@ task<result<std::string_view>> message_reader::next(time_point last) {
     }
 }
 
+const http1::header_list& message_reader::trailers() const noexcept {
+    static const http1::header_list none;
+    return ended() ? parser_.trailers() : none;
+}
+
 task<result<>> message_reader::announce_continue() {
     const auto sent = co_await with_timeout(terms_.write_time, from_.write_all(continue_head));
     if (sent) counted_.out += continue_head.size();

@@ -73,6 +73,7 @@ public:
     }
     std::uint64_t limit() const noexcept override { return terms_.limit; }
     bool ended() const noexcept override { return body_end_.is_set(); }
+    const http1::header_list& trailers() const noexcept override;
 
 private:
     task<result<std::string_view>> next(time_point last);

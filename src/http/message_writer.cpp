@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <span>
+#include <utility>
 
 namespace eddy::http {
 namespace {
@@ -44,13 +45,20 @@ task<result<>> message_writer::write(std::string_view piece) {
     co_return result<>();
 }
 
+bool message_writer::set_trailers(http1::header_list fields) {
+    if (!allows_trailers_ || framing_.how != http1::body_framing::kind::chunked) return false;
+    trailers_ = std::move(fields);
+    return true;
+}
+
 task<result<>> message_writer::flush() { return send({}, {}, {}); }
 
 task<result<>> message_writer::finish() {
     if (failure_) co_return fail(failure_);
     if (framing_.how == http1::body_framing::kind::sized && left_ > 0)
         co_return fail(errc::truncated);
-    if (framing_.how == http1::body_framing::kind::chunked) http1::write_last_chunk(head_);
+    if (framing_.how == http1::body_framing::kind::chunked)
+        http1::write_last_chunk(head_, trailers_);
     co_return co_await flush();
 }
 

@@ -36,6 +36,10 @@ public:
           counted_(counted) {}
 
     task<result<>> write(std::string_view piece) override;
+    bool set_trailers(http1::header_list fields) override;
+
+    /// The peer takes trailers.
+    void allow_trailers() noexcept { allows_trailers_ = true; }
 
     /// Sends the head if it still waits.
     task<result<>> flush();
@@ -54,6 +58,8 @@ private:
     std::uint64_t left_;  // of the declared size
     duration write_time_;
     traffic& counted_;
+    http1::header_list trailers_;
+    bool allows_trailers_ = false;
     std::error_code failure_;
 };
 

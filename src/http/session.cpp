@@ -237,6 +237,8 @@ task<bool> session::answer_request() {
             fault = {500, "the request could not be answered"};
         }
     }
+    // The handler may have found a fault in what it has read, or wanted to read.
+    if (incoming && fault.status == 0) fault = incoming->fault();
     if (fault.status != 0) answer = handler_.reject(fault.status, fault.what);
     if (reader_.failure()) {
         fault = fault_of(reader_.failure(), parser_.error());
@@ -352,7 +354,10 @@ task<result<>> session::send(response answer, bool keep) {
     traffic_.out -= waiting;
     message_writer to(peer_, out_, framing, limits_.write_time, traffic_);
     if (sends_no_content(answer)) co_return co_await to.flush();
-    if (answer.body.producer()) co_return co_await stream_body(*answer.body.producer(), to);
+    if (answer.body.producer()) {
+        if (parser_.head().headers.contains_token("TE", "trailers")) to.allow_trailers();
+        co_return co_await stream_body(*answer.body.producer(), to);
+    }
     const auto sent = co_await to.write(answer.body.text());
     if (!sent) co_return sent;
     co_return co_await to.finish();

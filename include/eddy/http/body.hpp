@@ -4,6 +4,7 @@
 
 #include <eddy/base/result.hpp>
 #include <eddy/io/task.hpp>
+#include <eddy/wire/http1/headers.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,11 @@ public:
 
     /// Whether the content has been read to its end. True from the start without content.
     virtual bool ended() const noexcept = 0;
+
+    /// Trailers: the fields behind content in chunks (RFC 9112, 7.1.2), under the limits on fields
+    /// of a head. Empty until the content has ended. They are the peer's word as the head's fields
+    /// are, and none of them changes what the head says.
+    virtual const http1::header_list& trailers() const noexcept = 0;
 };
 
 /// The way out for a body that is sent piece by piece. One write at a time. One loop's thread.
@@ -55,6 +61,14 @@ public:
     /// the time for writes, errc::limit_reached beyond the declared size, errc::cancelled when the
     /// peer has gone, or the stream's error; all are final.
     virtual task<result<>> write(std::string_view piece) = 0;
+
+    /// Sets the trailers: fields that follow the content once its producer has returned, such as a
+    /// digest of it. False where they cannot be sent: the content does not go in chunks, or the
+    /// client has not sent "TE: trailers". Content-Length and Transfer-Encoding are left out.
+    virtual bool set_trailers(http1::header_list fields) {
+        static_cast<void>(fields);
+        return false;
+    }
 };
 
 /// Content that is made while it is sent, such as a log that is followed. One loop's thread.

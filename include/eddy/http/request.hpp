@@ -3,6 +3,7 @@
 
 #include <eddy/base/result.hpp>
 #include <eddy/http/body.hpp>
+#include <eddy/http/cookie.hpp>
 #include <eddy/io/task.hpp>
 #include <eddy/wire/http1.hpp>
 
@@ -50,6 +51,12 @@ public:
     /// The first value of a query parameter.
     std::optional<std::string_view> query(std::string_view name) const noexcept;
 
+    /// The value of the first cookie of that name, a view of the Cookie fields. They are searched
+    /// at each call; nothing is allocated.
+    std::optional<std::string_view> cookie(std::string_view name) const noexcept;
+    /// All cookies in their order, views of the Cookie fields.
+    std::vector<cookie_pair> cookies() const;
+
     /// What a parameter of the route's pattern stands for, decoded. Asserts that the pattern has
     /// it.
     std::string_view path_parameter(std::string_view name) const noexcept;
@@ -69,6 +76,16 @@ public:
     task<result<>> collect();
     /// The body, once collect() has succeeded. May be moved from.
     std::string& content() noexcept { return content_; }
+    /// The fields behind a body in chunks, once that has been read to its end.
+    const header_list& trailers() const noexcept { return body_->trailers(); }
+
+    /// Declares the request to be at fault: the session answers by request_handler::reject() with
+    /// this status (400 to 599) and text, whatever the handler returns. read_form() and its like
+    /// do this, so a handler only has to stop; one that answers in its own words takes it back by
+    /// set_fault({}). The text must always live.
+    void set_fault(http1::parse_error fault) noexcept { fault_ = fault; }
+    /// What was declared last; status 0 without a fault.
+    const http1::parse_error& fault() const noexcept { return fault_; }
 
 private:
     request(const http1::request_head& head, body_reader& content) noexcept
@@ -81,6 +98,7 @@ private:
     std::vector<http1::query_parameter> query_;
     std::vector<path_argument> arguments_;
     std::string content_;
+    http1::parse_error fault_;
 };
 
 }  // namespace eddy::http

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <eddy/http/body.hpp>
+#include <eddy/http/cookie.hpp>
 #include <eddy/wire/http1.hpp>
 
 #include <string>
@@ -37,6 +38,9 @@ public:
         if (!headers.add(name, value)) has_bad_field_ = true;
         return *this;
     }
+    /// Appends a Set-Cookie field. A cookie that format_cookie() refuses makes the response
+    /// invalid.
+    response& set_cookie(const cookie& added);
     /// Whether it can be sent. The session answers 500 in place of one that cannot.
     bool is_valid() const noexcept { return !has_bad_field_ && status >= 200 && status <= 999; }
 
