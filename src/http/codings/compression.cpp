@@ -111,6 +111,11 @@ bool may_be_compressed(const response& answer, const compress_options& options) 
     return type && is_compressible(*type);
 }
 
+void set_tag(response& of, const std::string& tag) {
+    of.headers.remove("ETag");
+    of.add("ETag", tag);
+}
+
 /// A response of 304 has the tag of the one that it stands for: the weak one, if the client has
 /// only that.
 void weaken_confirmed_tag(const request& incoming, response& answer) {
@@ -127,8 +132,7 @@ void weaken_confirmed_tag(const request& incoming, response& answer) {
         }
     }
     if (!has_weak) return;
-    answer.headers.remove("ETag");
-    answer.add("ETag", "W/" + std::string(tag->opaque));
+    set_tag(answer, "W/" + std::string(tag->opaque));
 }
 
 }  // namespace
@@ -145,11 +149,8 @@ void compress_response(const request& incoming, response& answer, const compress
 
     answer.add("Content-Encoding", to_string(coding));
     answer.headers.remove("Accept-Ranges");
-    if (const auto field = answer.headers.find("ETag"); field && !field->starts_with("W/")) {
-        const std::string weak = "W/" + std::string(*field);
-        answer.headers.remove("ETag");
-        answer.add("ETag", weak);
-    }
+    if (const auto field = answer.headers.find("ETag"); field && !field->starts_with("W/"))
+        set_tag(answer, "W/" + std::string(*field));
     if (!answer.body.producer() && answer.body.text().size() <= slice_bytes)
         answer.body = body(encoded(coding, answer.body.text()));
     else
