@@ -3,6 +3,12 @@
 
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
      "${PROJECT_SOURCE_DIR}/include/eddy/*.hpp")
+# <eddy/http/json.hpp> is for programs that have nlohmann-json.
+find_path(EDDY_JSON_INCLUDE nlohmann/json.hpp)
+mark_as_advanced(EDDY_JSON_INCLUDE)
+if(NOT EDDY_JSON_INCLUDE)
+    list(FILTER headers EXCLUDE REGEX "http/json\\.hpp$")
+endif()
 set(sources "")
 foreach(header IN LISTS headers)
     string(REGEX REPLACE "[^A-Za-z0-9]" "_" name "${header}")

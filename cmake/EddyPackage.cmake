@@ -120,6 +120,7 @@ set(CPACK_DEBIAN_DEV_PACKAGE_NAME libeddy-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 # CMake's package file and eddy.pc both ask pkg-config for what the archives link.
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "pkgconf, ${debian_depends}")
+set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "nlohmann-json3-dev")  # for <eddy/http/json.hpp>
 set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "g++ (>= 4:13) | clang-19, cmake")
 set(CPACK_DEBIAN_DEV_DESCRIPTION
 "C++23 library of coroutine I/O on io_uring and epoll

@@ -59,6 +59,8 @@ THIRD_PARTY = re.compile(
     r"^((fmt|nlohmann|CLI|gtest|gmock|rapidcheck|benchmark|asio|openssl|brotli|nghttp2|toml\+\+|kainjow|boost)/.*"
     r"|(ares[a-z_]*|xxhash|xxh3|liburing|zlib|zstd|toml|lua|lauxlib|lualib|luajit|mustache|asio|rapidcheck)\.h(pp)?)$"
 )
+# Public headers that are for users of a library, each with the library's folder. No other header of ours includes them.
+OPTIONAL_HEADERS = {"include/eddy/http/json.hpp": "nlohmann/"}
 # Not in every standard library that a user of the public headers may have.
 UNPORTABLE = re.compile(
     r"\bstd::(format|print|println|generator|flat_map|flat_set|move_only_function|jthread)\b"
@@ -261,6 +263,10 @@ def check_libraries(tree):
             yield path, number, f"only src/io/uring and src/io/epoll include {name}; use the loop"
         if quote == "<" and LUA.match(name) and not path.startswith("src/lua/"):
             yield path, number, f"only src/lua includes {name}; use lua/stack.hpp"
+        if path.startswith(("include/", "src/")) and f"include/{name}" in OPTIONAL_HEADERS and not path.endswith("_test.cpp"):
+            yield path, number, f"{name} is for programs that have the library it needs; ours do without"
+        if path in OPTIONAL_HEADERS and name.startswith(OPTIONAL_HEADERS[path]):
+            continue
         if path.startswith("include/") and THIRD_PARTY.match(name):
             yield path, number, f"a public header includes the third-party {name}; move it into a .cpp"
         elif path.endswith(".hpp") and name.startswith("fmt/"):

@@ -158,6 +158,14 @@ class TidyTest(unittest.TestCase):
             text = f"// Results.\n#pragma once\n#include <{header}>\n"
             self.assert_fault({"include/eddy/base/result.hpp": text}, "include/eddy/base/result.hpp", "third-party")
 
+    def test_optional_headers_have_their_library_and_stay_apart(self):
+        text = "// JSON.\n#pragma once\n#include <%s>\n/// Any thread.\nint parse();\n"
+        path = "include/eddy/http/json.hpp"
+        self.assertNotIn("third-party", str(self.faults({path: text % "nlohmann/json.hpp"})))
+        self.assertIn("third-party", str(self.faults({path: text % "fmt/core.h"})))
+        user = "// Results.\n#pragma once\n#include <eddy/http/json.hpp>\n"
+        self.assertIn("ours do without", str(self.faults({"include/eddy/base/result.hpp": user})))
+
     def test_fmt_in_a_private_header(self):
         text = "// The ring.\n#pragma once\n#include <fmt/core.h>\n"
         self.assert_fault({"src/io/uring/ring.hpp": text}, "src/io/uring/ring.hpp", ".cpp files")

@@ -45,8 +45,7 @@ public:
     virtual bool ended() const noexcept = 0;
 
     /// Trailers: the fields behind content in chunks (RFC 9112, 7.1.2), under the limits on fields
-    /// of a head. Empty until the content has ended. They are the peer's word as the head's fields
-    /// are, and none of them changes what the head says.
+    /// of a head; they change nothing of it. Empty until the content has ended.
     virtual const http1::header_list& trailers() const noexcept = 0;
 };
 

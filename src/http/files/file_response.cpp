@@ -1,6 +1,8 @@
 // Fields of responses by files.
 #include "http/files/file_response.hpp"
 
+#include <eddy/http/multipart.hpp>
+
 #include "http/byte_ranges.hpp"
 #include "http/conditionals.hpp"
 #include "http/files/multipart_ranges.hpp"

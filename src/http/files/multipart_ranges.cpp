@@ -1,23 +1,7 @@
 // Heads of parts.
 #include "http/files/multipart_ranges.hpp"
 
-#include <eddy/base/random.hpp>
-
-#include <array>
-#include <charconv>
-
 namespace eddy::http {
-
-std::string make_boundary() {
-    std::string made;
-    for (int i = 0; i < 2; ++i) {
-        std::array<char, 16> digits;
-        const auto end =
-            std::to_chars(digits.data(), digits.data() + digits.size(), entropy_seed(), 16).ptr;
-        made.append(digits.data(), end);
-    }
-    return made;
-}
 
 std::vector<body_part> multipart_ranges(std::span<const byte_range> ranges, std::uint64_t size,
                                         std::string_view content_type, std::string_view boundary) {

@@ -12,9 +12,6 @@
 
 namespace eddy::http {
 
-/// A line that separates parts, of 128 random bits, so that no content has it but by chance.
-std::string make_boundary();
-
 /// The parts of a body that has `ranges` of a file of `size` bytes, each of this Content-Type.
 std::vector<body_part> multipart_ranges(std::span<const byte_range> ranges, std::uint64_t size,
                                         std::string_view content_type, std::string_view boundary);
