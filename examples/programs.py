@@ -29,13 +29,14 @@ def receive(peer, size):
 
 
 class ServerTest(unittest.TestCase):
-    """A test with the server `program`, which takes its port as the argument."""
+    """A test with the server `program`, which takes its port and these `arguments`."""
 
     program = None
+    arguments = ()
 
     def setUp(self):
         self.port = free_port()
-        self.server = subprocess.Popen([self.program, str(self.port)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.server = subprocess.Popen([self.program, str(self.port), *self.arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(self.stop)
         self.client().close()
 
@@ -54,8 +55,8 @@ class ServerTest(unittest.TestCase):
 
     def second_on_the_same_port(self):
         """How a second server ends, whose port is taken."""
-        return subprocess.run([self.program, str(self.port)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              timeout=DEADLINE_S)
+        return subprocess.run([self.program, str(self.port), *self.arguments], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=DEADLINE_S)
 
 
 def main(test):

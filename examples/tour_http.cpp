@@ -1,5 +1,8 @@
 // The part of docs/tour.md that is about HTTP: a server with routes and a client in one program.
+#include <eddy/base/byte_buffer.hpp>
 #include <eddy/http/client.hpp>
+#include <eddy/http/form.hpp>
+#include <eddy/http/multipart.hpp>
 #include <eddy/http/router.hpp>
 #include <eddy/http/session.hpp>
 #include <eddy/io/loop.hpp>
@@ -42,11 +45,50 @@ task<http::response> count(http::request&) {
     co_return http::response(200, "text/plain", http::body::streamed(numbers));
 }
 
+task<http::response> sign_in(http::request& incoming) {
+    auto form = co_await http::read_form(incoming);
+    if (!form) co_return http::response();
+    http::response made = http::redirect("/me", 303);
+    http::cookie session;
+    session.name = "session";
+    session.value = http1::percent_encode(form->find("name").value_or("guest"));
+    session.max_age = 1h;
+    made.set_cookie(session);
+    co_return made;
+}
+
+task<http::response> show_me(http::request& incoming) {
+    co_return http::text(std::string(incoming.cookie("session").value_or("guest")));
+}
+
+task<http::response> add_photos(http::request& incoming) {
+    http::form_data_limits limits;
+    limits.bytes = 100 * 1024 * 1024;
+    auto form = co_await http::read_form_data(incoming, limits);
+    if (!form) co_return http::response();
+    std::string seen;
+    for (http::form_data_part& part : form->parts)
+        if (part.filename) seen += part.safe_filename() + " " + std::to_string(part.size) + "\n";
+    co_return http::text(seen);
+}
+
+task<http::response> count_with_digest(http::request&) {
+    auto numbers = [](http::body_writer& to) -> task<result<>> {
+        auto sent = co_await to.write("0\n1\n2\n");
+        http1::header_list fields;
+        if (fields.add("Sum", "3")) to.set_trailers(std::move(fields));
+        co_return sent;
+    };
+    co_return http::response(200, "text/plain", http::body::streamed(numbers));
+}
+
 http::router make_routes() {
     http::router routes;
     routes.add("GET", "/greet/{name}", greet);
     routes.add("POST", "/measure", measure);
     routes.add("GET", "/count", count);
+    routes.post("/session", sign_in).get("/me", show_me).post("/photos", add_photos);
+    routes.get("/counted", count_with_digest);
     return routes;
 }
 
@@ -103,6 +145,44 @@ task<result<std::string>> post(http::client& server, std::string text) {
     co_return co_await answer->body().whole(64);
 }
 
+task<result<std::string>> send_photo(http::client& server) {
+    byte_buffer out;
+    http1::multipart_writer form(out, http::make_boundary());
+    form.field("album", "birds").file("photo", "../kea.jpg", "image/jpeg", "pixels");
+    if (auto written = form.end(); !written) co_return fail(written.error());
+    http::client_request question;
+    question.method = "POST";
+    question.target = "/photos";
+    question.body = std::string(out.text());
+    if (auto typed = question.headers.add("Content-Type", form.content_type()); !typed)
+        co_return fail(typed.error());
+    auto answer = co_await server.send(std::move(question));
+    if (!answer) co_return fail(answer.error());
+    co_return co_await answer->body().whole(1024);
+}
+
+task<result<std::string>> meet(http::client& server) {
+    http::client_request question;
+    question.method = "POST";
+    question.target = "/session";
+    question.body = "name=you+two";
+    if (auto typed = question.headers.add("Content-Type", "application/x-www-form-urlencoded");
+        !typed)
+        co_return fail(typed.error());
+    auto answer = co_await server.send(std::move(question));
+    if (!answer) co_return fail(answer.error());
+    const auto cookie = answer->headers.find("Set-Cookie");
+    if (!cookie) co_return fail(errc::malformed);
+    http::client_request next;
+    next.target = "/me";
+    if (auto added = next.headers.add("Cookie", cookie->substr(0, cookie->find(';'))); !added)
+        co_return fail(added.error());
+    auto greeting = co_await answer->body().whole(64);
+    if (greeting) answer = co_await server.send(std::move(next));
+    if (!answer) co_return fail(answer.error());
+    co_return co_await answer->body().whole(64);
+}
+
 task<bool> everything() {
     auto listening = tcp::listen("127.0.0.1", 0);
     if (!listening) co_return false;
@@ -116,8 +196,13 @@ task<bool> everything() {
         auto greeting = co_await with_timeout(10s, fetch(server, "/greet/you"));
         auto numbers = co_await with_timeout(10s, fetch(server, "/count"));
         auto size = co_await with_timeout(10s, post(server, "12345"));
-        works = greeting && *greeting == "hello, you\n" && numbers && *numbers == "0\n1\n2\n" &&
-                size && *size == "5";
+        auto photo = co_await with_timeout(10s, send_photo(server));
+        auto me = co_await with_timeout(10s, meet(server));
+        auto counted = co_await with_timeout(10s, fetch(server, "/counted"));
+        works = photo && *photo == "kea.jpg 6\n" && me && *me == "you%20two" && counted &&
+                *counted == "0\n1\n2\n";
+        works = works && greeting && *greeting == "hello, you\n" && numbers &&
+                *numbers == "0\n1\n2\n" && size && *size == "5";
     }
     serving.cancel();
     co_await serving.join();
