@@ -4,7 +4,8 @@
 # Targets for DEPENDS in eddy_layer():
 #   PkgConfig::liburing (with EDDY_URING)  PkgConfig::cares  Threads::Threads
 #   PkgConfig::openssl (with EDDY_TLS)  PkgConfig::luajit (with EDDY_SCRIPTS)
-#   PkgConfig::zlib  PkgConfig::brotlienc  PkgConfig::brotlidec  PkgConfig::zstd  eddy_fmt  nlohmann_json::nlohmann_json
+#   PkgConfig::zlib  PkgConfig::brotlienc  PkgConfig::brotlidec  PkgConfig::zstd  eddy_mustache  eddy_fmt
+#   nlohmann_json::nlohmann_json
 # and in developer mode, for TEST_DEPENDS and the benchmarks:
 #   GTest::gtest GTest::gtest_main GTest::gmock rapidcheck rapidcheck_gtest
 #   benchmark::benchmark eddy_asio eddy_boost PkgConfig::libuv
@@ -54,6 +55,14 @@ if(http IN_LIST EDDY_LAYERS)
     eddy_need_pkg(brotlienc "libbrotlienc>=1.0" libbrotli-dev LINKED)
     eddy_need_pkg(brotlidec "libbrotlidec>=1.0" libbrotli-dev LINKED)
     eddy_need_pkg(zstd "libzstd>=1.4" libzstd-dev LINKED)
+    # A header without a package file. Nothing of it is left once the library is built.
+    find_path(EDDY_MUSTACHE_INCLUDE kainjow/mustache.hpp)
+    if(NOT EDDY_MUSTACHE_INCLUDE)
+        message(FATAL_ERROR "Eddy needs the library mustache: run `apt install libkainjow-mustache-dev` "
+                            "(or `./eddy-dev build`, which installs all that is missing).")
+    endif()
+    add_library(eddy_mustache INTERFACE)
+    target_include_directories(eddy_mustache SYSTEM INTERFACE "${EDDY_MUSTACHE_INCLUDE}")
 endif()
 if(EDDY_SCRIPTS AND lua IN_LIST EDDY_LAYERS)
     eddy_need_pkg(luajit "luajit>=2.1" libluajit-5.1-dev)

@@ -3,6 +3,7 @@
 
 #include <eddy/wire/http1/target.hpp>
 
+#include "http/html.hpp"
 #include "http/http_date.hpp"
 
 #include <algorithm>
@@ -32,22 +33,6 @@ void append_row(std::string& page, const folder_entry& each, http_date_writer& d
 }
 
 }  // namespace
-
-std::string escape_html(std::string_view text) {
-    std::string made;
-    made.reserve(text.size());
-    for (const char c : text) {
-        switch (c) {
-            case '&': made += "&amp;"; break;
-            case '<': made += "&lt;"; break;
-            case '>': made += "&gt;"; break;
-            case '"': made += "&quot;"; break;
-            case '\'': made += "&#39;"; break;
-            default: made += c;
-        }
-    }
-    return made;
-}
 
 std::string list_folder(std::string_view path, std::vector<folder_entry> entries, bool is_cut) {
     std::ranges::sort(entries, [](const folder_entry& a, const folder_entry& b) {

@@ -15,7 +15,4 @@ namespace eddy::http {
 /// more entries, which the page says. Any thread.
 std::string list_folder(std::string_view path, std::vector<folder_entry> entries, bool is_cut);
 
-/// The text with & < > " ' as entities. Any thread.
-std::string escape_html(std::string_view text);
-
 }  // namespace eddy::http
