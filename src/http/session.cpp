@@ -228,6 +228,7 @@ task<bool> session::answer_request() {
     if (!incoming) {
         fault = {400, "the request's target is malformed"};
     } else {
+        incoming->set_connection(peer_);
         try {
             answer = co_await handler_.handle(*incoming);
         } catch (const std::bad_alloc&) {

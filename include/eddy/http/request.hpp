@@ -15,6 +15,10 @@
 #include <string_view>
 #include <vector>
 
+namespace eddy {
+class stream;
+}
+
 namespace eddy::http {
 
 /// Fields of a message.
@@ -65,6 +69,12 @@ public:
     /// For a router: the parameters of the route.
     void set_route(std::vector<path_argument> arguments) noexcept;
 
+    /// The connection that it came over, for the client's address, stream::peer(), and for its
+    /// certificate, tls::info(). Null for a request that came over none, as in a test.
+    const stream* connection() const noexcept { return connection_; }
+    /// For a session: the connection, which must outlive the request.
+    void set_connection(const stream& over) noexcept { connection_ = &over; }
+
     /// The body, to be read piece by piece.
     body_reader& body() const noexcept { return *body_; }
     /// For middleware: has the body read through `content`, such as a decoder around body().
@@ -94,6 +104,7 @@ private:
     const http1::request_head* head_;
     body_reader* body_;
     std::unique_ptr<body_reader> own_body_;
+    const stream* connection_ = nullptr;
     std::string_view path_;
     std::vector<http1::query_parameter> query_;
     std::vector<path_argument> arguments_;
