@@ -1,3 +1,7 @@
+// Code in the comments of the headers of http, of the JSON writer and of event streams, so that the
+// compiler and tools/tidy.py see that it is right. Nothing of it runs.
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/http/event_log.hpp>
 // Code in the comments of the headers of http and of the JSON writer, so that the compiler and
 // tools/tidy.py see that it is right. Nothing of it runs.
 #include <eddy/base/byte_buffer.hpp>
@@ -7,11 +11,17 @@
 #include <eddy/http/json_body.hpp>
 #include <eddy/http/multipart.hpp>
 #include <eddy/http/router.hpp>
+#include <eddy/http/sse.hpp>
+#include <eddy/http/templates.hpp>
+#include <eddy/io/loop.hpp>
 #include <eddy/io/task.hpp>
 #include <eddy/wire/http1/multipart.hpp>
 #include <eddy/wire/http1/parameters.hpp>
 #include <eddy/wire/json.hpp>
+#include <eddy/wire/sse.hpp>
 
+#include <chrono>
+#include <expected>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -19,6 +29,7 @@
 #include <vector>
 
 using namespace eddy;
+using namespace std::chrono_literals;
 
 task<http::response> show_user(http::request& request);
 task<http::response> add_user(http::request& request);
@@ -48,6 +59,49 @@ inline std::string wire_json(std::string_view name, const std::vector<int>& ids)
     return out.take();
 }
 
+std::string time_of_day();
+
+inline task<http::response> clock(http::request&) {
+    co_return http::sse([](http::event_writer& out) -> task<result<>> {
+        for (;;) {
+            if (auto sent = co_await out.write(time_of_day()); !sent) co_return sent;
+            if (auto slept = co_await loop::current().sleep_for(1s); !slept) co_return slept;
+        }
+    });
+}
+
+inline http::event_log news;
+
+inline bool announce() {
+    auto id = news.publish("the shop is open", "notice");
+    return id.has_value();
+}
+
+inline task<http::response> follow(http::request& incoming) {
+    co_return news.subscribe(http::last_event_id(incoming));  // in a handler
+}
+
+inline auto pages = [] {
+    auto pages = http::templates::open("pages");
+    return pages;
+}();
+
+inline task<http::response> show_note(http::request&) {
+    co_return pages->render("note", {{"title", "Milk & bread"}, {"done", false}});
+}
+
+inline std::string wire_sse(sse::parser& parser, byte_buffer& input) {
+    for (;;) {
+        std::string data;
+        sse::step step = parser.parse(input.text());
+        switch (step.what) {
+            case sse::step_kind::event: data = parser.event().data; break;
+            case sse::step_kind::error: return {};
+            case sse::step_kind::need_more: break;
+        }
+        input.consume(step.consumed);
+        if (step.what == sse::step_kind::need_more || !data.empty()) return data;
+    }
 inline task<http::response> http_form(http::request& request) {
     auto sent = co_await http::read_form(request);
     if (!sent) co_return http::response();
