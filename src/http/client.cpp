@@ -126,6 +126,11 @@ body_reader& client_response::body() const noexcept {
     return connection_->reader;
 }
 
+client_response::switched client_response::take_connection() {
+    EDDY_ASSERT(status == 101 && connection_ && connection_->serial == serial_);
+    return {std::move(connection_->peer), connection_->reader.take_rest()};
+}
+
 client::client(transport::address server, client_options options)
     : server_(std::move(server)), options_(std::move(options)), host_(host_of(server_)) {}
 

@@ -11,8 +11,8 @@
 namespace eddy::http {
 namespace {
 
-using websocket::deflate_terms;
-using websocket::role;
+using eddy::websocket::deflate_terms;
+using eddy::websocket::role;
 
 // The empty block that a flush ends with, which is not sent.
 constexpr std::string_view tail("\x00\x00\xff\xff", 4);
@@ -88,7 +88,7 @@ result<> message_inflater::open() noexcept {
 
 // Behind a final block another stream may follow, with the window of the one before.
 result<> message_inflater::begin_next_stream() {
-    std::vector<Bytef> window(std::size_t{1} << websocket::most_window_bits);
+    std::vector<Bytef> window(std::size_t{1} << eddy::websocket::most_window_bits);
     unsigned size = 0;
     if (inflateGetDictionary(stream_.get(), window.data(), &size) != Z_OK ||
         inflateReset(stream_.get()) != Z_OK ||

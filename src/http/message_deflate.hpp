@@ -19,7 +19,7 @@ namespace eddy::http {
 class message_compressor {
 public:
     /// For messages that `sender` sends. Levels are zlib's: 1 is fast, 9 is small.
-    message_compressor(const websocket::deflate_terms& terms, websocket::role sender,
+    message_compressor(const eddy::websocket::deflate_terms& terms, eddy::websocket::role sender,
                        int level = 6) noexcept;
 
     /// Appends the compressed form of the message's next piece to `out`, with the last one all that
@@ -48,7 +48,8 @@ private:
 class message_inflater {
 public:
     /// For messages that `sender`, the other end, sends.
-    message_inflater(const websocket::deflate_terms& terms, websocket::role sender) noexcept;
+    message_inflater(const eddy::websocket::deflate_terms& terms,
+                     eddy::websocket::role sender) noexcept;
 
     /// Inflates the next piece of a message's data to the end of `out`, which grows by at most
     /// `limit` bytes for one message. errc::limit_reached beyond that (close with 1009),

@@ -34,6 +34,11 @@ task<result<>> message_reader::receive(time_point deadline) {
     co_return result<>();
 }
 
+byte_buffer message_reader::take_rest() noexcept {
+    in_.consume(std::exchange(pending_, 0));
+    return std::move(in_);
+}
+
 void message_reader::release_memory() {
     if (in_.empty()) give_spare(in_);
     parser_.release_memory();

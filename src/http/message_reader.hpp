@@ -49,6 +49,8 @@ public:
     }
     /// Bytes received and not parsed.
     std::size_t waiting() const noexcept { return in_.size() - pending_; }
+    /// Takes the bytes behind the last message, for another protocol.
+    byte_buffer take_rest() noexcept;
     /// Frees memory while no message has begun.
     void release_memory();
 

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -94,6 +95,10 @@ public:
 
     task<void> run();
 
+    /// What has the connection from now on; null where it ends.
+    std::unique_ptr<connection_takeover> take_successor() noexcept { return std::move(successor_); }
+    byte_buffer take_rest() noexcept { return reader_.take_rest(); }
+
 private:
     enum class arrival : unsigned char { head, malformed, timed_out, ended };
 
@@ -107,6 +112,7 @@ private:
     void make_valid(response& answer);
     bool sends_no_content(const response& answer) const noexcept;
     bool queue(const response& answer);
+    [[gnu::noinline]] task<result<>> switch_protocols(response answer);
     [[gnu::noinline]] task<result<>> flush();
     void start_flush_timer() noexcept;
     void stop_flush_timer() noexcept;
@@ -130,6 +136,7 @@ private:
     byte_buffer out_;       // responses that wait, and the head of the one that is sent
     duration head_time_{};  // that the request's head took
     time_point head_at_;    // when it was complete
+    std::unique_ptr<connection_takeover> successor_;
 };
 
 task<void> session::run() {
@@ -249,7 +256,14 @@ task<bool> session::answer_request() {
             note(&head, answer.status, false);
         co_return false;
     }
+    if (answer.status == 101 && !reader_.skip_received())
+        answer = handler_.reject(500, "a request with a body cannot switch protocols");
     make_valid(answer);
+    if (answer.status == 101) {
+        const auto switched = co_await switch_protocols(std::move(answer));
+        note(&head, 101, switched.has_value());
+        co_return false;
+    }
     // What the handler left of the body stands before the next request. What has not arrived yet is
     // not waited for, and a producer may still read it.
     const bool is_read = answer.body.producer() ? reader_.ended() : reader_.skip_received();
@@ -315,6 +329,20 @@ bool session::queue(const response& answer) {
     }
     traffic_.out += out_.size() - before;
     return true;
+}
+
+/// Sends the response 101, behind those that wait. Bytes that follow the request are no HTTP.
+task<result<>> session::switch_protocols(response answer) {
+    stop_flush_timer();
+    take_spare(out_);
+    const std::size_t before = out_.size();
+    const auto written =
+        http1::head_writer(out_).response(101).fields(answer.headers).end(body_framing::none());
+    EDDY_ASSERT(written.has_value());
+    traffic_.out += out_.size() - before;
+    const auto sent = co_await flush();
+    if (sent) successor_ = std::move(answer.takeover);
+    co_return sent;
 }
 
 /// Sends what waits.
@@ -412,18 +440,44 @@ task<void> session::linger() {
     }
 }
 
+/// What comes behind HTTP on a connection.
+struct succession {
+    std::unique_ptr<connection_takeover> successor;  // null where the connection ends
+    byte_buffer received;
+};
+
+task<succession> serve_http(stream& peer, request_handler& handler, session_limits limits,
+                            session_observer& observer) {
+    session serving(peer, handler, limits, observer);
+    co_await serving.run();
+    succession next;
+    next.successor = serving.take_successor();
+    if (next.successor) next.received = serving.take_rest();
+    co_return next;
+}
+
+/// HTTP, whose memory is free before the other protocol begins.
+task<void> serve_all(task<succession> http, stream& peer, session_observer& observer) {
+    succession next = co_await std::move(http);
+    if (!next.successor) co_return;
+    observer.enter(session_state::idle);
+    co_await next.successor->run(std::move(peer), std::move(next.received));
+}
+
+task<void> serve_alone(stream peer, request_handler& handler, session_limits limits) {
+    unobserved alone;
+    co_await serve_all(serve_http(peer, handler, limits, alone), peer, alone);
+}
+
 }  // namespace
 
 task<void> serve(stream peer, request_handler& handler, session_limits limits) {
-    unobserved alone;
-    session serving(peer, handler, limits, alone);
-    co_await serving.run();
+    return serve_alone(std::move(peer), handler, limits);
 }
 
 task<void> serve_observed(stream& peer, request_handler& handler, session_limits limits,
                           session_observer& observer) {
-    session serving(peer, handler, limits, observer);
-    co_await serving.run();
+    return serve_all(serve_http(peer, handler, limits, observer), peer, observer);
 }
 
 task<result<>> send_and_close(stream peer, response answer, duration time) {

@@ -2,6 +2,7 @@
 // between them. Response bodies are streamed.
 #pragma once
 
+#include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/result.hpp>
 #include <eddy/http/body.hpp>
 #include <eddy/io/stream.hpp>
@@ -77,6 +78,15 @@ public:
 
     /// The body. Not after the client's next request: that is asserted.
     body_reader& body() const noexcept;
+
+    /// A connection that another protocol has from now on.
+    struct switched {
+        stream peer;           ///< to go on with
+        byte_buffer received;  ///< what the server has sent behind its response
+    };
+    /// Takes the connection of a response 101 over; anything else is an assertion. Not after the
+    /// client's next request.
+    switched take_connection();
 
 private:
     friend class client;

@@ -49,6 +49,8 @@ public:
     unsigned minor_version() const noexcept { return head_->minor_version; }
     /// The fields.
     const header_list& headers() const noexcept { return head_->headers; }
+    /// The whole head as the codec read it.
+    const http1::request_head& head() const noexcept { return *head_; }
 
     /// The parameters of the query, decoded, in their order.
     const std::vector<http1::query_parameter>& query() const noexcept { return query_; }

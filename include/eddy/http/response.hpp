@@ -1,15 +1,28 @@
 // A response as a server's handler gives it: status, fields, and a body that is whole or streamed.
 #pragma once
 
+#include <eddy/base/byte_buffer.hpp>
 #include <eddy/http/body.hpp>
 #include <eddy/http/cookie.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
 #include <eddy/wire/http1.hpp>
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace eddy::http {
+
+/// Successor of HTTP on a connection, behind a response 101: see websocket.hpp. One loop's thread.
+class connection_takeover {
+public:
+    virtual ~connection_takeover() = default;
+    /// Serves the connection to its end, from `received` on, which the client has sent behind its
+    /// request. A session that ends cancels it.
+    virtual task<void> run(stream peer, byte_buffer received) = 0;
+};
 
 /// The answer of a handler. The session adds the framing fields, Date where it is missing, and
 /// Connection where it says something. With status 204 or 304, and in answer to HEAD, the body is
@@ -24,13 +37,15 @@ public:
         add("Content-Type", content_type);
     }
 
-    /// 200 to 999.
+    /// 200 to 999, or 101 with a takeover.
     int status = 200;
     /// The fields. Content-Length and Transfer-Encoding follow from the body and are left out;
     /// "Connection: close" closes.
     http1::header_list headers;
     /// The content.
     http::body body;
+    /// With status 101: what the connection goes to once the response has been sent.
+    std::unique_ptr<connection_takeover> takeover;
 
     /// Appends a field. One that may not be sent (see header_list::add()) makes the response
     /// invalid.
@@ -42,7 +57,10 @@ public:
     /// invalid.
     response& set_cookie(const cookie& added);
     /// Whether it can be sent. The session answers 500 in place of one that cannot.
-    bool is_valid() const noexcept { return !has_bad_field_ && status >= 200 && status <= 999; }
+    bool is_valid() const noexcept {
+        const bool is_switch = status == 101 && takeover != nullptr;
+        return !has_bad_field_ && (is_switch || (status >= 200 && status <= 999));
+    }
 
 private:
     bool has_bad_field_ = false;

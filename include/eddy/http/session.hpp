@@ -60,7 +60,7 @@ struct session_limits {
 
 /// States of a session.
 enum class session_state : unsigned char {
-    idle,       ///< between requests: it may be closed without loss
+    idle,       ///< between requests, or taken over by another protocol: it may be cancelled
     receiving,  ///< part of a request's head has arrived
     working,    ///< the handler answers, or the response is sent
 };
@@ -93,13 +93,15 @@ protected:
     ~session_observer() = default;
 };
 
-/// Serves a connection until it ends. `handler` must outlive the task. While a response is streamed
+/// Serves a connection until it ends, also under another protocol that a response 101 switches to
+/// (response::takeover). `handler` must outlive the task. While a response is streamed
 /// and the request has been read, a client that goes away, or finishes sending, cancels the
 /// producer. Yields nothing: an error ends the session.
 task<void> serve(stream peer, request_handler& handler, session_limits limits);
 
 /// The same for a stream that stays the caller's, with an observer. All three must outlive the
-/// task.
+/// task. A protocol that takes over has the stream itself: `peer` is closed then, and the session
+/// is idle for the observer. Cancelling the task ends it.
 task<void> serve_observed(stream& peer, request_handler& handler, session_limits limits,
                           session_observer& observer);
 

@@ -1,0 +1,519 @@
+// Life of a WebSocket after its handshake.
+#include "http/websocket/connection.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/base/utf8.hpp>
+#include <eddy/io/executor.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include "http/spare_buffers.hpp"
+#include "http/websocket/mask_source.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <new>
+#include <utility>
+
+namespace eddy::http::detail {
+namespace {
+
+using eddy::websocket::deflate_terms;
+using eddy::websocket::event;
+using eddy::websocket::role;
+using eddy::websocket::step;
+
+/// What is inflated at a time, so that a piece has at most about a thousand times as many bytes.
+constexpr std::size_t inflated_slice = 4 * 1024;
+
+/// After a broken protocol at most so many bytes that still come are dropped, so that the close
+/// frame reaches the peer.
+constexpr std::size_t linger_limit = 4 * 1024 * 1024;
+
+bool keeps_context(const deflate_terms& terms, role sender) noexcept {
+    return sender == role::server ? !terms.server_no_context_takeover
+                                  : !terms.client_no_context_takeover;
+}
+
+/// A compressor for single messages, which all connections of a thread share.
+message_compressor& shared_compressor(const deflate_terms& terms, role own) {
+    using eddy::websocket::least_window_bits;
+    using eddy::websocket::most_window_bits;
+    struct by_window {
+        std::array<std::unique_ptr<message_compressor>, most_window_bits + 1> all;
+    };
+    thread_local by_window kept;
+    const unsigned bits =
+        own == role::server ? terms.server_max_window_bits : terms.client_max_window_bits;
+    EDDY_ASSERT(bits >= least_window_bits && bits <= most_window_bits);
+    auto& one = kept.all[bits];
+    if (!one) {
+        deflate_terms alone = terms;
+        alone.server_no_context_takeover = alone.client_no_context_takeover = true;
+        // The window is that of the role that it was made for.
+        alone.server_max_window_bits = alone.client_max_window_bits = bits;
+        one = std::make_unique<message_compressor>(alone, own);
+    }
+    return *one;
+}
+
+/// The most that a message may take when it is compressed, head included.
+std::size_t most_frame_size(std::size_t size) noexcept {
+    return size + size / 1024 + 64 + eddy::websocket::frame_head::size_limit;
+}
+
+/// A block of the thread's spare ones for a frame, given back at the end.
+class frame_buffer {
+public:
+    frame_buffer() noexcept { take_spare(bytes); }
+    ~frame_buffer() {
+        bytes.clear();
+        give_spare(bytes);
+    }
+    frame_buffer(const frame_buffer&) = delete;
+    frame_buffer& operator=(const frame_buffer&) = delete;
+
+    byte_buffer bytes;
+};
+
+/// A flag that is set as long as it lives.
+class flag_guard {
+public:
+    explicit flag_guard(bool& flag) noexcept : flag_(flag) { flag_ = true; }
+    ~flag_guard() { flag_ = false; }
+    flag_guard(const flag_guard&) = delete;
+    flag_guard& operator=(const flag_guard&) = delete;
+
+private:
+    bool& flag_;
+};
+
+}  // namespace
+
+std::optional<eddy::websocket::deflate_policy> deflate_policy_of(const websocket_options& options) {
+    auto policy = options.deflate;
+    // The peer could not inflate what follows a message that was dropped.
+    if (policy && options.queue.policy == slow_reader_policy::drop_oldest)
+        policy->resets_own_context = true;
+    return policy;
+}
+
+std::shared_ptr<websocket_connection> websocket_connection::make(
+    stream peer, byte_buffer received, role own, eddy::websocket::agreement agreed,
+    std::shared_ptr<const websocket_options> options) {
+    return {new websocket_connection(std::move(peer), std::move(received), own, std::move(agreed),
+                                     std::move(options)),
+            retire};
+}
+
+websocket_connection::websocket_connection(stream peer, byte_buffer received, role own,
+                                           eddy::websocket::agreement agreed,
+                                           std::shared_ptr<const websocket_options> options)
+    : peer_(std::move(peer)),
+      options_(std::move(options)),
+      writer_(peer_, tasks_, options_->queue),
+      parser_(own),
+      input_(std::move(received)),
+      agreed_(std::move(agreed)),
+      last_arrival_(loop::current().now()),
+      own_(own) {
+    // They have served their purpose, and would stay as long as the connection.
+    agreed_.accept = std::string();
+    agreed_.extensions = std::string();
+    parser_.allow_compressed(agreed_.deflate.has_value());
+    watch();
+}
+
+void websocket_connection::retire(websocket_connection* unowned) noexcept {
+    websocket_connection& self = *unowned;
+    EDDY_ASSERT(!self.is_receiving_);
+    if (!self.has_sent_close_ && !self.error_)
+        static_cast<void>(self.send_close(close_code::going_away, {}));
+    self.set_error(errc::closed);
+    self.writer_.abort();
+    self.run();
+}
+
+/// The writer's coroutine may take some turns to end.
+void websocket_connection::run() noexcept {
+    if (tasks_.children() == 0)
+        delete this;
+    else
+        loop::current().post(static_cast<posted_work&>(*this));
+}
+
+void websocket_connection::set_error(std::error_code why) noexcept {
+    if (!error_) error_ = why;
+    if (armed()) loop::current().disarm(*this);
+    ended_.set();
+}
+
+// --- Receiving ---
+
+task<result<websocket_message>> websocket_connection::receive(bool in_pieces) {
+    if (is_receiving_ && has_sent_close_) {
+        // close() drops what comes.
+        const result<> over = co_await ended_.wait();
+        co_return fail(over ? error_ : over.error());
+    }
+    EDDY_ASSERT(!is_receiving_);
+    const flag_guard receiving(is_receiving_);
+    begin_receiving(in_pieces);
+    for (;;) {
+        if (error_) co_return fail(error_);
+        std::size_t used = 0;
+        found next = process(input_.text(), used, in_pieces);
+        input_.consume(std::min(used, input_.size()));
+        if (next) co_return std::move(*next);
+        release_idle_memory();
+        auto got = co_await peer_.read();
+        if (!got) co_return fail(read_error(got.error()));
+        last_arrival_ = loop::current().now();
+        awaits_pong_ = false;
+        used = 0;
+        next = process(got->text(), used, in_pieces);
+        if (used < got->size()) input_.append(got->text().substr(used));
+        if (next) co_return std::move(*next);
+    }
+}
+
+void websocket_connection::begin_receiving(bool in_pieces) {
+    EDDY_ASSERT(in_pieces || !is_in_pieces_);
+    if (std::exchange(is_taken_, false)) {
+        inflated_.clear();
+        // Of a message that is inflated in slices the rest stays.
+        if (!parser_.message().is_compressed) message_.clear();
+    }
+    const std::uint64_t most =
+        in_pieces ? std::numeric_limits<std::uint64_t>::max() : options_->max_message;
+    parser_.set_limits({most, most});
+}
+
+void websocket_connection::release_idle_memory() noexcept {
+    if (input_.empty()) give_spare(input_);
+    if (message_.empty()) give_spare(message_);
+    if (inflated_.empty()) give_spare(inflated_);
+}
+
+std::error_code websocket_connection::read_error(std::error_code of_stream) {
+    // The end that came while it waited is why the stream was closed.
+    if (error_) return error_;
+    if (of_stream == errc::cancelled) return of_stream;
+    if (of_stream == errc::no_buffers) return of_stream;
+    set_error(of_stream == errc::end_of_stream ? make_error_code(errc::truncated) : of_stream);
+    return error_;
+}
+
+/// Parses on until there is something for the caller. `used` is how much of the input is done with.
+websocket_connection::found websocket_connection::process(std::string_view input, std::size_t& used,
+                                                          bool in_pieces) {
+    const bool has_rest = is_complete_ || !message_.empty();
+    if (in_pieces && parser_.message().is_compressed && has_rest) {
+        if (found rest = inflate_next(true)) return rest;
+    }
+    for (;;) {
+        if (message_.capacity() == 0) take_spare(message_);
+        const step now = parser_.collect(input.substr(used), message_);
+        if (now.what == event::error) {
+            used = input.size();
+            const auto why = parser_.error().code == close_code::message_too_big
+                                 ? errc::limit_reached
+                                 : errc::malformed;
+            return break_off(parser_.error().code, why);
+        }
+        used += now.consumed;
+        switch (now.what) {
+            case event::need_more:
+                if (in_pieces && !message_.empty()) return take_message(true);
+                return std::nullopt;
+            case event::message_end: {
+                is_complete_ = true;
+                if (found whole = take_message(in_pieces)) return whole;
+                break;
+            }
+            case event::ping:
+                // A peer that does not read gets no more pongs than its queue holds.
+                if (!has_sent_close_) static_cast<void>(enqueue_control(opcode::pong, now.data));
+                break;
+            case event::close:
+                note_close(now);
+                used = input.size();
+                return fail(error_);
+            default: break;  // a pong: that something came is noted
+        }
+    }
+}
+
+void websocket_connection::note_close(const step& now) {
+    has_peer_closed_ = true;
+    closed_with_.code = now.code;
+    closed_with_.reason = now.data;
+    if (!has_sent_close_) static_cast<void>(send_close(now.code, {}));
+    set_error(errc::end_of_stream);
+}
+
+/// Ends the connection for what the peer did.
+websocket_connection::found websocket_connection::break_off(close_code code,
+                                                            std::error_code error) {
+    if (!has_sent_close_) static_cast<void>(send_close(code, {}));
+    message_.clear();
+    inflated_.clear();
+    is_complete_ = false;
+    set_error(error);
+    return fail(error_);
+}
+
+/// Of the message at hand: all of it, or what there is.
+websocket_connection::found websocket_connection::take_message(bool in_pieces) {
+    const auto& info = parser_.message();
+    if (info.kind == opcode::binary && !options_->takes_binary)
+        return break_off(close_code::unsupported_data, errc::unsupported);
+    if (info.is_compressed) return inflate_next(in_pieces);
+    websocket_message made;
+    made.is_text = info.kind == opcode::text;
+    made.is_last = std::exchange(is_complete_, false);
+    made.data = message_.text();
+    is_taken_ = true;
+    is_in_pieces_ = !made.is_last;
+    return made;
+}
+
+/// The message inflated whole, or its next slice.
+websocket_connection::found websocket_connection::inflate_next(bool in_pieces) {
+    const bool is_text = parser_.message().kind == opcode::text;
+    const role sender = own_ == role::server ? role::client : role::server;
+    if (!inflater_) inflater_ = std::make_unique<message_inflater>(*agreed_.deflate, sender);
+    take_spare(inflated_);
+    while (!message_.empty() || is_complete_) {
+        const std::size_t most = in_pieces ? inflated_slice : message_.size();
+        const std::string_view slice = message_.text().substr(0, most);
+        const bool is_last = is_complete_ && slice.size() == message_.size();
+        const std::uint64_t limit =
+            in_pieces ? std::numeric_limits<std::uint64_t>::max() : options_->max_message;
+        const result<> done = inflater_->add(slice, is_last, inflated_, limit);
+        if (!done) {
+            if (done.error() == errc::limit_reached)
+                return break_off(close_code::message_too_big, errc::limit_reached);
+            if (done.error() == errc::malformed)
+                return break_off(close_code::invalid_payload, errc::malformed);
+            return break_off(close_code::internal_error, done.error());
+        }
+        message_.consume(slice.size());
+        const bool is_valid = !is_text || (text_.check(inflated_.text()) == inflated_.size() &&
+                                           (!is_last || text_.is_complete()));
+        if (!is_valid) return break_off(close_code::invalid_payload, errc::malformed);
+        if (is_last) {
+            is_complete_ = false;
+            text_.reset();
+            if (!keeps_context(*agreed_.deflate, sender)) inflater_.reset();
+        }
+        if (inflated_.empty() && !is_last) continue;
+        is_taken_ = true;
+        is_in_pieces_ = !is_last;
+        return websocket_message{is_text, is_last, inflated_.text()};
+    }
+    return std::nullopt;
+}
+
+// --- Sending ---
+
+std::optional<eddy::websocket::mask_key> websocket_connection::mask() const noexcept {
+    if (own_ == role::server) return std::nullopt;
+    return next_mask();
+}
+
+result<> websocket_connection::check_sending(opcode kind, std::string_view data) const {
+    if (error_) return fail(error_ == errc::end_of_stream ? make_error_code(errc::closed) : error_);
+    if (has_sent_close_) return fail(errc::closed);
+    if (kind == opcode::text && !is_utf8(data)) return fail(errc::malformed);
+    return {};
+}
+
+task<result<>> websocket_connection::send(opcode kind, std::string_view data) {
+    const result<> may = check_sending(kind, data);
+    if (!may) co_return may;
+    if (options_->queue.policy == slow_reader_policy::wait) {
+        const std::size_t size = agreed_.deflate
+                                     ? most_frame_size(data.size())
+                                     : data.size() + eddy::websocket::frame_head::size_limit;
+        if (writer_.queued_bytes() == 0) {
+            const result<> room = co_await writer_.reserve(size);
+            if (!room) co_return room;
+        } else {
+            const result<> room =
+                co_await with_timeout(options_->write_time, writer_.reserve(size));
+            if (!room) {
+                if (room.error() == errc::timed_out) {
+                    set_error(errc::timed_out);
+                    writer_.abort();
+                }
+                co_return room;
+            }
+        }
+        const result<> still = check_sending(opcode::binary, {});
+        if (!still) co_return still;
+    }
+    co_return enqueue(kind, data);
+}
+
+result<> websocket_connection::try_send(opcode kind, std::string_view data) {
+    const result<> may = check_sending(kind, data);
+    if (!may) return may;
+    return enqueue(kind, data);
+}
+
+result<> websocket_connection::enqueue(opcode kind, std::string_view data) try {
+    if (data.size() > options_->queue.max_queued_bytes) return fail(errc::limit_reached);
+    frame_buffer made;
+    frame_buffer packed;
+    eddy::websocket::frame head;
+    head.kind = kind;
+    head.mask = mask();
+    if (agreed_.deflate && data.size() >= options_->compressed_from) {
+        const auto compressed = compress(data, packed.bytes);
+        if (!compressed) return fail(compressed.error());
+        head.is_compressed = true;
+        data = *compressed;
+    }
+    eddy::websocket::write_frame(made.bytes, head, data);
+    const result<> sent = writer_.enqueue(made.bytes.text());
+    // What was refused must not be in the context of what follows.
+    if (!sent) compressor_.reset();
+    if (!sent && writer_.error()) set_error(sent.error());
+    return sent;
+} catch (const std::bad_alloc&) {
+    return fail(errno_code(ENOMEM));
+}
+
+result<std::string_view> websocket_connection::compress(std::string_view data, byte_buffer& into) {
+    message_compressor* by = nullptr;
+    if (keeps_context(*agreed_.deflate, own_)) {
+        if (!compressor_)
+            compressor_ = std::make_unique<message_compressor>(*agreed_.deflate, own_);
+        by = compressor_.get();
+    } else {
+        by = &shared_compressor(*agreed_.deflate, own_);
+    }
+    const result<> done = by->add(data, true, into);
+    if (!done) return fail(done.error());
+    return into.text();
+}
+
+result<> websocket_connection::enqueue_control(opcode kind, std::string_view payload) try {
+    frame_buffer made;
+    const result<> written = eddy::websocket::write_control(made.bytes, kind, payload, mask());
+    if (!written) return written;
+    return writer_.enqueue(made.bytes.text());
+} catch (const std::bad_alloc&) {
+    return fail(errno_code(ENOMEM));
+}
+
+result<> websocket_connection::send_close(close_code code, std::string_view reason) try {
+    frame_buffer made;
+    const result<> written = eddy::websocket::write_close(made.bytes, code, reason, mask());
+    if (!written) return written;
+    has_sent_close_ = true;
+    return writer_.enqueue(made.bytes.text());
+} catch (const std::bad_alloc&) {
+    return fail(errno_code(ENOMEM));
+}
+
+result<> websocket_connection::ping(std::string_view payload) {
+    const result<> may = check_sending(opcode::ping, {});
+    if (!may) return may;
+    return enqueue_control(opcode::ping, payload);
+}
+
+// --- The end ---
+
+task<result<>> websocket_connection::close(close_code code, std::string_view reason) {
+    if (error_ && !has_peer_closed_) co_return fail(error_);
+    const time_point until = loop::current().after(options_->close_time);
+    if (!has_sent_close_) {
+        const std::size_t size = reason.size() + 32;
+        if (options_->queue.policy == slow_reader_policy::wait && writer_.queued_bytes() > 0)
+            static_cast<void>(co_await with_deadline(until, writer_.reserve(size)));
+        if (!has_sent_close_) {
+            const result<> sent = send_close(code, reason);
+            if (!sent && !has_sent_close_) co_return sent;
+        }
+    }
+    if (!has_peer_closed_ && !error_) co_await drop_messages(until);
+    const std::error_code before = error_;
+    co_await end(until);
+    if (has_peer_closed_) co_return result<>();
+    co_return fail(before ? before : make_error_code(errc::timed_out));
+}
+
+/// Until the peer's close frame, or another end.
+task<void> websocket_connection::drop_messages(time_point until) {
+    if (is_receiving_) {
+        static_cast<void>(co_await with_deadline(until, ended_.wait()));
+        co_return;
+    }
+    while (!error_) {
+        const auto dropped = co_await with_deadline(until, receive(true));
+        if (!dropped) co_return;
+    }
+}
+
+/// Flushes, and ends the connection so that the last frame reaches the peer.
+task<void> websocket_connection::end(time_point until) {
+    if (std::exchange(is_ending_, true)) co_return;
+    const bool may_linger = !is_receiving_;
+    set_error(errc::closed);
+    const duration left = std::max(until - loop::current().now(), duration::zero());
+    const result<> flushed = co_await writer_.graceful_shutdown(left);
+    // After both close frames the server closes first (RFC 6455, 7.1.1).
+    const bool is_over = has_peer_closed_ && own_ == role::server;
+    std::size_t most = linger_limit;
+    while (flushed && !is_over && may_linger && most > 0) {
+        const auto more = co_await with_deadline(until, peer_.read());
+        if (!more) break;
+        most -= std::min(most, more->size());
+    }
+    writer_.abort();
+    co_await tasks_.join();
+}
+
+task<void> websocket_connection::finish(close_code code) {
+    if (!has_sent_close_ && !error_) static_cast<void>(send_close(code, {}));
+    const time_point until = loop::current().after(options_->close_time);
+    if (!has_peer_closed_ && !error_) co_await drop_messages(until);
+    co_await end(until);
+}
+
+// --- The watch over an idle peer ---
+
+void websocket_connection::watch() noexcept {
+    loop& here = loop::current();
+    if (options_->idle_time == duration::max()) return;
+    here.arm(*this, here.after(options_->idle_time));
+}
+
+void websocket_connection::fire() noexcept {
+    loop& here = loop::current();
+    if (error_ || has_sent_close_) return;
+    if (awaits_pong_) {
+        // Only while something is received does silence mean that nothing came.
+        if (is_receiving_) {
+            set_error(errc::timed_out);
+            writer_.abort();
+            return;
+        }
+        here.arm(*this, here.after(options_->pong_time));
+        return;
+    }
+    const duration idle = here.now() - last_arrival_;
+    if (idle < options_->idle_time) {
+        here.arm(*this, last_arrival_ + options_->idle_time);
+        return;
+    }
+    awaits_pong_ = true;
+    static_cast<void>(enqueue_control(opcode::ping, {}));
+    if (error_) return;
+    here.arm(*this, here.after(options_->pong_time));
+}
+
+}  // namespace eddy::http::detail

@@ -1,0 +1,116 @@
+// Connection of a WebSocket after its opening handshake: the receiving and the sending half, the
+// watch over an idle peer, and the end. Handles (http::websocket) and its server's task share it.
+#pragma once
+
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/utf8.hpp>
+#include <eddy/http/websocket.hpp>
+#include <eddy/io/event.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/timer.hpp>
+#include <eddy/net/queued_writer.hpp>
+#include <eddy/wire/websocket.hpp>
+
+#include "http/message_deflate.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+namespace eddy::http::detail {
+
+/// The policy as both ends of a handshake must state it for these options.
+std::optional<eddy::websocket::deflate_policy> deflate_policy_of(const websocket_options& options);
+
+/// One loop's thread.
+class websocket_connection final : private timer, private posted_work {
+public:
+    using close_code = eddy::websocket::close_code;
+    using opcode = eddy::websocket::opcode;
+
+    /// A connection that frees itself once the last owner has gone and nothing of it runs.
+    static std::shared_ptr<websocket_connection> make(
+        stream peer, byte_buffer received, eddy::websocket::role own,
+        eddy::websocket::agreement agreed, std::shared_ptr<const websocket_options> options);
+
+    /// As websocket's functions of these names.
+    task<result<websocket_message>> receive(bool in_pieces);
+    task<result<>> send(opcode kind, std::string_view data);
+    result<> try_send(opcode kind, std::string_view data);
+    result<> ping(std::string_view payload);
+    task<result<>> close(close_code code, std::string_view reason);
+
+    /// The end of a server's task: the closing handshake unless there was one.
+    task<void> finish(close_code code);
+
+    bool is_open() const noexcept { return !error_ && !has_sent_close_; }
+    const websocket_close& closed_with() const noexcept { return closed_with_; }
+    std::string_view protocol() const noexcept { return agreed_.protocol; }
+    bool is_compressed() const noexcept { return agreed_.deflate.has_value(); }
+    const queued_writer& writer() const noexcept { return writer_; }
+
+private:
+    websocket_connection(stream peer, byte_buffer received, eddy::websocket::role own,
+                         eddy::websocket::agreement agreed,
+                         std::shared_ptr<const websocket_options> options);
+    ~websocket_connection() = default;
+    static void retire(websocket_connection* unowned) noexcept;
+
+    using found = std::optional<result<websocket_message>>;
+    found process(std::string_view input, std::size_t& used, bool in_pieces);
+    found take_message(bool in_pieces);
+    found inflate_next(bool in_pieces);
+    found break_off(close_code code, std::error_code error);
+    void begin_receiving(bool in_pieces);
+    void release_idle_memory() noexcept;
+    std::error_code read_error(std::error_code of_stream);
+    void note_close(const eddy::websocket::step& step);
+
+    result<> check_sending(opcode kind, std::string_view data) const;
+    result<> enqueue(opcode kind, std::string_view data);
+    result<> enqueue_control(opcode kind, std::string_view payload);
+    result<> send_close(close_code code, std::string_view reason);
+    std::optional<eddy::websocket::mask_key> mask() const noexcept;
+    result<std::string_view> compress(std::string_view data, byte_buffer& into);
+
+    task<void> drop_messages(time_point until);
+    task<void> end(time_point until);
+    void set_error(std::error_code why) noexcept;
+
+    void watch() noexcept;
+    void fire() noexcept override;
+    void run() noexcept override;  // the last step of retire()
+
+    stream peer_;
+    scope tasks_;  // of the writer
+    std::shared_ptr<const websocket_options> options_;
+    queued_writer writer_;
+    eddy::websocket::parser parser_;
+    byte_buffer input_;     // received and not parsed
+    byte_buffer message_;   // the message at hand, as it was sent
+    byte_buffer inflated_;  // what was made of it
+    std::unique_ptr<message_inflater> inflater_;
+    std::unique_ptr<message_compressor> compressor_;  // only where a context is kept
+    eddy::websocket::agreement agreed_;
+    websocket_close closed_with_;
+    event ended_;  // no more is received
+    std::error_code error_;
+    time_point last_arrival_;
+    utf8_validator text_;  // of inflated pieces
+    eddy::websocket::role own_;
+    bool is_receiving_ = false;
+    bool is_taken_ = false;      // the message is with the caller
+    bool is_in_pieces_ = false;  // the caller has the message at hand in part
+    bool is_complete_ = false;   // all of the message at hand has come, and waits to be inflated
+    bool has_sent_close_ = false;
+    bool has_peer_closed_ = false;
+    bool awaits_pong_ = false;
+    bool is_ending_ = false;
+};
+
+}  // namespace eddy::http::detail
