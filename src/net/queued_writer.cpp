@@ -33,9 +33,10 @@ struct queued_writer::piece {
     std::vector<std::byte> own;
     std::shared_ptr<const void> owner;  // when set, the bytes are `shared`
     const_bytes shared;
-    std::size_t offset = 0;  // so many of them have gone out
-    std::uint32_t messages = 1;
-    bool started = false;  // the peer has a part of the message already
+    std::size_t offset = 0;      // so many of them have gone out
+    std::uint32_t messages = 1;  // calls of enqueue(), for the limit
+    std::uint64_t count = 1;     // messages that they stand for
+    bool started = false;        // the peer has a part of the message already
 
     const_bytes left() const noexcept {
         return (owner ? shared : const_bytes(own)).subspan(offset);
@@ -92,9 +93,14 @@ bool queued_writer::fits(std::size_t size) const noexcept {
            queued_messages() + granted_messages_ < options_.max_queued_messages;
 }
 
-void queued_writer::count_dropped(std::size_t size) noexcept {
-    ++dropped_;
+void queued_writer::count_dropped(std::uint64_t messages, std::size_t size) noexcept {
+    dropped_ += messages;
     dropped_bytes_ += size;
+    if (options_.observer) options_.observer->note_dropped(messages, size);
+}
+
+void queued_writer::note_sent(std::uint64_t messages, std::uint64_t bytes) const noexcept {
+    if (options_.observer) options_.observer->note_sent(messages, bytes);
 }
 
 /// Drops the oldest messages that may be dropped until `size` fits. False, and nothing dropped,
@@ -109,7 +115,7 @@ bool queued_writer::make_room(std::size_t size) noexcept {
     while (!fits(size)) {
         const auto oldest = backlog_->pieces.begin() + static_cast<std::ptrdiff_t>(locked);
         const std::size_t freed = oldest->left().size();
-        count_dropped(freed);
+        count_dropped(oldest->count, freed);
         backlog_->bytes -= freed;
         --backlog_->messages;
         backlog_->pieces.erase(oldest);
@@ -119,7 +125,7 @@ bool queued_writer::make_room(std::size_t size) noexcept {
 
 /// Sends what goes out at once and returns how many of the message's last bytes must be queued; 0
 /// also when the message was dropped.
-result<std::size_t> queued_writer::admit(const_bytes message) {
+result<std::size_t> queued_writer::admit(const_bytes message, std::uint32_t count) {
     if (error_) return fail(error_);
     if (closing_) return fail(errc::closed);
     if (message.size() > options_.max_queued_bytes) return fail(errc::limit_reached);
@@ -129,7 +135,7 @@ result<std::size_t> queued_writer::admit(const_bytes message) {
             case slow_reader_policy::wait: return fail(errc::limit_reached);
             case slow_reader_policy::drop_oldest:
                 if (make_room(message.size())) break;
-                count_dropped(message.size());
+                count_dropped(count, message.size());
                 return 0;
             case slow_reader_policy::disconnect:
                 fail_with(errc::limit_reached);
@@ -143,6 +149,7 @@ result<std::size_t> queued_writer::admit(const_bytes message) {
         fail_with(sent.error());
         return fail(sent.error());
     }
+    if (*sent > 0) note_sent(*sent == message.size() ? count : 0, *sent);
     return message.size() - *sent;
 }
 
@@ -160,8 +167,8 @@ result<> queued_writer::out_of_memory() noexcept {
     return fail(error_);
 }
 
-result<> queued_writer::enqueue(const_bytes message) try {
-    const auto left = admit(message);
+result<> queued_writer::enqueue(const_bytes message, std::uint32_t count) try {
+    const auto left = admit(message, count);
     if (!left) return fail(left.error());
     if (*left == 0) return {};
     const const_bytes rest = message.last(*left);
@@ -169,6 +176,7 @@ result<> queued_writer::enqueue(const_bytes message) try {
         piece& last = backlog_->pieces.back();
         last.own.insert(last.own.end(), rest.begin(), rest.end());
         ++last.messages;
+        last.count += count;
         ++backlog_->messages;
         backlog_->bytes += rest.size();
         if (backlog_->bytes >= options_.high_watermark) high_ = true;
@@ -177,13 +185,14 @@ result<> queued_writer::enqueue(const_bytes message) try {
     piece added;
     added.own.assign(rest.begin(), rest.end());
     added.started = rest.size() < message.size();
+    added.count = count;
     return append(std::move(added));
 } catch (const std::bad_alloc&) {
     return out_of_memory();
 }
 
 result<> queued_writer::enqueue(std::vector<std::byte>&& message) try {
-    const auto left = admit(message);
+    const auto left = admit(message, 1);
     if (!left) return fail(left.error());
     if (*left == 0) return {};
     piece added;
@@ -195,14 +204,16 @@ result<> queued_writer::enqueue(std::vector<std::byte>&& message) try {
     return out_of_memory();
 }
 
-result<> queued_writer::enqueue(std::shared_ptr<const void> owner, const_bytes message) try {
-    if (message.size() <= copied_share_size) return enqueue(message);
-    const auto left = admit(message);
+result<> queued_writer::enqueue(std::shared_ptr<const void> owner, const_bytes message,
+                                std::uint32_t count) try {
+    if (message.size() <= copied_share_size) return enqueue(message, count);
+    const auto left = admit(message, count);
     if (!left) return fail(left.error());
     if (*left == 0) return {};
     piece added;
     added.owner = std::move(owner);
     added.shared = message;
+    added.count = count;
     added.offset = message.size() - *left;
     added.started = added.offset > 0;
     return append(std::move(added));
@@ -284,6 +295,8 @@ task<void> queued_writer::drain(std::unique_ptr<backlog> queue) {
         }
 
         queue->bytes -= size;
+        const std::size_t written_bytes = size;
+        std::uint64_t written_messages = 0;
         while (size > 0) {
             piece& front = queue->pieces.front();
             const std::size_t left = front.left().size();
@@ -294,8 +307,10 @@ task<void> queued_writer::drain(std::unique_ptr<backlog> queue) {
             }
             size -= left;
             queue->messages -= front.messages;
+            written_messages += front.count;
             queue->pieces.pop_front();
         }
+        queue->owner->note_sent(written_messages, written_bytes);
     }
     if (queue->owner) queue->owner->backlog_ = nullptr;
 }
@@ -306,6 +321,11 @@ void queued_writer::abandon_backlog() noexcept {
     if (!backlog_) return;
     backlog& queue = *std::exchange(backlog_, nullptr);
     queue.owner = nullptr;
+    if (options_.observer && !queue.pieces.empty()) {
+        std::uint64_t lost = 0;
+        for (const piece& each : queue.pieces) lost += each.count;
+        options_.observer->note_dropped(lost, queue.bytes);
+    }
     queue.pieces.erase(queue.pieces.begin() + static_cast<std::ptrdiff_t>(queue.in_flight),
                        queue.pieces.end());
     while (!queue.waiters.empty()) {

@@ -33,6 +33,20 @@ enum class slow_reader_policy : std::uint8_t {
     disconnect,   ///< the connection is closed
 };
 
+/// Observer of what becomes of the messages of writers, for counting. One loop's thread.
+class queued_writer_observer {
+public:
+    /// The kernel has taken so many bytes, with which so many messages are whole.
+    virtual void note_sent(std::uint64_t messages, std::uint64_t bytes) noexcept = 0;
+    /// So many messages, of which so many bytes were left, will never be whole: drop_oldest has
+    /// dropped them, or the writer has failed or ended with them in its queue. What enqueue()
+    /// refuses does not count.
+    virtual void note_dropped(std::uint64_t messages, std::uint64_t bytes) noexcept = 0;
+
+protected:
+    ~queued_writer_observer() = default;
+};
+
 /// Limits of a queued_writer.
 struct queued_writer_options {
     /// Bytes queued, shared payloads counted in full. The policy says what happens beyond.
@@ -47,6 +61,8 @@ struct queued_writer_options {
     std::size_t high_watermark = 256 * 1024;
     /// Where producers may go on; see high_watermark.
     std::size_t low_watermark = 64 * 1024;
+    /// Observer; it must outlive the writers. Null: none.
+    queued_writer_observer* observer = nullptr;
 };
 
 /// The only writer of one stream. One loop's thread.
@@ -73,7 +89,9 @@ public:
     /// - the first error that writing met, or errc::closed after graceful_shutdown();
     /// - errno ENOMEM when there is no memory for the queue. That counts as an error of writing,
     ///   since a part of the message may be gone: the writer sends nothing more.
-    [[nodiscard]] result<> enqueue(const_bytes message);
+    ///
+    /// Bytes that are several messages, or none, count as `count`; for the limits they are one.
+    [[nodiscard]] result<> enqueue(const_bytes message, std::uint32_t count = 1);
     /// The same for text.
     [[nodiscard]] result<> enqueue(std::string_view message) { return enqueue(as_bytes(message)); }
     /// The same without a copy: takes the bytes over.
@@ -91,7 +109,8 @@ public:
     }
     /// The same in its general form: `owner` keeps `message` alive, and is let go when its bytes
     /// are sent or dropped. Short messages are copied all the same.
-    [[nodiscard]] result<> enqueue(std::shared_ptr<const void> owner, const_bytes message);
+    [[nodiscard]] result<> enqueue(std::shared_ptr<const void> owner, const_bytes message,
+                                   std::uint32_t count = 1);
 
     /// Awaits room for a message of `size` bytes, in the order of the calls. An enqueue() that
     /// follows before the caller waits for anything else will fit. Yields a result<>; fails with
@@ -116,6 +135,12 @@ public:
     /// Drops the queue and closes the stream.
     void abort() noexcept;
 
+    /// Raises max_queued_bytes; the watermarks stay. A lower one has no effect.
+    void raise_limit(std::size_t max_queued_bytes) noexcept {
+        if (max_queued_bytes > options_.max_queued_bytes)
+            options_.max_queued_bytes = max_queued_bytes;
+    }
+
     /// Bytes that wait for the kernel to take them.
     std::size_t queued_bytes() const noexcept;
     /// Messages that do, one that is half written included.
@@ -133,7 +158,7 @@ private:
     struct piece;
     struct backlog;
 
-    [[nodiscard]] result<std::size_t> admit(const_bytes message);
+    [[nodiscard]] result<std::size_t> admit(const_bytes message, std::uint32_t count);
     [[nodiscard]] result<> append(piece&& rest);
     bool copies_are_merged(std::size_t size) const noexcept;
     [[nodiscard]] result<> out_of_memory() noexcept;
@@ -141,7 +166,8 @@ private:
     bool start_drain(std::unique_ptr<backlog> made) noexcept;
     bool make_room(std::size_t size) noexcept;
     bool fits(std::size_t size) const noexcept;
-    void count_dropped(std::size_t size) noexcept;
+    void count_dropped(std::uint64_t messages, std::size_t size) noexcept;
+    void note_sent(std::uint64_t messages, std::uint64_t bytes) const noexcept;
     void fail_with(std::error_code error) noexcept;
     void abandon_backlog() noexcept;
     void wake_waiters() noexcept;

@@ -109,8 +109,7 @@ bool broadcast::send_batch(client& to) {
 bool broadcast::send_part(client& to, const std::shared_ptr<const byte_buffer>& owner,
                           const_bytes part, std::uint64_t messages) {
     if (!to.listens()) return false;
-    const std::uint64_t dropped_before = to.out.dropped();
-    const result<> sent = to.out.enqueue(owner, part);
+    const result<> sent = to.out.enqueue(owner, part, static_cast<std::uint32_t>(messages));
     if (!sent) {
         if (sent.error() == errc::limit_reached) {
             counted_.dropped += messages;
@@ -123,9 +122,6 @@ bool broadcast::send_part(client& to, const std::shared_ptr<const byte_buffer>& 
         }
         return false;
     }
-    counted_.dropped += to.out.dropped() - dropped_before;
-    counted_.messages_out += messages;
-    counted_.bytes_out += part.size();
     if (to.out.queued_bytes() == 0) to.touch();
     return true;
 }

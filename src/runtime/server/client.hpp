@@ -6,10 +6,28 @@
 #include <eddy/net/rate_limit.hpp>
 
 #include "runtime/connections.hpp"
+#include "runtime/metrics.hpp"
 
+#include <cstdint>
 #include <utility>
 
 namespace eddy::runtime::server {
+
+/// Counts what writers send and drop as its worker's.
+class delivery_counter final : public queued_writer_observer {
+public:
+    explicit delivery_counter(counters& counted) noexcept : counted_(counted) {}
+    void note_sent(std::uint64_t messages, std::uint64_t bytes) noexcept override {
+        counted_.messages_out += messages;
+        counted_.bytes_out += bytes;
+    }
+    void note_dropped(std::uint64_t messages, std::uint64_t) noexcept override {
+        counted_.dropped += messages;
+    }
+
+private:
+    counters& counted_;
+};
 
 /// Lives in the coroutine that serves it; broadcasts reach it through `out`.
 class client final : public connection {

@@ -268,6 +268,38 @@ TEST_P(server_limits, a_slow_reader_loses_the_oldest_whole_lines) {
     });
 }
 
+TEST_P(server_limits, every_message_is_counted_as_sent_or_dropped) {
+    run([&]() -> task<void> {
+        subject server("server", with({{"max_queue", "256k"}, {"slow_reader", "drop-oldest"}}));
+        co_await server.start();
+        talker slow = co_await join(server);
+        talker sender = co_await join(server);
+        std::string lines;
+        for (int i = 0; i < 20; ++i) lines += std::string(499, 'x') + "\n";
+        std::uint64_t sent = 0;
+        while (server->count().dropped < 1000) {
+            if (sent > 200'000) throw std::runtime_error("nothing is ever dropped");
+            co_await sender.say(lines);
+            sent += 20;
+            co_await here().yield();
+        }
+        co_await sender.say("end\n");
+        ++sent;
+        std::uint64_t got = 1;
+        for (std::string line = co_await slow.line(); line != "end"; line = co_await slow.line())
+            ++got;
+        co_await until([&] {
+            const metrics counted = server->count();
+            return counted.messages_out + counted.dropped == sent;
+        });
+        const metrics counted = server->count();
+        EXPECT_EQ(counted.messages_in, sent);
+        EXPECT_EQ(counted.messages_out, got);
+        EXPECT_EQ(counted.bytes_out, (got - 1) * 500 + 4);
+        co_await server->stop(0s);
+    });
+}
+
 /// Lines of a kilobyte. Where tcp_rmem(7) allows it, the two sockets take up to 36 MiB by
 /// themselves.
 constexpr int more_than_sockets_hold = 45'000;

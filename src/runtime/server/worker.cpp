@@ -52,7 +52,7 @@ connections::limits worker::limits() const noexcept {
     return chosen;
 }
 
-queued_writer_options worker::queue_options() const noexcept {
+queued_writer_options worker::queue_options() noexcept {
     queued_writer_options chosen;
     chosen.max_queued_bytes = config_.max_queue;
     chosen.max_queued_messages = static_cast<std::uint32_t>(
@@ -60,6 +60,7 @@ queued_writer_options worker::queue_options() const noexcept {
     chosen.policy = config_.slow_reader;
     chosen.high_watermark = config_.max_queue / 2;
     chosen.low_watermark = config_.max_queue / 4;
+    chosen.observer = &delivered_;
     return chosen;
 }
 
@@ -271,7 +272,8 @@ worker::progress worker::finish_input(client& c) {
         const std::string most = format_size(static_cast<std::int64_t>(config_.max_line));
         context_.events.write(fmt::format(
             "client {} closed: it sent a line longer than {} (--max-line)", c.id(), most));
-        (void)c.out.enqueue(fmt::format("error: a line is longer than {}; closing\n", most));
+        const std::string reason = fmt::format("error: a line is longer than {}; closing\n", most);
+        (void)c.out.enqueue(as_bytes(reason), 0);
     }
     if (!co_await c.out.graceful_shutdown(farewell)) co_return;
     if (why == progress::then::refuse) co_await discard_input(c.socket);

@@ -94,10 +94,11 @@ private:
     task<void> take_in();
     task<void> take_in_rest(time_point until);
     connections::limits limits() const noexcept;
-    queued_writer_options queue_options() const noexcept;
+    queued_writer_options queue_options() noexcept;
 
     server_context& context_;
     config config_;
+    delivery_counter delivered_{counted_};
     rate_limiter client_limiter_;  // what each client starts with
     histogram latency_;
     mutable std::mutex latency_guard_;
