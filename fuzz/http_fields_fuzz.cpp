@@ -3,6 +3,8 @@
 //
 // The first byte is the size that ranges are of; the rest is the text.
 #include <eddy/base/assert.hpp>
+#include <eddy/http/cookie.hpp>
+#include <eddy/wire/http1/parameters.hpp>
 
 #include "http/byte_ranges.hpp"
 #include "http/conditionals.hpp"
@@ -67,6 +69,28 @@ void read_fields(std::string_view text) {
     }
 }
 
+// What may be set is read as it was.
+void read_cookies(std::string_view text) {
+    cookie_reader reader(text);
+    while (const auto found = reader.next()) {
+        EDDY_ASSERT(!found->name.empty() && found->name.find(';') == found->name.npos);
+        cookie set;
+        set.name = found->name;
+        set.value = found->value;
+        set.secure = true;
+        const auto field = format_cookie(set);
+        if (!field) continue;
+        cookie_reader again(*field);
+        const auto first = again.next();
+        EDDY_ASSERT(first && first->name == set.name && first->value == set.value);
+    }
+}
+
+void read_parameters(std::string_view text) {
+    http1::parameter_reader reader(text);
+    while (const auto found = reader.next()) EDDY_ASSERT(http1::is_token(found->name));
+}
+
 void read_path(std::string_view text) {
     const auto path = decode_path(text, true);
     if (!path) return;
@@ -87,5 +111,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     read_ranges("bytes=" + std::string(text), data[0]);
     read_fields(text);
     read_path(text);
+    read_cookies(text);
+    read_parameters(text);
     return 0;
 }

@@ -6,6 +6,8 @@
 // client sends.
 #include <eddy/base/assert.hpp>
 #include <eddy/base/random.hpp>
+#include <eddy/http/form.hpp>
+#include <eddy/http/multipart.hpp>
 #include <eddy/http/router.hpp>
 #include <eddy/http/session.hpp>
 #include <eddy/io/loop.hpp>
@@ -62,12 +64,31 @@ task<http::response> close(http::request&) {
     co_return made;
 }
 
+task<http::response> count_fields(http::request& incoming) {
+    const auto form = co_await http::read_form(incoming);
+    if (!form) co_return http::response();
+    co_return http::text(std::to_string(form->fields().size()));
+}
+
+task<http::response> count_parts(http::request& incoming) {
+    http::multipart_reader form(incoming);
+    std::size_t bytes = 0;
+    while (auto part = co_await form.next()) {
+        const auto content = co_await part->whole(64);
+        if (content) bytes += content->size();
+    }
+    if (!form.is_whole()) co_return http::response();
+    co_return http::text(std::to_string(bytes));
+}
+
 http::router routes() {
     http::router made;
     made.get("/wait", wait_a_moment)
         .post("/echo", echo_body)
         .get("/stream", stream_pieces)
         .get("/close", close)
+        .post("/form", count_fields)
+        .post("/parts", count_parts)
         .get("/{id:int}", wait_a_moment);
     return made;
 }

@@ -24,9 +24,11 @@ public:
     /// Answers a request, which lives until the response has been sent. Called once the head has
     /// arrived; the body is received as the handler reads it, and "100 Continue" sent before the
     /// first read. A body that fails for the client's fault is answered by reject(), whatever is
-    /// returned. In place of one that throws, reject() answers 500, or 503 without memory.
+    /// returned, and so is a fault that request::set_fault() declares. In place of one that throws,
+    /// reject() answers 500, or 503 without memory.
     virtual task<response> handle(request& incoming) = 0;
-    /// The response to what is no valid request; the connection closes behind it.
+    /// The response to what is no valid request; the connection closes behind it, except behind a
+    /// declared fault of a request that has arrived whole.
     virtual response reject(int status, std::string_view what) = 0;
 
 protected:

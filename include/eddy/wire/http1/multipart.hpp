@@ -53,7 +53,8 @@ struct part_head {
     /// The form field's, as it was sent: browsers write '"' as %22, CR as %0D and LF as %0A.
     std::string name;
     /// The file's, as it was sent, which may be a path; empty where a browser's user has chosen no
-    /// file; none for other fields. safe_file_name() makes a name of it that may be used.
+    /// file; none for other fields. safe_file_name() makes a name of it that may be used. A
+    /// "filename*" is ignored, since the RFC forbids it here (RFC 7578, 4.2).
     std::optional<std::string> filename;
     /// The media type that the client presumes; "text/plain" where it names none.
     std::string content_type;
