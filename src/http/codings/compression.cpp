@@ -33,6 +33,9 @@ public:
     task<result<>> write(std::string_view piece) override {
         return encode(piece, encoder::after::flush);
     }
+    bool set_trailers(http1::header_list fields) override {
+        return to_.set_trailers(std::move(fields));
+    }
     task<result<>> encode(std::string_view piece, encoder::after then) {
         written_ += piece.size();
         do {

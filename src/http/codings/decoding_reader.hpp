@@ -31,6 +31,7 @@ public:
     void set_limit(std::uint64_t bytes) noexcept override;
     std::uint64_t limit() const noexcept override { return limit_; }
     bool ended() const noexcept override { return has_ended_; }
+    const http1::header_list& trailers() const noexcept override { return from_.trailers(); }
 
     /// The error of the content that ended reading: not that of `from`.
     std::error_code failure() const noexcept { return failure_; }
