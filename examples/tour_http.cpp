@@ -1,6 +1,7 @@
 // The part of docs/tour.md that is about HTTP: a server with routes and a client in one program.
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/http/client.hpp>
+#include <eddy/http/client_pool.hpp>
 #include <eddy/http/form.hpp>
 #include <eddy/http/multipart.hpp>
 #include <eddy/http/router.hpp>
@@ -8,6 +9,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
+#include <eddy/io/when.hpp>
 #include <eddy/net/tcp.hpp>
 #include <eddy/transport/transport.hpp>
 
@@ -183,10 +185,27 @@ task<result<std::string>> meet(http::client& server) {
     co_return co_await answer->body().whole(64);
 }
 
+task<result<std::string>> fetch_by_url(http::client_pool& web, std::string url) {
+    auto answer = co_await web.get(std::move(url));
+    if (!answer) co_return fail(answer.error());
+    co_return co_await answer->body().whole(64 * 1024);
+}
+
+task<bool> use_pool(std::string site) {
+    http::client_pool_options options;
+    options.host_connections = 4;
+    options.proxies = {};
+    http::client_pool web(options);
+    auto [one, other] = co_await when_all(fetch_by_url(web, site + "/greet/one"),
+                                          fetch_by_url(web, site + "/greet/other"));
+    co_return one == "hello, one\n" && other == "hello, other\n" && web.idle_connections() == 2;
+}
+
 task<bool> everything() {
     auto listening = tcp::listen("127.0.0.1", 0);
     if (!listening) co_return false;
-    const std::string uri = "tcp://127.0.0.1:" + std::to_string(listening->local().port());
+    const std::string port = std::to_string(listening->local().port());
+    const std::string uri = "tcp://127.0.0.1:" + port;
     application site;
     scope serving;
     serving.spawn(serve_all(std::move(*listening), site));
@@ -202,7 +221,8 @@ task<bool> everything() {
         works = photo && *photo == "kea.jpg 6\n" && me && *me == "you%20two" && counted &&
                 *counted == "0\n1\n2\n";
         works = works && greeting && *greeting == "hello, you\n" && numbers &&
-                *numbers == "0\n1\n2\n" && size && *size == "5";
+                *numbers == "0\n1\n2\n" && size && *size == "5" &&
+                co_await use_pool("http://127.0.0.1:" + port);
     }
     serving.cancel();
     co_await serving.join();

@@ -141,14 +141,15 @@ void client::close() noexcept {
     connection_.reset();
 }
 
-bool client::may_use_again() {
+bool client::is_reusable() {
     return connection_ && connection_->keep && connection_->reader.skip_received() &&
            connection_->reader.waiting() == 0 &&  // what was not asked for answers no request
            loop::current().now() - connection_->last_use <= options_.limits.keep_time;
 }
 
 task<result<>> client::connect() {
-    auto connected = co_await transport::connect(server_, options_.connect);
+    auto connected = co_await (options_.connector ? options_.connector()
+                                                  : transport::connect(server_, options_.connect));
     if (!connected) co_return fail(connected.error());
     if (options_.check) {
         const result<> fine = options_.check(*connected);
@@ -167,7 +168,7 @@ task<result<client_response>> client::send(client_request request) {
         ~idle_again() { busy = false; }
     } at_end{busy_};
 
-    bool is_reused = may_use_again();
+    bool is_reused = is_reusable();
     if (!is_reused) close();
     for (;;) {
         if (!connection_) {

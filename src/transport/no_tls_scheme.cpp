@@ -1,5 +1,6 @@
 // Scheme tls:// in a build without the layer tls: an error that says so.
 #include "transport/schemes.hpp"
+#include "transport/secure.hpp"
 
 namespace eddy::transport {
 
@@ -10,6 +11,8 @@ constinit const scheme_entry tls_entry = {
     nullptr, "tls:// needs the tls layer (OpenSSL), which this build does not have; use tcp://"};
 
 result<> renew_tls(listener&, const address&) { return fail(errc::unsupported); }
+
+task<result<stream>> secure(stream, address, duration) { co_return fail(errc::unsupported); }
 
 std::string explain_certificates(const address&) { return {}; }
 

@@ -3,6 +3,7 @@
 #include <eddy/tls/tls.hpp>
 
 #include "transport/schemes.hpp"
+#include "transport/secure.hpp"
 
 #include <sys/stat.h>
 
@@ -195,6 +196,13 @@ result<> renew_tls(listener& of, const address& where) {
     if (!context) return fail(errc::unusable_certificate);
     if (!tls::renew(of, std::move(*context))) return fail(errc::unsupported);
     return {};
+}
+
+task<result<stream>> secure(stream below, address where, duration timeout) {
+    if (where.kind != scheme::tls) co_return fail(errc::unsupported);
+    const auto context = client_context(where.tls);
+    if (!context) co_return fail(errc::unusable_certificate);
+    co_return co_await tls::connect(std::move(below), *context, where.host, timeout);
 }
 
 std::string explain_certificates(const address& where) {

@@ -48,6 +48,10 @@ struct client_options {
     /// Check of each new connection before anything is sent; its error closes the connection and
     /// is that of send(). Empty: no check.
     std::function<result<>(const stream& connected)> check = nullptr;
+    /// Opens each connection in place of transport::connect(), such as through a proxy; its error
+    /// is that of send(). It is called while the client lives, and what its task uses must live as
+    /// long. Empty: none.
+    std::function<task<result<stream>>()> connector = nullptr;
 };
 
 /// A request to send.
@@ -117,13 +121,16 @@ public:
     /// transport::connect(), or the stream's. The connection is closed then.
     task<result<client_response>> send(client_request request);
 
+    /// Whether the next request can go over the connection that there is: not when it has been
+    /// closed, has idled for too long, or has part of a response that did not arrive yet.
+    bool is_reusable();
+
     /// Closes the connection; the body of a response ends with an error.
     void close() noexcept;
 
 private:
     task<result<>> connect();
     task<result<client_response>> exchange(client_request& request);
-    bool may_use_again();
 
     transport::address server_;
     client_options options_;

@@ -1,0 +1,311 @@
+// Requests of a pool: their route, fields and redirects, and the responses.
+#include <eddy/http/client_pool.hpp>
+
+#include <eddy/base/assert.hpp>
+#include <eddy/http/cookie_jar.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include "http/codings/decoding_reader.hpp"
+#include "http/content_coding.hpp"
+#include "http/http_date.hpp"
+#include "http/pool/connections.hpp"
+#include "http/pool/proxies.hpp"
+#include "http/pool/url.hpp"
+#include "transport/secure.hpp"
+
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+namespace eddy::http {
+namespace {
+
+/// How a URL's server is reached.
+struct path_to {
+    transport::address first;  // tcp or unix
+    std::optional<url> proxy;
+    url server;
+
+    bool is_forwarded() const noexcept { return proxy && !server.is_secure; }
+    /// Equal for connections that are as good.
+    std::string key() const {
+        std::string made = first.to_string();
+        if (proxy)
+            made += proxy->is_secure ? " by https as " + proxy->user : " by http as " + proxy->user;
+        if (server.is_secure)
+            made += " to https " + server.host_and_port();
+        else if (!is_forwarded())
+            made += " to http";
+        return made;
+    }
+};
+
+transport::address address_of(const url& server) {
+    transport::address made;
+    made.host = server.host;
+    made.port = server.port;
+    return made;
+}
+
+/// The same with TLS.
+transport::address secure_address_of(const url& server, transport::tls_parameters files) {
+    transport::address made = address_of(server);
+    made.kind = transport::scheme::tls;
+    made.tls = std::move(files);
+    return made;
+}
+
+task<result<stream>> open_path(path_to path, std::shared_ptr<const client_pool_options> options) {
+    auto opened = co_await transport::connect(path.first, options->connect);
+    if (!opened) co_return opened;
+    if (path.proxy && path.proxy->is_secure) {
+        opened = co_await transport::secure(std::move(*opened),
+                                            secure_address_of(*path.proxy, options->tls),
+                                            options->handshake_time);
+        if (!opened) co_return opened;
+    }
+    if (!path.server.is_secure) co_return opened;
+    if (path.proxy) {
+        const auto tunnel = co_await with_timeout(
+            options->handshake_time, open_tunnel(*opened, path.server, path.proxy->user));
+        if (!tunnel) co_return fail(tunnel.error());
+    }
+    co_return co_await transport::secure(
+        std::move(*opened), secure_address_of(path.server, options->tls), options->handshake_time);
+}
+
+bool is_redirect(int status) noexcept {
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+void remove_all(http1::header_list& from, std::initializer_list<std::string_view> names) {
+    for (const std::string_view name : names) from.remove(name);
+}
+
+/// A connection in use, given back at the end.
+class lease {
+public:
+    lease(std::shared_ptr<pool_connections> from, pool_connection& what) noexcept
+        : from_(std::move(from)), what_(&what) {}
+    lease(lease&& other) noexcept
+        : from_(std::move(other.from_)), what_(std::exchange(other.what_, nullptr)) {}
+    lease& operator=(lease&&) = delete;
+    ~lease() {
+        if (what_ != nullptr) from_->give_back(*what_);
+    }
+    pool_connection& operator*() const noexcept { return *what_; }
+
+private:
+    std::shared_ptr<pool_connections> from_;
+    pool_connection* what_;
+};
+
+}  // namespace
+
+/// What a response is read from; it is the body's reader, too, with the total time.
+struct detail::pool_exchange final : body_reader {
+    pool_exchange(lease connection, client_response answered, time_point last) noexcept
+        : held(std::move(connection)), answer(std::move(answered)), deadline(last) {}
+
+    body_reader& from() const noexcept { return decoded ? *decoded : answer.body(); }
+    task<result<std::string_view>> read() override {
+        return with_deadline(deadline, from().read());
+    }
+    task<result<std::string>> whole(std::size_t limit) override {
+        return with_deadline(deadline, from().whole(limit));
+    }
+    void set_limit(std::uint64_t bytes) noexcept override { from().set_limit(bytes); }
+    std::uint64_t limit() const noexcept override { return from().limit(); }
+    bool ended() const noexcept override { return from().ended(); }
+
+    lease held;
+    client_response answer;
+    std::unique_ptr<decoding_reader> decoded;
+    time_point deadline;
+};
+
+struct detail::pool_state {
+    explicit pool_state(client_pool_options given)
+        : options(std::make_shared<const client_pool_options>(std::move(given))),
+          connections(std::make_shared<pool_connections>(pool_connections::limits{
+              options->host_connections, options->connections, options->waiting,
+              options->waiting_time, options->limits.keep_time})) {}
+
+    result<path_to> find_path(const url& to, const std::optional<transport::address>& fixed) const;
+    client_request make_request(const pool_request& from, const path_to& path);
+    void keep_cookies(const client_response& from, const url& of);
+    task<result<lease>> take(path_to path);
+    result<pool_response> finish(lease held, client_response answered, const url& of, bool decodes,
+                                 time_point deadline) const;
+    task<result<pool_response>> send(pool_request request);
+    std::optional<url> next_url(const client_response& answered, const url& from,
+                                const pool_request& request) const;
+
+    std::shared_ptr<const client_pool_options> options;
+    std::shared_ptr<pool_connections> connections;
+    cookie_jar cookies;
+};
+
+result<path_to> detail::pool_state::find_path(
+    const url& to, const std::optional<transport::address>& fixed) const {
+    path_to path{{}, std::nullopt, to};
+    if (fixed) {
+        path.first = *fixed;
+        return path;
+    }
+    auto proxy = proxy_for(options->proxies, to);
+    if (!proxy) return fail(proxy.error());
+    path.proxy = std::move(*proxy);
+    path.first = address_of(path.proxy ? *path.proxy : to);
+    return path;
+}
+
+client_request detail::pool_state::make_request(const pool_request& from, const path_to& path) {
+    const url& to = path.server;
+    client_request made;
+    made.method = from.method;
+    made.target = path.is_forwarded() ? to.to_string() : to.target;
+    made.headers = from.headers;
+    made.body = from.body.text();
+    const auto add = [&made](std::string_view name, const std::string& value) {
+        if (!made.headers.contains(name)) static_cast<void>(made.headers.add(name, value));
+    };
+    add("Host", to.authority());
+    if (!to.user.empty()) add("Authorization", basic_credentials(to.user));
+    if (path.is_forwarded() && !path.proxy->user.empty())
+        add("Proxy-Authorization", basic_credentials(path.proxy->user));
+    if (options->decompress) add("Accept-Encoding", "gzip, deflate, br, zstd");
+    if (options->cookies) {
+        const std::string value =
+            cookies.value_for(to.host, to.path(), to.is_secure, wall_clock_seconds());
+        if (!value.empty()) add("Cookie", value);
+    }
+    return made;
+}
+
+void detail::pool_state::keep_cookies(const client_response& from, const url& of) {
+    if (!options->cookies) return;
+    for (const http1::header each : from.headers)
+        if (http1::equal_ignoring_case(each.name, "Set-Cookie"))
+            cookies.store(each.value, of.host, of.path(), of.is_secure, wall_clock_seconds());
+}
+
+task<result<lease>> detail::pool_state::take(path_to path) {
+    auto taken = co_await connections->take(path.key());
+    if (!taken) co_return fail(taken.error());
+    lease held(connections, **taken);
+    if (!(*held).through) {
+        client_options each;
+        each.limits = options->limits;
+        each.connector = [path, all = options] { return open_path(path, all); };
+        (*held).through = std::make_unique<client>(path.first, std::move(each));
+    }
+    co_return std::move(held);
+}
+
+/// The URL to go on with; none where the response is to be returned.
+std::optional<url> detail::pool_state::next_url(const client_response& answered, const url& from,
+                                                const pool_request& request) const {
+    if (options->redirects == 0 || !is_redirect(answered.status)) return std::nullopt;
+    const auto location = answered.headers.find("Location");
+    if (!location) return std::nullopt;
+    auto next = from.resolve(*location);
+    if (!next) return std::nullopt;
+    if (from.is_secure && !next->is_secure && !options->insecure_redirects) return std::nullopt;
+    if (request.body.producer() && answered.status != 303) return std::nullopt;
+    return std::move(*next);
+}
+
+result<pool_response> detail::pool_state::finish(lease held, client_response answered,
+                                                 const url& of, bool decodes,
+                                                 time_point deadline) const {
+    pool_response made;
+    made.status = answered.status;
+    made.headers = answered.headers;
+    made.url = of.to_string();
+    made.exchange_ =
+        std::make_unique<pool_exchange>(std::move(held), std::move(answered), deadline);
+    body_reader& plain = made.exchange_->answer.body();
+    const auto coding = coding_of(made.headers);
+    if (!decodes || !coding || *coding == content_coding::identity || plain.ended()) return made;
+    auto by = decoder::make(*coding);
+    if (!by) return fail(by.error());
+    made.exchange_->decoded =
+        std::make_unique<decoding_reader>(plain, std::move(*by), options->expansion);
+    remove_all(made.headers, {"Content-Encoding", "Content-Length"});
+    return made;
+}
+
+task<result<pool_response>> detail::pool_state::send(pool_request request) {
+    const time_point deadline = loop::current().after(options->total_time);
+    auto at = url::parse(request.url);
+    if (!at) co_return fail(at.error());
+    const bool decodes = options->decompress && !request.headers.contains("Accept-Encoding");
+    for (std::size_t followed = 0;;) {
+        auto path = find_path(*at, request.connect_to);
+        if (!path) co_return fail(path.error());
+        auto held = co_await with_deadline(deadline, take(*path));
+        if (!held) co_return fail(held.error());
+        client_request next = make_request(request, *path);
+        const bool has_producer = request.body.producer() != nullptr;
+        if (has_producer) next.body = std::exchange(request.body, {});
+        auto answered = co_await with_deadline(deadline, (**held).through->send(std::move(next)));
+        if (!answered) co_return fail(answered.error());
+        keep_cookies(*answered, *at);
+
+        auto onward = next_url(*answered, *at, request);
+        if (!onward || (has_producer && answered->status != 303))
+            co_return finish(std::move(*held), std::move(*answered), *at, decodes, deadline);
+        if (++followed > options->redirects) co_return fail(errc::limit_reached);
+        const bool becomes_get =
+            (answered->status == 303 && request.method != "GET" && request.method != "HEAD") ||
+            (answered->status < 303 && request.method == "POST");
+        if (becomes_get) {
+            request.method = "GET";
+            request.body = {};
+            remove_all(request.headers, {"Content-Type", "Content-Encoding", "Content-Language",
+                                         "Content-Location", "Expect"});
+        }
+        if (onward->has_origin_of(*at)) {
+            if (onward->user.empty()) onward->user = at->user;
+        } else {
+            remove_all(request.headers, {"Authorization", "Cookie", "Proxy-Authorization", "Host"});
+            request.connect_to.reset();
+        }
+        *at = std::move(*onward);
+    }
+}
+
+pool_response::pool_response() = default;
+pool_response::pool_response(pool_response&&) noexcept = default;
+pool_response& pool_response::operator=(pool_response&&) noexcept = default;
+pool_response::~pool_response() = default;
+
+body_reader& pool_response::body() const noexcept {
+    EDDY_ASSERT(exchange_);
+    return *exchange_;
+}
+
+client_pool::client_pool(client_pool_options options)
+    : state_(std::make_shared<detail::pool_state>(std::move(options))) {}
+
+client_pool::~client_pool() { close(); }
+
+task<result<pool_response>> client_pool::send(pool_request request) {
+    return state_->send(std::move(request));
+}
+
+task<result<pool_response>> client_pool::get(std::string url) {
+    pool_request request;
+    request.url = std::move(url);
+    return state_->send(std::move(request));
+}
+
+void client_pool::close() noexcept { state_->connections->close(); }
+
+std::size_t client_pool::connections() const noexcept { return state_->connections->size(); }
+std::size_t client_pool::idle_connections() const noexcept { return state_->connections->idle(); }
+std::size_t client_pool::waiting() const noexcept { return state_->connections->waiting(); }
+
+}  // namespace eddy::http
