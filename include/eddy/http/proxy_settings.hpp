@@ -10,6 +10,7 @@ namespace eddy::http {
 struct proxy_settings {
     std::string http;   ///< for http; empty: none
     std::string https;  ///< for https, by CONNECT; empty: none
+
     /// Hosts that are reached without a proxy, separated by commas: "*" for all, "example.com" for
     /// it and what is below it, with or without a dot before it, each with ":port" for that port
     /// alone; addresses are compared as texts.

@@ -6,11 +6,13 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/net/tcp.hpp>
+#include <eddy/net/unix.hpp>
 
 #include "http/codings/testing.hpp"
 #include "http/testing.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <functional>
 #include <string>
@@ -392,6 +394,26 @@ TEST_P(http_client_pool, a_proxy_gets_whole_urls) {
         co_await fetch(through, "http://another.host/");
         EXPECT_EQ(through.connections(), 1U) << "hosts share the connection to the proxy";
         static_cast<void>(web);
+    });
+}
+
+TEST_P(http_client_pool, connects_elsewhere_when_asked) {
+    with_pool([&](client_pool& web) -> task<void> {
+        transport::address named;
+        named.kind = transport::scheme::unix_socket;
+        named.path = "@eddy-pool-test-" + std::to_string(::getpid());
+        listener other = must(unix_socket::listen(named.path));
+        co_await with_scope([&](scope& serving) -> task<void> {
+            serving.spawn(accept_all(other, serving));
+            for (const char* path : {"/a", "/b"}) {
+                pool_request asked;
+                asked.url = std::string("http://app.example") + path;
+                asked.connect_to = named;
+                const std::string got = co_await fetch(web, std::move(asked));
+                EXPECT_TRUE(got.starts_with("GET " + std::string(path) + "|Host=app.example|"));
+            }
+            EXPECT_EQ(connections_, 1);
+        });
     });
 }
 
