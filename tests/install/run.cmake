@@ -54,8 +54,8 @@ function(try_prefix prefix)
 endfunction()
 
 # The project of a page of docs/: the CMakeLists.txt that it shows, and the example that it quotes first
-# (tools/tidy.py compares the quotations), in an empty folder and by the command of the page.
-function(try_page prefix page)
+# (tools/tidy.py compares the quotations), as NAME.cpp in an empty folder and by the command of the page; then its test.
+function(try_page prefix page name)
     file(READ "${root}/docs/${page}" text)
     string(REGEX MATCH "\n    cmake_minimum_required[^\n]*\n(    [^\n]*\n)+" lists "${text}")
     string(REGEX MATCH "<!-- (examples/[a-z_]+\\.cpp) -->" quoted "${text}")
@@ -66,12 +66,12 @@ function(try_page prefix page)
     set(folder "${WORK}/${page}")
     string(REPLACE "\n    " "\n" lists "${lists}")
     file(WRITE "${folder}/CMakeLists.txt" "${lists}")
-    file(COPY_FILE "${root}/${program}" "${folder}/echo.cpp")
+    file(COPY_FILE "${root}/${program}" "${folder}/${name}.cpp")
     step("${CMAKE_COMMAND}" -S "${folder}" -B "${folder}/build" "-DCMAKE_CXX_COMPILER=${COMPILER}"
          "-DCMAKE_PREFIX_PATH=${prefix}")
     step("${CMAKE_COMMAND}" --build "${folder}/build")
     find_program(python python3 REQUIRED)
-    step("${python}" -B "${root}/examples/echo_test.py" "${folder}/build/echo")
+    step("${python}" -B "${root}/examples/${name}_test.py" "${folder}/build/${name}")
     message(STATUS "built and run as docs/${page} says")
 endfunction()
 
@@ -126,8 +126,9 @@ step("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
 check_paths("${WORK}/prefix")
 check_links("${WORK}/prefix")
 try_prefix("${WORK}/prefix")
-try_page("${WORK}/prefix" tutorial.md)
-try_page("${WORK}/prefix" from-asio.md)
+try_page("${WORK}/prefix" tutorial.md echo)
+try_page("${WORK}/prefix" from-asio.md echo)
+try_page("${WORK}/prefix" http.md hello_http)
 check_refused("${WORK}/prefix" version "0.2 CONFIG REQUIRED" "compatible with requested version \"0.2\"")
 check_refused("${WORK}/prefix" component "0.1 CONFIG REQUIRED COMPONENTS io ioo"
               "eddy has no component \"ioo\". A component is a layer; this copy has: base, io,")
