@@ -99,6 +99,7 @@ constexpr tls_field tls_fields[] = {
     {"ciphers", &tls_parameters::ciphers},
     {"ciphersuites", &tls_parameters::ciphersuites},
     {"prefer", &tls_parameters::prefer, {"server", "client"}},
+    {"alpn", &tls_parameters::alpn},
 };
 
 std::string joined(const std::array<std::string_view, 3>& choices) {

@@ -11,9 +11,13 @@
 #include <array>
 #include <cstdint>
 #include <expected>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -26,18 +30,66 @@ tls::certificate own_certificate(const tls_parameters& given) {
     return {given.cert, given.key.empty() ? given.cert : given.key};
 }
 
+/// The certificates of a folder, in the order of their names.
+std::expected<std::vector<tls::certificate>, std::string> folder_certificates(
+    const std::string& folder) {
+    namespace fs = std::filesystem;
+    std::vector<std::string> chains;
+    std::error_code error;
+    auto at = fs::directory_iterator(folder, error);
+    for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+        if (at->path().extension() != ".pem") continue;
+        if (chains.size() == max_folder_certificates)
+            return std::unexpected("the folder " + folder + " has more than " +
+                                   std::to_string(max_folder_certificates) + " certificates");
+        chains.push_back(at->path());
+    }
+    if (error)
+        return std::unexpected("the folder " + folder + " cannot be read: " + error.message());
+    if (chains.empty())
+        return std::unexpected("the folder " + folder + " has no certificate: add NAME.pem");
+    std::ranges::sort(chains);
+    std::vector<tls::certificate> made;
+    for (std::string& chain : chains) {
+        std::string key = fs::path(chain).replace_extension(".key");
+        if (!fs::exists(key, error)) key = chain;
+        made.push_back({std::move(chain), std::move(key)});
+    }
+    return made;
+}
+
+/// Those that a listener serves.
+std::expected<std::vector<tls::certificate>, std::string> server_certificates(
+    const tls_parameters& given) {
+    if (given.cert.empty()) return {};
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(given.cert, ignored))
+        return std::vector{own_certificate(given)};
+    if (!given.key.empty())
+        return std::unexpected("the certificates of a folder have their keys there: leave out " +
+                               given.key);
+    return folder_certificates(given.cert);
+}
+
 /// Common part of a server's and a client's options.
 void set_versions_and_ciphers(const tls_parameters& given, auto& options) {
     if (given.min == "1.3") options.min = tls::version::tls1_3;
     if (given.max == "1.2") options.max = tls::version::tls1_2;
     options.ciphers = {.tls1_2 = given.ciphers, .tls1_3 = given.ciphersuites};
+    for (std::string_view left = given.alpn; !left.empty();) {
+        const std::size_t end = std::min(left.find(','), left.size());
+        options.alpn.emplace_back(left.substr(0, end));
+        left.remove_prefix(std::min(end + 1, left.size()));
+    }
 }
 
 made_context server_context(const tls_parameters& given) {
     tls::server_options options;
     set_versions_and_ciphers(given, options);
     options.prefer_own_ciphers = given.prefer != "client";
-    if (!given.cert.empty()) options.certificates.push_back(own_certificate(given));
+    auto certificates = server_certificates(given);
+    if (!certificates) return std::unexpected(certificates.error());
+    options.certificates = std::move(*certificates);
     if (!given.ca.empty() && given.clients != "no") {
         options.clients = given.clients == "optional" ? tls::client_verification::optional
                                                       : tls::client_verification::required;

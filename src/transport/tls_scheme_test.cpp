@@ -307,6 +307,62 @@ TEST_P(transport_tls, a_listener_reads_its_files_again_when_it_is_renewed) {
     });
 }
 
+TEST_P(transport_tls, a_folder_of_certificates_serves_each_by_its_names) {
+    const auto issue = [](const std::string& name) {
+        return tls::test_authority().issue({.subject = name, .names = {"DNS:" + name}});
+    };
+    const tls::certificate first = issue("a.example");
+    const tls::certificate second = issue("b.example");
+    std::filesystem::create_directory(file("certs"));
+    write("certs/2.pem", second.chain + second.key);
+    write("certs/1.pem", first.chain);
+    write("certs/1.key", first.key);
+    write("certs/README", "no certificate");
+    run([&]() -> task<> {
+        const std::string uri = "tls://127.0.0.1:0?cert=" + file("certs");
+        listener accepting = must(transport::listen(uri));
+        const auto serve = [](listener& from) -> task<> {
+            while (auto peer = co_await from.accept()) {
+                static_cast<void>(co_await peer->write_all("over TLS"));
+                static_cast<void>(co_await peer->read());
+            }
+        };
+        const auto subject = [&](std::string name) -> task<std::string> {
+            tls::client_options options;
+            options.ca = tls::test_authority().pem();
+            options.verify_name = name != "other.example";
+            auto trust = tls::context::client(options);
+            stream plain = must(co_await tcp::connect("127.0.0.1", accepting.local().port()));
+            auto client = co_await tls::connect(std::move(plain), *trust, name);
+            co_return client ? tls::info(*client)->peer_subject : client.error().message();
+        };
+        co_await with_scope([&](scope& tasks) -> task<> {
+            tasks.spawn(serve(accepting));
+            EXPECT_EQ(co_await subject("a.example"), "CN=a.example");
+            EXPECT_EQ(co_await subject("b.example"), "CN=b.example");
+            EXPECT_EQ(co_await subject("other.example"), "CN=a.example");
+        });
+        const std::string with_key = uri + "&key=" + file("key.pem");
+        EXPECT_EQ(error_of(transport::listen(with_key)), errc::unusable_certificate);
+        EXPECT_THAT(explain(with_key, errc::unusable_certificate), HasSubstr("leave out"));
+        std::filesystem::create_directory(file("empty"));
+        EXPECT_THAT(explain("tls://127.0.0.1:0?cert=" + file("empty"), errc::unusable_certificate),
+                    HasSubstr("has no certificate: add NAME.pem"));
+    });
+}
+
+TEST_P(transport_tls, application_protocols_are_those_of_the_uri) {
+    run([&]() -> task<> {
+        const std::string own = "?cert=" + file("both.pem") + "&alpn=http/1.1,other";
+        const std::string trusted = "?ca=" + file("ca.pem");
+        for (const std::string offered : {"", "&alpn=http/1.1", "&alpn=h2,other"})
+            EXPECT_EQ(co_await exchange(own, trusted + offered), std::error_code()) << offered;
+        EXPECT_EQ(co_await exchange(own, trusted + "&alpn=h2"), errc::no_common_protocol);
+        EXPECT_THAT(explain("tls://127.0.0.1:0" + own + ",,", errc::unusable_certificate),
+                    HasSubstr("1 to 255"));
+    });
+}
+
 TEST_P(transport_tls, says_what_is_wrong_with_certificates) {
     run([&]() -> task<> {
         EXPECT_EQ(error_of(transport::listen("tls://127.0.0.1:0")), errc::unusable_certificate);

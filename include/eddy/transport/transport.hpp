@@ -36,6 +36,9 @@ std::string_view to_string(scheme kind) noexcept;
 /// the one that was not used for longest is read again.
 inline constexpr std::size_t max_kept_tls_contexts = 64;
 
+/// Certificates of a folder that a listener serves.
+inline constexpr std::size_t max_folder_certificates = 1000;
+
 /// The part after the `?` of a tls URI, as name=value joined by `&`, taken literally; the names are
 /// those of the members, and an empty one is not given. Each listen() reads the PEM files, and what
 /// listens keeps to what it has read until renew(). A connect() reads them again if one of them was
@@ -44,8 +47,11 @@ inline constexpr std::size_t max_kept_tls_contexts = 64;
 /// other side only have no effect: `clients` and `prefer` of a connecting side, `verify` of a
 /// listener.
 struct tls_parameters {
-    std::string cert = {};  ///< certificate chain; a listener needs one, a client may have one
-    std::string key = {};   ///< the certificate's private key; empty if it is in `cert`, too
+    /// Certificate chain; a listener needs one, a client may have one. A listener's may be a
+    /// folder of up to max_folder_certificates files NAME.pem, each with its key, or with NAME.key
+    /// beside it: each serves the names that stand in it (SNI), the first one by name all others.
+    std::string cert = {};
+    std::string key = {};  ///< the certificate's private key; empty if it is in `cert`, too
 
     /// Who signs the other side's certificates, a file or a folder. Clients trust the system's list
     /// without one. A listener with one refuses clients that show no certificate.
@@ -64,6 +70,9 @@ struct tls_parameters {
 
     /// Of a listener, whose order of ciphers counts: "server" or "client". Empty: "server".
     std::string prefer = {};
+    /// Application protocols (ALPN), best first, joined by ',', such as "http/1.1". A client that
+    /// offers some, but none of a listener's, is refused. Empty: none.
+    std::string alpn = {};
     /// The same texts; files are not compared.
     friend bool operator==(const tls_parameters&, const tls_parameters&) = default;
 };
