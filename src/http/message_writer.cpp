@@ -3,10 +3,12 @@
 
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
+#include <eddy/net/tcp.hpp>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <span>
 #include <utility>
 
@@ -23,6 +25,13 @@ std::string_view write_chunk_line(std::array<char, 24>& into, std::size_t size) 
 }
 
 }  // namespace
+
+void reset_if_stuck(stream& peer, std::error_code failure) noexcept {
+    if (failure != errc::timed_out) return;
+    tcp::socket_options options;
+    options.linger = std::chrono::seconds(0);
+    static_cast<void>(tcp::apply(peer, options));  // a stream that is no socket has no such backlog
+}
 
 task<result<>> message_writer::write(std::string_view piece) {
     using kind = http1::body_framing::kind;
@@ -76,6 +85,7 @@ task<result<>> message_writer::send(std::string_view before, std::string_view co
         counted_.content_out += content.size();
     } else {
         failure_ = sent.error();
+        reset_if_stuck(to_, failure_);
     }
     head_.clear();
     co_return sent;

@@ -10,6 +10,7 @@
 #include "http/http_date.hpp"
 #include "http/message_reader.hpp"
 #include "http/message_writer.hpp"
+#include "http/resting_session.hpp"
 #include "http/spare_buffers.hpp"
 
 #include <algorithm>
@@ -81,11 +82,12 @@ constexpr duration flush_pause = std::chrono::milliseconds(10);
 class session final : private timer {
 public:
     session(stream& peer, request_handler& handler, const session_limits& limits,
-            session_observer& observer)
+            session_observer& observer, duration rest_after = duration::max())
         : peer_(peer),
           handler_(handler),
           limits_(limits),
           observer_(observer),
+          rest_after_(rest_after),
           parser_(limits.parser),
           reader_(peer_, parser_, traffic_) {}
 
@@ -93,14 +95,17 @@ public:
     session(const session&) = delete;
     session& operator=(const session&) = delete;
 
-    task<void> run();
+    /// Yields whether the connection rests: open, idle, and without a byte of the peer's here.
+    task<bool> run();
+    /// Before run(): what was read before.
+    void begin_with(const_bytes received) { reader_.append(received); }
 
     /// What has the connection from now on; null where it ends.
     std::unique_ptr<connection_takeover> take_successor() noexcept { return std::move(successor_); }
     byte_buffer take_rest() noexcept { return reader_.take_rest(); }
 
 private:
-    enum class arrival : unsigned char { head, malformed, timed_out, ended };
+    enum class arrival : unsigned char { head, malformed, timed_out, ended, rests };
 
     void begin_request() noexcept;
     std::optional<arrival> take_head();
@@ -118,10 +123,10 @@ private:
     void stop_flush_timer() noexcept;
     void fire() noexcept override;
     [[gnu::noinline]] task<result<>> send(response answer, bool keep);
-    [[gnu::noinline]] task<result<>> stream_body(body_producer& from, message_writer& to);
+    [[gnu::noinline]] task<result<>> stream_body(const body& content, message_writer& to);
     task<void> produce(body_producer& from, message_writer& to, cancel_source& waiting,
                        result<>& sent);
-    task<void> watch_for_hangup(cancel_source& to_cancel);
+    task<void> watch_for_hangup(cancel_source& to_cancel, bool is_sized);
     [[gnu::noinline]] task<void> linger();
 
     void note(const http1::request_head* request, int status, bool is_whole);
@@ -130,6 +135,7 @@ private:
     request_handler& handler_;
     const session_limits& limits_;
     session_observer& observer_;
+    const duration rest_after_;  // that it is idle
     traffic traffic_;
     http1::request_parser parser_;
     message_reader reader_;
@@ -139,20 +145,23 @@ private:
     std::unique_ptr<connection_takeover> successor_;
 };
 
-task<void> session::run() {
+task<bool> session::run() {
     for (;;) {
         begin_request();
         // The next of a pipeline is there already.
         std::optional<arrival> came = reader_.waiting() > 0 ? take_head() : std::nullopt;
         if (!came) came = co_await await_head();
         switch (*came) {
-            case arrival::ended: co_return;
-            case arrival::timed_out: co_return co_await reject(fault_of(errc::timed_out, {}));
-            case arrival::malformed: co_return co_await reject(parser_.error());
+            case arrival::ended: co_return false;
+            case arrival::rests: co_return true;
+            case arrival::timed_out:
+                co_await reject(fault_of(errc::timed_out, {}));
+                co_return false;
+            case arrival::malformed: co_await reject(parser_.error()); co_return false;
             case arrival::head: break;
         }
         const bool goes_on = co_await answer_request();
-        if (!goes_on) co_return;
+        if (!goes_on) co_return false;
     }
 }
 
@@ -173,7 +182,7 @@ std::optional<session::arrival> session::take_head() {
 
 task<session::arrival> session::await_head() {
     loop& here = loop::current();
-    time_point deadline = here.after(limits_.idle_time);
+    time_point deadline = here.after(std::min(limits_.idle_time, rest_after_));
     std::optional<time_point> begun;
     for (;;) {
         if (const auto came = take_head()) {
@@ -199,7 +208,10 @@ task<session::arrival> session::await_head() {
         }
         const auto received = co_await reader_.receive(deadline);
         if (received) continue;
-        if (received.error() == errc::timed_out && begun) co_return arrival::timed_out;
+        if (received.error() == errc::timed_out) {
+            if (begun) co_return arrival::timed_out;
+            co_return rest_after_ < limits_.idle_time ? arrival::rests : arrival::ended;
+        }
         // A request that was cut off is answered, for clients that closed their half only.
         if (received.error() == errc::end_of_stream && parser_.finish() == http1::event::error)
             co_return arrival::malformed;
@@ -349,6 +361,7 @@ task<result<>> session::switch_protocols(response answer) {
 task<result<>> session::flush() {
     stop_flush_timer();
     const auto sent = co_await with_timeout(limits_.write_time, peer_.write_all(out_.bytes()));
+    if (!sent) reset_if_stuck(peer_, sent.error());
     out_.clear();
     co_return sent;
 }
@@ -385,20 +398,20 @@ task<result<>> session::send(response answer, bool keep) {
     if (sends_no_content(answer)) co_return co_await to.flush();
     if (answer.body.producer()) {
         if (parser_.head().headers.contains_token("TE", "trailers")) to.allow_trailers();
-        co_return co_await stream_body(*answer.body.producer(), to);
+        co_return co_await stream_body(answer.body, to);
     }
     const auto sent = co_await to.write(answer.body.text());
     if (!sent) co_return sent;
     co_return co_await to.finish();
 }
 
-task<result<>> session::stream_body(body_producer& from, message_writer& to) {
+task<result<>> session::stream_body(const body& content, message_writer& to) {
     result<> sent;
     cancel_source waiting(co_await current_source());
     co_await with_scope([&](scope& watcher) {
         // A client that goes away must end the producer's wait for something to write.
-        watcher.spawn(watch_for_hangup(waiting));
-        return produce(from, to, waiting, sent);
+        watcher.spawn(watch_for_hangup(waiting, content.size().has_value()));
+        return produce(*content.producer(), to, waiting, sent);
     });
     co_return sent;
 }
@@ -411,14 +424,16 @@ task<void> session::produce(body_producer& from, message_writer& to, cancel_sour
     if (sent) sent = co_await to.finish();
 }
 
-task<void> session::watch_for_hangup(cancel_source& to_cancel) {
+task<void> session::watch_for_hangup(cancel_source& to_cancel, bool is_sized) {
     // The producer may still read the request.
     const auto read = co_await reader_.body_end().wait();
     if (!read) co_return;
     for (;;) {
         auto received = co_await peer_.read();
         if (!received) {
-            if (received.error() != errc::cancelled) to_cancel.request();
+            // A client that has finished sending still takes a body whose end is known.
+            const bool is_awaited = is_sized && received.error() == errc::end_of_stream;
+            if (received.error() != errc::cancelled && !is_awaited) to_cancel.request();
             co_return;
         }
         if (reader_.waiting() + received->size() > limits_.pipelined_bytes) {
@@ -440,44 +455,60 @@ task<void> session::linger() {
     }
 }
 
-/// What comes behind HTTP on a connection.
+/// What comes behind a session.
 struct succession {
-    std::unique_ptr<connection_takeover> successor;  // null where the connection ends
+    bool rests = false;                              // its connection, until bytes come
+    std::unique_ptr<connection_takeover> successor;  // null where HTTP stays the protocol
     byte_buffer received;
 };
 
-task<succession> serve_http(stream& peer, request_handler& handler, session_limits limits,
-                            session_observer& observer) {
-    session serving(peer, handler, limits, observer);
-    co_await serving.run();
+/// `received` was read before; null for nothing.
+task<succession> serve_http(stream& peer, request_handler& handler, const session_limits& limits,
+                            session_observer& observer, duration rest_after, lease* received) {
+    session serving(peer, handler, limits, observer, rest_after);
+    if (received != nullptr && !received->bytes().empty()) {
+        serving.begin_with(received->bytes());
+        received->reset();
+    }
     succession next;
+    next.rests = co_await serving.run();
     next.successor = serving.take_successor();
     if (next.successor) next.received = serving.take_rest();
     co_return next;
 }
 
-/// HTTP, whose memory is free before the other protocol begins.
-task<void> serve_all(task<succession> http, stream& peer, session_observer& observer) {
+/// HTTP, whose memory is free before another protocol begins. Yields whether the connection rests.
+task<bool> serve_all(task<succession> http, stream& peer, session_observer& observer) {
     succession next = co_await std::move(http);
-    if (!next.successor) co_return;
+    if (!next.successor) co_return next.rests;
     observer.enter(session_state::idle);
     co_await next.successor->run(std::move(peer), std::move(next.received));
-}
-
-task<void> serve_alone(stream peer, request_handler& handler, session_limits limits) {
-    unobserved alone;
-    co_await serve_all(serve_http(peer, handler, limits, alone), peer, alone);
+    co_return false;
 }
 
 }  // namespace
 
 task<void> serve(stream peer, request_handler& handler, session_limits limits) {
-    return serve_alone(std::move(peer), handler, limits);
+    unobserved alone;
+    try {
+        co_await serve_all(serve_http(peer, handler, limits, alone, duration::max(), nullptr), peer,
+                           alone);
+    } catch (const std::bad_alloc&) {
+        // It ends alone: a scope would end the other sessions, too.
+        log_error("http", "a connection was closed: there is no memory for it");
+    }
 }
 
 task<void> serve_observed(stream& peer, request_handler& handler, session_limits limits,
                           session_observer& observer) {
-    return serve_all(serve_http(peer, handler, limits, observer), peer, observer);
+    co_await serve_all(serve_http(peer, handler, limits, observer, duration::max(), nullptr), peer,
+                       observer);
+}
+
+task<bool> serve_until_rest(stream& peer, request_handler& handler, const session_limits& limits,
+                            session_observer& observer, duration rest_after, lease& received) {
+    return serve_all(serve_http(peer, handler, limits, observer, rest_after, &received), peer,
+                     observer);
 }
 
 task<result<>> send_and_close(stream peer, response answer, duration time) {

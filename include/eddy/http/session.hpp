@@ -96,14 +96,15 @@ protected:
 };
 
 /// Serves a connection until it ends, also under another protocol that a response 101 switches to
-/// (response::takeover). `handler` must outlive the task. While a response is streamed
-/// and the request has been read, a client that goes away, or finishes sending, cancels the
-/// producer. Yields nothing: an error ends the session.
+/// (response::takeover). `handler` must outlive the task. While a response is streamed and the
+/// request has been read, a client that goes away cancels the producer; so does one that finishes
+/// sending, unless the body's size is known. Yields nothing: an error ends the session. A client
+/// that takes too long to accept a response is reset.
 task<void> serve(stream peer, request_handler& handler, session_limits limits);
 
 /// The same for a stream that stays the caller's, with an observer. All three must outlive the
 /// task. A protocol that takes over has the stream itself: `peer` is closed then, and the session
-/// is idle for the observer. Cancelling the task ends it.
+/// is idle for the observer. Cancelling the task ends it. Throws std::bad_alloc.
 task<void> serve_observed(stream& peer, request_handler& handler, session_limits limits,
                           session_observer& observer);
 
