@@ -9,6 +9,7 @@
 #include <eddy/http/json_body.hpp>
 #include <eddy/http/multipart.hpp>
 #include <eddy/http/router.hpp>
+#include <eddy/http/server.hpp>
 #include <eddy/http/sse.hpp>
 #include <eddy/http/templates.hpp>
 #include <eddy/io/loop.hpp>
@@ -41,6 +42,20 @@ inline http::router http_router() {
         .get("/files/{path...}", send_file)
         .use(log_requests);
     return api;
+}
+
+task<http::response> greet(http::request& request);
+
+inline task<int> http_server() {
+    http::router app;
+    app.get("/greet/{name}", greet);
+    http::server site(app, {.listen = {"tcp://127.0.0.1:8080"}, .threads = 2});
+    if (auto ended = co_await site.run(); !ended) co_return ended.error().value();
+    co_return 0;
+}
+
+inline int http_run(http::router& app) {
+    return http::run(app, {.listen = {"tcp://127.0.0.1:8080"}});
 }
 
 inline http::router http_codings() {

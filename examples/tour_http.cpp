@@ -5,6 +5,7 @@
 #include <eddy/http/form.hpp>
 #include <eddy/http/multipart.hpp>
 #include <eddy/http/router.hpp>
+#include <eddy/http/server.hpp>
 #include <eddy/http/session.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
@@ -201,7 +202,25 @@ task<bool> use_pool(std::string site) {
     co_return one == "hello, one\n" && other == "hello, other\n" && web.idle_connections() == 2;
 }
 
-task<bool> everything() {
+task<bool> greets(std::string uri) {
+    auto where = transport::parse(uri);
+    if (!where) co_return false;
+    http::client server(*where);
+    auto greeting = co_await with_timeout(10s, fetch(server, "/greet/you"));
+    co_return greeting && *greeting == "hello, you\n";
+}
+
+task<bool> by_a_server() {
+    http::router app = make_routes();
+    http::server site(app, {.listen = {"tcp://127.0.0.1:0"}, .threads = 2});
+    if (auto started = co_await site.start(); !started) co_return false;
+    const std::string port = std::to_string(site.addresses()[0].port());
+    const bool works = co_await greets("tcp://127.0.0.1:" + port);
+    co_await site.stop(5s);
+    co_return works;
+}
+
+task<bool> by_sessions() {
     auto listening = tcp::listen("127.0.0.1", 0);
     if (!listening) co_return false;
     const std::string port = std::to_string(listening->local().port());
@@ -227,6 +246,11 @@ task<bool> everything() {
     serving.cancel();
     co_await serving.join();
     co_return works;
+}
+
+task<bool> everything() {
+    const bool works = co_await by_a_server();
+    co_return co_await by_sessions() && works;
 }
 
 }  // namespace

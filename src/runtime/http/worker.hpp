@@ -5,13 +5,13 @@
 #include <eddy/http/session.hpp>
 #include <eddy/http/static_files.hpp>
 
+#include "http/server_worker.hpp"
 #include "runtime/http/options.hpp"
-#include "transport/serving/loop_worker.hpp"
+#include "runtime/metrics.hpp"
 #include "runtime/shared_log.hpp"
 
 #include <array>
 #include <cstddef>
-#include <memory>
 #include <mutex>
 #include <string_view>
 
@@ -28,22 +28,15 @@ struct site_context {
 using status_classes = std::array<tally, 5>;
 
 /// One loop's thread, but for what says otherwise.
-class worker final : public serving::loop_worker, private eddy::http::request_handler {
+class worker final : private eddy::http::request_handler, public eddy::http::server_worker {
 public:
-    /// Sent to a client beyond --max-connections.
-    static constexpr std::string_view refusal =
-        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Type: text/plain\r\n"
-        "Content-Length: 38\r\nConnection: close\r\n\r\nthe server is full; try again shortly\n";
-
     /// On its loop. `of` outlives it.
     worker(const serving::worker_place& place, site_context& of, const config& chosen,
            eddy::http::static_files files);
     ~worker() override;
 
-    void take(stream accepted, serving::connection_slot slot) override;
-
     /// Applies live options.
-    void apply(const config& chosen);
+    void apply(const config& chosen) noexcept;
 
     /// Any thread.
     const status_classes& by_status() const noexcept { return by_status_; }
@@ -51,18 +44,16 @@ public:
     histogram latency() const;
 
 private:
-    class client;
-
     task<eddy::http::response> handle(eddy::http::request& incoming) override;
     task<eddy::http::response> answer_compressed(eddy::http::request& incoming);
     eddy::http::response reject(int status, std::string_view what) override;
-    task<void> serve(std::unique_ptr<client> c);
-    void note(client& c, const eddy::http::exchange_record& what);
+    void note(const stream& client, const eddy::http::exchange_record& what) override;
 
     site_context& context_;
-    config config_;
+    access_format format_;
     eddy::http::static_files files_;
     status_classes by_status_;
+    bool compresses_;
     bool is_shared_;  // the latency, with the home loop's thread
     mutable std::mutex latency_guard_;
     histogram latency_;

@@ -1,0 +1,53 @@
+// Server worker: the HTTP connections of one loop, of http::server and of the runtime `http`.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/http/session.hpp>
+#include <eddy/io/lease.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+
+#include "transport/serving/loop_worker.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+namespace eddy::http {
+
+/// One loop's thread, but for what says otherwise.
+class server_worker : public serving::loop_worker {
+public:
+    /// Sent to a client beyond the limit of connections.
+    static constexpr std::string_view refusal =
+        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Type: text/plain\r\n"
+        "Content-Length: 38\r\nConnection: close\r\n\r\nthe server is full; try again shortly\n";
+
+    /// A connection that has been idle for so long gives up its session until bytes come.
+    static constexpr duration rest_after = std::chrono::seconds(1);
+
+    /// On its loop. `handler` outlives it; null where the worker serves nothing.
+    server_worker(const serving::worker_place& place, request_handler* handler,
+                  const session_limits& limits, std::uint64_t max_connections);
+
+    void take(stream accepted, serving::connection_slot slot) override;
+
+    /// Of all loops. Those that are above a new limit stay.
+    void set_max_connections(std::uint64_t most) noexcept;
+
+protected:
+    /// Counts a response that has ended on a connection. May throw std::bad_alloc.
+    virtual void note(const stream& client, const exchange_record& what);
+
+private:
+    class client;
+    task<void> serve(std::unique_ptr<client> c);
+    static bool take(result<lease> from, lease& into) noexcept;
+
+    request_handler* handler_;
+    session_limits limits_;
+};
+
+}  // namespace eddy::http
