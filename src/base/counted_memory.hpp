@@ -27,6 +27,7 @@
 extern "C" void* __libc_malloc(std::size_t size) noexcept;
 extern "C" void* __libc_calloc(std::size_t count, std::size_t size) noexcept;
 extern "C" void* __libc_realloc(void* memory, std::size_t size) noexcept;
+extern "C" void __libc_free(void* memory) noexcept;
 // NOLINTEND(bugprone-reserved-identifier)
 
 namespace eddy::testing {
@@ -35,6 +36,9 @@ inline constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::ma
 inline thread_local constinit std::uint64_t allocations_made = 0;
 inline thread_local constinit std::uint64_t mallocs_left = no_limit;
 inline thread_local constinit std::size_t largest_refused = no_limit;
+inline thread_local constinit std::int64_t blocks_live = 0;
+inline thread_local constinit std::uint64_t mallocs_refused = 0;
+inline thread_local constinit bool refuses_once = false;
 
 inline void* counted_allocation(std::size_t size) {
     void* memory = std::malloc(size ? size : 1);
@@ -44,6 +48,28 @@ inline void* counted_allocation(std::size_t size) {
 
 /// Of this thread, since it began. Only the difference around a few lines means something.
 inline std::uint64_t allocations() noexcept { return allocations_made; }
+
+/// Blocks that this thread has allocated more than freed, of those without an alignment of their
+/// own. Only the difference between two moments means something.
+inline std::int64_t live_blocks() noexcept { return blocks_live; }
+
+/// Times that malloc has failed on this thread by no_memory or one_failure.
+inline std::uint64_t refusals() noexcept { return mallocs_refused; }
+
+/// While it lives, malloc works so many times on this thread, fails once, and works again.
+class one_failure {
+public:
+    explicit one_failure(std::uint64_t after) noexcept {
+        mallocs_left = after;
+        refuses_once = true;
+    }
+    ~one_failure() {
+        mallocs_left = no_limit;
+        refuses_once = false;
+    }
+    one_failure(const one_failure&) = delete;
+    one_failure& operator=(const one_failure&) = delete;
+};
 
 /// While it lives, malloc works so many times more on this thread, and then fails. What is larger
 /// than `largest` it gives all the same.
@@ -86,18 +112,29 @@ extern "C" void* malloc(std::size_t size) noexcept {
     using namespace eddy::testing;
     ++allocations_made;
     if (size <= largest_refused) {
-        if (mallocs_left == 0) return nullptr;
+        if (mallocs_left == 0) {
+            ++mallocs_refused;
+            if (refuses_once) mallocs_left = no_limit;
+            return nullptr;
+        }
         if (mallocs_left != no_limit) --mallocs_left;
     }
+    ++blocks_live;
     return __libc_malloc(size);
 }
 extern "C" void* calloc(std::size_t count, std::size_t size) noexcept {
     ++eddy::testing::allocations_made;
+    ++eddy::testing::blocks_live;
     return __libc_calloc(count, size);
 }
 extern "C" void* realloc(void* memory, std::size_t size) noexcept {
     ++eddy::testing::allocations_made;
+    if (memory == nullptr) ++eddy::testing::blocks_live;
     return __libc_realloc(memory, size);
+}
+extern "C" void free(void* memory) noexcept {
+    if (memory != nullptr) --eddy::testing::blocks_live;
+    __libc_free(memory);
 }
 
 void* operator new(std::size_t size) { return eddy::testing::counted_allocation(size); }
