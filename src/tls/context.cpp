@@ -410,7 +410,7 @@ std::expected<context, std::string> context::client(const client_options& option
         if (auto done = made.trust(options.ca); !done) return wrong(done.error());
         made.verify(SSL_VERIFY_PEER, options.verify_name);
     }
-    made.keep_sessions();
+    if (options.resume) made.keep_sessions();
     return context(made.finish());
 }
 

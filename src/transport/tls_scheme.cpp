@@ -103,7 +103,9 @@ made_context server_context(const tls_parameters& given) {
 made_context read_client_context(const tls_parameters& given) {
     tls::client_options options;
     set_versions_and_ciphers(given, options);
+    options.verify = given.verify != "none";
     options.verify_name = given.verify != "chain";
+    options.resume = given.resume != "no";
     options.ca = given.ca;
     if (!given.cert.empty()) options.own = own_certificate(given);
     return tls::context::client(options);

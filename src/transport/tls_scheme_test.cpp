@@ -1,6 +1,9 @@
 // Scheme tls://: certificates named by the URI, and the errors when they are wrong.
 #include <eddy/transport/transport.hpp>
 
+#include <eddy/io/scope.hpp>
+#include <eddy/tls/tls.hpp>
+
 #include "tls/testing.hpp"
 
 #include <gmock/gmock.h>
@@ -166,6 +169,31 @@ task<> send_pieces(listener& from) {
     }
     must(peer.shutdown_write());
     static_cast<void>(co_await peer.read());
+}
+
+TEST_P(transport_tls, code_may_accept_any_certificate_and_have_full_handshakes) {
+    run([&]() -> task<> {
+        listener accepting = must(transport::listen("tls://127.0.0.1:0?cert=" + file("both.pem")));
+        address to =
+            must(transport::parse("tls://localhost:" + std::to_string(accepting.local().port())));
+        to.tls.verify = "none";
+        const tcp::connect_options usual;
+        for (const std::string resume : {"no", ""}) {
+            to.tls.resume = resume;
+            bool was_resumed = false;
+            for (int i = 0; i < 2; ++i) {
+                co_await join_scope([&](scope& children) -> task<> {
+                    children.spawn(send_pieces(accepting));
+                    stream peer = must(co_await transport::connect(to, usual));
+                    // To the end, behind the server's tickets.
+                    while (co_await peer.read()) {
+                    }
+                    was_resumed = tls::info(peer)->resumed;
+                });
+            }
+            EXPECT_EQ(was_resumed, resume != "no");
+        }
+    });
 }
 
 TEST_P(transport_tls, exact_reads_gather_records) {

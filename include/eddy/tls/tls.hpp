@@ -75,6 +75,8 @@ struct client_options {
     std::string ca = {};
     /// Application protocols, best first, as "h2" (RFC 7301); each 1 to 255 bytes.
     std::vector<std::string> alpn = {};
+    /// Keep the sessions that servers offer, so that later handshakes with them cost less.
+    bool resume = true;
     /// Sent to servers that request one; empty for none.
     certificate own = {};
     version min = version::tls1_2;  ///< the oldest version to speak

@@ -61,7 +61,8 @@ struct tls_parameters {
     /// or "no". Empty: yes if there is a `ca`.
     std::string clients = {};
     /// Of the connecting side: "name", as the certificate must be for the host of the URI, or
-    /// "chain": it must be signed by `ca`, which has to be given then. Empty: "name".
+    /// "chain": it must be signed by `ca`, which has to be given then. Empty: "name". Code, but no
+    /// URI, may set "none": any certificate will do, so any host can pose as the server.
     std::string verify = {};
     std::string min = {};           ///< the oldest version to speak, "1.2" or "1.3"; empty: 1.2
     std::string max = {};           ///< the newest; empty: 1.3
@@ -73,6 +74,8 @@ struct tls_parameters {
     /// Application protocols (ALPN), best first, joined by ',', such as "http/1.1". A client that
     /// offers some, but none of a listener's, is refused. Empty: none.
     std::string alpn = {};
+    /// Of the connecting side: "no" makes each handshake a full one. Empty: "yes". No URI sets it.
+    std::string resume = {};
     /// The same texts; files are not compared.
     friend bool operator==(const tls_parameters&, const tls_parameters&) = default;
 };
