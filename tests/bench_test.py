@@ -343,7 +343,7 @@ class Bench(harness.EddyTest):
                 self.assert_refused(result, status, *texts)
                 self.assertEqual(result.out, "")
                 self.assertEqual(len(result.err.strip().splitlines()), 1, result)
-        self.assert_refused(self.bench("bench", "http"), 1, 'no benchmark "http"', "resp")
+        self.assert_refused(self.bench("bench", "rest"), 1, "there is no `eddy bench rest`", "resp, http, ws")
 
     def test_an_unknown_test_is_told_before_any_command_is_sent(self):
         server = self.fake()

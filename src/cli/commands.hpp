@@ -30,7 +30,7 @@ command version_command();
 // commands_db.cpp: a command for a cache.
 command db_command();
 
-// bench_resp.cpp: a load generator.
+// bench/commands.cpp: load generators.
 command bench_command();
 
 /// In the order of `eddy help`.

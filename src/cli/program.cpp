@@ -89,6 +89,22 @@ int usage_error(const command& which, std::string_view message) {
     return exit_bad_input;
 }
 
+std::string last_word(std::string_view name) {
+    return std::string(name.substr(name.rfind(' ') + 1));
+}
+
+/// The child that `word` chooses; null, after a complaint, when there is none.
+const command* find_child(const command& parent, std::string_view word) {
+    std::vector<std::string> names;
+    for (const command& each : parent.children) {
+        names.push_back(last_word(each.name));
+        if (names.back() == word) return &each;
+    }
+    complain(fmt::format("there is no `eddy {} {}`; there are: {}", parent.name, printable(word),
+                         fmt::join(names, ", ")));
+    return nullptr;
+}
+
 int show_help(const context& with, std::span<const command> commands,
               std::span<const std::string> words) {
     if (words.empty()) {
@@ -97,6 +113,12 @@ int show_help(const context& with, std::span<const command> commands,
     }
     const command* which = find_command(commands, words[0]);
     if (!which) return unknown_command(commands, words[0]);
+    if (words.size() > 1 && !which->children.empty()) {
+        which = find_child(*which, words[1]);
+        if (!which) return exit_bad_input;
+        print(describe_command(with, *which, ""));
+        return exit_ok;
+    }
     if (words.size() > 1 && !with.find_type(words[1])) {
         complain(fmt::format("there is no type \"{}\"; `eddy help` lists those there are",
                              printable(words[1])));
@@ -118,6 +140,15 @@ bool asks_for_help(std::span<const std::string> words, std::size_t literal_after
 
 int run_command(context& with, const command& which, std::span<const std::string> words) {
     if (which.run_raw) return which.run_raw(with, words);
+    if (!which.children.empty()) {
+        if (words.empty()) return usage_error(which, fmt::format("{} needs a name", which.name));
+        if (words[0] == "--help" || words[0] == "-h") {
+            print(describe_command(with, which, ""));
+            return exit_ok;
+        }
+        const command* const child = find_child(which, words[0]);
+        return child ? run_command(with, *child, words.subspan(1)) : exit_bad_input;
+    }
     if (asks_for_help(words, which.literal_after)) {
         std::string_view type;
         for (const std::string& word : words)
@@ -217,6 +248,12 @@ std::string describe_command(const context& with, const command& which, std::str
     std::string text =
         fmt::format("{}\n\nUsage: eddy {} {}\n", which.summary, which.name, which.operands);
     if (!which.more.empty()) text += "\n" + which.more + "\n";
+    if (!which.children.empty()) {
+        text += "\nCommands:\n";
+        for (const command& child : which.children)
+            text += fmt::format("  {:<30}{}\n", "eddy " + child.name, child.summary);
+        text += fmt::format("\n`eddy {} NAME --help` tells more.\n", which.name);
+    }
     if (!which.flags.empty()) text += "\nFlags:\n" + describe_flags(which.flags);
     if (which.more_flags) {
         if (const type_flags* chosen = with.find_type(type)) {

@@ -48,7 +48,7 @@ struct example {
     std::string what;
 };
 
-/// One command. Exactly one of `run` and `run_raw` is set.
+/// One command. Exactly one of `run`, `run_raw` and `children` is set.
 struct command {
     std::string name;
     std::string operands;  ///< as help shows them: "<name|pattern>..."
@@ -69,6 +69,9 @@ struct command {
         more_flags = {};
     /// For a command that takes its words apart by itself.
     std::function<int(context&, std::span<const std::string>)> run_raw = {};
+    /// Commands of which the first word behind this one chooses; their names begin with this one's,
+    /// as in "bench http".
+    std::vector<command> children = {};
 };
 
 /// Runs the command line `words` (without the program's name); returns the exit status.

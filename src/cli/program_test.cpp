@@ -144,14 +144,41 @@ TEST(program, every_command_explains_itself_in_two_ways) {
     }
 }
 
-TEST(program, names_and_letters_are_unique) {
+void expect_unique_names_and_letters(const std::vector<command>& commands) {
     std::set<std::string> names;
-    for (const command& each : all_commands()) {
+    for (const command& each : commands) {
         EXPECT_TRUE(names.insert(each.name).second) << each.name;
         std::set<char> letters = {'h'};
         for (const flag& f : each.flags)
             if (f.letter) EXPECT_TRUE(letters.insert(f.letter).second) << each.name << f.letter;
-        EXPECT_NE(!each.run, !each.run_raw) << each.name;
+        EXPECT_EQ((each.run ? 1 : 0) + (each.run_raw ? 1 : 0) + (each.children.empty() ? 0 : 1), 1)
+            << each.name;
+        for (const command& child : each.children)
+            EXPECT_TRUE(child.name.starts_with(each.name + " ")) << child.name;
+        expect_unique_names_and_letters(each.children);
+    }
+}
+
+TEST(program, names_and_letters_are_unique) { expect_unique_names_and_letters(all_commands()); }
+
+TEST(program, the_next_word_chooses_a_child) {
+    for (const std::vector<std::string>& words :
+         std::vector<std::vector<std::string>>{{"help", "bench"}, {"bench", "--help"}}) {
+        const outcome shown = run(words);
+        EXPECT_EQ(shown.status, exit_ok);
+        EXPECT_NE(shown.out.find("eddy bench http "), std::string::npos);
+    }
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"help", "bench", "ws"}, {"bench", "ws", "--help"}}) {
+        const outcome shown = run(words);
+        EXPECT_EQ(shown.status, exit_ok);
+        EXPECT_NE(shown.out.find("Usage: eddy bench ws URL"), std::string::npos);
+    }
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"help", "bench", "wss"}, {"bench", "wss"}, {"bench"}, {"bench", "-c", "5"}}) {
+        const outcome refused = run(words);
+        EXPECT_EQ(refused.status, exit_bad_input);
+        EXPECT_NE(refused.err.find("http"), std::string::npos) << refused.err;
     }
 }
 

@@ -1,35 +1,30 @@
 // The generator's loop: every connection sends a pipeline encoded beforehand, counts the replies as
 // they come, and sends the next one. Values are checked in a second pass, which is not timed. A
 // row says how busy both sides were, and is void when the generator was the limit.
+#include <eddy/wire/resp.hpp>
+
 #include <eddy/base/assert.hpp>
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/histogram.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
-#include <eddy/wire/resp.hpp>
 
-#include "cli/bench_workload.hpp"
-#include "cli/commands.hpp"
+#include "cli/bench/commands.hpp"
+#include "cli/bench/measure.hpp"
+#include "cli/bench/resp_workload.hpp"
 
-#include <dirent.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
-#include <ctime>
-#include <fstream>
+#include <exception>
 #include <memory>
 #include <numeric>
-#include <stdexcept>
 
-namespace eddy::cli {
+namespace eddy::cli::bench {
 namespace {
-
-using steady = std::chrono::steady_clock;
 
 struct options {
     std::string host = "127.0.0.1";
@@ -40,7 +35,7 @@ struct options {
     int server_pid = 0;
     int timeout_s = 10;
     bool json = false;
-    bool progress = isatty(STDERR_FILENO) == 1;
+    bool progress = false;
     backend_kind backend = backend_kind::automatic;
 };
 
@@ -64,30 +59,6 @@ struct row {
 
 constexpr const char* not_resp = "the server sent something that is not RESP";
 constexpr const char* too_many_replies = "the server sent more replies than it was sent commands";
-
-[[noreturn]] void give_up(const std::string& message) { throw std::runtime_error(message); }
-
-double own_cpu_seconds() {
-    timespec used{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
-}
-
-/// CPU time of all threads of a process, from the scheduler's own nanosecond counts (proc(5)).
-double process_cpu_seconds(int pid) {
-    if (pid == 0) return 0;
-    const std::string tasks = fmt::format("/proc/{}/task", pid);
-    const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(tasks.c_str()), closedir);
-    if (!directory) give_up(fmt::format("there is no process {} to take CPU time from", pid));
-    double sum = 0;
-    while (const dirent* entry = readdir(directory.get())) {
-        if (entry->d_name[0] == '.') continue;
-        std::ifstream file(fmt::format("{}/{}/schedstat", tasks, entry->d_name));
-        double ran_ns = 0;
-        if (file >> ran_ns) sum += ran_ns * 1e-9;
-    }
-    return sum;
-}
 
 /// One run of one workload over all connections.
 class run {
@@ -327,22 +298,15 @@ private:
         return false;
     }
 
-    void progress(const std::string& text) {
-        if (!options_.progress) return;
-        const auto now = steady::now();
-        if (now - shown_ < std::chrono::milliseconds(100)) return;
-        shown_ = now;
-        std::fprintf(stderr, "\r\x1b[K%s", text.c_str());
-        std::fflush(stderr);
-    }
+    void progress(const std::string& text) { progress_.show(text); }
 
     const options& options_;
     std::vector<stream> connections_;
-    steady::time_point shown_{};
+    progress_line progress_{options_.progress};
 };
 
 void print_table(const std::vector<row>& rows, const options& wanted) {
-    if (wanted.progress) std::fprintf(stderr, "\r\x1b[K");
+    progress_line(wanted.progress).clear();
     fmt::print("{:<8} {:>10} {:>10} {:>10} {:>12} {:>11} {:>11}  {}\n", "test", "M ops/s", "p50 us",
                "p99 us", "server ns/op", "server CPU", "own CPU", "verdict");
     for (const row& each : rows) {
@@ -377,24 +341,6 @@ void print_json(const std::vector<row>& rows) {
     fmt::print("{}\n", all.dump(2));
 }
 
-/// A flag's value as a number within bounds; false, with the reason told, when it is none.
-template <class T>
-bool read_number(const arguments& given, std::string_view name, std::uint64_t least,
-                 std::uint64_t most, T& into) {
-    if (!given.has(name)) return true;
-    const std::string_view text = given.value(name);
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size() || number < least ||
-        number > most) {
-        complain(fmt::format("--{} takes a whole number from {} to {}, not \"{}\"", name, least,
-                             most, text));
-        return false;
-    }
-    into = static_cast<T>(number);
-    return true;
-}
-
 /// The names of tests, with commas between; false, with the reason told, when there is none or one
 /// that no test has.
 bool read_tests(std::string_view list, std::vector<std::string>& into) {
@@ -416,23 +362,12 @@ bool read_tests(std::string_view list, std::vector<std::string>& into) {
 }
 
 bool read_options(const context& with, const arguments& given, options& wanted) {
-    if (given.positional()[0] != "resp") {
-        complain(
-            fmt::format("there is no benchmark \"{}\"; there is: resp", given.positional()[0]));
-        return false;
-    }
     wanted.host = given.value("host", wanted.host);
     wanted.json = with.json;
-    if (given.is_set("no-progress")) wanted.progress = false;
+    wanted.progress = wants_progress(given);
     if (given.has("tests") && !read_tests(given.value("tests"), wanted.tests)) return false;
-    const auto kind = parse_backend_kind(given.value("backend", "auto"));
-    if (!kind || *kind == backend_kind::sim) {
-        complain(fmt::format("--backend cannot be \"{}\"; it may be auto, uring or epoll",
-                             given.value("backend")));
-        return false;
-    }
-    wanted.backend = *kind;
-    return read_number(given, "port", 1, 65'535, wanted.port) &&
+    return read_backend(given, wanted.backend) &&
+           read_number(given, "port", 1, 65'535, wanted.port) &&
            read_number(given, "clients", 1, 10'000, wanted.clients) &&
            read_number(given, "pipeline", 1, 10'000, wanted.shape.pipeline) &&
            read_number(given, "requests", 1, 1'000'000'000'000, wanted.shape.requests) &&
@@ -462,7 +397,7 @@ int run_bench(context& with, const arguments& given) {
             print_table(rows, wanted);
         return std::ranges::all_of(rows, &row::is_right) ? exit_ok : exit_fatal;
     } catch (const std::exception& error) {
-        if (wanted.progress) std::fprintf(stderr, "\r\x1b[K");
+        progress_line(wanted.progress).clear();
         complain(error.what());
         return exit_fatal;
     }
@@ -470,12 +405,10 @@ int run_bench(context& with, const arguments& given) {
 
 }  // namespace
 
-command bench_command() {
+command resp_command() {
     command c;
-    c.name = "bench";
-    c.operands = "resp";
+    c.name = "bench resp";
     c.summary = "measure a server that speaks RESP: Eddy's cache, Redis and their like";
-    c.least = c.most = 1;
     c.flags = {
         {.name = "host",
          .value_name = "ADDRESS",
@@ -515,20 +448,9 @@ command bench_command() {
          .value_name = "LIST",
          .help = fmt::format("with commas between, of {}", fmt::join(workload::names(), ", ")),
          .default_value = "set,get,lpush,lpop,sadd,hset"},
-        {.name = "server-pid",
-         .value_name = "PID",
-         .help = "take the server's CPU time from this process"},
-        {.name = "timeout",
-         .value_name = "SECONDS",
-         .help = "give up when the server sends nothing for so long",
-         .default_value = "10"},
         {.name = "seed", .value_name = "N", .help = "of the random keys", .default_value = "1"},
-        {.name = "backend",
-         .value_name = "KIND",
-         .help = "auto, uring or epoll",
-         .default_value = "auto"},
-        {.name = "no-progress", .help = "show no progress on the terminal"},
     };
+    for (flag& each : common_flags()) c.flags.push_back(std::move(each));
     c.examples = {
         {"eddy bench resp -p 6379", "one hot key, pipelines of 100"},
         {"eddy bench resp -p 6379 -t set,get --keys 1000000 -d 32", "a million random keys"},
@@ -541,4 +463,4 @@ command bench_command() {
     return c;
 }
 
-}  // namespace eddy::cli
+}  // namespace eddy::cli::bench

@@ -1,5 +1,5 @@
 // Encoding of the pipelines of `eddy bench resp`.
-#include "cli/bench_workload.hpp"
+#include "cli/bench/resp_workload.hpp"
 
 #include <eddy/base/random.hpp>
 
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 
-namespace eddy::cli {
+namespace eddy::cli::bench {
 namespace {
 
 constexpr std::string_view list_key = "mylist";
@@ -88,4 +88,4 @@ std::optional<workload> workload::make(std::string_view name, const bench_shape&
     return made;
 }
 
-}  // namespace eddy::cli
+}  // namespace eddy::cli::bench

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace eddy::cli {
+namespace eddy::cli::bench {
 
 /// The shape of a run.
 struct bench_shape {
@@ -67,4 +67,4 @@ std::string bench_key(std::uint64_t number);
 /// A command as an array of bulk strings, appended to `out`.
 void encode_command(std::string& out, std::initializer_list<std::string_view> arguments);
 
-}  // namespace eddy::cli
+}  // namespace eddy::cli::bench

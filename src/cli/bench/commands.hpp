@@ -1,0 +1,15 @@
+// Commands of `eddy bench`: load generators.
+#pragma once
+
+#include "cli/program.hpp"
+
+namespace eddy::cli::bench {
+
+/// `eddy bench resp`: commands to a cache. resp.cpp.
+command resp_command();
+/// `eddy bench http URL`: requests. http.cpp.
+command http_command();
+/// `eddy bench ws URL`: echoed messages. ws.cpp.
+command ws_command();
+
+}  // namespace eddy::cli::bench

@@ -1,0 +1,121 @@
+// Common parts of the load generators.
+#include "cli/bench/measure.hpp"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+
+namespace eddy::cli::bench {
+
+void give_up(const std::string& message) { throw std::runtime_error(message); }
+
+double own_cpu_seconds() {
+    timespec used{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
+double process_cpu_seconds(int pid) {
+    if (pid == 0) return 0;
+    const std::string tasks = fmt::format("/proc/{}/task", pid);
+    const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(tasks.c_str()), closedir);
+    if (!directory) give_up(fmt::format("there is no process {} to take CPU time from", pid));
+    double sum = 0;
+    while (const dirent* entry = readdir(directory.get())) {
+        if (entry->d_name[0] == '.') continue;
+        std::ifstream file(fmt::format("{}/{}/schedstat", tasks, entry->d_name));
+        double ran_ns = 0;
+        if (file >> ran_ns) sum += ran_ns * 1e-9;
+    }
+    return sum;
+}
+
+void progress_line::show(const std::string& text) {
+    if (!is_shown_) return;
+    const auto now = steady::now();
+    if (now - shown_ < std::chrono::milliseconds(100)) return;
+    shown_ = now;
+    std::fprintf(stderr, "\r\x1b[K%s", text.c_str());
+    std::fflush(stderr);
+}
+
+void progress_line::clear() {
+    if (is_shown_) std::fprintf(stderr, "\r\x1b[K");
+}
+
+bool wants_progress(const arguments& given) {
+    return isatty(STDERR_FILENO) == 1 && !given.is_set("no-progress");
+}
+
+bool read_whole(const arguments& given, std::string_view name, std::uint64_t least,
+                std::uint64_t most, std::uint64_t& into) {
+    if (!given.has(name)) return true;
+    const std::string_view text = given.value(name);
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size() || number < least ||
+        number > most) {
+        complain(fmt::format("--{} takes a whole number from {} to {}, not \"{}\"", name, least,
+                             most, text));
+        return false;
+    }
+    into = number;
+    return true;
+}
+
+bool read_seconds(const arguments& given, std::string_view name, double least, double most,
+                  double& into) {
+    if (!given.has(name)) return true;
+    std::string_view text = given.value(name);
+    if (text.ends_with('s')) text.remove_suffix(1);
+    double number = 0;
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+    // Written so that NaN is refused.
+    const bool is_good = error == std::errc{} && end == text.data() + text.size() &&
+                         number >= least && number <= most;
+    if (!is_good) {
+        complain(fmt::format("--{} takes seconds from {} to {}, not \"{}\"", name, least, most,
+                             given.value(name)));
+        return false;
+    }
+    into = number;
+    return true;
+}
+
+bool read_backend(const arguments& given, backend_kind& into) {
+    const auto kind = parse_backend_kind(given.value("backend", "auto"));
+    if (!kind || *kind == backend_kind::sim) {
+        complain(fmt::format("--backend cannot be \"{}\"; it may be auto, uring or epoll",
+                             given.value("backend")));
+        return false;
+    }
+    into = *kind;
+    return true;
+}
+
+std::vector<flag> common_flags() {
+    return {
+        {.name = "server-pid",
+         .value_name = "PID",
+         .help = "take the server's CPU time from this process"},
+        {.name = "timeout",
+         .value_name = "SECONDS",
+         .help = "give up when the server sends nothing for so long",
+         .default_value = "10"},
+        {.name = "backend",
+         .value_name = "KIND",
+         .help = "auto, uring or epoll",
+         .default_value = "auto"},
+        {.name = "no-progress", .help = "show no progress on the terminal"},
+    };
+}
+
+}  // namespace eddy::cli::bench

@@ -1,0 +1,47 @@
+// Command lines of `eddy bench http` and `eddy bench ws`: the URL and the flags that both have.
+#pragma once
+
+#include <eddy/wire/http1.hpp>
+
+#include "cli/bench/load.hpp"
+#include "cli/bench/measure.hpp"
+#include "cli/program.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::cli::bench {
+
+/// A URL, taken apart.
+struct target {
+    std::string url;
+    std::string host;       ///< without brackets
+    std::string authority;  ///< as it stands in the URL: the value of Host
+    std::uint16_t port = 0;
+    bool is_tls = false;
+    std::string path;  ///< with the query
+};
+
+/// Reads a URL of the scheme `plain` ("http" or "ws") or of the same with an s. Nothing, after a
+/// complaint, when it is none.
+std::optional<target> read_url(std::string_view url, std::string_view plain);
+
+/// Connections, threads, loop, length, TLS, headers, output.
+std::vector<flag> load_flags();
+
+/// Reads these flags. False after a complaint.
+bool read_load_options(const arguments& given, const target& to, load_options& into);
+
+/// Reads the -H flags, and adds Host if none of them is. False after a complaint.
+bool read_headers(const arguments& given, const target& to, http1::header_list& into);
+
+/// The most bytes of a prepared pipeline.
+inline constexpr std::size_t prepared_limit = std::size_t{256} << 20;
+
+/// Runs a load and prints its report; the command's exit status.
+int run_and_report(const context& with, const arguments& given, std::string_view test,
+                   const target& to, const load_options& wanted, protocol& speaks);
+
+}  // namespace eddy::cli::bench

@@ -1,0 +1,38 @@
+// Report of a load: text for a terminal, JSON for programs, and a figure of the latencies.
+#pragma once
+
+#include "cli/bench/load.hpp"
+
+#include <string>
+
+namespace eddy::cli::bench {
+
+struct report {
+    std::string test;  ///< "http" or "ws"
+    std::string url;
+    load_options wanted;
+    load_result result;
+
+    double rate() const { return static_cast<double>(result.counts.replies) / result.seconds; }
+    /// The generator's CPU time as a share of its threads' time.
+    double busy() const { return result.generator_cpu / static_cast<double>(wanted.threads); }
+    /// The generator had hardly any time left.
+    bool is_limited() const { return busy() > busy_share; }
+    /// The same while the server had some: the rate is the generator's.
+    bool is_void() const {
+        return is_limited() && result.server_cpu > 0 && result.server_cpu < busy_share;
+    }
+    /// There were replies, and no errors.
+    bool is_right() const { return result.counts.replies > 0 && result.counts.errors() == 0; }
+    std::string verdict() const;
+
+    std::string text() const;
+    std::string json() const;
+    /// SVG: latency by percentile, both axes logarithmic.
+    std::string figure() const;
+};
+
+/// Writes the figure to a file. Gives up when that fails.
+void write_figure(const report& of, const std::string& path);
+
+}  // namespace eddy::cli::bench

@@ -1,0 +1,81 @@
+// `eddy bench ws URL`: messages to a WebSocket server that echoes them.
+#include <eddy/base/random.hpp>
+
+#include "cli/bench/commands.hpp"
+#include "cli/bench/options.hpp"
+#include "cli/bench/ws_conversation.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+namespace eddy::cli::bench {
+namespace {
+
+constexpr std::size_t message_limit = std::size_t{16} << 20;
+
+class ws_protocol final : public protocol {
+public:
+    explicit ws_protocol(ws_work work) : work_(std::move(work)) {}
+    std::unique_ptr<conversation> make_first() override {
+        return std::make_unique<ws_conversation>(work_, entropy_seed(), true);
+    }
+    std::unique_ptr<conversation> make() const override {
+        return std::make_unique<ws_conversation>(work_, entropy_seed(), false);
+    }
+
+private:
+    ws_work work_;
+};
+
+int run_ws(context& with, const arguments& given) {
+    const auto to = read_url(given.positional()[0], "ws");
+    load_options wanted;
+    std::size_t size = 20;
+    if (!to || !read_load_options(given, *to, wanted) ||
+        !read_number(given, "size", 0, message_limit, size))
+        return exit_bad_input;
+    if ((size + websocket::frame_head::size_limit) * wanted.pipeline > prepared_limit) {
+        complain(fmt::format("{} messages of {} bytes are more than {} MiB; lower --pipeline",
+                             wanted.pipeline, size, prepared_limit >> 20));
+        return exit_bad_input;
+    }
+    ws_work work(size, given.is_set("text") ? websocket::opcode::text : websocket::opcode::binary,
+                 wanted.pipeline, entropy_seed());
+    work.target = to->path;
+    work.verifies = !given.is_set("no-verify");
+    if (!read_headers(given, *to, work.headers)) return exit_bad_input;
+    ws_protocol speaks(std::move(work));
+    return run_and_report(with, given, "ws", *to, wanted, speaks);
+}
+
+}  // namespace
+
+command ws_command() {
+    command c;
+    c.name = "bench ws";
+    c.operands = "URL";
+    c.summary = "measure a WebSocket server that echoes messages";
+    c.least = c.most = 1;
+    c.flags = load_flags();
+    c.flags.insert(
+        c.flags.begin(),
+        {{.name = "size", .value_name = "BYTES", .help = "of a message", .default_value = "20"},
+         {.name = "text", .help = "send text; else binary"}});
+    c.examples = {
+        {"eddy bench ws ws://127.0.0.1:8080/echo", "messages of 20 bytes"},
+        {"eddy bench ws ws://127.0.0.1:8080/echo --size 65536 -P 4", "windows of four long ones"},
+        {"eddy bench ws wss://127.0.0.1:8443/echo -k --rate 10000", "over TLS, at a given load"},
+    };
+    c.more =
+        "Echoes are checked before the run, and while it lasts their first 16 KiB. Errors are "
+        "counted\n"
+        "by kind, and the exit status is 2 if there were any. The report says so when this "
+        "program\n"
+        "was above 90 % of its CPU: it may have been the limit then.";
+    c.run = run_ws;
+    return c;
+}
+
+}  // namespace eddy::cli::bench
