@@ -67,7 +67,7 @@ class Load:
                 "-t1", "-c", flags["-c"], "-d", "1s" if chosen.quick else "2s", *more, url]
 
 
-def loads():
+def loads(with_wrk):
     echo = ("nginx", "hyper", "fasthttp", "bun", "eddy")
     files = ("nginx", "h2o", "fasthttp", "bun", "eddy")
     sockets = ("bun", "fasthttp", "eddy")
@@ -83,7 +83,7 @@ def loads():
     for label, path, flags, sides, at_least, tls, p99 in both:
         more = right if path == ECHO else ["--expect", "the file " + path[1:]]
         yield Load(label, "http", path, flags + more, sides, at_least, tls, p99=p99)
-        if shutil.which("wrk"):
+        if with_wrk:
             yield Load(label, "http", path, flags, sides, None, tls, wrk=True)
     yield Load("new TLS connections", "http", "/small", ["-c", "16", "--close"], files, 1.05, tls=True)
     for size, text in ((20, "20 B"), (1024, "1 KB"), (65536, "64 KB")):
@@ -168,6 +168,28 @@ def to_best(row, side):
     return report.ratio(row.comparison.ratio(side, row.comparison.best(row.load.rivals)))
 
 
+def stored_loads(chosen, site):
+    """The loads of the stored results, with the servers that they had."""
+    samples = {row["row"]: row["samples"] for row in chosen.stored["rows"]}
+    return [load for load in loads(True)
+            if load.label in samples and load.choose(dict.fromkeys(samples[load.label]), site)]
+
+
+def loads_here(chosen, found, site):
+    """The loads that can be made here, on the servers that are here."""
+    has_wrk = shutil.which("wrk") is not None
+    if not has_wrk:
+        chosen.skipped["wrk"] = "it is not installed"
+        harness.warn("there is no wrk: what it would have measured, too, is left out")
+    sockets = dict(found)
+    for side in ("bun", "fasthttp", "eddy"):
+        if side in sockets and not speaks_websocket(sockets[side], chosen.server_core, site):
+            del sockets[side]
+            chosen.skipped[f"{side}, WebSocket"] = "it opens none"
+            harness.warn(f"{side} opens no WebSocket: it is left out there")
+    return [load for load in loads(has_wrk) if load.choose(sockets if load.kind == "ws" else found, site)]
+
+
 def main():
     chosen = harness.begin(__doc__)
     if chosen.quick:
@@ -176,18 +198,10 @@ def main():
     os.chmod(folder, 0o755)
     try:
         site = rivals.Site(folder)
-        found = dict.fromkeys(rivals.SIDES) if chosen.stored else rivals.find(chosen)
-        if not chosen.stored and not shutil.which("wrk"):
-            chosen.skipped["wrk"] = "it is not installed"
-            harness.warn("there is no wrk: what it would have measured, too, is left out")
-        sockets = dict(found)
+        found, there = {}, stored_loads(chosen, site) if chosen.stored else None
         if not chosen.stored:
-            for side in ("bun", "fasthttp", "eddy"):
-                if side in sockets and not speaks_websocket(sockets[side], chosen.server_core, site):
-                    del sockets[side]
-                    chosen.skipped[f"{side}, WebSocket"] = "it opens none"
-                    harness.warn(f"{side} opens no WebSocket: it is left out there")
-        there = [load for load in loads() if load.choose(sockets if load.kind == "ws" else found, site)]
+            found = rivals.find(chosen)
+            there = loads_here(chosen, found, site)
         rows = [Row(load, comparison) for load, _, comparison in
                 sample(chosen, there, lambda core, side, start: start(core))]
         memory = measure_memory(chosen, found, site)

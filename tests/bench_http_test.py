@@ -397,6 +397,9 @@ class BenchHttp(Case):
                 for text in texts:
                     self.assertIn(text, process.stderr)
         self.assert_given_up(self.bench("http", url), f"127.0.0.1:{url.split(':')[2][:-1]}")
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        self.assert_given_up(self.bench("http", url, "--server-pid", str(ended.pid)), f"no process {ended.pid}")
 
     def test_help_has_examples_whose_flags_exist(self):
         for name in ("http", "ws"):
@@ -463,6 +466,10 @@ class BenchWs(Case):
         server = EchoServer(self, lambda got, number: None if number == 50 else echo(got, number))
         row = self.ws(server, "-n", "100", "-c", "1")
         self.assertEqual((row["reconnects"], row["requests"]), (1, 100))
+
+    def test_a_server_that_leaves_upgrades_unanswered(self):
+        server = HttpServer(self, lambda request, number: b"")
+        self.assert_given_up(self.bench("ws", f"ws://127.0.0.1:{server.port}/", "--timeout", "1"), "no byte came for 1 s")
 
     def test_no_websocket(self):
         server = HttpServer(self, lambda request, number: response(status=b"404 No"))

@@ -55,7 +55,6 @@ public:
     }
     scan_result scan(std::string_view received, std::size_t awaited, tally& into) override;
     scan_result finish(tally& into) override;
-    bool is_within_reply() const noexcept override { return is_parsing_ || at_ > 0; }
 
 private:
     // Begins to parse a response whose first bytes, up to at_, were compared.

@@ -140,11 +140,16 @@ public:
         s.heard = steady::now();
         const std::string_view opening = s.talk->open();
         if (opening.empty()) co_return true;
-        s.waits = true;
-        auto sent = co_await s.connection.write_all(opening);
-        while (sent && !s.talk->is_open()) {
-            auto received = co_await s.connection.read();
+        // Here, not by the watch, which begins once all have connected.
+        auto sent = co_await with_timeout(patience(), s.connection.write_all(opening));
+        if (!sent) {
+            lose(s, sent.error(), into);
+            co_return false;
+        }
+        while (!s.talk->is_open()) {
+            auto received = co_await with_timeout(patience(), s.connection.read());
             if (!received) {
+                s.is_expired = received.error() == errc::timed_out;
                 lose(s, received.error(), into);
                 co_return false;
             }
@@ -153,9 +158,7 @@ public:
                 co_return false;
             }
         }
-        if (!sent) lose(s, sent.error(), into);
-        s.waits = false;
-        co_return sent.has_value();
+        co_return true;
     }
 
     /// Sends a batch and awaits its replies; yields how many came. Connects before it if need be.

@@ -81,8 +81,6 @@ public:
     virtual scan_result scan(std::string_view received, std::size_t awaited, tally& into) = 0;
     /// The server has ended its bytes, which may complete a reply.
     virtual scan_result finish(tally&) { return {}; }
-    /// Whether some bytes of a reply have come.
-    virtual bool is_within_reply() const noexcept = 0;
     /// Bytes to send before the next requests, taken: pongs.
     virtual std::string take_answers() { return {}; }
 };

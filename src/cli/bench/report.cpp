@@ -107,7 +107,7 @@ std::string report::text() const {
     if (all.reconnects > 0) line("reconnects", fmt::format("{}", all.reconnects));
     line("own CPU", fmt::format("{:.2f} of {} core{}", result.generator_cpu, wanted.threads,
                                 wanted.threads == 1 ? "" : "s"));
-    if (wanted.server_pid != 0)
+    if (wanted.server_pid != 0 && all.replies > 0)
         line("server CPU",
              fmt::format("{:.2f} cores, {:.0f} ns a {}", result.server_cpu,
                          result.server_cpu * 1e9 / rate(), unit.substr(0, unit.size() - 1)));

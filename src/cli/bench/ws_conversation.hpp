@@ -48,7 +48,6 @@ public:
         return std::string_view(work_.frames).substr(0, count * work_.frame_size);
     }
     scan_result scan(std::string_view received, std::size_t awaited, tally& into) override;
-    bool is_within_reply() const noexcept override { return is_parsing_ || at_ > 0; }
     std::string take_answers() override;
 
 private:
