@@ -23,8 +23,14 @@ public:
 
     void enter(session_state now) noexcept override {
         touch();
-        // The time for a request is the session's to limit.
-        connection::enter(now == session_state::idle ? activity::resting : activity::working);
+        switch (now) {
+            case session_state::idle: return connection::enter(activity::resting);
+            // Its protocol has limits of its own.
+            case session_state::taken_over: return connection::enter(activity::listening);
+            // The time for a request is the session's to limit.
+            case session_state::receiving:
+            case session_state::working: return connection::enter(activity::working);
+        }
     }
     void note(const exchange_record& what) override { worker_.note(socket, what); }
     bool is_ending() const noexcept override { return all_.draining(); }

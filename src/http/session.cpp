@@ -481,7 +481,7 @@ task<succession> serve_http(stream& peer, request_handler& handler, const sessio
 task<bool> serve_all(task<succession> http, stream& peer, session_observer& observer) {
     succession next = co_await std::move(http);
     if (!next.successor) co_return next.rests;
-    observer.enter(session_state::idle);
+    observer.enter(session_state::taken_over);
     co_await next.successor->run(std::move(peer), std::move(next.received));
     co_return false;
 }

@@ -62,9 +62,10 @@ struct session_limits {
 
 /// States of a session.
 enum class session_state : unsigned char {
-    idle,       ///< between requests, or taken over by another protocol: it may be cancelled
-    receiving,  ///< part of a request's head has arrived
-    working,    ///< the handler answers, or the response is sent
+    idle,        ///< between requests: it may be closed without loss
+    receiving,   ///< part of a request's head has arrived
+    working,     ///< the handler answers, or the response is sent
+    taken_over,  ///< another protocol has the connection, for good; cancelling ends it
 };
 
 /// A response that has been sent, or was cut off. One that waits for those of the requests behind
@@ -103,8 +104,8 @@ protected:
 task<void> serve(stream peer, request_handler& handler, session_limits limits);
 
 /// The same for a stream that stays the caller's, with an observer. All three must outlive the
-/// task. A protocol that takes over has the stream itself: `peer` is closed then, and the session
-/// is idle for the observer. Cancelling the task ends it. Throws std::bad_alloc.
+/// task. A protocol that takes over has the stream itself: `peer` is closed then. Cancelling the
+/// task ends it. Throws std::bad_alloc.
 task<void> serve_observed(stream& peer, request_handler& handler, session_limits limits,
                           session_observer& observer);
 
