@@ -114,8 +114,10 @@ private:
 
 class br_format final : public decoder::format {
 public:
-    explicit br_format(BrotliDecoderState* state) noexcept : state_(state) {}
+    br_format() noexcept : state_(BrotliDecoderCreateInstance(nullptr, nullptr, nullptr)) {}
     ~br_format() override { BrotliDecoderDestroyInstance(state_); }
+    /// False without memory.
+    bool is_open() const noexcept { return state_ != nullptr; }
 
     result<> decode(std::string_view& input, byte_buffer& out, std::size_t room) override {
         if (is_complete()) {
@@ -148,8 +150,13 @@ private:
 
 class zstd_format final : public decoder::format {
 public:
-    explicit zstd_format(ZSTD_DCtx* context) noexcept : context_(context) {}
+    zstd_format() noexcept : context_(ZSTD_createDCtx()) {
+        if (context_ != nullptr)
+            ZSTD_DCtx_setParameter(context_, ZSTD_d_windowLogMax, zstd_decoder_window_bits);
+    }
     ~zstd_format() override { ZSTD_freeDCtx(context_); }
+    /// False without memory.
+    bool is_open() const noexcept { return context_ != nullptr; }
 
     result<> decode(std::string_view& input, byte_buffer& out, std::size_t room) override {
         ZSTD_outBuffer to{out.reserve(room), room, 0};
@@ -192,17 +199,10 @@ std::unique_ptr<decoder::format> make_gzip() {
     return stream ? std::make_unique<gzip_format>(std::move(stream)) : nullptr;
 }
 
-std::unique_ptr<decoder::format> make_br() {
-    BrotliDecoderState* const state = BrotliDecoderCreateInstance(nullptr, nullptr, nullptr);
-    return state != nullptr ? std::make_unique<br_format>(state) : nullptr;
-}
-
-std::unique_ptr<decoder::format> make_zstd() {
-    ZSTD_DCtx* const context = ZSTD_createDCtx();
-    if (context == nullptr) return nullptr;
-    auto made = std::make_unique<zstd_format>(context);
-    ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, zstd_decoder_window_bits);
-    return made;
+template <class Format>
+std::unique_ptr<decoder::format> make_open() {
+    auto made = std::make_unique<Format>();
+    return made->is_open() ? std::move(made) : nullptr;
 }
 
 }  // namespace
@@ -214,8 +214,8 @@ result<decoder> decoder::make(content_coding coding) {
     switch (coding) {
         case content_coding::gzip: made = make_gzip(); break;
         case content_coding::deflate: made = std::make_unique<deflate_format>(); break;
-        case content_coding::br: made = make_br(); break;
-        case content_coding::zstd: made = make_zstd(); break;
+        case content_coding::br: made = make_open<br_format>(); break;
+        case content_coding::zstd: made = make_open<zstd_format>(); break;
         case content_coding::identity: EDDY_ASSERT(false);
     }
     if (!made) return fail(std::errc::not_enough_memory);

@@ -47,8 +47,10 @@ private:
 
 class br_encoder final : public encoder {
 public:
-    explicit br_encoder(BrotliEncoderState* state) noexcept : state_(state) {}
+    br_encoder() noexcept : state_(BrotliEncoderCreateInstance(nullptr, nullptr, nullptr)) {}
     ~br_encoder() override { BrotliEncoderDestroyInstance(state_); }
+    /// Null without memory.
+    BrotliEncoderState* state() const noexcept { return state_; }
 
     result<> add(std::string_view piece, after then, byte_buffer& out) override {
         const BrotliEncoderOperation how = then == after::end     ? BROTLI_OPERATION_FINISH
@@ -75,8 +77,10 @@ private:
 
 class zstd_encoder final : public encoder {
 public:
-    explicit zstd_encoder(ZSTD_CCtx* context) noexcept : context_(context) {}
+    zstd_encoder() noexcept : context_(ZSTD_createCCtx()) {}
     ~zstd_encoder() override { ZSTD_freeCCtx(context_); }
+    /// Null without memory.
+    ZSTD_CCtx* context() const noexcept { return context_; }
 
     result<> add(std::string_view piece, after then, byte_buffer& out) override {
         const ZSTD_EndDirective how = then == after::end     ? ZSTD_e_end
@@ -107,9 +111,9 @@ std::unique_ptr<encoder> make_zlib(int format, std::optional<std::uint64_t> size
 }
 
 std::unique_ptr<encoder> make_br(std::optional<std::uint64_t> size) {
-    BrotliEncoderState* const state = BrotliEncoderCreateInstance(nullptr, nullptr, nullptr);
+    auto made = std::make_unique<br_encoder>();
+    BrotliEncoderState* const state = made->state();
     if (state == nullptr) return nullptr;
-    auto made = std::make_unique<br_encoder>(state);
     BrotliEncoderSetParameter(state, BROTLI_PARAM_QUALITY, br_quality);
     BrotliEncoderSetParameter(state, BROTLI_PARAM_LGWIN,
                               window_bits_for(size, BROTLI_MIN_WINDOW_BITS, br_window_bits));
@@ -121,9 +125,9 @@ std::unique_ptr<encoder> make_br(std::optional<std::uint64_t> size) {
 }
 
 std::unique_ptr<encoder> make_zstd(std::optional<std::uint64_t> size) {
-    ZSTD_CCtx* const context = ZSTD_createCCtx();
+    auto made = std::make_unique<zstd_encoder>();
+    ZSTD_CCtx* const context = made->context();
     if (context == nullptr) return nullptr;
-    auto made = std::make_unique<zstd_encoder>(context);
     const unsigned bits = window_bits_for(size, 10, zstd_window_bits);
     ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, zstd_level);
     ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, static_cast<int>(bits));
