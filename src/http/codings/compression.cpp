@@ -1,5 +1,5 @@
 // Compression of responses: which ones, by which coding, and the producer of encoded content.
-#include <eddy/http/compression.hpp>
+#include "http/codings/compression.hpp"
 
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/io/loop.hpp>
@@ -138,9 +138,20 @@ void weaken_confirmed_tag(const request& incoming, response& answer) {
     set_tag(answer, "W/" + std::string(tag->opaque));
 }
 
-}  // namespace
+/// The encoded form of a text, from `results` where it is there. `tag` is empty for none that is
+/// strong.
+std::string encoded_once(content_coding coding, std::string_view text, std::string_view path,
+                         std::string_view tag, coded_cache* results) {
+    if (results == nullptr || tag.empty()) return encoded(coding, text);
+    const std::string key = std::string(path).append(tag).append(to_string(coding));
+    if (const std::string* const known = results->find(key)) return *known;
+    std::string made = encoded(coding, text);
+    results->insert(key, made);
+    return made;
+}
 
-void compress_response(const request& incoming, response& answer, const compress_options& options) {
+void compress_any(const request& incoming, response& answer, const compress_options& options,
+                  coded_cache* results) {
     if (answer.status == 304) return weaken_confirmed_tag(incoming, answer);
     if (!may_be_compressed(answer, options)) return;
     if (!answer.headers.contains_token("Vary", "Accept-Encoding") &&
@@ -150,14 +161,26 @@ void compress_response(const request& incoming, response& answer, const compress
     const content_coding coding = accepted_codings(incoming.headers()).choose(offered);
     if (coding == content_coding::identity) return;
 
+    std::string tag(answer.headers.find("ETag").value_or(""));
+    if (tag.starts_with("W/")) tag.clear();
     answer.add("Content-Encoding", to_string(coding));
     answer.headers.remove("Accept-Ranges");
-    if (const auto field = answer.headers.find("ETag"); field && !field->starts_with("W/"))
-        set_tag(answer, "W/" + std::string(*field));
+    if (!tag.empty()) set_tag(answer, "W/" + tag);
     if (!answer.body.producer() && answer.body.text().size() <= slice_bytes)
-        answer.body = body(encoded(coding, answer.body.text()));
+        answer.body = body(encoded_once(coding, answer.body.text(), incoming.path(), tag, results));
     else
         answer.body = body(std::make_unique<encoding_producer>(coding, std::move(answer.body)));
+}
+
+}  // namespace
+
+void compress_response(const request& incoming, response& answer, const compress_options& options) {
+    compress_any(incoming, answer, options, nullptr);
+}
+
+void compress_response(const request& incoming, response& answer, const compress_options& options,
+                       coded_cache& results) {
+    compress_any(incoming, answer, options, &results);
 }
 
 namespace {

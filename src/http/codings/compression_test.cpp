@@ -1,5 +1,5 @@
 // Compression of responses: which ones, by which coding, with which fields, and when they go out.
-#include <eddy/http/compression.hpp>
+#include "http/codings/compression.hpp"
 
 #include <eddy/base/random.hpp>
 #include <eddy/io/event.hpp>
@@ -271,6 +271,44 @@ TEST_P(http_compression, a_large_response_lets_others_go_on) {
         });
     });
     EXPECT_GE(turns, 250) << "one at least for each 16 KiB";
+}
+
+TEST_P(http_compression, small_results_are_kept_by_their_strong_tag) {
+    coded_cache results(10'000);
+    std::string tag = "\"1\"";
+    std::string content = sample_text(2000);
+    const auto ask_with = [&](const std::string& coding) {
+        handler_.answer = [&](request& incoming) -> task<response> {
+            response made = text(content);
+            made.add("ETag", tag);
+            compress_response(incoming, made, {}, results);
+            co_return made;
+        };
+        return parsed(talk("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept-Encoding: " +
+                           coding + "\r\n\r\n"))
+            .plain;
+    };
+    EXPECT_EQ(ask_with("gzip"), content);
+    const std::size_t one = results.bytes();
+    EXPECT_GT(one, 0U);
+    EXPECT_EQ(ask_with("gzip"), content);
+    EXPECT_EQ(results.bytes(), one);
+    EXPECT_EQ(ask_with("br"), content);
+    EXPECT_GT(results.bytes(), one) << "another coding";
+    const std::size_t both = results.bytes();
+    tag = "W/\"1\"";
+    content = sample_text(1999);
+    EXPECT_EQ(ask_with("gzip"), content) << "a weak tag does not name the bytes";
+    EXPECT_EQ(results.bytes(), both);
+    for (int i = 2; i < 40; ++i) {
+        tag = "\"" + std::to_string(i) + "\"";
+        content = sample_text(2000 + static_cast<std::size_t>(i));
+        EXPECT_EQ(ask_with("gzip"), content);
+        EXPECT_LE(results.bytes(), 10'000U);
+    }
+    coded_cache none(0);
+    none.insert("key", "text");
+    EXPECT_EQ(none.find("key"), nullptr);
 }
 
 TEST_P(http_compression, a_router_has_it_around_its_routes) {

@@ -65,9 +65,10 @@ std::vector<option> option_table() {
          .maximum = std::int64_t{1} << 40},
         {.name = "compress",
          .kind = option_kind::flag,
-         .help =
-             "compress texts, scripts and other content that shrinks, by zstd, br, gzip or "
-             "deflate as a client accepts; files that lie compressed beside others are preferred",
+         .help = "compress texts, scripts and other content that shrinks, by zstd, br, gzip or "
+                 "deflate as a client accepts; files that lie compressed beside others are "
+                 "preferred; small results are kept in an "
+                 "eighth of --cache, on top of it",
          .live = true},
         {.name = "cache-control",
          .value_name = "TEXT",

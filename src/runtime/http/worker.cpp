@@ -1,8 +1,7 @@
 // Serving the clients of a site on one loop.
 #include "runtime/http/worker.hpp"
 
-#include <eddy/http/compression.hpp>
-
+#include "http/codings/compression.hpp"
 #include "runtime/http/access_log.hpp"
 
 #include <fmt/format.h>
@@ -15,12 +14,20 @@ namespace eddy::runtime::http {
 
 using eddy::http::exchange_record;
 
+namespace {
+
+// Small compressed results take at most this part of --cache, on top of it.
+constexpr std::size_t compressed_share = 8;
+
+}  // namespace
+
 worker::worker(const serving::worker_place& place, site_context& of, const config& chosen,
                eddy::http::static_files files)
     : server_worker(place, this, chosen.limits, chosen.max_connections),
       context_(of),
       format_(chosen.format),
       files_(std::move(files)),
+      compressed_(chosen.files.cache_bytes / compressed_share),
       compresses_(chosen.compress),
       is_shared_(place.count > 1) {}
 
@@ -38,7 +45,7 @@ task<eddy::http::response> worker::handle(eddy::http::request& incoming) {
 
 task<eddy::http::response> worker::answer_compressed(eddy::http::request& incoming) {
     eddy::http::response answer = co_await files_.serve(incoming, incoming.path());
-    eddy::http::compress_response(incoming, answer);
+    eddy::http::compress_response(incoming, answer, {}, compressed_);
     co_return answer;
 }
 

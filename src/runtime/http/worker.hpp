@@ -5,6 +5,7 @@
 #include <eddy/http/session.hpp>
 #include <eddy/http/static_files.hpp>
 
+#include "http/codings/coded_cache.hpp"
 #include "http/server_worker.hpp"
 #include "runtime/http/options.hpp"
 #include "runtime/metrics.hpp"
@@ -52,6 +53,7 @@ private:
     site_context& context_;
     access_format format_;
     eddy::http::static_files files_;
+    eddy::http::coded_cache compressed_;
     status_classes by_status_;
     bool compresses_;
     bool is_shared_;  // the latency, with the home loop's thread
