@@ -6,6 +6,7 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/transport/transport.hpp>
 
+#include "http/server_worker.hpp"
 #include "io/testing.hpp"
 #include "transport/serving/testing.hpp"
 
@@ -208,6 +209,49 @@ TEST_P(http_server, a_stop_cuts_what_takes_longer_than_its_limit) {
         co_await until([&] { return app.waiting == 1; });
         co_await site.stop(20ms);
         EXPECT_THAT(co_await busy.rest(), Not(HasSubstr("through")));
+    });
+}
+
+TEST_P(http_server, a_connection_that_rests_is_served_on_and_closed_by_a_stop) {
+    run([this]() -> task<void> {
+        numbered same(5);
+        server site(same, on_any_port());
+        must(co_await site.start());
+        talker client = co_await join(site);
+        talker silent = co_await join(site);
+        EXPECT_EQ(co_await ask(client), "5");
+        for (int i = 0; i < 2; ++i) {
+            must(co_await here().sleep_for(server_worker::rest_after + 100ms));
+            EXPECT_EQ(site.connections(), 2U);
+            // A part of a request that begins after the rest.
+            co_await client.say("GET / HT");
+            must(co_await here().sleep_for(10ms));
+            co_await client.say("TP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n");
+            for (int answers = 0; answers < 2; ++answers)
+                while (co_await client.line() != "\r") continue;
+            EXPECT_EQ((co_await client.bytes(1)), "5");
+        }
+        must(co_await here().sleep_for(server_worker::rest_after + 100ms));
+        co_await site.stop(1h);
+        EXPECT_EQ(co_await client.rest(), "");
+        EXPECT_EQ(co_await silent.rest(), "");
+    });
+}
+
+TEST_P(http_server, a_connection_that_rests_is_closed_after_its_idle_time) {
+    run([this]() -> task<void> {
+        numbered same(5);
+        server_options options = on_any_port();
+        options.limits.idle_time = server_worker::rest_after + 400ms;
+        server site(same, options);
+        must(co_await site.start());
+        talker client = co_await join(site);
+        EXPECT_EQ(co_await ask(client), "5");
+        const time_point asked = here().now();
+        EXPECT_EQ(co_await client.rest(), "");
+        EXPECT_GE(here().now() - asked, server_worker::rest_after);
+        EXPECT_EQ(site.connections(), 0U);
+        co_await site.stop(1h);
     });
 }
 
