@@ -291,7 +291,8 @@ class ManyIdle(SiteTest):
         print(f"{before} KiB resident with a site, {each:.0f} bytes more for each idle connection", flush=True)
         if not harness.sanitized():
             self.assertLessEqual(before, 15 * 1024)
-            self.assertLessEqual(each, 2048)
+            # Those that came within the last second have a session; src/runtime/memory_test.cpp bounds the others.
+            self.assertLessEqual(each, 8 * 1024)
         self.assert_served()
         # They are alive.
         for peer in idle[::500]:

@@ -635,6 +635,22 @@ TEST_P(http_session, a_response_may_stream_what_it_reads) {
     });
 }
 
+TEST_P(http_session, a_client_that_has_finished_sending_gets_a_body_of_known_size_whole) {
+    handler_.answer = [](request&) -> task<response> {
+        auto pieces = [](body_writer& to) -> task<result<>> {
+            const std::string piece(1000, 'p');
+            for (int i = 0; i < 10; ++i) {
+                if (auto slept = co_await loop::current().sleep_for(1ms); !slept) co_return slept;
+                if (auto sent = co_await to.write(piece); !sent) co_return sent;
+            }
+            co_return result<>();
+        };
+        co_return response(200, "text/plain", body::streamed(pieces, 10'000));
+    };
+    const std::string got = talk("GET / HTTP/1.1\r\nHost: x\r\n\r\n", true);
+    EXPECT_EQ(got.size() - got.find("\r\n\r\n") - 4, 10'000U);
+}
+
 // --- The end of a connection ------------------------------------------------------------------
 
 TEST_P(http_session, lingers_for_a_limited_time) {
