@@ -5,6 +5,10 @@
 #include <eddy/http/router.hpp>
 #include <eddy/http/session.hpp>
 #include <eddy/http/static_files.hpp>
+#if __has_include(<eddy/http/websocket.hpp>)
+#include <eddy/http/websocket.hpp>
+#define EDDY_BENCH_WEBSOCKET
+#endif
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/transport/transport.hpp>
@@ -15,6 +19,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +37,20 @@ eddy::task<http::response> echo(http::request& request) {
     out.end_object();
     co_return http::json(out.take());
 }
+
+#ifdef EDDY_BENCH_WEBSOCKET
+eddy::task<> echo_messages(http::websocket peer) {
+    while (auto message = co_await peer.receive()) {
+        auto sent = co_await peer.send(std::move(*message));
+        if (!sent) co_return;
+    }
+}
+
+eddy::task<http::response> open_websocket(http::request& request) {
+    static const auto options = std::make_shared<const http::websocket_options>();
+    co_return http::upgrade(request, options, echo_messages);
+}
+#endif
 
 eddy::task<> serve(eddy::listener listening, http::router& routes) {
     co_await eddy::with_scope([&](eddy::scope& clients) -> eddy::task<> {
@@ -57,6 +76,9 @@ eddy::task<> start(int argc, char** argv) {
     std::optional<http::static_files> files;
     http::router routes;
     routes.get("/echo", echo);
+#ifdef EDDY_BENCH_WEBSOCKET
+    routes.get("/ws", open_websocket);
+#endif
     if (!root.empty()) {
         http::static_options options;
         options.cache_bytes = std::size_t{8} << 20;
