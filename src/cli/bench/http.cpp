@@ -136,7 +136,7 @@ command http_command() {
          {.name = "expect", .value_name = "TEXT", .help = "text that the body must contain"}});
     c.examples = {
         {"eddy bench http http://127.0.0.1:8080/", "50 connections for ten seconds"},
-        {"eddy bench http http://127.0.0.1:8080/ -P 16 --server-pid $(pidof nginx)",
+        {"eddy bench http http://127.0.0.1:8080/ -P 16 --server-pid $(pgrep -n nginx)",
          "16 requests under way on each, with the server's CPU"},
         {"eddy bench http http://127.0.0.1:8080/ --rate 20000 --svg latency.svg",
          "latencies at a given load"},

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t digest_begin = 0xcbf29ce484222325;
 
-/// FNV-1a: tells bodies apart, and guards against nothing.
+/// FNV-1a: distinguishes bodies, and guards against no attack.
 std::uint64_t add_to_digest(std::uint64_t digest, std::string_view text) noexcept {
     for (const char c : text) {
         digest ^= static_cast<unsigned char>(c);
@@ -66,7 +66,7 @@ scan_result http_conversation::scan(std::string_view received, std::size_t await
     while (!received.empty()) {
         if (!is_parsing_) {
             const std::size_t before = made.replies;
-            // The first pass looks at every byte of every body.
+            // The first pass compares every byte of every body.
             if (!is_learning())
                 received.remove_prefix(
                     reference_.reply.match(received, awaited, at_, made.replies));

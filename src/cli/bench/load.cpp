@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 /// A batch of at most this many bytes is in the sockets' buffers before the server replies; a
 /// larger one is written while replies are read, or both sides would wait for each other.
 constexpr std::size_t direct_batch_limit = 128 * 1024;
-/// How often timeouts are looked for, which ends the run this much later at most.
+/// Period of the check for timeouts. It also bounds how much later a run ends.
 constexpr duration watch_pause = 20ms;
 /// After a connection that failed.
 constexpr duration retry_pause = 10ms;
@@ -105,7 +105,7 @@ struct slot {
     stream connection;
     std::size_t number = 0;     // among those of all threads
     std::uint64_t planned = 0;  // requests of the open loop that were answered
-    time_point heard;           // when the last byte came, or went
+    time_point last_byte;       // when the last byte came, or went
     bool waits = false;
     bool is_expired = false;
     bool was_used = false;        // a batch was answered on this connection
@@ -137,7 +137,7 @@ public:
         }
         s.connection = std::move(*opened);
         s.was_used = s.is_expired = false;
-        s.heard = steady::now();
+        s.last_byte = steady::now();
         const std::string_view opening = s.talk->open();
         if (opening.empty()) co_return true;
         // Here, not by the watch, which begins once all have connected.
@@ -168,7 +168,7 @@ public:
             if (!co_await loop::current().sleep_for(retry_pause)) s.is_cancelled = true;
             co_return 0;
         }
-        s.heard = steady::now();
+        s.last_byte = steady::now();
         s.waits = true;
         const std::string answers = s.talk->take_answers();
         if (!answers.empty()) {
@@ -178,7 +178,7 @@ public:
         const std::string_view bytes = s.talk->requests(wanted.count);
         std::size_t got = 0;
         if (bytes.size() <= direct_batch_limit) {
-            // A server that closed after it had replied has said why, so the replies are read.
+            // Replies may have come before the server closed, so they are read in any case.
             static_cast<void>(co_await s.connection.write_all(bytes));
             got = co_await read_replies(s, wanted);
         } else {
@@ -254,8 +254,8 @@ private:
             const std::string_view text = received->text();
             into.bytes += text.size();
             const scan_result found = s.talk->scan(text, wanted.count - got, into);
-            s.heard = steady::now();
-            if (found.replies > 0) record(wanted, got, found.replies, s.heard);
+            s.last_byte = steady::now();
+            if (found.replies > 0) record(wanted, got, found.replies, s.last_byte);
             got += found.replies;
             if (found.then == scan_result::state::closes) end_in_order(s, into);
             if (found.then == scan_result::state::broken) drop(s);
@@ -348,7 +348,7 @@ private:
     void end_silent() {
         const auto now = steady::now();
         for (slot& each : slots_) {
-            if (!each.waits || now - each.heard < patience()) continue;
+            if (!each.waits || now - each.last_byte < patience()) continue;
             each.is_expired = true;
             each.connection.close();
         }
@@ -406,7 +406,7 @@ private:
     std::string failure_;
 };
 
-/// The first pass: replies that are looked at, one by one and in a pipeline.
+/// The first pass: replies that are checked, one by one and in a pipeline.
 class first_pass : public exchanger {
 public:
     first_pass(const load_options& of, protocol& speaks) : exchanger(of) {
@@ -419,7 +419,7 @@ public:
                 children.spawn(check());
                 while (children.children() > 0) {
                     static_cast<void>(co_await loop::current().sleep_for(1ms));
-                    if (!slot_.waits || steady::now() - slot_.heard < patience()) continue;
+                    if (!slot_.waits || steady::now() - slot_.last_byte < patience()) continue;
                     slot_.is_expired = true;
                     slot_.connection.close();
                 }
