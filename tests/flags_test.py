@@ -166,6 +166,20 @@ class ServerFlags(FlagTest):
         a.sendall(b"no newline")
         self.assertEqual(b.recv(100), b"no newline")
 
+    @effect_of("server", "http")
+    def test_server_http(self):
+        daemon = self.daemon()
+        pages = os.path.join(daemon.folder, "pages")
+        os.mkdir(pages)
+        with open(os.path.join(pages, "index.html"), "w") as page:
+            page.write("<p>beside lines")
+        port = self.create(daemon, "server", "r", "--http", pages)
+        raw, browser = self.joined(daemon, port, 2)
+        browser.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        self.assertIn(b"<p>beside lines", all_of(browser))
+        daemon.must("send", "r", "a line")
+        self.assertEqual(raw.recv(100), b"a line\n")
+
     @effect_of("server", "max-connections")
     def test_max_connections(self):
         daemon = self.daemon()

@@ -222,6 +222,8 @@ command create_command() {
         {"eddy create cache db -p 6379 -s", "a cache for any Redis client"},
         {"eddy create server chat -p 9000 --max-connections 100 -s",
          "what one client sends, the others get"},
+        {"eddy create server live -p 9001 --http ./public -s",
+         "the same, to pages of a folder over WebSocket, too"},
         {"eddy create http site -p 8080 --root ./public -s", "the files of a folder, to browsers"},
         {"eddy help create cache", "the flags of a cache"}};
     c.more = "A name is 1 to 128 letters, digits, dots, dashes and underscores.";

@@ -97,9 +97,10 @@ public:
 
     /// Yields whether the connection rests: open, idle, and without a byte of the peer's here.
     task<bool> run();
-    /// Before run(): what was read before.
-    void begin_with(const_bytes received) { reader_.append(received); }
-
+    /// Before run(): bytes that the client has sent.
+    void begin_with(byte_buffer received) {
+        if (!received.empty()) reader_.append(received.bytes());
+    }
     /// What has the connection from now on; null where it ends.
     std::unique_ptr<connection_takeover> take_successor() noexcept { return std::move(successor_); }
     byte_buffer take_rest() noexcept { return reader_.take_rest(); }
@@ -462,14 +463,11 @@ struct succession {
     byte_buffer received;
 };
 
-/// `received` was read before; null for nothing.
+/// `received` was read before.
 task<succession> serve_http(stream& peer, request_handler& handler, const session_limits& limits,
-                            session_observer& observer, duration rest_after, lease* received) {
+                            session_observer& observer, duration rest_after, byte_buffer received) {
     session serving(peer, handler, limits, observer, rest_after);
-    if (received != nullptr && !received->bytes().empty()) {
-        serving.begin_with(received->bytes());
-        received->reset();
-    }
+    serving.begin_with(std::move(received));
     succession next;
     next.rests = co_await serving.run();
     next.successor = serving.take_successor();
@@ -491,7 +489,7 @@ task<bool> serve_all(task<succession> http, stream& peer, session_observer& obse
 task<void> serve(stream peer, request_handler& handler, session_limits limits) {
     unobserved alone;
     try {
-        co_await serve_all(serve_http(peer, handler, limits, alone, duration::max(), nullptr), peer,
+        co_await serve_all(serve_http(peer, handler, limits, alone, duration::max(), {}), peer,
                            alone);
     } catch (const std::bad_alloc&) {
         // It ends alone: a scope would end the other sessions, too.
@@ -500,15 +498,21 @@ task<void> serve(stream peer, request_handler& handler, session_limits limits) {
 }
 
 task<void> serve_observed(stream& peer, request_handler& handler, session_limits limits,
-                          session_observer& observer) {
-    co_await serve_all(serve_http(peer, handler, limits, observer, duration::max(), nullptr), peer,
-                       observer);
+                          session_observer& observer, byte_buffer received) {
+    co_await serve_all(
+        serve_http(peer, handler, limits, observer, duration::max(), std::move(received)), peer,
+        observer);
 }
 
 task<bool> serve_until_rest(stream& peer, request_handler& handler, const session_limits& limits,
                             session_observer& observer, duration rest_after, lease& received) {
-    return serve_all(serve_http(peer, handler, limits, observer, rest_after, &received), peer,
-                     observer);
+    byte_buffer begun;
+    if (!received.bytes().empty()) {
+        begun.append(received.bytes());
+        received.reset();
+    }
+    return serve_all(serve_http(peer, handler, limits, observer, rest_after, std::move(begun)),
+                     peer, observer);
 }
 
 task<result<>> send_and_close(stream peer, response answer, duration time) {

@@ -198,6 +198,22 @@ task<void> framing_says_what_a_message_is(std::string type) {
     }
 }
 
+task<void> files_are_served_beside_messages(std::string type) {
+    const temporary_folder folder;
+    std::ofstream(folder.file("index.html")) << "<p>a page";
+    subject s(type, with({{"http", folder.path()}}));
+    co_await s.start();
+    talker raw = co_await join(s);
+    talker browser = co_await join(s);
+    co_await browser.say("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    EXPECT_THAT(co_await browser.rest(), HasSubstr("<p>a page"));
+    must_do(co_await s->send("still lines"));
+    EXPECT_EQ(co_await raw.line(), "still lines");
+    co_await s->stop(0s);
+    subject nowhere(type, with({{"http", folder.file("missing")}}));
+    EXPECT_THAT(co_await nowhere.failure_to_start(), HasSubstr("cannot be served"));
+}
+
 task<void> rates_are_limited(std::string option) {
     subject s("server", with({{option, 5}}));
     co_await s.start();
@@ -552,6 +568,7 @@ const effect_table own_effects = {
     {{"server", "udp"}, {udp_takes_datagrams}},
     {{"server", "mode"}, {mode_directs_messages}},
     {{"server", "framing"}, {framing_says_what_a_message_is}},
+    {{"server", "http"}, {files_are_served_beside_messages}},
     {{"server", "max-connections"}, {connections_are_limited}},
     {{"server", "rate-limit"}, {each_clients_rate_is_limited, sim}},
     {{"server", "global-rate-limit"}, {the_common_rate_is_limited, sim}},

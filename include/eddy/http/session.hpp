@@ -2,6 +2,7 @@
 // pipelining, with a limit on everything that a client could let grow or take for ever.
 #pragma once
 
+#include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/result.hpp>
 #include <eddy/http/request.hpp>
 #include <eddy/http/response.hpp>
@@ -105,9 +106,9 @@ task<void> serve(stream peer, request_handler& handler, session_limits limits);
 
 /// The same for a stream that stays the caller's, with an observer. All three must outlive the
 /// task. A protocol that takes over has the stream itself: `peer` is closed then. Cancelling the
-/// task ends it. Throws std::bad_alloc.
+/// task ends it. `received` is what was read from the stream before. Throws std::bad_alloc.
 task<void> serve_observed(stream& peer, request_handler& handler, session_limits limits,
-                          session_observer& observer);
+                          session_observer& observer, byte_buffer received = {});
 
 /// Sends a response with a text without having read a request, and closes: for connections beyond a
 /// limit. It takes at most `time`. Yields a result<>: errc::timed_out, or the stream's error.

@@ -20,7 +20,9 @@ void broadcast::add(client* sender, std::string_view messages, std::uint64_t cou
     const std::uint64_t id = sender ? sender->id() : 0;
     if (sender) sender->sent_in_batch = true;
     // Lines that arrive one after the other from one client are one segment.
-    if (!segments_.empty() && segments_.back().sender == id) {
+    // A frame has one message, though.
+    const bool is_alone = !by_line_ && has_web_clients();
+    if (!segments_.empty() && segments_.back().sender == id && !is_alone) {
         segments_.back().size += messages.size();
         segments_.back().messages += count;
     } else {
@@ -32,11 +34,12 @@ void broadcast::add(client* sender, std::string_view messages, std::uint64_t cou
 std::uint64_t broadcast::flush() {
     if (batch_->empty()) return 0;
     std::uint64_t reached = 0;
+    const shared_bytes frames = has_web_clients() ? frame_batch() : nullptr;
     clients_.for_each([&](connection& each) {
-        if (send_batch(static_cast<client&>(each))) ++reached;
+        if (send_batch(static_cast<client&>(each), frames)) ++reached;
     });
     const std::uint64_t messages = std::exchange(messages_, 0);
-    if (others_ != nullptr) pass_to_others(messages);
+    if (others_ != nullptr) pass_to_others(messages, frames);
 
     {
         const auto lock = locked_latency();
@@ -55,9 +58,16 @@ std::uint64_t broadcast::flush() {
 std::uint64_t broadcast::deliver(const shared_messages& what, std::optional<time_point> arrived) {
     flush();
     std::uint64_t reached = 0;
+    shared_bytes frames = what.frames;
     clients_.for_each([&](connection& each) {
-        if (send_part(static_cast<client&>(each), what.payload, what.payload->bytes(), what.count))
-            ++reached;
+        auto& to = static_cast<client&>(each);
+        if (to.web() && !frames) {
+            byte_buffer made;
+            write_frames(made, what.payload->text(), by_line_);
+            frames = std::make_shared<const byte_buffer>(std::move(made));
+        }
+        const shared_bytes& owner = to.web() ? frames : what.payload;
+        if (send_part(to, owner, owner->bytes(), what.count)) ++reached;
     });
     if (arrived) {
         const auto lock = locked_latency();
@@ -66,9 +76,23 @@ std::uint64_t broadcast::deliver(const shared_messages& what, std::optional<time
     return reached;
 }
 
-void broadcast::pass_to_others(std::uint64_t messages) noexcept {
+/// The batch as frames, segment by segment.
+broadcast::shared_bytes broadcast::frame_batch() {
+    byte_buffer made;
+    made.reserve(batch_->size());
+    std::size_t at = 0;
+    for (segment& s : segments_) {
+        const std::size_t before = made.size();
+        write_frames(made, batch_->text().substr(at, s.size), by_line_);
+        s.frame_size = made.size() - before;
+        at += s.size;
+    }
+    return std::make_shared<const byte_buffer>(std::move(made));
+}
+
+void broadcast::pass_to_others(std::uint64_t messages, shared_bytes frames) noexcept {
     try {
-        others_->send({batch_, messages});
+        others_->send({batch_, messages, std::move(frames)});
     } catch (const std::bad_alloc&) {
         ++counted_.errors;
         counted_.dropped += messages;
@@ -84,31 +108,34 @@ void broadcast::note_latency(time_point arrived, time_point now) noexcept {
     latency_.record(static_cast<std::uint64_t>(std::max<std::int64_t>((now - arrived).count(), 0)));
 }
 
-bool broadcast::send_batch(client& to) {
-    const const_bytes all = batch_->bytes();
-    if (!std::exchange(to.sent_in_batch, false)) return send_part(to, batch_, all, messages_);
+bool broadcast::send_batch(client& to, const shared_bytes& frames) {
+    const shared_bytes& owner = to.web() ? frames : batch_;
+    const const_bytes all = owner->bytes();
+    if (!std::exchange(to.sent_in_batch, false)) return send_part(to, owner, all, messages_);
 
     bool took = false;
     std::size_t first = 0;
     std::size_t at = 0;
     std::uint64_t messages = 0;
     for (const segment& s : segments_) {
+        const std::size_t size = to.web() ? s.frame_size : s.size;
         if (s.sender == to.id()) {
-            if (at > first) took |= send_part(to, batch_, all.subspan(first, at - first), messages);
-            first = at + s.size;
+            if (at > first) took |= send_part(to, owner, all.subspan(first, at - first), messages);
+            first = at + size;
             messages = 0;
         } else {
             messages += s.messages;
         }
-        at += s.size;
+        at += size;
     }
-    if (at > first) took |= send_part(to, batch_, all.subspan(first, at - first), messages);
+    if (at > first) took |= send_part(to, owner, all.subspan(first, at - first), messages);
     return took;
 }
 
 bool broadcast::send_part(client& to, const std::shared_ptr<const byte_buffer>& owner,
                           const_bytes part, std::uint64_t messages) {
     if (!to.listens()) return false;
+    if (to.speaks == speech::undecided && hold_back(to, part, messages)) return true;
     const result<> sent = to.out.enqueue(owner, part, static_cast<std::uint32_t>(messages));
     if (!sent) {
         if (sent.error() == errc::limit_reached) {
@@ -123,6 +150,20 @@ bool broadcast::send_part(client& to, const std::shared_ptr<const byte_buffer>& 
         return false;
     }
     if (to.out.queued_bytes() == 0) to.touch();
+    return true;
+}
+
+/// Keeps messages for a client that may be about to ask for a WebSocket. False: it is raw.
+bool broadcast::hold_back(client& to, const_bytes part, std::uint64_t messages) {
+    const bool is_new = loop::current().now() - to.touched_at() < hold_time;
+    const std::size_t size = (to.held() ? to.held()->bytes.size() : 0) + part.size();
+    if ((!to.held() && !is_new) || size > hold_limit) {
+        to.become_raw();
+        return false;
+    }
+    if (!to.held()) to.extra = std::make_unique<held_messages>(to);
+    to.held()->bytes.append(part);
+    to.held()->count += static_cast<std::uint32_t>(messages);
     return true;
 }
 

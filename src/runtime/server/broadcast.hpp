@@ -18,6 +18,7 @@
 #include "runtime/server/exchange.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -52,6 +53,13 @@ public:
         latency_guard_ = &latency_guard;
     }
 
+    /// Of how many clients of all loops WebSockets are; and whether lines are messages. Outlives
+    /// this object.
+    void frame_for(const std::atomic<std::uint32_t>& web_clients, bool by_line) noexcept {
+        web_clients_ = &web_clients;
+        by_line_ = by_line;
+    }
+
     /// What several messages that are added at once may have.
     std::size_t piece_limit() const noexcept { return piece_limit_; }
 
@@ -80,13 +88,20 @@ private:
         std::size_t size;
         std::uint64_t messages;
         time_point arrived;
+        std::size_t frame_size = 0;  // as frames, where there are any
     };
+    using shared_bytes = std::shared_ptr<const byte_buffer>;
 
     client* find_slow(const client* sender) const;
-    bool send_batch(client& to);
+    bool send_batch(client& to, const shared_bytes& frames);
+    bool hold_back(client& to, const_bytes part, std::uint64_t messages);
+    bool has_web_clients() const noexcept {
+        return web_clients_ != nullptr && web_clients_->load(std::memory_order_relaxed) > 0;
+    }
+    shared_bytes frame_batch();
     bool send_part(client& to, const std::shared_ptr<const byte_buffer>& owner, const_bytes part,
                    std::uint64_t messages);
-    void pass_to_others(std::uint64_t messages) noexcept;
+    void pass_to_others(std::uint64_t messages, shared_bytes frames) noexcept;
     std::unique_lock<std::mutex> locked_latency();
     void note_latency(time_point arrived, time_point now) noexcept;
 
@@ -103,6 +118,8 @@ private:
     event filled_;
     exchange_end* others_ = nullptr;  // null with one loop
     std::mutex* latency_guard_ = nullptr;
+    const std::atomic<std::uint32_t>* web_clients_ = nullptr;
+    bool by_line_ = true;
 };
 
 }  // namespace eddy::runtime::server

@@ -2,13 +2,19 @@
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
+#include <eddy/io/timer.hpp>
 #include <eddy/net/queued_writer.hpp>
 #include <eddy/net/rate_limit.hpp>
 
 #include "runtime/connections.hpp"
 #include "runtime/metrics.hpp"
+#include "runtime/server/first_bytes.hpp"
+#include "runtime/server/web_peer.hpp"
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 namespace eddy::runtime::server {
@@ -29,6 +35,27 @@ private:
     counters& counted_;
 };
 
+/// Time after connecting that a new client has to send a request for a WebSocket before it gets
+/// messages, and bytes of them that are held back meanwhile at most: beyond either it is a raw
+/// client.
+inline constexpr duration hold_time = std::chrono::milliseconds(150);
+inline constexpr std::size_t hold_limit = 32 * 1024;
+
+class client;
+
+/// Messages that are held back for a client that has not decided what it speaks.
+class held_messages final : public client_extra, private timer {
+public:
+    explicit held_messages(client& of);
+    ~held_messages() override;
+    byte_buffer bytes;
+    std::uint32_t count = 0;
+
+private:
+    void fire() noexcept override;
+    client& client_;
+};
+
 /// Lives in the coroutine that serves it; broadcasts reach it through `out`.
 class client final : public connection {
 public:
@@ -38,12 +65,41 @@ public:
           out(socket, tasks, queue),
           limiter(pace) {}
     /// The waits for this client to read end.
-    ~client() { out.abort(); }
+    ~client() {
+        extra.reset();
+        out.abort();
+    }
+
+    /// What is held back for it; null if nothing is.
+    held_messages* held() const noexcept {
+        return speaks == speech::undecided ? static_cast<held_messages*>(extra.get()) : nullptr;
+    }
+    /// Its frames; null if it is no WebSocket.
+    web_peer* web() const noexcept {
+        return speaks == speech::web ? static_cast<web_peer*>(extra.get()) : nullptr;
+    }
+
+    /// It speaks the server's framing: gets what was held back, and all that follows.
+    void become_raw() noexcept {
+        if (speaks != speech::undecided) return;
+        const held_messages* const all = held();
+        speaks = speech::raw;
+        if (all == nullptr) return;
+        static_cast<void>(out.enqueue(all->bytes.bytes(), all->count));
+        touch();
+        extra.reset();
+    }
+    /// It speaks HTTP, as far as it is known.
+    void become_http() noexcept {
+        speaks = speech::http;
+        extra.reset();
+    }
 
     queued_writer out;
     rate_limiter limiter;
     /// What has arrived and could not be passed on yet: part of a line, or what a limit holds back.
     byte_buffer input;
+    std::unique_ptr<client_extra> extra;  // see held() and web()
     /// The first message of `input` has its rate limits' leave.
     bool paid = false;
     /// Part of the batch that goes out next is this client's own.
@@ -52,8 +108,23 @@ public:
     bool finished = false;
     /// It is being closed and gets no more messages.
     bool leaving = false;
+    speech speaks = speech::undecided;
 
-    bool listens() const noexcept { return socket && !leaving && !out.error(); }
+    bool listens() const noexcept {
+        return socket && !leaving && !out.error() && speaks != speech::http;
+    }
 };
+
+inline held_messages::held_messages(client& of) : client_(of) {
+    loop& here = loop::current();
+    here.arm(*this, of.touched_at() + hold_time);
+}
+
+inline held_messages::~held_messages() {
+    if (armed()) loop::current().disarm(*this);
+}
+
+/// The last call on this object.
+inline void held_messages::fire() noexcept { client_.become_raw(); }
 
 }  // namespace eddy::runtime::server

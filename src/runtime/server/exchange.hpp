@@ -29,6 +29,8 @@ namespace eddy::runtime::server {
 struct shared_messages {
     std::shared_ptr<const byte_buffer> payload;
     std::uint64_t count = 0;
+    /// The same as frames of WebSocket, if there are clients that take them; else null.
+    std::shared_ptr<const byte_buffer> frames = nullptr;
 };
 
 /// Messages that other loops have for the clients of one loop. Made and destroyed on that loop.

@@ -45,6 +45,8 @@ outcome<> check_combinations(const settings& chosen, const config& read) {
                                      {"framing", "max-line"});
             !ok)
             return ok;
+        if (auto ok = without_effect(chosen, "UDP", "HTTP needs a stream", {"http"}); !ok)
+            return ok;
         if (auto ok =
                 without_effect(chosen, "UDP", "one socket receives all datagrams", {"threads"});
             !ok)
@@ -109,6 +111,11 @@ std::vector<option> option_table() {
          .default_value = "line",
          .help = "what a message is: a line of text, or raw, the bytes as they arrive",
          .choices = {"line", "raw"}},
+        {.name = "http",
+         .value_name = "DIR",
+         .help = "serve the files of this folder to HTTP clients on the same port, beside the raw "
+                 "ones. WebSocket is recognised with and without it",
+         .is_path = true},
         threads_option(
             "threads that serve clients. One is the fastest a core; more receive, encrypt and send "
             "at "
@@ -201,6 +208,10 @@ outcome<config> read_config(const settings& chosen) {
     read.slow_reader = read_policy(chosen.text("slow-reader"));
     read.max_queue = static_cast<std::size_t>(chosen.number("max-queue"));
     read.log_file = chosen.text("log");
+    read.http_root = chosen.text("http");
+    if (!read.http_root.empty() && !read.http_root.starts_with('/'))
+        return refuse(400, fmt::format("--http cannot be \"{}\": write the whole path, from /",
+                                       read.http_root));
     read.log_traffic = chosen.flag("log-traffic");
     if (auto ok = check_combinations(chosen, read); !ok) return std::unexpected(ok.error());
     return read;

@@ -64,7 +64,8 @@ struct server_context {
     shared_log log;
     bool has_log = false;
     global_pace pace;
-    std::unique_ptr<exchange> between_loops;  // null with one loop
+    std::unique_ptr<exchange> between_loops;    // null with one loop
+    std::atomic<std::uint32_t> web_clients{0};  // WebSockets of all loops
 };
 
 }  // namespace eddy::runtime::server

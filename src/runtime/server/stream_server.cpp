@@ -33,6 +33,29 @@ constexpr std::string_view refusal_line = "error: the server is full; try again 
 
 worker& as_worker(serving::loop_worker& of) noexcept { return static_cast<worker&>(of); }
 
+/// For each worker those of --http; none without. Of several loops each has its own.
+using all_files = std::vector<std::optional<eddy::http::static_files>>;
+
+outcome<std::shared_ptr<all_files>> open_files(const config& chosen, std::size_t count) {
+    auto made = std::make_shared<all_files>(count);
+    if (chosen.http_root.empty()) return made;
+    for (auto& each : *made) {
+        auto opened = eddy::http::static_files::open(chosen.http_root, {});
+        if (!opened)
+            return refuse(400, fmt::format("--http {} cannot be served: {}", chosen.http_root,
+                                           opened.error().message()));
+        each.emplace(std::move(*opened));
+    }
+    return made;
+}
+
+constexpr metric websocket_clients{.name = "websocket_clients",
+                                   .kind = metric_kind::gauge,
+                                   .help = "Clients that speak WebSocket."};
+constexpr metric http_requests_total{.name = "http_requests_total",
+                                     .kind = metric_kind::counter,
+                                     .help = "Requests by HTTP, those for a WebSocket included."};
+
 /// Awaits a worker's task on its loop.
 template <class T>
 task<result<T>> on(executor where, task<result<T>> work) {
@@ -96,6 +119,9 @@ task<outcome<>> stream_server::start() {
     if (config_.is_tls_by_option) {
         if (auto good = check_tls_readable(config_.where.tls); !good) co_return good;
     }
+    // One for each worker; that of the loop that accepts may serve nothing.
+    auto files = open_files(config_, config_.threads + 1);
+    if (!files) co_return std::unexpected(files.error());
     if (!config_.log_file.empty()) {
         if (outcome<> opened = log_.open(config_.log_file); !opened) co_return opened;
     }
@@ -112,10 +138,10 @@ task<outcome<>> stream_server::start() {
     serving::loop_pool& pool = running_->pool;
     if (auto started = start_threads(pool, config_.threads, "sv-" + name_, "the server"); !started)
         co_return co_await give_up(std::move(started));
-    auto made = co_await make_workers(
-        pool, [&context, chosen = config_](const serving::worker_place& place) {
-            return std::make_unique<worker>(place, context, chosen);
-        });
+    auto made = co_await make_workers(pool, [&context, chosen = config_, files = std::move(*files)](
+                                                const serving::worker_place& place) mutable {
+        return std::make_unique<worker>(place, context, chosen, std::move(files->at(place.index)));
+    });
     if (!made) co_return co_await give_up(std::move(made));
     if (pool.assigned_workers() > 0)
         events_.write(fmt::format("{} threads serve its clients", pool.assigned_workers()));
@@ -168,21 +194,28 @@ task<void> stream_server::end_workers() {
         counted_.add(last.counted());
         counted_.connections_now = 0;
         latency_.merge(as_worker(last).latency());
+        http_requests_ += as_worker(last).http_requests();
     });
 }
 
 metrics stream_server::count() const {
     metrics copy(counted_);
     auto latency = std::make_shared<histogram>(latency_);
+    std::uint64_t requests = http_requests_;
+    std::uint64_t web_clients = 0;
     if (running_) {
         const auto add = [&](serving::loop_worker& of) {
             copy.add(of.counted());
             latency->merge(as_worker(of).latency());
+            requests += as_worker(of).http_requests();
         };
+        web_clients = running_->context.web_clients.load(std::memory_order_relaxed);
         if (running_->pool.here() != nullptr) add(*running_->pool.here());
         for (const auto& each : running_->pool.others()) add(*each.its);
     }
     copy.latency = std::move(latency);
+    copy.add_sample(websocket_clients, static_cast<double>(web_clients));
+    copy.add_sample(http_requests_total, static_cast<double>(requests));
     return copy;
 }
 
@@ -197,6 +230,7 @@ task<outcome<>> stream_server::check_restart(settings next, bool /*discards_data
     if (read->is_tls_by_option) {
         if (auto good = check_tls_readable(read->where.tls); !good) co_return good;
     }
+    if (auto files = open_files(*read, 1); !files) co_return std::unexpected(files.error());
     const endpoint own = local();
     co_return try_address(std::move(read->where), std::span(&own, 1), host_.get());
 }

@@ -48,7 +48,8 @@ private:
     journal& events_;
     config config_;
     counters counted_;
-    histogram latency_;  // of workers that have ended
+    histogram latency_;                // of workers that have ended
+    std::uint64_t http_requests_ = 0;  // of those
     line_log log_;
 
     // While it runs.

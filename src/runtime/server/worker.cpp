@@ -5,11 +5,13 @@
 #include <eddy/io/timeout.hpp>
 
 #include "runtime/message_text.hpp"
+#include "runtime/server/http_visit.hpp"
 #include "runtime/units.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -24,14 +26,19 @@ constexpr duration farewell = std::chrono::seconds(5);
 constexpr std::size_t bytes_a_queued_message = 64;
 /// Batches of other loops that are taken in before other work of the loop has its turn.
 constexpr int batches_a_turn = 16;
+/// At most so long a client that has begun like a request for a WebSocket may take to go on; then
+/// what it has sent are messages.
+constexpr duration first_bytes_time = std::chrono::seconds(2);
 
 }  // namespace
 
-worker::worker(const serving::worker_place& place, server_context& of, const config& chosen)
+worker::worker(const serving::worker_place& place, server_context& of, const config& chosen,
+               std::optional<eddy::http::static_files> files)
     : loop_worker(place),
       context_(of),
       config_(chosen),
       client_limiter_(limiter_for(chosen.rate_limit)),
+      files_(std::move(files)),
       out_(clients_, counted_, of.events, latency_, chosen.max_queue,
            chosen.messages == framing::line ? chosen.max_line + 1 : 0) {
     clients_.set_limits(limits());
@@ -40,6 +47,7 @@ worker::worker(const serving::worker_place& place, server_context& of, const con
         out_.share(*others_, latency_guard_);
         taking_in_.spawn(take_in());
     }
+    out_.frame_for(of.web_clients, chosen.messages == framing::line);
     background_.spawn(out_.run());
 }
 
@@ -95,6 +103,15 @@ task<void> worker::drain(duration limit) {
         co_await take_in_rest(until);
     }
     out_.flush();
+    const byte_buffer farewell_frame = close_frame(eddy::websocket::close_code::going_away);
+    clients_.for_each([&](connection& each) {
+        auto& c = static_cast<client&>(each);
+        c.become_raw();
+        if (c.web() && c.listens()) {
+            (void)c.out.enqueue(farewell_frame.bytes(), 0);
+            c.leaving = true;
+        }
+    });
     if (limit > duration{}) co_await flush_queues(until);
     tasks_.cancel();
     co_await tasks_.join();
@@ -201,12 +218,12 @@ task<void> worker::serve(std::unique_ptr<client> c) {
                 else
                     break;
             } else {
-                co_await pause(state.next, state.pause, *c);
+                co_await go_on(state, *c);
                 if (c->cancel.requested()) break;
-                state = consume_rest(*c, loop::current().now());
             }
         }
-        if (state.next >= progress::then::close) co_await say_farewell(*c, state.next);
+        if (state.next == progress::then::close || state.next == progress::then::refuse)
+            co_await say_farewell(*c, state.next);
     } catch (const std::bad_alloc&) {
         out_of_memory = true;
     }
@@ -228,10 +245,12 @@ void worker::see_off(const client& c, bool out_of_memory) {
     }
 }
 
-worker::progress worker::receive(client& c, lease got) {
+[[gnu::noinline]] worker::progress worker::receive(client& c, lease got) {
     c.touch();
     counted_.bytes_in += got.size();
     const time_point arrived = loop::current().now();
+    if (c.speaks != speech::raw)
+        return c.web() ? receive_frames(c, got.text()) : receive_first(c, got.text(), arrived);
     if (!c.input.empty()) {
         c.input.append(got.text());
         got.reset();
@@ -243,9 +262,10 @@ worker::progress worker::receive(client& c, lease got) {
 }
 
 /// The client has finished sending. A last line without a newline is a line all the same.
-worker::progress worker::finish_input(client& c) {
+[[gnu::noinline]] worker::progress worker::finish_input(client& c) {
     progress made;
-    if (!std::exchange(c.finished, true) && !c.input.empty()) {
+    c.become_raw();
+    if (!std::exchange(c.finished, true) && !c.input.empty() && !c.web()) {
         c.input.append('\n');
         made = consume_rest(c, loop::current().now());
     }
@@ -253,21 +273,103 @@ worker::progress worker::finish_input(client& c) {
     return made;
 }
 
-/// Waits for a rate limit, for slow readers, or for other loops.
-[[gnu::noinline]] task<void> worker::pause(progress::then why, duration length, client& c) {
-    if (why == progress::then::pause)
-        (void)co_await loop::current().sleep_for(length);
-    else if (why == progress::then::wait_for_loops)
-        (void)co_await others_->wait_for_room();
-    else
-        (void)co_await out_.wait_for_readers(&c);
+/// The first bytes of a client decide what it speaks.
+worker::progress worker::receive_first(client& c, std::string_view text, time_point arrived) {
+    c.input.append(text);
+    progress made;
+    switch (judge_first_bytes(c.input.text(), files_.has_value())) {
+        case speech::undecided: made.next = progress::then::decide; return made;
+        case speech::http: made.next = progress::then::http; return made;
+        default: break;
+    }
+    c.become_raw();
+    return consume_rest(c, arrived);
+}
+
+/// Waits for more of the first bytes, for a rate limit, for slow readers, or for other loops; or
+/// serves requests. Sets what is next.
+[[gnu::noinline]] task<void> worker::go_on(progress& state, client& c) {
+    switch (state.next) {
+        case progress::then::decide: {
+            auto got = co_await with_timeout(first_bytes_time, c.socket.read());
+            if (got)
+                state = receive(c, std::move(*got));
+            else if (got.error() == errc::end_of_stream)
+                state = finish_input(c);
+            else if (got.error() != errc::timed_out)
+                state.next = progress::then::end;
+            else {
+                c.become_raw();
+                state = consume_rest(c, loop::current().now());
+            }
+            co_return;
+        }
+        case progress::then::http:
+            co_await serve_http(c);
+            state = progress();
+            state.next = progress::then::end;
+            if (c.web()) {
+                const byte_buffer received = std::move(c.web()->pending);
+                state = receive_frames(c, received.text());
+            }
+            co_return;
+        case progress::then::pause: (void)co_await loop::current().sleep_for(state.pause); break;
+        case progress::then::wait_for_loops: (void)co_await others_->wait_for_room(); break;
+        default: (void)co_await out_.wait_for_readers(&c);
+    }
+    if (!c.cancel.requested()) state = consume_rest(c, loop::current().now());
+}
+
+/// Requests, until the client is a WebSocket or its connection ends.
+task<void> worker::serve_http(client& c) {
+    c.become_http();
+    http_visit visit(*this, c, files_ ? &*files_ : nullptr, counted_, http_requests_,
+                     c.input.size());
+    eddy::http::session_limits limits;
+    if (config_.idle_timeout > duration{}) limits.idle_time = config_.idle_timeout;
+    byte_buffer received = std::move(c.input);
+    co_await eddy::http::serve_observed(c.socket, visit, limits, visit, std::move(received));
+}
+
+std::size_t worker::max_web_message() const noexcept {
+    return config_.messages == framing::line ? config_.max_line : out_.piece_limit();
+}
+
+void worker::open_websocket(client& c, stream peer, byte_buffer received) {
+    c.socket = std::move(peer);
+    c.extra = std::make_unique<web_peer>(context_.web_clients, max_web_message());
+    c.speaks = speech::web;
+    c.web()->pending = std::move(received);
+    // Short lines are longer as frames, and what fits into the queues of the others fits here, too.
+    c.out.raise_limit(2 * config_.max_queue);
+    if (config_.log_traffic)
+        context_.events.write(fmt::format("client {} speaks WebSocket", c.id()));
+}
+
+worker::progress worker::receive_frames(client& c, std::string_view text) {
+    const bool by_line = config_.messages == framing::line;
+    c.web()->decode(text, c.input, by_line);
+    byte_buffer& replies = c.web()->replies();
+    if (!replies.empty()) {
+        // One that does not read gets no more than its queue holds.
+        (void)c.out.enqueue(replies.bytes(), 0);
+        replies.clear();
+        replies.release_if_empty();
+    }
+    return consume_rest(c, loop::current().now());
 }
 
 /// Lets the client have what is queued for it, and perhaps the reason, before it is closed.
 [[gnu::noinline]] task<void> worker::say_farewell(client& c, progress::then why) {
     c.leaving = true;
     c.input = byte_buffer();
-    if (why == progress::then::refuse) {
+    if (why == progress::then::refuse && c.web()) {
+        ++counted_.errors;
+        context_.events.write(
+            fmt::format("client {} closed: it broke the protocol of WebSocket, or sent a message "
+                        "longer than {}",
+                        c.id(), format_size(static_cast<std::int64_t>(max_web_message()))));
+    } else if (why == progress::then::refuse) {
         ++counted_.errors;
         const std::string most = format_size(static_cast<std::int64_t>(config_.max_line));
         context_.events.write(fmt::format(
@@ -280,9 +382,13 @@ worker::progress worker::finish_input(client& c) {
 }
 
 worker::progress worker::consume_rest(client& c, time_point arrived) {
-    const progress made = consume(c, c.input.text(), arrived);
+    progress made = consume(c, c.input.text(), arrived);
     c.input.consume(made.used);
     c.input.release_if_empty();
+    if (c.web() && made.next == progress::then::read && c.web()->now() != web_peer::state::open) {
+        const bool is_broken = c.web()->now() == web_peer::state::broken;
+        made.next = is_broken ? progress::then::refuse : progress::then::close;
+    }
     return made;
 }
 
@@ -373,6 +479,10 @@ worker::piece worker::next_bytes(client& c, std::string_view input) {
     if (made.paused) return made;
     made.size = std::min(input.size(), out_.piece_limit());
     made.messages = 1;
+    if (c.web()) {
+        made.size = c.web()->first_size();
+        c.web()->drop_first();
+    }
     return made;
 }
 

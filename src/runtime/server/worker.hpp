@@ -2,7 +2,9 @@
 // passes those on: to the other clients of the loop, and to the other loops.
 #pragma once
 
+#include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/histogram.hpp>
+#include <eddy/http/static_files.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/net/rate_limit.hpp>
@@ -27,7 +29,9 @@ namespace eddy::runtime::server {
 class worker final : public serving::loop_worker {
 public:
     /// On its loop. `of` outlives it.
-    worker(const serving::worker_place& place, server_context& of, const config& chosen);
+    /// `files` is of --http; none without.
+    worker(const serving::worker_place& place, server_context& of, const config& chosen,
+           std::optional<eddy::http::static_files> files);
     ~worker() override;
 
     void take(stream accepted, serving::connection_slot slot) override;
@@ -49,6 +53,13 @@ public:
     task<result<std::uint64_t>> send_here(shared_messages what, std::optional<time_point> arrived,
                                           time_point until);
 
+    /// Goes on with a client whose request for a WebSocket was answered: its stream, and what came
+    /// behind the request.
+    void open_websocket(client& c, stream peer, byte_buffer received);
+
+    /// Requests by HTTP. Any thread.
+    std::uint64_t http_requests() const noexcept { return http_requests_; }
+
     /// A copy of the times that messages took until they were sent to the clients of this loop and
     /// to the other loops. Any thread.
     histogram latency() const;
@@ -58,11 +69,14 @@ private:
     struct progress {
         enum class then : std::uint8_t {
             read,
+            decide,  // more of the first bytes
+            http,
             pause,
             wait_for_readers,
             wait_for_loops,
             close,
-            refuse
+            refuse,
+            end,  // at once: the connection is gone
         };
         std::size_t used = 0;
         then next = then::read;
@@ -81,6 +95,10 @@ private:
     void greet(const client& c);
     void see_off(const client& c, bool out_of_memory);
     progress receive(client& c, lease got);
+    progress receive_first(client& c, std::string_view text, time_point arrived);
+    progress receive_frames(client& c, std::string_view text);
+    task<void> serve_http(client& c);
+    std::size_t max_web_message() const noexcept;
     progress finish_input(client& c);
     progress consume(client& c, std::string_view input, time_point arrived);
     progress consume_rest(client& c, time_point arrived);
@@ -88,7 +106,7 @@ private:
     piece next_bytes(client& c, std::string_view input);
     duration pace(client& c);
     void pass_on(client& c, std::string_view messages, std::uint64_t count, time_point arrived);
-    task<void> pause(progress::then why, duration length, client& c);
+    task<void> go_on(progress& state, client& c);
     task<void> say_farewell(client& c, progress::then why);
     task<void> flush_queues(time_point until);
     task<void> take_in();
@@ -102,6 +120,8 @@ private:
     rate_limiter client_limiter_;  // what each client starts with
     histogram latency_;
     mutable std::mutex latency_guard_;
+    std::optional<eddy::http::static_files> files_;
+    tally http_requests_;
     std::optional<exchange_end> others_;  // none with one loop, and where no clients are
     scope background_;
     scope taking_in_;

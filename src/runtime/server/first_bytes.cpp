@@ -1,0 +1,49 @@
+// Request lines and heads, as far as they have come.
+#include "runtime/server/first_bytes.hpp"
+
+#include <eddy/wire/http1.hpp>
+#include <eddy/wire/websocket.hpp>
+
+#include <algorithm>
+
+namespace eddy::runtime::server {
+namespace {
+
+constexpr std::size_t longest_method = 16;
+
+bool is_method_byte(char byte) noexcept { return byte >= 'A' && byte <= 'Z'; }
+
+/// Whether the bytes may still become a request line: "METHOD ".
+bool may_begin_request(std::string_view bytes, bool takes_requests) noexcept {
+    constexpr std::string_view get = "GET ";
+    if (!takes_requests) return get.starts_with(bytes.substr(0, get.size()));
+    const auto end = std::ranges::find_if_not(bytes, is_method_byte);
+    const auto size = static_cast<std::size_t>(end - bytes.begin());
+    if (size > longest_method) return false;
+    return end == bytes.end() || (size > 0 && *end == ' ');
+}
+
+bool is_request_line(std::string_view line) noexcept {
+    return line.ends_with(" HTTP/1.1\r") || line.ends_with(" HTTP/1.0\r");
+}
+
+}  // namespace
+
+speech judge_first_bytes(std::string_view bytes, bool takes_requests) {
+    if (!may_begin_request(bytes, takes_requests)) return speech::raw;
+    const std::size_t line_end = bytes.find('\n');
+    const auto wait = [&] {
+        return bytes.size() > longest_first_head ? speech::raw : speech::undecided;
+    };
+    if (line_end == std::string_view::npos) return wait();
+    if (!is_request_line(bytes.substr(0, line_end))) return speech::raw;
+    if (takes_requests) return speech::http;
+    const std::size_t end = bytes.find("\r\n\r\n");
+    if (end == std::string_view::npos) return wait();
+    http1::request_parser parser;
+    const http1::step read = parser.parse(bytes.substr(0, end + 4));
+    const bool asks = read.what == http1::event::head && eddy::websocket::is_upgrade(parser.head());
+    return asks ? speech::http : speech::raw;
+}
+
+}  // namespace eddy::runtime::server

@@ -1,0 +1,81 @@
+// Requests of a server's clients.
+#include "runtime/server/http_visit.hpp"
+
+#include <eddy/wire/websocket.hpp>
+
+#include "runtime/server/worker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace eddy::runtime::server {
+namespace {
+
+/// Gives the connection back to the server, as a WebSocket.
+class return_to_worker final : public eddy::http::connection_takeover {
+public:
+    return_to_worker(worker& to, client& its) noexcept : worker_(to), client_(its) {}
+    task<void> run(stream peer, byte_buffer received) override {
+        worker_.open_websocket(client_, std::move(peer), std::move(received));
+        co_return;
+    }
+
+private:
+    worker& worker_;
+    client& client_;
+};
+
+eddy::http::response answer_of(int status, std::string_view what) {
+    return {status, "text/plain; charset=utf-8",
+            fmt::format("{} {}: {}\n", status, http1::reason_phrase(status), what)};
+}
+
+}  // namespace
+
+task<eddy::http::response> http_visit::handle(eddy::http::request& incoming) {
+    if (files_ != nullptr && !eddy::websocket::is_upgrade(incoming.head()))
+        return files_->serve(incoming, incoming.path());
+    return [](http_visit& self, const eddy::http::request& asked) -> task<eddy::http::response> {
+        const auto agreed = eddy::websocket::check_request(asked.head(), {});
+        if (!agreed) {
+            auto refused = answer_of(agreed.error().status, agreed.error().what);
+            const auto added = eddy::websocket::add_error_fields(refused.headers, agreed.error());
+            EDDY_ASSERT(added.has_value());
+            co_return refused;
+        }
+        eddy::http::response switching(101);
+        const auto added = eddy::websocket::add_response_fields(switching.headers, *agreed);
+        EDDY_ASSERT(added.has_value());
+        switching.takeover = std::make_unique<return_to_worker>(self.worker_, self.client_);
+        co_return switching;
+    }(*this, incoming);
+}
+
+eddy::http::response http_visit::reject(int status, std::string_view what) {
+    return answer_of(status, what);
+}
+
+void http_visit::enter(eddy::http::session_state now) noexcept {
+    using eddy::http::session_state;
+    client_.touch();
+    client_.enter(now == session_state::idle        ? activity::resting
+                  : now == session_state::receiving ? activity::reading
+                                                    : activity::working);
+}
+
+void http_visit::note(const eddy::http::exchange_record& what) {
+    ++requests_;
+    const std::uint64_t known = std::min(counted_bytes_, what.bytes_in);
+    counted_bytes_ -= known;
+    counted_.bytes_in += what.bytes_in - known;
+    counted_.bytes_out += what.bytes_out;
+    if (!what.is_whole) ++counted_.errors;
+}
+
+bool http_visit::is_ending() const noexcept { return worker_.clients().draining(); }
+
+}  // namespace eddy::runtime::server

@@ -1,0 +1,263 @@
+// Tests of WebSocket and HTTP on a server's port, beside raw clients: one audience.
+#include <eddy/wire/websocket.hpp>
+
+#include "runtime/testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace eddy::runtime {
+namespace {
+
+using namespace runtime::testing;
+using eddy::websocket::close_code;
+using eddy::websocket::opcode;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+EDDY_ON_EVERY_BACKEND(server_websocket);
+
+constexpr std::string_view request =
+    "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+constexpr eddy::websocket::mask_key test_mask{1, 2, 3, 4};
+
+std::string frame_text(opcode kind, std::string_view payload, bool is_last = true) {
+    byte_buffer made;
+    eddy::websocket::frame head;
+    head.kind = kind;
+    head.is_last = is_last;
+    head.mask = test_mask;
+    eddy::websocket::write_frame(made, head, payload);
+    return std::string(made.text());
+}
+
+std::string close_text(close_code code) {
+    byte_buffer made;
+    EXPECT_TRUE(eddy::websocket::write_close(made, code, {}, test_mask));
+    return std::string(made.text());
+}
+
+/// A client over WebSocket.
+class web_talker {
+public:
+    static task<web_talker> to(subject& server) {
+        web_talker made;
+        made.socket_ = must(co_await loop::current().connect(server->local()));
+        must(co_await made.socket_.write_all(request));
+        while (made.received_.find("\r\n\r\n") == std::string::npos) co_await made.more();
+        EXPECT_THAT(made.received_, StartsWith("HTTP/1.1 101 "));
+        made.received_.erase(0, made.received_.find("\r\n\r\n") + 4);
+        co_return made;
+    }
+
+    task<void> send(std::string bytes) { must(co_await socket_.write_all(bytes)); }
+
+    /// The next frame: "text:hello", "binary:…", "pong:…", "close:1000"; "end" when there is none.
+    task<std::string> next() {
+        for (;;) {
+            const auto step = parser_.collect(received_, message_);
+            received_.erase(0, step.consumed);
+            switch (step.what) {
+                case eddy::websocket::event::need_more: break;
+                case eddy::websocket::event::message_end: {
+                    const bool is_text = parser_.message().kind == opcode::text;
+                    std::string made =
+                        (is_text ? "text:" : "binary:") + std::string(message_.text());
+                    message_.clear();
+                    co_return made;
+                }
+                case eddy::websocket::event::pong: co_return "pong:" + std::string(step.data);
+                case eddy::websocket::event::close:
+                    co_return "close:" + std::to_string(static_cast<unsigned>(step.code));
+                default: co_return "error";
+            }
+            auto got = co_await socket_.read();
+            if (!got) co_return "end";
+            received_ += got->text();
+        }
+    }
+
+private:
+    task<void> more() {
+        auto got = must(co_await socket_.read());
+        received_ += got.text();
+    }
+
+    stream socket_;
+    std::string received_;
+    byte_buffer message_;
+    eddy::websocket::parser parser_{eddy::websocket::role::client};
+};
+
+/// A raw client that the server knows of.
+task<talker> join(subject& server) {
+    const std::uint64_t before = server->count().connections_now;
+    talker made = co_await talker::to(server->local());
+    co_await until([&] { return server->count().connections_now > before; });
+    co_return made;
+}
+
+TEST_P(server_websocket, raw_and_web_clients_are_one_audience) {
+    run([&]() -> task<void> {
+        subject server("server", any_port);
+        co_await server.start();
+        talker raw = co_await join(server);
+        web_talker a = co_await web_talker::to(server);
+        web_talker b = co_await web_talker::to(server);
+        EXPECT_EQ(sample_of(*server, "websocket_clients"), 2.0);
+        EXPECT_EQ(sample_of(*server, "http_requests_total"), 2.0);
+        co_await raw.say("from raw\nand \xff\n");
+        for (web_talker* const each : {&a, &b}) {
+            EXPECT_EQ(co_await each->next(), "text:from raw");
+            EXPECT_EQ(co_await each->next(), "binary:and \xff");
+        }
+        co_await a.send(frame_text(opcode::text, "from ", false) + frame_text(opcode::ping, "p") +
+                        frame_text(opcode::continuation, "web"));
+        EXPECT_EQ(co_await raw.line(), "from web");
+        EXPECT_EQ(co_await b.next(), "text:from web");
+        EXPECT_EQ(co_await a.next(), "pong:p");
+        co_await a.send(frame_text(opcode::binary, "line\n") + close_text(close_code{4000}));
+        EXPECT_EQ(co_await raw.line(), "line");
+        EXPECT_EQ(co_await b.next(), "text:line");
+        EXPECT_EQ(co_await a.next(), "close:4000");
+        EXPECT_EQ(co_await a.next(), "end");
+        co_await until([&] { return sample_of(*server, "websocket_clients") == 1.0; });
+        const metrics counted = server->count();
+        EXPECT_EQ(counted.messages_in, 4U);
+        EXPECT_EQ(counted.messages_out, 8U);
+        co_await server->stop(0s);
+        EXPECT_EQ(co_await b.next(), "close:1001");
+        EXPECT_EQ(co_await b.next(), "end");
+    });
+}
+
+TEST_P(server_websocket, what_the_first_bytes_do_not_make_a_request_is_raw) {
+    run([&]() -> task<void> {
+        subject server("server", any_port);
+        co_await server.start();
+        talker other = co_await join(server);
+        talker raw = co_await join(server);
+        co_await raw.say("GET");
+        co_await raw.say(" lost\n");
+        EXPECT_EQ(co_await other.line(), "GET lost");
+        talker plain = co_await join(server);
+        co_await plain.say("GET / HTTP/1.1\r\n\r\n");
+        EXPECT_EQ(co_await other.line(), "GET / HTTP/1.1\r");
+        EXPECT_EQ(co_await other.line(), "\r");
+        // What is begun and not continued is raw after two seconds.
+        talker slow = co_await join(server);
+        co_await slow.say("GET / HTTP/1.1\r\n");
+        EXPECT_EQ(co_await other.line(), "GET / HTTP/1.1\r");
+        co_await server->stop(0s);
+    });
+}
+
+TEST_P(server_websocket, a_new_client_gets_nothing_before_its_answer) {
+    run([&]() -> task<void> {
+        subject server("server", any_port);
+        co_await server.start();
+        talker sender = co_await join(server);
+        co_await sender.say("first\n");
+        const std::uint64_t before = server->count().connections_now;
+        stream late = must(co_await loop::current().connect(server->local()));
+        co_await until([&] { return server->count().connections_now > before; });
+        co_await sender.say("while it connects\n");
+        co_await until([&] { return server->count().messages_in == 2; });
+        must(co_await late.write_all(request));
+        auto got = must(co_await late.read());
+        EXPECT_THAT(std::string(got.text()), StartsWith("HTTP/1.1 101 "));
+        got.reset();
+        // A silent raw client gets what was held back.
+        talker silent = co_await join(server);
+        co_await sender.say("to all\n");
+        EXPECT_EQ(co_await silent.line(), "to all");
+        co_await server->stop(0s);
+    });
+}
+
+TEST_P(server_websocket, violations_end_a_client_with_their_codes) {
+    run([&]() -> task<void> {
+        subject server("server", with({{"max_line", 100}}));
+        co_await server.start();
+        web_talker unmasked = co_await web_talker::to(server);
+        co_await unmasked.send(std::string("\x81\x02hi", 4));
+        EXPECT_EQ(co_await unmasked.next(), "close:1002");
+        EXPECT_EQ(co_await unmasked.next(), "end");
+        web_talker wrong = co_await web_talker::to(server);
+        co_await wrong.send(frame_text(opcode::text, "\xff"));
+        EXPECT_EQ(co_await wrong.next(), "close:1007");
+        web_talker large = co_await web_talker::to(server);
+        co_await large.send(frame_text(opcode::text, std::string(101, 'x')));
+        EXPECT_EQ(co_await large.next(), "close:1009");
+        EXPECT_TRUE(server.events.has("longer than 100"));
+        co_await server->stop(0s);
+    });
+}
+
+TEST_P(server_websocket, raw_framing_keeps_messages_apart) {
+    run([&]() -> task<void> {
+        subject server("server", with({{"framing", "raw"}}));
+        co_await server.start();
+        web_talker a = co_await web_talker::to(server);
+        web_talker b = co_await web_talker::to(server);
+        co_await a.send(frame_text(opcode::text, "one\ntwo") + frame_text(opcode::text, "three"));
+        EXPECT_EQ(co_await b.next(), "text:one\ntwo");
+        EXPECT_EQ(co_await b.next(), "text:three");
+        co_await server->stop(0s);
+    });
+}
+
+TEST_P(server_websocket, files_are_served_beside) {
+    run([&]() -> task<void> {
+        temporary_folder folder;
+        std::ofstream(folder.path() + "/index.html") << "<p>hello";
+        subject server("server", with({{"http", folder.path()}}));
+        co_await server.start();
+        talker raw = co_await join(server);
+        web_talker web = co_await web_talker::to(server);
+        talker browser = co_await join(server);
+        co_await raw.say("to the web\n");
+        EXPECT_EQ(co_await web.next(), "text:to the web");
+        co_await browser.say("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        const std::string answer = co_await browser.rest();
+        EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 "));
+        EXPECT_THAT(answer, HasSubstr("<p>hello"));
+        talker lost = co_await join(server);
+        co_await lost.say("POST /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        EXPECT_THAT(co_await lost.rest(), StartsWith("HTTP/1.1 405 "));
+        EXPECT_EQ(sample_of(*server, "http_requests_total"), 3.0);
+        co_await server->stop(0s);
+    });
+}
+
+TEST_P(server_websocket, a_web_client_that_does_not_read_meets_the_policy) {
+    run([&]() -> task<void> {
+        subject server("server", with({{"max_queue", "256k"}, {"slow_reader", "drop-oldest"}}));
+        co_await server.start();
+        web_talker slow = co_await web_talker::to(server);
+        talker sender = co_await join(server);
+        int sent = 0;
+        while (server->count().dropped < 100) {
+            if (sent > 100'000) throw std::runtime_error("nothing is ever dropped");
+            co_await sender.say(std::to_string(sent++) + " " + std::string(1000, 'x') + "\n");
+            co_await here().yield();
+        }
+        co_await sender.say("end\n");
+        // What comes are whole frames.
+        std::string got = co_await slow.next();
+        while (got != "text:end") {
+            EXPECT_EQ(got.size(), got.find(' ') + 1001);
+            got = co_await slow.next();
+        }
+        co_await server->stop(0s);
+    });
+}
+
+}  // namespace
+}  // namespace eddy::runtime
