@@ -123,57 +123,59 @@ inline std::string wire_sse(sse::parser& parser, byte_buffer& input) {
         input.consume(step.consumed);
         if (step.what == sse::step_kind::need_more || !data.empty()) return data;
     }
-    inline task<http::response> http_form(http::request & request) {
-        auto sent = co_await http::read_form(request);
-        if (!sent) co_return http::response();
-        const std::string_view name = sent->find("name").value_or("you");
-        co_return http::text("hello, " + std::string(name));
-    }
+}
 
-    inline task<http::response> http_json_body(http::request & request) {
-        auto text = co_await http::read_json_text(request);
-        if (!text) co_return http::response();
-        co_return http::json(*text);
-    }
+inline task<http::response> http_form(http::request& request) {
+    auto sent = co_await http::read_form(request);
+    if (!sent) co_return http::response();
+    const std::string_view name = sent->find("name").value_or("you");
+    co_return http::text("hello, " + std::string(name));
+}
 
-    inline task<http::response> http_multipart(http::request & request) {
-        std::size_t bytes = 0;
-        http::multipart_reader form(request);
-        while (auto part = co_await form.next()) {
-            while (auto piece = co_await part->read()) bytes += piece->size();
-        }
-        if (!form.is_whole()) co_return http::response();
-        co_return http::text(std::to_string(bytes));
-    }
+inline task<http::response> http_json_body(http::request& request) {
+    auto text = co_await http::read_json_text(request);
+    if (!text) co_return http::response();
+    co_return http::json(*text);
+}
 
-    inline bool wire_parameters(std::string & seen) {
-        http1::parameter_reader reader("Text/HTML; charset=\"utf-8\"");
-        if (!http1::equal_ignoring_case(reader.value(), "text/html")) return false;
-        while (auto parameter = reader.next()) seen += parameter->name;
-        if (reader.malformed()) return false;
-        return true;
+inline task<http::response> http_multipart(http::request& request) {
+    std::size_t bytes = 0;
+    http::multipart_reader form(request);
+    while (auto part = co_await form.next()) {
+        while (auto piece = co_await part->read()) bytes += piece->size();
     }
+    if (!form.is_whole()) co_return http::response();
+    co_return http::text(std::to_string(bytes));
+}
 
-    inline void wire_multipart(http1::multipart_parser & parser, byte_buffer & input) {
-        http1::multipart_step step = parser.parse(input.text());
-        switch (step.what) {
-            case http1::multipart_event::part: break;
-            case http1::multipart_event::content: break;
-            case http1::multipart_event::part_end: break;
-            case http1::multipart_event::end: break;
-            case http1::multipart_event::error: break;
-            case http1::multipart_event::need_more: break;
-        }
-        input.consume(step.consumed);
+inline bool wire_parameters(std::string& seen) {
+    http1::parameter_reader reader("Text/HTML; charset=\"utf-8\"");
+    if (!http1::equal_ignoring_case(reader.value(), "text/html")) return false;
+    while (auto parameter = reader.next()) seen += parameter->name;
+    if (reader.malformed()) return false;
+    return true;
+}
+
+inline void wire_multipart(http1::multipart_parser& parser, byte_buffer& input) {
+    http1::multipart_step step = parser.parse(input.text());
+    switch (step.what) {
+        case http1::multipart_event::part: break;
+        case http1::multipart_event::content: break;
+        case http1::multipart_event::part_end: break;
+        case http1::multipart_event::end: break;
+        case http1::multipart_event::error: break;
+        case http1::multipart_event::need_more: break;
     }
+    input.consume(step.consumed);
+}
 
-    inline result<> wire_multipart_writer(byte_buffer & out, std::string_view pixels,
-                                          http1::header_list & fields) {
-        http1::multipart_writer form(out, "9a0f364b9e99bb48");
-        form.field("user", "me").file("photo", "me.png", "image/png", pixels);
-        result<> written = form.end();
-        result<> typed = fields.add("Content-Type", form.content_type());
-        return written ? typed : written;
-    }
+inline result<> wire_multipart_writer(byte_buffer& out, std::string_view pixels,
+                                      http1::header_list& fields) {
+    http1::multipart_writer form(out, "9a0f364b9e99bb48");
+    form.field("user", "me").file("photo", "me.png", "image/png", pixels);
+    result<> written = form.end();
+    result<> typed = fields.add("Content-Type", form.content_type());
+    return written ? typed : written;
+}
 
-    int main() { return 0; }
+int main() { return 0; }

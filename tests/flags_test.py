@@ -4,8 +4,6 @@
 The flags are read from the program's own help. A flag that no test here claims fails the last test.
 """
 
-import contextlib
-import http.client
 import json
 import os
 import re
@@ -14,24 +12,11 @@ import signal
 import socket
 import ssl
 import subprocess
-import unittest
 
 import harness
+from flag_effects import CLAIMED, FlagTest, effect_of, flags_in, read_text
+from http_flags import *  # noqa: F403, the test cases of each backend
 from harness import all_of, connect, eventually, free_port, line_of, read_line
-
-CLAIMED = set()
-
-
-def effect_of(where, *names):
-    """Says that a test shows the effect of these flags of a command, or of a type."""
-    CLAIMED.update((where, name) for name in names)
-    return lambda test: test
-
-
-def flags_in(help_text):
-    """The long flags of a help text's tables, without those of every command."""
-    own = help_text.split("Flags of every command:")[0]
-    return set(re.findall(r"^ +(?:-\w, )?--([\w-]+)", own, re.M))
 
 
 def ask_cache(port, text):
@@ -39,26 +24,6 @@ def ask_cache(port, text):
     with connect(port) as client:
         client.sendall(text.encode() + b"\r\n")
         return read_line(client)
-
-
-def read_text(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
-
-
-class FlagTest(harness.EddyTest):
-    def create(self, daemon, kind, name="r", *flags, port=None):
-        port = port or free_port()
-        daemon.must("create", kind, name, "-p", str(port), "-s", *flags)
-        return port
-
-    def joined(self, daemon, port, count):
-        """Connects `count` clients and waits until the server has them all."""
-        clients = [connect(port) for _ in range(count)]
-        for client in clients:
-            self.addCleanup(client.close)
-        eventually(lambda: daemon.list()["r"]["connections"] == count, "they are all there")
-        return clients
 
 
 @harness.on_each_backend
@@ -261,107 +226,6 @@ class ServerFlags(FlagTest):
             client.sendall(b"look at me\n")
             eventually(lambda: daemon.json("stats", "q")["messages_in"] == 1, "it arrived")
         self.assertNotIn("look at me", daemon.must("logs", "q"))
-
-
-@harness.on_each_backend
-class HttpFlags(FlagTest):
-    def setUp(self):
-        self.root = self.folder()
-        with open(os.path.join(self.root, "index.html"), "wb") as file:
-            file.write(b"the index")
-
-    def site(self, daemon, *flags):
-        return self.create(daemon, "http", "r", "--root", self.root, *flags)
-
-    def get(self, port, path="/", host="127.0.0.1", fields=()):
-        with contextlib.closing(http.client.HTTPConnection(host, port, timeout=harness.DEADLINE_S)) as over:
-            over.request("GET", path, headers=dict(fields))
-            got = over.getresponse()
-            return got.status, got.headers, got.read()
-
-    @effect_of("http", "port", "bind", "root", "index", "listing", "hidden", "spa")
-    def test_files(self):
-        daemon = self.daemon()
-        port = self.site(daemon, "--bind", "127.0.0.4")
-        self.assertEqual(self.get(port, host="127.0.0.4")[2], b"the index")
-        self.assertRaises(OSError, connect, port)
-        daemon.must("edit", "r", "--unset", "bind", "--index", "other", "--listing")
-        self.assertIn(b"index.html", self.get(port)[2])
-        with open(os.path.join(self.root, ".hidden"), "wb") as file:
-            file.write(b"secret")
-        self.assertEqual(self.get(port, "/.hidden")[0], 404)
-        daemon.must("edit", "r", "--hidden", "--spa", "index.html")
-        self.assertEqual(self.get(port, "/.hidden")[2], b"secret")
-        self.assertEqual(self.get(port, "/no/such/file")[2], b"the index")
-
-    @effect_of("http", "unix", "listen")
-    def test_addresses(self):
-        daemon = self.daemon()
-        path = os.path.join(daemon.folder, "r.sock")
-        daemon.must("create", "http", "r", "--unix", path, "--root", self.root, "-s")
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(path)
-            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            self.assertEqual(read_line(client), "HTTP/1.1 200 OK")
-        port = free_port()
-        daemon.must("create", "http", "l", "--listen", f"tcp://127.0.0.1:{port}", "--root", self.root, "-s")
-        self.assertEqual(self.get(port)[0], 200)
-
-    @effect_of("http", "tls", "cert", "key", "ca", "client-auth")
-    def test_tls(self):
-        daemon = self.daemon()
-        made = harness.Certificates(self.folder())
-        port = self.site(daemon, "--tls", "--cert", made.cert, "--key", made.key, "--ca", made.ca)
-        for auth, own in (("required", True), ("no", False)):
-            daemon.must("edit", "r", "--client-auth", auth)
-            with made.connect(port, own) as client:
-                client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-                self.assertEqual(read_line(client), "HTTP/1.1 200 OK")
-
-    @effect_of("http", "threads", "max-connections", "cache", "cache-control", "compress")
-    def test_serving(self):
-        daemon = self.daemon()
-        port = self.site(daemon, "--threads", "2", "--cache", "1M", "--cache-control", "max-age=60", "--compress")
-        self.assertEqual(sum(name.startswith("ht-r-") for name in daemon.thread_names()), 2)
-        for _ in range(3):
-            status, fields, content = self.get(port)
-            self.assertEqual((status, fields["Cache-Control"], content), (200, "max-age=60", b"the index"))
-        with open(os.path.join(self.root, "index.html"), "wb") as file:
-            file.write(b"a longer index" * 100)
-        eventually(lambda: self.get(port, fields={"Accept-Encoding": "br"})[1]["Content-Encoding"] == "br", "it is seen")
-        daemon.must("edit", "r", "--max-connections", "1")
-        with connect(port) as first:
-            first.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            self.assertEqual(read_line(first), "HTTP/1.1 200 OK")
-            self.assertEqual(self.get(port)[0], 503)
-
-    @effect_of("http", "max-header", "request-timeout", "idle-timeout", "write-timeout")
-    def test_limits_on_clients(self):
-        daemon = self.daemon()
-        port = self.site(daemon, "--max-header", "512", "--request-timeout", "100ms", "--idle-timeout", "200ms",
-                         "--write-timeout", "200ms")
-        self.assertEqual(self.get(port, fields={"X": "x" * 600})[0], 431)
-        with connect(port) as slow:
-            slow.sendall(b"GET / HT")
-            self.assertEqual(read_line(slow), "HTTP/1.1 408 Request Timeout")
-        with connect(port) as silent:
-            self.assertEqual(silent.recv(1), b"")
-        os.truncate(os.path.join(self.root, "index.html"), 64 << 20)
-        with connect(port) as reads_nothing:
-            reads_nothing.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            eventually(lambda: daemon.list()["r"]["connections"] == 0, "it was closed")
-
-    @effect_of("http", "access-log", "access-format")
-    def test_access_log(self):
-        daemon = self.daemon()
-        path = os.path.join(daemon.folder, "access")
-        port = self.site(daemon, "--access-log", path, "--access-format", "json")
-        self.get(port)
-        eventually(lambda: os.path.exists(path) and read_text(path), "it is logged")
-        self.assertEqual(json.loads(read_text(path))["status"], 200)
-        daemon.must("edit", "r", "--access-format", "common")
-        self.get(port)
-        eventually(lambda: '"GET / HTTP/1.1" 200 9' in read_text(path), "it is logged")
 
 
 @harness.on_each_backend

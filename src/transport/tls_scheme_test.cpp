@@ -1,8 +1,7 @@
 // Scheme tls://: certificates named by the URI, and the errors when they are wrong.
-#include <eddy/transport/transport.hpp>
-
 #include <eddy/io/scope.hpp>
 #include <eddy/tls/tls.hpp>
+#include <eddy/transport/transport.hpp>
 
 #include "tls/testing.hpp"
 

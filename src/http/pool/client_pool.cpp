@@ -118,6 +118,7 @@ struct detail::pool_exchange final : body_reader {
     void set_limit(std::uint64_t bytes) noexcept override { from().set_limit(bytes); }
     std::uint64_t limit() const noexcept override { return from().limit(); }
     bool ended() const noexcept override { return from().ended(); }
+    const http1::header_list& trailers() const noexcept override { return from().trailers(); }
 
     lease held;
     client_response answer;

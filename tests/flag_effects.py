@@ -1,0 +1,40 @@
+"""What tests of flags share: which flags have a test of their effect, and runtimes with flags."""
+
+import re
+
+import harness
+from harness import connect, eventually, free_port
+
+CLAIMED = set()
+
+
+def effect_of(where, *names):
+    """Says that a test shows the effect of these flags of a command, or of a type."""
+    CLAIMED.update((where, name) for name in names)
+    return lambda test: test
+
+
+def flags_in(help_text):
+    """The long flags of a help text's tables, without those of every command."""
+    own = help_text.split("Flags of every command:")[0]
+    return set(re.findall(r"^ +(?:-\w, )?--([\w-]+)", own, re.M))
+
+
+def read_text(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+class FlagTest(harness.EddyTest):
+    def create(self, daemon, kind, name="r", *flags, port=None):
+        port = port or free_port()
+        daemon.must("create", kind, name, "-p", str(port), "-s", *flags)
+        return port
+
+    def joined(self, daemon, port, count):
+        """Connects `count` clients and waits until the server has them all."""
+        clients = [connect(port) for _ in range(count)]
+        for client in clients:
+            self.addCleanup(client.close)
+        eventually(lambda: daemon.list()["r"]["connections"] == count, "they are all there")
+        return clients
