@@ -218,8 +218,7 @@ task<void> worker::serve(std::unique_ptr<client> c) {
                 else
                     break;
             } else {
-                co_await go_on(state, *c);
-                if (c->cancel.requested()) break;
+                state = co_await go_on(state, *c);
             }
         }
         if (state.next == progress::then::close || state.next == progress::then::refuse)
@@ -287,37 +286,39 @@ worker::progress worker::receive_first(client& c, std::string_view text, time_po
 }
 
 /// Waits for more of the first bytes, for a rate limit, for slow readers, or for other loops; or
-/// serves requests. Sets what is next.
-[[gnu::noinline]] task<void> worker::go_on(progress& state, client& c) {
+/// serves requests. Yields what is next.
+[[gnu::noinline]] task<worker::progress> worker::go_on(progress state, client& c) {
+    progress over;
+    over.next = progress::then::end;
+    const auto rest = [&] {
+        return c.cancel.requested() ? over : consume_rest(c, loop::current().now());
+    };
     switch (state.next) {
         case progress::then::decide: {
             auto got = co_await with_timeout(first_bytes_time, c.socket.read());
-            if (got)
-                state = receive(c, std::move(*got));
-            else if (got.error() == errc::end_of_stream)
-                state = finish_input(c);
-            else if (got.error() != errc::timed_out)
-                state.next = progress::then::end;
-            else {
+            if (got) co_return receive(c, std::move(*got));
+            if (got.error() == errc::end_of_stream) co_return finish_input(c);
+            if (got.error() == errc::timed_out) {
                 c.become_raw();
-                state = consume_rest(c, loop::current().now());
+                co_return rest();
             }
-            co_return;
+            break;
         }
-        case progress::then::http:
+        case progress::then::http: {
             co_await serve_http(c);
-            state = progress();
-            state.next = progress::then::end;
-            if (c.web()) {
-                const byte_buffer received = std::move(c.web()->pending);
-                state = receive_frames(c, received.text());
-            }
-            co_return;
-        case progress::then::pause: (void)co_await loop::current().sleep_for(state.pause); break;
-        case progress::then::wait_for_loops: (void)co_await others_->wait_for_room(); break;
-        default: (void)co_await out_.wait_for_readers(&c);
+            if (!c.web()) break;
+            const byte_buffer received = std::move(c.web()->pending);
+            co_return receive_frames(c, received.text());
+        }
+        case progress::then::pause:
+            (void)co_await loop::current().sleep_for(state.pause);
+            co_return rest();
+        case progress::then::wait_for_loops:
+            (void)co_await others_->wait_for_room();
+            co_return rest();
+        default: (void)co_await out_.wait_for_readers(&c); co_return rest();
     }
-    if (!c.cancel.requested()) state = consume_rest(c, loop::current().now());
+    co_return over;
 }
 
 /// Requests, until the client is a WebSocket or its connection ends.
