@@ -88,6 +88,49 @@ class Tls(harness.EddyTest):
                 self.running.must("stop", "x")
                 self.running.must("remove", "x")
 
+    def test_a_folder_of_certificates_serves_each_by_its_names(self):
+        folder = os.path.join(self.folder(), "certificates")
+        os.mkdir(folder)
+        for name in ("a.example", "b.example"):
+            for path in self.made.named(name):
+                shutil.copy(path, folder)
+        for kind in ("server", "cache", "http"):
+            with self.subTest(kind):
+                created = self.running.run("create", kind, "x", "-p", str(self.port), "--tls", "--cert", folder,
+                                           *self.needed(kind), "-s")
+                if "does not have" in created.err:
+                    self.skipTest("this build has no TLS")
+                self.assertEqual(created.status, 0, created)
+                for name in ("b.example", "a.example"):
+                    with self.made.context().wrap_socket(connect(self.port), server_hostname=name) as over:
+                        self.assertEqual(over.getpeercert()["subject"][0][0][1], name)
+                self.running.must("stop", "x")
+                self.running.must("remove", "x")
+
+    def test_a_site_speaks_http_1_1_and_reloads_with_a_log(self):
+        log = os.path.join(self.folder(), "access.log")
+        self.create("http", "--access-log", log)
+        context = self.made.context()
+        context.set_alpn_protocols(["h2", "http/1.1"])
+        with context.wrap_socket(connect(self.port), server_hostname="127.0.0.1") as over:
+            self.assertEqual(over.selected_alpn_protocol(), "http/1.1")
+
+            def ask():
+                over.sendall(b"HEAD /missing HTTP/1.1\r\nHost: x\r\n\r\n")
+                self.assertEqual(read_line(over), "HTTP/1.1 404 Not Found")
+                while read_line(over):
+                    pass
+
+            def size():
+                return os.path.exists(log) and os.path.getsize(log)
+
+            ask()
+            eventually(size, "a line in the log")
+            os.rename(log, log + ".1")
+            self.running.must("reload", "x")
+            ask()
+            eventually(size, "a line in the new log")
+
     def test_a_cache_serves_tls_on_its_port(self):
         self.create("cache")
         secret = Client(self.port, over=self.tls())

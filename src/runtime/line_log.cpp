@@ -44,6 +44,11 @@ std::unexpected<problem> cannot_append(const std::string& path, std::error_code 
                   fmt::format("--log: cannot append to {}: {}", path, why.message()));
 }
 
+result<unique_fd> open_to_append(const std::string& path) noexcept {
+    constexpr mode_t private_to_group = 0640;
+    return open_regular(path.c_str(), O_WRONLY | O_APPEND | O_CREAT, private_to_group);
+}
+
 }  // namespace
 
 result<> append_lines(int file, std::string_view lines, bool& torn, std::size_t& kept) noexcept {
@@ -75,9 +80,7 @@ outcome<> line_log::check(const std::string& path) {
 }
 
 outcome<> line_log::open(const std::string& path) {
-    constexpr mode_t private_to_group = 0640;
-    result<unique_fd> opened =
-        open_regular(path.c_str(), O_WRONLY | O_APPEND | O_CREAT, private_to_group);
+    result<unique_fd> opened = open_to_append(path);
     if (!opened) return cannot_append(path, opened.error());
     file_ = std::move(*opened);
     path_ = path;
@@ -89,6 +92,13 @@ outcome<> line_log::open(const std::string& path) {
     said_failed_ = false;
     lost_ = 0;
     torn_ = false;
+    return {};
+}
+
+outcome<> line_log::reopen() {
+    result<unique_fd> opened = open_to_append(path_);
+    if (!opened) return cannot_append(path_, opened.error());
+    next_file_ = std::move(*opened);
     return {};
 }
 
@@ -111,6 +121,10 @@ task<void> line_log::run() {
             filled_.reset();
             if (!co_await filled_.wait()) co_return;
             continue;
+        }
+        if (next_file_) {
+            file_ = std::move(next_file_);
+            torn_ = false;
         }
         byte_buffer going;
         going.swap(waiting_);
@@ -159,6 +173,7 @@ void line_log::finish() noexcept {
 void line_log::close() noexcept {
     threads_.reset();
     file_.reset();
+    next_file_.reset();
     waiting_ = byte_buffer();
     waiting_messages_ = 0;
 }

@@ -46,6 +46,10 @@ public:
     /// to do.
     outcome<> open(const std::string& path);
 
+    /// Opens the file by its name again, as another program may have renamed it: lines that are not
+    /// written yet go to the new one. A failure says what to do, and the old file stays in use.
+    outcome<> reopen();
+
     /// Whether open() is likely to succeed; makes no file.
     static outcome<> check(const std::string& path);
 
@@ -67,6 +71,7 @@ private:
     tally* dropped_;
     std::string path_;
     unique_fd file_;
+    unique_fd next_file_;  // of reopen(), until the write at hand has ended
     std::unique_ptr<blocking_pool> threads_;
     byte_buffer waiting_;
     std::uint64_t waiting_messages_ = 0;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -57,6 +58,26 @@ TEST_F(line_logs, everything_appended_is_written_before_it_ends) {
         }
         EXPECT_TRUE(content(path) == expected);
         EXPECT_TRUE(events_.lines.empty());
+    });
+}
+
+TEST_F(line_logs, a_file_that_was_renamed_is_opened_anew) {
+    run([&]() -> task<void> {
+        const std::string path = folder_.file("log");
+        line_log log(events_);
+        must_do(log.open(path));
+        scope tasks;
+        tasks.spawn(log.run());
+        EXPECT_TRUE(log.append("one\n", 1));
+        while (content(path).empty()) static_cast<void>(co_await loop::current().sleep_for(1ms));
+        std::filesystem::rename(path, path + ".1");
+        must_do(log.reopen());
+        EXPECT_TRUE(log.append("two\n", 1));
+        log.finish();
+        co_await tasks.join();
+        log.close();
+        EXPECT_EQ(content(path + ".1"), "one\n");
+        EXPECT_EQ(content(path), "two\n");
     });
 }
 

@@ -135,6 +135,8 @@ outcome<config> read_config(const settings& chosen) {
             return std::unexpected(added.error());
         read.is_tls_by_option = true;
     }
+    if (read.where.kind == scheme::tls && read.where.tls.alpn.empty())
+        read.where.tls.alpn = "http/1.1";
     read.root = chosen.text("root");
     if (read.root.empty())
         return refuse(400, "an http runtime serves a folder; say which by --root DIR");

@@ -191,8 +191,11 @@ task<outcome<>> site::check_restart(settings next, bool /*discards_data*/) {
 }
 
 task<outcome<bool>> site::reread() {
-    // A log file that was moved away is opened anew by a restart alone.
-    if (!running_ || !config_.access_log.empty()) co_return false;
+    // Without certificates it is restarted, which opens the log anew, too.
+    if (!running_ || config_.where.kind != transport::scheme::tls) co_return false;
+    if (log_.is_open()) {
+        if (auto opened = log_.reopen(); !opened) co_return std::unexpected(opened.error());
+    }
     if (auto good = check_tls(config_); !good) co_return std::unexpected(good.error());
     co_return renew_certificates(running_->listening, {config_.where, std::nullopt});
 }

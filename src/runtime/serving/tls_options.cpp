@@ -18,7 +18,9 @@ std::vector<option> tls_options() {
         {.name = "tls", .kind = option_kind::flag, .help = "serve TLS on the port; needs --cert"},
         {.name = "cert",
          .value_name = "FILE",
-         .help = "with --tls: the certificate and those that signed it, as PEM",
+         .help =
+             "with --tls: the certificate and those that signed it, as PEM; or a folder of files "
+             "NAME.pem, each with its key, or with NAME.key beside it, for several host names",
          .is_path = true},
         {.name = "key",
          .value_name = "FILE",
