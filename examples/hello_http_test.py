@@ -31,7 +31,7 @@ class Hello(programs.ServerTest):
     def test_says_that_its_port_is_taken(self):
         second = self.second_on_the_same_port()
         self.assertEqual(second.returncode, 1)
-        self.assertIn(b"port %d: " % self.port, second.stderr)
+        self.assertIn(b'"tcp://127.0.0.1:%d" cannot be opened: ' % self.port, second.stderr)
 
 
 if __name__ == "__main__":

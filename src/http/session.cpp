@@ -420,7 +420,15 @@ task<result<>> session::stream_body(const body& content, message_writer& to) {
 task<void> session::produce(body_producer& from, message_writer& to, cancel_source& waiting,
                             result<>& sent) {
     sent = co_await to.flush();
-    if (sent) sent = co_await from.produce(to).under(waiting);
+    try {
+        if (sent) sent = co_await from.produce(to).under(waiting);
+    } catch (const std::bad_alloc&) {
+        throw;  // a text for the log would need memory
+    } catch (const std::exception& thrown) {
+        const http1::request_head& head = parser_.head();
+        log_error("http", head.method + " " + head.target + ": the body: " + thrown.what());
+        sent = fail(errc::truncated);
+    }
     if (waiting.requested()) sent = fail(errc::cancelled);
     if (sent) sent = co_await to.finish();
 }

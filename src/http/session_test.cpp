@@ -510,6 +510,20 @@ TEST_P(http_session, a_producer_that_fails_cuts_the_response) {
     EXPECT_TRUE(answer.ends_with("4\r\nsome\r\n")) << answer;
 }
 
+TEST_P(http_session, a_producer_that_throws_cuts_the_response) {
+    handler_.answer = [](request&) -> task<response> {
+        response answer;
+        answer.body = http::body::streamed([](body_writer& to) -> task<result<>> {
+            const auto sent = co_await to.write("some");
+            if (sent) throw std::runtime_error("on purpose");
+            co_return sent;
+        });
+        co_return answer;
+    };
+    const std::string answer = talk("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_TRUE(answer.ends_with("4\r\nsome\r\n")) << answer;
+}
+
 // --- Bodies larger than any buffer ------------------------------------------------------------
 
 constexpr std::size_t large = 8 * 1024 * 1024;

@@ -76,8 +76,8 @@ public:
     virtual ~body_producer() = default;
 
     /// Writes the content to `to` and returns. Yields a result<>; any error cuts the connection, so
-    /// that the peer does not take what was sent for the whole. Called once. Cancelled when the
-    /// peer goes away.
+    /// that the peer does not take what was sent for the whole; so does an exception, which a
+    /// server logs. Called once. Cancelled when the peer goes away.
     virtual task<result<>> produce(body_writer& to) = 0;
 };
 
