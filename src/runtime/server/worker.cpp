@@ -218,7 +218,7 @@ task<void> worker::serve(std::unique_ptr<client> c) {
                 else
                     break;
             } else {
-                state = co_await go_on(state, *c);
+                state = co_await go_on(state.next, state.pause, *c);
             }
         }
         if (state.next == progress::then::close || state.next == progress::then::refuse)
@@ -287,13 +287,14 @@ worker::progress worker::receive_first(client& c, std::string_view text, time_po
 
 /// Waits for more of the first bytes, for a rate limit, for slow readers, or for other loops; or
 /// serves requests. Yields what is next.
-[[gnu::noinline]] task<worker::progress> worker::go_on(progress state, client& c) {
+[[gnu::noinline]] task<worker::progress> worker::go_on(progress::then next, duration length,
+                                                       client& c) {
     progress over;
     over.next = progress::then::end;
     const auto rest = [&] {
         return c.cancel.requested() ? over : consume_rest(c, loop::current().now());
     };
-    switch (state.next) {
+    switch (next) {
         case progress::then::decide: {
             auto got = co_await with_timeout(first_bytes_time, c.socket.read());
             if (got) co_return receive(c, std::move(*got));
@@ -311,7 +312,7 @@ worker::progress worker::receive_first(client& c, std::string_view text, time_po
             co_return receive_frames(c, received.text());
         }
         case progress::then::pause:
-            (void)co_await loop::current().sleep_for(state.pause);
+            (void)co_await loop::current().sleep_for(length);
             co_return rest();
         case progress::then::wait_for_loops:
             (void)co_await others_->wait_for_room();

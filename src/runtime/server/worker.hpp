@@ -106,7 +106,7 @@ private:
     piece next_bytes(client& c, std::string_view input);
     duration pace(client& c);
     void pass_on(client& c, std::string_view messages, std::uint64_t count, time_point arrived);
-    task<progress> go_on(progress state, client& c);
+    task<progress> go_on(progress::then next, duration length, client& c);
     task<void> say_farewell(client& c, progress::then why);
     task<void> flush_queues(time_point until);
     task<void> take_in();
