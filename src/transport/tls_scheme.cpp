@@ -66,7 +66,9 @@ std::expected<std::vector<tls::certificate>, std::string> server_certificates(
     if (!std::filesystem::is_directory(given.cert, ignored))
         return std::vector{own_certificate(given)};
     if (!given.key.empty())
-        return std::unexpected("the certificates of a folder have their keys there: leave out " +
+        return std::unexpected(given.cert +
+                               ": Is a directory. The certificates of a folder have their keys "
+                               "there: name a file, or leave out " +
                                given.key);
     return folder_certificates(given.cert);
 }

@@ -59,8 +59,8 @@ struct cookie {
     std::optional<std::int64_t> expires = std::nullopt;
     bool secure = false;    ///< sent over TLS alone
     bool http_only = true;  ///< hidden from the page's scripts
-    /// Whether it is sent with requests that other sites make.
-    same_site_policy same_site = same_site_policy::lax;
+
+    same_site_policy same_site = same_site_policy::lax;  ///< requests of other sites that have it
     /// Kept apart for each site that embeds this one; needs `secure`.
     bool partitioned = false;
 };

@@ -115,8 +115,8 @@ struct form_data_limits {
     std::optional<std::uint64_t> bytes = std::nullopt;
     std::uint64_t file = 64 * 1024 * 1024;  ///< bytes of one file
     std::size_t field = 64 * 1024;          ///< bytes of one field that is no file
-    /// Bytes of all fields, names and types together, which stay in memory.
-    std::size_t fields = 1024 * 1024;
+
+    std::size_t fields = 1024 * 1024;  ///< bytes of all fields, names and types, kept in memory
     /// Bytes of files together that stay in memory. What does not fit goes to temporary files.
     std::size_t memory = 256 * 1024;
     /// The folder below which these are made. They have no name there, and are gone when they are
