@@ -55,8 +55,8 @@ function(eddy_target_settings target)
 endfunction()
 
 # The layers whose own tests have no second thread: the thread sanitizer would find nothing in them.
-# Those of cache that have are a program of their own.
-set(EDDY_LAYERS_OF_ONE_THREAD wire lua transport http cache cli)
+# Those of cache and http that have are programs of their own.
+set(EDDY_LAYERS_OF_ONE_THREAD wire lua http cache cli)
 # The layers that hand bytes on and are seldom where time goes. Most of their files read JSON.
 set(EDDY_PLAIN_LAYERS runtime daemon cli)
 # Those of them through which no client's bytes go.

@@ -76,6 +76,8 @@ public:
 constexpr std::size_t queued_text_limit = 16 * 1024;
 /// Bytes of responses that wait at most; one response comes on top.
 constexpr std::size_t queued_limit = 64 * 1024;
+/// A pipeline has so many requests answered before the loop's other work has its turn.
+constexpr unsigned requests_in_a_row = 32;
 /// While a handler waits and the socket is full, what waits is tried again after so long.
 constexpr duration flush_pause = std::chrono::milliseconds(10);
 
@@ -127,7 +129,7 @@ private:
     [[gnu::noinline]] task<result<>> stream_body(const body& content, message_writer& to);
     task<void> produce(body_producer& from, message_writer& to, cancel_source& waiting,
                        result<>& sent);
-    task<void> watch_for_hangup(cancel_source& to_cancel, bool is_sized);
+    task<void> watch_for_hangup(cancel_source& to_cancel, bool is_finite);
     [[gnu::noinline]] task<void> linger();
 
     void note(const http1::request_head* request, int status, bool is_whole);
@@ -147,6 +149,7 @@ private:
 };
 
 task<bool> session::run() {
+    unsigned in_a_row = 0;
     for (;;) {
         begin_request();
         // The next of a pipeline is there already.
@@ -162,6 +165,10 @@ task<bool> session::run() {
             case arrival::head: break;
         }
         const bool goes_on = co_await answer_request();
+        if (goes_on && ++in_a_row == requests_in_a_row) {
+            in_a_row = 0;
+            static_cast<void>(co_await loop::current().yield());
+        }
         if (!goes_on) co_return false;
     }
 }
@@ -411,7 +418,7 @@ task<result<>> session::stream_body(const body& content, message_writer& to) {
     cancel_source waiting(co_await current_source());
     co_await with_scope([&](scope& watcher) {
         // A client that goes away must end the producer's wait for something to write.
-        watcher.spawn(watch_for_hangup(waiting, content.size().has_value()));
+        watcher.spawn(watch_for_hangup(waiting, content.size() || content.producer()->is_finite()));
         return produce(*content.producer(), to, waiting, sent);
     });
     co_return sent;
@@ -433,15 +440,15 @@ task<void> session::produce(body_producer& from, message_writer& to, cancel_sour
     if (sent) sent = co_await to.finish();
 }
 
-task<void> session::watch_for_hangup(cancel_source& to_cancel, bool is_sized) {
+task<void> session::watch_for_hangup(cancel_source& to_cancel, bool is_finite) {
     // The producer may still read the request.
     const auto read = co_await reader_.body_end().wait();
     if (!read) co_return;
     for (;;) {
         auto received = co_await peer_.read();
         if (!received) {
-            // A client that has finished sending still takes a body whose end is known.
-            const bool is_awaited = is_sized && received.error() == errc::end_of_stream;
+            // A client that has finished sending still takes a body that ends by itself.
+            const bool is_awaited = is_finite && received.error() == errc::end_of_stream;
             if (received.error() != errc::cancelled && !is_awaited) to_cancel.request();
             co_return;
         }

@@ -41,7 +41,7 @@ bool take_back(int file, std::size_t size) noexcept {
 std::unexpected<problem> cannot_append(const std::string& path, std::error_code why) {
     const bool permission = why == std::errc::permission_denied;
     return refuse(permission ? 403 : 400,
-                  fmt::format("--log: cannot append to {}: {}", path, why.message()));
+                  fmt::format("cannot append to the log {}: {}", path, why.message()));
 }
 
 result<unique_fd> open_to_append(const std::string& path) noexcept {

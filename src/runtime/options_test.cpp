@@ -290,7 +290,7 @@ task<void> lines_are_appended_to_the_file(std::string type) {
     co_await s->stop(1s);
     EXPECT_EQ(content(path), "before\none\ntwo\nunfinished\n");
     subject nowhere(type, with({{"log", folder.file("missing/x.log")}}));
-    EXPECT_THAT(co_await nowhere.failure_to_start(), HasSubstr("--log: cannot append to"));
+    EXPECT_THAT(co_await nowhere.failure_to_start(), HasSubstr("cannot append to the log "));
 }
 
 task<void> traffic_is_written_to_the_journal(std::string type) {

@@ -79,6 +79,10 @@ public:
     /// that the peer does not take what was sent for the whole; so does an exception, which a
     /// server logs. Called once. Cancelled when the peer goes away.
     virtual task<result<>> produce(body_writer& to) = 0;
+
+    /// Whether the content ends by itself, also where its size is not known: a client that has
+    /// finished sending still gets it. Others are taken to go on until the client goes away.
+    virtual bool is_finite() const noexcept { return false; }
 };
 
 namespace detail {

@@ -89,6 +89,10 @@ public:
         co_return co_await writer.encode({}, encoder::after::end);
     }
 
+    bool is_finite() const noexcept override {
+        return content_.size() || content_.producer()->is_finite();
+    }
+
 private:
     content_coding coding_;
     body content_;

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -174,6 +175,26 @@ TEST_P(http_compression, large_content_is_compressed_while_it_is_sent) {
             ask([&] { return text_of(body::streamed(produce, content.size())); }, line);
         EXPECT_EQ(produced.plain, content);
     }
+}
+
+TEST_P(http_compression, a_client_that_has_finished_sending_gets_it_whole) {
+    const std::string content = sample_text(300'000);
+    const auto produce = [&](body_writer& to) -> task<result<>> {
+        std::string_view left = content;
+        while (!left.empty()) {
+            if (auto slept = co_await loop::current().sleep_for(std::chrono::milliseconds(1));
+                !slept)
+                co_return slept;
+            if (auto sent = co_await to.write(left.substr(0, 100'000)); !sent) co_return sent;
+            left.remove_prefix(100'000);
+        }
+        co_return result<>();
+    };
+    make_ = [&] { return text_of(body::streamed(produce, content.size())); };
+    const answer got =
+        parsed(talk("GET / HTTP/1.1\r\nHost: x\r\n" + gzip_line + "\r\n", true), "GET");
+    EXPECT_EQ(got.field("Transfer-Encoding"), "chunked");
+    EXPECT_EQ(got.plain, content);
 }
 
 TEST_P(http_compression, a_producer_is_held_to_its_size) {

@@ -89,8 +89,9 @@ public:
         touch();
         extra.reset();
     }
-    /// It speaks HTTP, as far as it is known.
-    void become_http() noexcept {
+    /// It speaks HTTP, as far as it is known. What was held back for it counts as dropped.
+    void become_http(counters& counted) noexcept {
+        if (held() != nullptr) counted.dropped += held()->count;
         speaks = speech::http;
         extra.reset();
     }
@@ -104,6 +105,8 @@ public:
     bool paid = false;
     /// Part of the batch that goes out next is this client's own.
     bool sent_in_batch = false;
+    /// It has sent something.
+    bool has_spoken = false;
     /// It sends nothing more.
     bool finished = false;
     /// It is being closed and gets no more messages.

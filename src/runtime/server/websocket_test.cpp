@@ -181,6 +181,43 @@ TEST_P(server_websocket, a_new_client_gets_nothing_before_its_answer) {
     });
 }
 
+TEST_P(server_websocket, a_request_that_comes_too_late_is_no_message) {
+    run([&]() -> task<void> {
+        subject server("server", any_port);
+        co_await server.start();
+        talker sender = co_await join(server);
+        talker late = co_await join(server);
+        co_await sender.say("to all\n");
+        EXPECT_EQ(co_await late.line(), "to all");
+        co_await late.say(std::string(request));
+        EXPECT_EQ(co_await late.rest(), "");
+        talker other = co_await join(server);
+        co_await other.say("next\n");
+        EXPECT_EQ(co_await sender.line(), "next") << "the request was passed on";
+        co_await server->stop(0s);
+    });
+}
+
+TEST_P(server_websocket, messages_that_a_request_comes_before_count_as_dropped) {
+    run([&]() -> task<void> {
+        subject server("server", any_port);
+        co_await server.start();
+        talker sender = co_await join(server);
+        const std::uint64_t before = server->count().connections_now;
+        stream late = must(co_await loop::current().connect(server->local()));
+        co_await until([&] { return server->count().connections_now > before; });
+        co_await sender.say("while it connects\n");
+        co_await until([&] { return server->count().messages_in == 1; });
+        must(co_await late.write_all(request));
+        auto got = must(co_await late.read());
+        EXPECT_THAT(std::string(got.text()), StartsWith("HTTP/1.1 101 "));
+        const metrics counted = server->count();
+        EXPECT_EQ(counted.messages_out + counted.dropped, 1U);
+        got.reset();
+        co_await server->stop(0s);
+    });
+}
+
 TEST_P(server_websocket, violations_end_a_client_with_their_codes) {
     run([&]() -> task<void> {
         subject server("server", with({{"max_line", 100}}));

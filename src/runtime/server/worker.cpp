@@ -248,6 +248,12 @@ void worker::see_off(const client& c, bool out_of_memory) {
     c.touch();
     counted_.bytes_in += got.size();
     const time_point arrived = loop::current().now();
+    const bool is_first = !std::exchange(c.has_spoken, true);
+    if (is_first && c.speaks == speech::raw && is_late_request(c, got.text())) {
+        progress over;
+        over.next = progress::then::close;
+        return over;
+    }
     if (c.speaks != speech::raw)
         return c.web() ? receive_frames(c, got.text()) : receive_first(c, got.text(), arrived);
     if (!c.input.empty()) {
@@ -258,6 +264,16 @@ void worker::see_off(const client& c, bool out_of_memory) {
     const progress made = consume(c, got.text(), arrived);
     c.input.append(got.text().substr(made.used));
     return made;
+}
+
+/// A browser's request, with its cookies, is none of the messages that others get. It cannot be
+/// answered any more: messages have been sent before.
+bool worker::is_late_request(const client& c, std::string_view text) {
+    if (judge_first_bytes(text, files_.has_value()) != speech::http) return false;
+    ++counted_.errors;
+    context_.events.write(
+        fmt::format("client {} closed: its request came after it had been sent messages", c.id()));
+    return true;
 }
 
 /// The client has finished sending. A last line without a newline is a line all the same.
@@ -324,7 +340,7 @@ worker::progress worker::receive_first(client& c, std::string_view text, time_po
 
 /// Requests, until the client is a WebSocket or its connection ends.
 task<void> worker::serve_http(client& c) {
-    c.become_http();
+    c.become_http(counted_);
     http_visit visit(*this, c, files_ ? &*files_ : nullptr, counted_, http_requests_,
                      c.input.size());
     eddy::http::session_limits limits;

@@ -109,9 +109,14 @@ multipart_step multipart_parser::parse(std::string_view input) {
                 const std::string_view text = take_text(input, used);
                 if (!text.empty()) return {multipart_event::content, used, text};
                 if (!is_at_delimiter()) return {multipart_event::need_more, used, {}};
+                is_in_part_ = true;
                 state_ = state::delimiter_end;
-                return {multipart_event::part_end, used, {}};
+                break;
             }
+            case state::part_opens: begin_header(); break;
+            case state::form_ends:
+                state_ = state::epilogue;
+                return {multipart_event::end, used, {}};
             case state::epilogue:
                 if (!count_outside(input.size() - used)) break;
                 return {multipart_event::need_more, input.size(), {}};
@@ -133,13 +138,12 @@ std::optional<multipart_step> multipart_parser::read_delimiter_end(std::string_v
     while (used < input.size()) {
         const char c = input[used++];
         const char before = std::exchange(end_byte_, c);
-        if (before == '-' && c == '-') {
-            state_ = state::epilogue;
-            return multipart_step{multipart_event::end, used, {}};
-        }
-        if (before == '\r' && c == '\n') {
-            begin_header();
-            return std::nullopt;
+        const bool ends = before == '-' && c == '-';
+        if (ends || (before == '\r' && c == '\n')) {
+            state_ = ends ? state::form_ends : state::part_opens;
+            if (!std::exchange(is_in_part_, false)) return std::nullopt;
+            // Not before: content may have a line that only begins like a delimiter.
+            return multipart_step{multipart_event::part_end, used, {}};
         }
         const bool is_blank = c == ' ' || c == '\t';
         const bool is_first = before == '\0';

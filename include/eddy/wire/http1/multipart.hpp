@@ -97,7 +97,16 @@ public:
     const parse_error& error() const noexcept { return error_; }
 
 private:
-    enum class state : unsigned char { preamble, delimiter_end, header, content, epilogue, failed };
+    enum class state : unsigned char {
+        preamble,
+        delimiter_end,
+        part_opens,
+        header,
+        content,
+        form_ends,
+        epilogue,
+        failed,
+    };
 
     std::string_view take_text(std::string_view input, std::size_t& used) noexcept;
     bool is_at_delimiter() const noexcept { return matched_ == delimiter_.size(); }
@@ -117,6 +126,7 @@ private:
     std::size_t matched_ = 0;        // bytes of delimiter_ that the last bytes have
     std::size_t presumed_ = 0;       // of these: that were no bytes of this text
     char end_byte_ = '\0';           // the last byte behind a delimiter
+    bool is_in_part_ = false;        // the delimiter at hand ends one
     std::size_t parts_ = 0;          // so far
     std::size_t outside_bytes_ = 0;  // so far
     std::size_t header_bytes_ = 0;   // of this part so far
