@@ -61,8 +61,8 @@ struct cookie {
     bool http_only = true;  ///< hidden from the page's scripts
 
     same_site_policy same_site = same_site_policy::lax;  ///< requests of other sites that have it
-    /// Kept apart for each site that embeds this one; needs `secure`.
-    bool partitioned = false;
+
+    bool partitioned = false;  ///< kept apart for each site that embeds this one; needs `secure`
 };
 
 /// Bytes of a name with its value, and of each attribute, that browsers keep (RFC 6265bis, 5.6).

@@ -117,10 +117,10 @@ struct form_data_limits {
     std::size_t field = 64 * 1024;          ///< bytes of one field that is no file
 
     std::size_t fields = 1024 * 1024;  ///< bytes of all fields, names and types, kept in memory
-    /// Bytes of files together that stay in memory. What does not fit goes to temporary files.
-    std::size_t memory = 256 * 1024;
-    /// The folder below which these are made. They have no name there, and are gone when they are
-    /// closed.
+
+    std::size_t memory = 256 * 1024;  ///< bytes of all files in memory; others become temporary
+
+    /// The folder of temporary files, which have no name there, and are gone once they are closed.
     std::string folder = "/tmp";
 };
 
