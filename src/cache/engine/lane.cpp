@@ -320,8 +320,8 @@ void lane::merge_counters() noexcept {
     sample_count_ = 0;
 }
 
-// A full segment that is not split takes no key of a lane: the engine executes such a command alone,
-// and makes room first. So memory goes over its limit by the one segment that reaches it.
+// A full segment that is not split takes no key of a lane: the engine executes such a command
+// alone, and makes room first. So memory goes over its limit by the one segment that reaches it.
 void lane::resize(std::size_t& left) noexcept {
     const std::size_t limit = state_.options.max_memory;
     for (; noted_count_ > 0 && left > 0; --left) {
