@@ -4,20 +4,14 @@
 //     sse_clock [PORT]
 #include <eddy/http/event_log.hpp>
 #include <eddy/http/router.hpp>
-#include <eddy/http/session.hpp>
+#include <eddy/http/server.hpp>
 #include <eddy/http/sse.hpp>
 #include <eddy/io/loop.hpp>
-#include <eddy/io/scope.hpp>
-#include <eddy/net/tcp.hpp>
 
 #include <array>
 #include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <string>
-#include <utility>
 
 using namespace std::chrono_literals;
 namespace http = eddy::http;
@@ -79,40 +73,14 @@ private:
     http::event_log log_;
 };
 
-eddy::task<> serve(eddy::listener listening, http::router& routes) {
-    co_await eddy::with_scope([&](eddy::scope& clients) -> eddy::task<> {
-        for (;;) {
-            auto peer = co_await listening.accept();
-            if (peer)
-                clients.spawn(http::serve(std::move(*peer), routes, {}));
-            else if (!co_await eddy::loop::current().sleep_for(10ms))
-                co_return;
-        }
-    });
-}
-
-eddy::task<int> start(std::uint16_t port) {
-    auto listening = eddy::tcp::listen("127.0.0.1", port);
-    if (!listening) {
-        std::fprintf(stderr, "port %d: %s\n", int{port}, listening.error().message().c_str());
-        co_return 1;
-    }
+int main(int argc, char** argv) {
     news latest;
     http::router routes;
     routes.get("/", show_page)
         .get("/time", show_time)
         .get("/news", [&](http::request& request) { return latest.follow(request); })
         .post("/news", [&](http::request& request) { return latest.add(request); });
-    co_await serve(std::move(*listening), routes);
-    co_return 0;
-}
-
-int main(int argc, char** argv) {
-    const auto port = static_cast<std::uint16_t>(argc > 1 ? std::atoi(argv[1]) : 8080);
-    auto loop = eddy::loop::create();
-    if (!loop) {
-        std::fprintf(stderr, "no event loop: %s\n", loop.error().message().c_str());
-        return 1;
-    }
-    return (*loop)->run(start(port));
+    http::server_options options;
+    options.listen = {std::string("tcp://127.0.0.1:") + (argc > 1 ? argv[1] : "8080")};
+    return http::run(routes, options);
 }

@@ -3,22 +3,16 @@
 //
 //     static_site [PORT [FOLDER]]
 #include <eddy/http/router.hpp>
-#include <eddy/http/session.hpp>
+#include <eddy/http/server.hpp>
 #include <eddy/http/static_files.hpp>
 #include <eddy/http/templates.hpp>
-#include <eddy/io/loop.hpp>
-#include <eddy/io/scope.hpp>
-#include <eddy/net/tcp.hpp>
 
-#include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
 
-using namespace std::chrono_literals;
 namespace http = eddy::http;
 
 class site {
@@ -66,26 +60,9 @@ std::optional<site> open_site(const std::string& folder) {
     return site(std::move(*pages), std::move(*files));
 }
 
-eddy::task<> serve(eddy::listener listening, http::router& routes) {
-    co_await eddy::with_scope([&](eddy::scope& clients) -> eddy::task<> {
-        for (;;) {
-            auto peer = co_await listening.accept();
-            if (peer)
-                clients.spawn(http::serve(std::move(*peer), routes, {}));
-            else if (!co_await eddy::loop::current().sleep_for(10ms))
-                co_return;
-        }
-    });
-}
-
-eddy::task<int> start(std::uint16_t port, std::string folder) {
-    auto listening = eddy::tcp::listen("127.0.0.1", port);
-    if (!listening) {
-        std::fprintf(stderr, "port %d: %s\n", int{port}, listening.error().message().c_str());
-        co_return 1;
-    }
-    auto shown = open_site(folder);
-    if (!shown) co_return 1;
+int main(int argc, char** argv) {
+    auto shown = open_site(argc > 2 ? argv[2] : "site");
+    if (!shown) return 1;
     http::router routes;
     routes.get("/", [&](http::request& request) { return shown->home(request); })
         .get("/hello/{name}", [&](http::request& request) { return shown->greet(request); })
@@ -93,16 +70,7 @@ eddy::task<int> start(std::uint16_t port, std::string folder) {
         .on_refusal([&](const http::request&, int status, std::string_view) {
             return shown->not_found(status);
         });
-    co_await serve(std::move(*listening), routes);
-    co_return 0;
-}
-
-int main(int argc, char** argv) {
-    const auto port = static_cast<std::uint16_t>(argc > 1 ? std::atoi(argv[1]) : 8080);
-    auto loop = eddy::loop::create();
-    if (!loop) {
-        std::fprintf(stderr, "no event loop: %s\n", loop.error().message().c_str());
-        return 1;
-    }
-    return (*loop)->run(start(port, argc > 2 ? argv[2] : "site"));
+    http::server_options options;
+    options.listen = {std::string("tcp://127.0.0.1:") + (argc > 1 ? argv[1] : "8080")};
+    return http::run(routes, options);
 }

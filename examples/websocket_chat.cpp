@@ -4,22 +4,14 @@
 //
 // /?name=Ada&say=hello enters and speaks by itself.
 #include <eddy/http/router.hpp>
-#include <eddy/http/session.hpp>
+#include <eddy/http/server.hpp>
 #include <eddy/http/websocket.hpp>
-#include <eddy/io/loop.hpp>
-#include <eddy/io/scope.hpp>
-#include <eddy/net/tcp.hpp>
 
-#include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <list>
 #include <memory>
 #include <string>
 #include <utility>
 
-using namespace std::chrono_literals;
 namespace http = eddy::http;
 
 namespace {
@@ -95,41 +87,15 @@ private:
 
 eddy::task<http::response> show_page(http::request&) { co_return http::html(page); }
 
-eddy::task<> serve(eddy::listener listening, http::router& routes) {
-    co_await eddy::with_scope([&](eddy::scope& clients) -> eddy::task<> {
-        for (;;) {
-            auto peer = co_await listening.accept();
-            if (peer)
-                clients.spawn(http::serve(std::move(*peer), routes, {}));
-            else if (!co_await eddy::loop::current().sleep_for(10ms))
-                co_return;
-        }
-    });
-}
+}  // namespace
 
-eddy::task<int> start(std::uint16_t port) {
-    auto listening = eddy::tcp::listen("127.0.0.1", port);
-    if (!listening) {
-        std::fprintf(stderr, "port %d: %s\n", int{port}, listening.error().message().c_str());
-        co_return 1;
-    }
+int main(int argc, char** argv) {
     room lobby;
     http::router routes;
     routes.get("/", show_page).get("/chat", [&](http::request& request) {
         return lobby.enter(request);
     });
-    co_await serve(std::move(*listening), routes);
-    co_return 0;
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
-    const auto port = static_cast<std::uint16_t>(argc > 1 ? std::atoi(argv[1]) : 8080);
-    auto loop = eddy::loop::create();
-    if (!loop) {
-        std::fprintf(stderr, "no event loop: %s\n", loop.error().message().c_str());
-        return 1;
-    }
-    return (*loop)->run(start(port));
+    http::server_options options;
+    options.listen = {std::string("tcp://127.0.0.1:") + (argc > 1 ? argv[1] : "8080")};
+    return http::run(routes, options);
 }

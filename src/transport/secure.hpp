@@ -1,4 +1,4 @@
-// What a scheme adds to a stream, over a stream that is connected already: for connections that go
+// TLS handshake of the connecting side over a stream that is connected already, such as one that goes
 // through a proxy.
 #pragma once
 
