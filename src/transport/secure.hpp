@@ -1,5 +1,5 @@
-// TLS handshake of the connecting side over a stream that is connected already, such as one that goes
-// through a proxy.
+// TLS handshake of the connecting side over a stream that is connected already, such as one that
+// goes through a proxy.
 #pragma once
 
 #include <eddy/io/stream.hpp>
