@@ -105,6 +105,27 @@ TEST_F(failovers, a_replica_that_has_everything_is_not_asked) {
     EXPECT_EQ(state(), "failover-in-progress");
 }
 
+// Its "+CONTINUE" with the new ID may still be on its way when the connection is closed.
+TEST_F(failovers, one_that_comes_back_does_not_take_over_before_it_has_acknowledged) {
+    catch_up(replica_);
+    const std::string id = its().id();
+    const std::string from = std::to_string(its().offset() + 1);
+    EXPECT_EQ(client_("FAILOVER"), "+OK\r\n");
+    its().advance_failover();
+    its().abort_failover("the replica cannot be reached");
+    EXPECT_EQ(its().second_id(), id);
+
+    test_client again(*l_.home);
+    again("REPLCONF listening-port 7001 capa eof capa psync2");
+    EXPECT_EQ(again("PSYNC " + id + ' ' + from), "+CONTINUE " + its().id() + "\r\n");
+    EXPECT_EQ(client_("FAILOVER"), "+OK\r\n");
+    its().advance_failover();
+    EXPECT_EQ(state(), "waiting-for-sync");
+    EXPECT_FALSE(again.closed());
+    catch_up(again);
+    EXPECT_EQ(state(), "failover-in-progress");
+}
+
 TEST_F(failovers, one_that_lacks_something_is_asked) {
     test_client second(*l_.home);
     second("REPLCONF listening-port 7002 ip-address 10.0.0.2");

@@ -214,6 +214,7 @@ bool replication::can_continue(std::string_view id, std::uint64_t from) const no
 void replication::go_on(replica& with, std::uint64_t from) {
     with.now = replica::stage::online;
     with.next = with.acked = from;
+    with.confirmed = false;
     with.acked_us = with.progress_us = state_.env.steady_us;
     with.who.special |= session::replica;
     replicas_.push_back(&with);
@@ -359,6 +360,7 @@ void replication::acknowledge(replica& of, std::uint64_t offset, std::uint64_t s
         of.who.feed_grew();
     }
     if (of.now != replica::stage::online) return;
+    of.confirmed = true;
     // What it was not sent it cannot have.
     of.acked = std::max(of.acked, std::min(offset, of.next));
     of.synced = std::max(of.synced, std::min(synced, of.next));

@@ -67,9 +67,10 @@ struct replica {
     bool takes_new_id = false;  ///< psync2
     bool copy_only = false;     ///< it goes when it has the copy
     bool plain = false;         ///< by SYNC: it sends no acknowledgements
-    std::uint64_t next = 0;     ///< the offset of the stream that it is sent next
-    std::uint64_t acked = 0;    ///< the offset up to which it has everything
-    std::uint64_t synced = 0;   ///< and its disk
+    bool confirmed = false;   ///< it has acknowledged since it is online: it knows this stream's ID
+    std::uint64_t next = 0;   ///< the offset of the stream that it is sent next
+    std::uint64_t acked = 0;  ///< the offset up to which it has everything
+    std::uint64_t synced = 0;  ///< and its disk
     std::int64_t acked_us = 0;
     std::int64_t progress_us = 0;    ///< when it last took something
     std::int64_t over_since_us = 0;  ///< since when the soft limit is passed; 0: it is not
