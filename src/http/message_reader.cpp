@@ -46,6 +46,8 @@ void message_reader::release_memory() {
 
 void message_reader::begin_body(const terms& how) {
     terms_ = how;
+    waited_ = {};
+    received_ = 0;
     failure_ = {};
     body_end_.reset();
 }
@@ -101,8 +103,11 @@ task<result<std::string_view>> message_reader::next(time_point last) {
             if (!announced) co_return fail(announced.error());
             continue;
         }
-        const time_point deadline = std::min(last, loop::current().after(terms_.pause));
-        const auto received = co_await receive(deadline);
+        const time_point began = loop::current().now();
+        const std::size_t before = in_.size();
+        const duration left = std::max(terms_.pause - waited_, duration{});
+        const auto received = co_await receive(std::min(last, loop::current().after(left)));
+        note_received(began, in_.size() - before);
         if (received) continue;
         if (received.error() == errc::cancelled) co_return fail(errc::cancelled);
         if (received.error() == errc::end_of_stream)
@@ -110,6 +115,14 @@ task<result<std::string_view>> message_reader::next(time_point last) {
         else
             failure_ = received.error();
     }
+}
+
+void message_reader::note_received(time_point since, std::size_t bytes) noexcept {
+    waited_ += loop::current().now() - since;
+    received_ += bytes;
+    if (received_ < terms_.least) return;
+    waited_ = {};
+    received_ = 0;
 }
 
 const http1::header_list& message_reader::trailers() const noexcept {

@@ -25,7 +25,8 @@ class message_reader final : public body_reader {
 public:
     /// Terms of receiving a body.
     struct terms {
-        duration pause = duration::max();       ///< at most so long without a byte
+        duration pause = duration::max();       ///< of waiting for `least` bytes
+        std::size_t least = 1;                  ///< at most `pause` goes by until they are there
         duration whole_time = duration::max();  ///< for whole(): until the last byte
         bool expects_continue = false;  ///< the peer waits for "100 Continue" before it sends it
         duration write_time = duration::max();  ///< for that
@@ -79,6 +80,7 @@ public:
 
 private:
     task<result<std::string_view>> next(time_point last);
+    void note_received(time_point since, std::size_t bytes) noexcept;
     task<result<>> announce_continue();
     void end_at_close();
 
@@ -88,6 +90,9 @@ private:
     byte_buffer in_;
     std::size_t pending_ = 0;  // bytes at the front of in_ that the last step has taken
     terms terms_;
+    // Of `terms_.pause`, by waits alone: what the handler does between them is not the peer's time.
+    duration waited_{};
+    std::size_t received_ = 0;  // of `terms_.least`
     std::error_code failure_;
     event body_end_;
 };

@@ -232,6 +232,7 @@ task<bool> session::answer_request() {
     const http1::request_head& head = parser_.head();
     message_reader::terms terms;
     terms.pause = limits_.read_time;
+    terms.least = limits_.read_bytes;
     terms.whole_time = std::max(limits_.request_time - head_time_, duration::zero());
     terms.expects_continue = head.expect_continue;
     terms.write_time = limits_.write_time;

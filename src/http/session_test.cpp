@@ -529,6 +529,70 @@ TEST_P(http_session, a_producer_that_throws_cuts_the_response) {
 constexpr std::size_t large = 8 * 1024 * 1024;
 constexpr std::size_t streamed = 1024 * 1024;
 
+/// Sends a body a byte at a time until all of it is sent, or the session ends it.
+task<void> trickle(stream& client, int bytes, const bool& is_over) {
+    const std::string head =
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(bytes) + "\r\n\r\n";
+    must(co_await client.write_all(head));
+    for (int i = 0; i < bytes && !is_over; ++i) {
+        must(co_await loop::current().sleep_for(2ms));
+        if (!co_await client.write_all(std::string_view("x"))) co_return;
+    }
+}
+
+TEST_P(http_session, a_body_that_trickles_is_cut_by_its_rate) {
+    for (const bool is_cut : {true, false}) {
+        limits_.parser.body = 1'000'000;
+        limits_.read_time = is_cut ? duration(100ms) : duration(30s);
+        limits_.read_bytes = 1000;
+        limits_.request_time = limits_.write_time = 30s;
+        bool is_over = false;
+        std::error_code end;
+        handler_.answer = [&](request& incoming) -> task<response> {
+            while (!end) {
+                auto piece = co_await incoming.body().read();
+                if (!piece) end = piece.error();
+            }
+            is_over = true;
+            co_return response(200);
+        };
+        with_session([&](stream& client) -> task<void> {
+            co_await trickle(client, is_cut ? 100'000 : 20, is_over);
+            std::string answer;
+            EXPECT_TRUE(co_await read_until(client, answer, "\r\n\r\n"));
+            EXPECT_TRUE(begins_with(answer, is_cut ? "HTTP/1.1 408 " : "HTTP/1.1 200 ")) << answer;
+            client.close();
+        });
+        EXPECT_EQ(end, is_cut ? errc::timed_out : errc::end_of_stream);
+    }
+}
+
+TEST_P(http_session, the_time_of_a_handler_between_reads_is_not_the_clients) {
+    limits_.read_time = 5s;
+    limits_.read_bytes = 1000;
+    limits_.request_time = limits_.write_time = 30s;
+    constexpr int pieces = 5;
+    const duration pause = simulated() ? duration(2s) : duration(2ms);
+    handler_.answer = [&](request& incoming) -> task<response> {
+        int bytes = 0;
+        for (;;) {
+            auto piece = co_await incoming.body().read();
+            if (!piece) break;
+            bytes += static_cast<int>(piece->size());
+            must(co_await loop::current().sleep_for(pause));
+        }
+        co_return response(200, "text/plain", std::to_string(bytes));
+    };
+    with_session([&](stream& client) -> task<void> {
+        bool is_over = false;
+        co_await trickle(client, pieces, is_over);
+        std::string answer;
+        EXPECT_TRUE(co_await read_until(client, answer, std::to_string(pieces)));
+        EXPECT_TRUE(begins_with(answer, "HTTP/1.1 200 ")) << answer;
+        client.close();
+    });
+}
+
 TEST_P(http_session, a_request_body_streams_through_bounded_memory) {
     limits_.parser.body = streamed;
     limits_.read_time = 1h;

@@ -44,8 +44,12 @@ struct session_limits {
     /// the handler takes that whole; without the time that the handler takes. A client that is
     /// slower gets 408.
     duration request_time = std::chrono::seconds(15);
-    /// At most so long a body may pause before it has ended; 408.
+    /// At most so long the handler waits for `read_bytes` further bytes of a body, or for its end;
+    /// 408.
     duration read_time = std::chrono::seconds(15);
+    /// The least that a client sends of a body in that time. One that trickles is cut, as one that
+    /// pauses is; 1 allows bodies whose bytes come now and then.
+    std::size_t read_bytes = 4 * 1024;
     /// At most so long a connection stays open without a request.
     duration idle_time = std::chrono::seconds(60);
     /// At most so long the client may take to accept 256 KiB of a response, or the piece that a
