@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Gain of a second thread for a cache where load and server share two cores."""
+"""Gain of a second thread for a cache where load and server share two cores. run_http_threads.py has the same of a site."""
 
 import harness
 import report
@@ -32,6 +32,9 @@ class Load:
     def __init__(self, label, goal, requests, flags):
         self.label, self.goal, self.requests, self.flags, self.sides = label, goal, requests, flags, SIDES
 
+    def row(self, test):
+        return f"{test.upper()}, {self.label}"
+
     def command(self, chosen, server):
         return [harness.eddy(), "bench", "resp", "--host", "127.0.0.1", "-p", str(server.port),
                 "--server-pid", str(server.pid), "--clients", "50", "--tests", "set,get", "--requests",
@@ -48,23 +51,28 @@ LOADS = [
 
 
 class Row:
-    """One command under one load, judged."""
+    """One test of a load, judged."""
 
     def __init__(self, load, test, comparison):
-        self.label, self.goal, self.comparison = f"{test.upper()}, {load.label}", load.goal, comparison
+        self.label, self.goal, self.comparison = load.row(test), load.goal, comparison
         self.ratio = comparison.ratio(TWO, ONE)
         # Of the load's and the server's work together both cores can do no more than this.
         self.bound = harness.Spread(
             CORES / (sample["server_cpu"] + sample["generator_cpu"]) for sample in comparison.samples[ONE])
         self.cost = comparison.ratio(TWO, ONE, "server_ns_per_op").median
-        met = None if load.goal is None else self.ratio.median >= load.goal
-        self.verdict = verdict(met, False, comparison.faults(), comparison.lost() > harness.DISTURBED_SHARE)
+        self.verdict = verdict(self.met(), False, comparison.faults(), comparison.lost() > harness.DISTURBED_SHARE)
+
+    def met(self):
+        return None if self.goal is None else self.ratio.median >= self.goal
+
+    def goal_text(self):
+        return f"≥ {self.goal}" if self.goal else ""
 
     def cells(self):
         def each(field, form):
             return " / ".join(form(self.comparison.of(side, field).median) for side in SIDES)
         return [self.label, *(report.spread(self.comparison.of(side)) for side in SIDES), report.ratio(self.ratio),
-                f"≥ {self.goal}" if self.goal else "", self.verdict, f"{self.bound.median:.2f}", f"{self.cost:.2f}",
+                self.goal_text(), self.verdict, f"{self.bound.median:.2f}", f"{self.cost:.2f}",
                 each("server_cpu", lambda cpu: f"{cpu:.2f}"), each("generator_cpu", lambda cpu: f"{cpu:.2f}"),
                 each("p99_us", lambda us: f"{us:.0f}")]
 
@@ -77,17 +85,21 @@ class Row:
                                          for side in SIDES], ONE, self.goal, f"{self.ratio.median:.2f} ×")
 
 
-def main():
-    chosen = harness.begin(__doc__)
+def compare(name, chosen, title, what, loads, start, row=Row):
+    """Measures `loads`, whose servers are start(cores, threads), and leaves the results; the program's exit status."""
     chosen.server_core = chosen.load_core = frozenset({chosen.server_core, chosen.load_core})
-    rows = [Row(load, test, comparison) for load, test, comparison in
-            sample(chosen, LOADS, lambda cores, _, threads: Threads(cores, threads))]
-    text = report.table(["operations a second", *SIDES, "2 threads / 1", "goal", "", "bound",
+    rows = [row(load, test, comparison) for load, test, comparison in
+            sample(chosen, loads, lambda cores, _, threads: start(cores, threads))]
+    text = report.table([f"{what} a second", *SIDES, "2 threads / 1", "goal", "", "bound",
                          "CPU an operation, 2 / 1", "server CPU", "load CPU", "p99 µs"], [row.cells() for row in rows])
-    return report.leave("threads", chosen, text, {"rows": [row.json() for row in rows]},
-                        report.bars("Cache: threads", "50 connections; load and server share two cores",
+    return report.leave(name, chosen, text, {"rows": [row.json() for row in rows]},
+                        report.bars(title, "50 connections; load and server share two cores",
                                     [row.group() for row in rows]),
-                        "Commands a second, in multiples of one thread", [row.comparison for row in rows])
+                        f"{what.capitalize()} a second, in multiples of one thread", [row.comparison for row in rows])
+
+
+def main():
+    return compare("threads", harness.begin(__doc__), "Cache: threads", "operations", LOADS, Threads)
 
 
 if __name__ == "__main__":
