@@ -273,6 +273,9 @@ bool message_parser::read_content_length(std::string_view value, message_head& h
     const auto parsed = std::from_chars(value.data(), value.data() + value.size(), length);
     if (parsed.ec != std::errc()) return fail(413, "Content-Length is too large");
     std::optional<std::uint64_t>& known = head.content_length;
+    // Of a request neither: the parties on its way may each take another one. A server's response
+    // with the same length twice is common enough, and clients take it.
+    if (known && reads_ == role::request) return fail(400, "Content-Length is given twice");
     if (known && *known != length) return fail(400, "Content-Length is given twice, differently");
     known = length;
     return true;

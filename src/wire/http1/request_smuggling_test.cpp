@@ -25,6 +25,7 @@ std::vector<smuggled> vectors() {
     using namespace std::string_literals;
     return {
         {"CL.CL, different", "Content-Length: 5\r\nContent-Length: 6\r\n", "", 400},
+        {"CL.CL, the same", "Content-Length: 5\r\nContent-Length: 5\r\n", "hello", 400},
         {"CL.CL in one field", "Content-Length: 5, 5\r\n", "", 400},
         {"CL.TE", "Content-Length: 6\r\n" + chunked, "0\r\n\r\nG", 400},
         {"TE.CL", chunked + "Content-Length: 4\r\n", "5c\r\n", 400},
