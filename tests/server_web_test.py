@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""WebSocket and HTTP on the port of a server: raw clients, WebSockets and files, over TLS and on several threads."""
+
+import base64
+import os
+import struct
+
+import harness
+from harness import connect, eventually, free_port, read_line
+
+TEXT, CLOSE = 1, 8
+
+
+class Web:
+    """A WebSocket over a socket. Payloads are short."""
+
+    def __init__(self, over):
+        self.over = over
+        self.received = b""
+        key = base64.b64encode(os.urandom(16))
+        over.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + key + b"\r\n\r\n")
+        head = read_line(over)
+        assert head == "HTTP/1.1 101 Switching Protocols", head
+        while read_line(over):
+            pass
+
+    def send(self, kind, payload):
+        mask = os.urandom(4)
+        masked = bytes(byte ^ mask[i % 4] for i, byte in enumerate(payload))
+        self.over.sendall(struct.pack("!BB", 0x80 | kind, 0x80 | len(payload)) + mask + masked)
+
+    def exactly(self, size):
+        while len(self.received) < size:
+            piece = self.over.recv(65536)
+            assert piece, "the server has closed"
+            self.received += piece
+        taken, self.received = self.received[:size], self.received[size:]
+        return taken
+
+    def receive(self):
+        first, size = self.exactly(2)
+        return first & 0xf, self.exactly(size)
+
+
+@harness.on_each_backend
+class OneAudience(harness.EddyTest):
+    def create(self, *flags):
+        self.root = self.folder()
+        with open(os.path.join(self.root, "index.html"), "w") as file:
+            file.write("<p>hello")
+        self.running = self.daemon()
+        self.port = free_port()
+        made = self.running.run("create", "server", "x", "-p", str(self.port), "--http", self.root, *flags, "-s")
+        if "does not have" in made.err:
+            self.skipTest("this build has no TLS")
+        self.assertEqual(made.status, 0, made)
+
+    def check(self, client):
+        """`client()` is a new connection. There are more clients of each kind than loops."""
+        webs = [Web(client()) for _ in range(4)]
+        raws = [client() for _ in range(4)]
+        eventually(lambda: self.running.list()["x"]["connections"] == 8, "all are there")
+        for number, sender in enumerate(webs):
+            text = b"web %d" % number
+            sender.send(TEXT, text)
+            for each in webs:
+                if each is not sender:
+                    self.assertEqual(each.receive(), (TEXT, text))
+            for each in raws:
+                self.assertEqual(read_line(each), text.decode())
+        for number, sender in enumerate(raws):
+            text = b"raw %d" % number
+            sender.sendall(text + b"\n")
+            for each in webs:
+                self.assertEqual(each.receive(), (TEXT, text))
+            for each in raws:
+                if each is not sender:
+                    self.assertEqual(read_line(each), text.decode())
+        self.assertIn("delivered to 8", self.running.must("send", "x", "to all"))
+        for each in webs:
+            self.assertEqual(each.receive(), (TEXT, b"to all"))
+        for each in raws:
+            self.assertEqual(read_line(each), "to all")
+
+        browser = client()
+        browser.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        self.assertEqual(read_line(browser), "HTTP/1.1 200 OK")
+        while read_line(browser):
+            pass
+        self.assertEqual(browser.recv(100), b"<p>hello")
+
+        webs[0].send(CLOSE, struct.pack("!H", 1000))
+        self.assertEqual(webs[0].receive(), (CLOSE, struct.pack("!H", 1000)))
+        eventually(lambda: self.running.list()["x"]["connections"] == 7, "one has gone")
+        # "Going away" (RFC 6455, 7.4.1).
+        self.running.must("stop", "x")
+        for each in webs[1:]:
+            self.assertEqual(each.receive(), (CLOSE, struct.pack("!H", 1001)))
+
+    def plain(self):
+        made = connect(self.port)
+        self.addCleanup(made.close)
+        return made
+
+    def secure(self):
+        made = self.certificates.connect(self.port)
+        self.addCleanup(made.close)
+        return made
+
+    def test_on_several_threads(self):
+        self.create("--threads", "3")
+        self.check(self.plain)
+
+    def test_over_tls_on_one_thread(self):
+        self.certificates = harness.Certificates(self.folder())
+        self.create("--tls", "--cert", self.certificates.cert, "--key", self.certificates.key)
+        self.check(self.secure)
+
+    def test_over_tls_on_several_threads(self):
+        self.certificates = harness.Certificates(self.folder())
+        self.create("--threads", "3", "--tls", "--cert", self.certificates.cert, "--key", self.certificates.key)
+        self.check(self.secure)
+
+
+if __name__ == "__main__":
+    harness.main()
