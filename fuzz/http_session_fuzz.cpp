@@ -2,10 +2,8 @@
 // the session neither crashes nor hangs, and all that it sends are whole responses, in as large a
 // number as it has observed.
 //
-// The first byte chooses what `choice` names, the second seeds the cuts; the rest is what the
-// client sends.
+// The input is a session_input, with pauses between the pieces by choice.
 #include <eddy/base/assert.hpp>
-#include <eddy/base/random.hpp>
 #include <eddy/http/form.hpp>
 #include <eddy/http/multipart.hpp>
 #include <eddy/http/router.hpp>
@@ -14,7 +12,8 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/wire/http1.hpp>
 
-#include <algorithm>
+#include "simulated_client.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -27,12 +26,7 @@ namespace {
 using namespace eddy;
 using namespace std::chrono_literals;
 
-enum choice : std::uint8_t {
-    half_closes = 1,    // the client finishes sending, and goes on reading
-    small_sockets = 2,  // of the simulated network
-    pauses = 4,         // between the pieces
-    shuffled = 8,       // the order of what is ready
-};
+constexpr std::uint8_t pauses = 4;  // of the flags: between the pieces
 
 task<http::response> wait_a_moment(http::request&) {
     static_cast<void>(co_await loop::current().sleep_for(1ms));
@@ -141,32 +135,8 @@ void check(std::string_view sent, const observer& seen) {
     EDDY_ASSERT(finals >= seen.count);
 }
 
-task<void> send(stream& to, std::string_view text, std::uint8_t flags, std::uint8_t seed) {
-    random_generator random(seed);
-    while (!text.empty()) {
-        const std::size_t size =
-            seed == 0 ? text.size() : std::min<std::size_t>(text.size(), 1 + random.below(seed));
-        const auto sent = co_await to.write_all(text.substr(0, size));
-        if (!sent) co_return;
-        text.remove_prefix(size);
-        if ((flags & pauses) != 0) static_cast<void>(co_await loop::current().sleep_for(1us));
-    }
-    if ((flags & half_closes) != 0) static_cast<void>(to.shutdown_write());
-}
-
-task<void> receive(stream& from, std::string& all) {
-    for (;;) {
-        const auto received = co_await from.read();
-        if (!received) co_return;
-        all += received->text();
-    }
-}
-
-task<void> talk(std::string_view text, std::uint8_t flags, std::uint8_t seed) {
-    auto listening = loop::current().listen(*endpoint::ip("127.0.0.1", 80));
-    auto client = co_await loop::current().connect(listening->local());
-    auto server = co_await listening->accept();
-    EDDY_ASSERT(client && server);
+task<void> talk(fuzz::session_input what) {
+    fuzz::connected_pair ends = co_await fuzz::connect_pair();
     http::router answers = routes();
     http::session_limits limits;
     limits.parser.header_bytes = 1024;
@@ -175,11 +145,12 @@ task<void> talk(std::string_view text, std::uint8_t flags, std::uint8_t seed) {
     observer seen;
     std::string all;
     co_await join_scope([&](scope& both) -> task<void> {
-        both.spawn(send(*client, text, flags, seed));
-        both.spawn(receive(*client, all));
+        const auto pause = (what.flags & pauses) != 0 ? 1us : 0us;
+        both.spawn(fuzz::send_pieces(ends.client, what, pause));
+        both.spawn(fuzz::receive_all(ends.client, all));
         // Time passes at once here: silent clients are closed.
-        co_await http::serve_observed(*server, answers, limits, seen);
-        server->close();
+        co_await http::serve_observed(ends.server, answers, limits, seen);
+        ends.server.close();
     });
     check(all, seen);
 }
@@ -187,17 +158,5 @@ task<void> talk(std::string_view text, std::uint8_t flags, std::uint8_t seed) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    if (size < 2) return 0;
-    const std::uint8_t flags = data[0];
-    const std::uint8_t seed = data[1];
-    const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
-    loop_options options;
-    options.kind = backend_kind::sim;
-    options.sim.seed = seed;
-    if ((flags & small_sockets) != 0) options.sim.socket_buffer = 256;
-    if ((flags & shuffled) != 0) options.sim.shuffle = true;
-    auto here = loop::create(options);
-    EDDY_ASSERT(here);
-    (*here)->run(talk(text, flags, seed));
-    return 0;
+    return fuzz::run_session(data, size, talk);
 }
