@@ -73,11 +73,7 @@ bool read_work(const arguments& given, const target& to, const load_options& wan
     }
     request.append(body);
     into.request_size = request.size();
-    if (into.request_size * wanted.pipeline > prepared_limit) {
-        complain(fmt::format("{} requests of {} bytes are more than {} MiB; lower --pipeline",
-                             wanted.pipeline, into.request_size, prepared_limit >> 20));
-        return false;
-    }
+    if (!can_be_prepared(wanted, into.request_size, "requests")) return false;
     into.requests.reserve(into.request_size * wanted.pipeline);
     for (std::size_t i = 0; i < wanted.pipeline; ++i) into.requests += request.text();
 
@@ -90,25 +86,26 @@ bool read_work(const arguments& given, const target& to, const load_options& wan
     return true;
 }
 
-int run_http(context& with, const arguments& given) {
-    const auto to = read_url(given.positional()[0], "http");
-    load_options wanted;
-    if (!to || !read_load_options(given, *to, wanted)) return exit_bad_input;
+std::unique_ptr<protocol> make_http(const arguments& given, const target& to,
+                                    load_options& wanted) {
     wanted.closes = given.is_set("close");
     if (wanted.closes) {
         if (wanted.pipeline > 1) {
             complain("--close sends one request on each connection, so --pipeline must be 1");
-            return exit_bad_input;
+            return nullptr;
         }
         wanted.server.tls.resume = given.is_set("resume") ? "yes" : "no";
     } else if (given.is_set("resume")) {
         complain("--resume is for the new connections of --close");
-        return exit_bad_input;
+        return nullptr;
     }
     http_work work;
-    if (!read_work(given, *to, wanted, work)) return exit_bad_input;
-    http_protocol speaks(std::move(work));
-    return run_and_report(with, given, "http", *to, wanted, speaks);
+    if (!read_work(given, to, wanted, work)) return nullptr;
+    return std::make_unique<http_protocol>(std::move(work));
+}
+
+int run_http(context& with, const arguments& given) {
+    return run_bench(with, given, "http", make_http);
 }
 
 }  // namespace

@@ -179,12 +179,24 @@ bool read_headers(const arguments& given, const target& to, http1::header_list& 
     return false;
 }
 
-int run_and_report(const context& with, const arguments& given, std::string_view test,
-                   const target& to, const load_options& wanted, protocol& speaks) {
+bool can_be_prepared(const load_options& wanted, std::size_t size, std::string_view whats) {
+    if (size * wanted.pipeline <= prepared_limit) return true;
+    complain(fmt::format("{} {} of {} bytes are more than {} MiB; lower --pipeline",
+                         wanted.pipeline, whats, size, prepared_limit >> 20));
+    return false;
+}
+
+int run_bench(const context& with, const arguments& given, std::string_view plain,
+              protocol_maker make) {
+    const auto to = read_url(given.positional()[0], plain);
+    load_options wanted;
+    if (!to || !read_load_options(given, *to, wanted)) return exit_bad_input;
+    const std::unique_ptr<protocol> speaks = make(given, *to, wanted);
+    if (!speaks) return exit_bad_input;
     progress_line progress(wants_progress(given));
     try {
-        report made{std::string(test), to.url, wanted, {}};
-        made.result = run_load(wanted, speaks, progress);
+        report made{std::string(plain), to->url, wanted, {}};
+        made.result = run_load(wanted, *speaks, progress);
         progress.clear();
         print(with.json ? made.json() : made.text());
         if (given.has("svg")) write_figure(made, std::string(given.value("svg")));

@@ -7,6 +7,8 @@
 #include "cli/bench/measure.hpp"
 #include "cli/program.hpp"
 
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,8 +42,17 @@ bool read_headers(const arguments& given, const target& to, http1::header_list& 
 /// The most bytes of a prepared pipeline.
 inline constexpr std::size_t prepared_limit = std::size_t{256} << 20;
 
-/// Runs a load and prints its report; the command's exit status.
-int run_and_report(const context& with, const arguments& given, std::string_view test,
-                   const target& to, const load_options& wanted, protocol& speaks);
+/// Whether a pipeline of `whats` ("requests") of that size stays within it. False after a
+/// complaint.
+bool can_be_prepared(const load_options& wanted, std::size_t size, std::string_view whats);
+
+/// Makes a command's protocol of its own flags, and may change the load; null after a complaint.
+using protocol_maker = std::unique_ptr<protocol> (*)(const arguments& given, const target& to,
+                                                     load_options& wanted);
+
+/// Runs the command for URLs of the scheme `plain`, and of the same with an s: reads the URL and
+/// the flags, puts the server under load and prints the report. The command's exit status.
+int run_bench(const context& with, const arguments& given, std::string_view plain,
+              protocol_maker make);
 
 }  // namespace eddy::cli::bench

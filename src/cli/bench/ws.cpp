@@ -5,8 +5,6 @@
 #include "cli/bench/options.hpp"
 #include "cli/bench/ws_conversation.hpp"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <utility>
 
@@ -29,26 +27,20 @@ private:
     ws_work work_;
 };
 
-int run_ws(context& with, const arguments& given) {
-    const auto to = read_url(given.positional()[0], "ws");
-    load_options wanted;
+std::unique_ptr<protocol> make_ws(const arguments& given, const target& to, load_options& wanted) {
     std::size_t size = 20;
-    if (!to || !read_load_options(given, *to, wanted) ||
-        !read_number(given, "size", 0, message_limit, size))
-        return exit_bad_input;
-    if ((size + websocket::frame_head::size_limit) * wanted.pipeline > prepared_limit) {
-        complain(fmt::format("{} messages of {} bytes are more than {} MiB; lower --pipeline",
-                             wanted.pipeline, size, prepared_limit >> 20));
-        return exit_bad_input;
-    }
+    if (!read_number(given, "size", 0, message_limit, size) ||
+        !can_be_prepared(wanted, size + websocket::frame_head::size_limit, "frames"))
+        return nullptr;
     ws_work work(size, given.is_set("text") ? websocket::opcode::text : websocket::opcode::binary,
                  wanted.pipeline, entropy_seed());
-    work.target = to->path;
+    work.target = to.path;
     work.verifies = !given.is_set("no-verify");
-    if (!read_headers(given, *to, work.headers)) return exit_bad_input;
-    ws_protocol speaks(std::move(work));
-    return run_and_report(with, given, "ws", *to, wanted, speaks);
+    if (!read_headers(given, to, work.headers)) return nullptr;
+    return std::make_unique<ws_protocol>(std::move(work));
 }
+
+int run_ws(context& with, const arguments& given) { return run_bench(with, given, "ws", make_ws); }
 
 }  // namespace
 
