@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -77,6 +79,55 @@ TEST_P(http_json, has_a_limit_on_its_depth_and_bytes) {
 }
 
 EDDY_HTTP_ON_EVERY_BACKEND(http_json);
+
+class http_json_pages : public ::testing::Test {
+protected:
+    /// What a template becomes with this data.
+    std::string page(const std::string& text, const nlohmann::json& data) {
+        std::ofstream(folder_.file("page.mustache")) << text;
+        auto pages = templates::open(folder_.path());
+        if (!pages) return "error: " + pages.error();
+        const auto made = pages->text("page", template_data_of(data));
+        return made ? *made : "error: " + made.error();
+    }
+
+private:
+    eddy::testing::temporary_folder folder_;
+};
+
+TEST_F(http_json_pages, have_values_of_each_kind) {
+    const nlohmann::json data = {{"title", "Fish & chips"},
+                                 {"dishes",
+                                  {{{"name", "Soup"}, {"price", 6.5}, {"is_new", true}},
+                                   {{"name", "Rice"}, {"price", 12}, {"is_new", false}}}},
+                                 {"shop", {{"owner", {{"name", "Ada"}}}}},
+                                 {"none", nullptr},
+                                 {"empty", nlohmann::json::array()},
+                                 {"numbers", {-1, 0, 18446744073709551615U, 0.1, 1e300}}};
+    EXPECT_EQ(page("{{title}} {{{title}}}", data), "Fish &amp; chips Fish & chips");
+    EXPECT_EQ(page("{{#dishes}}{{name}}:{{price}}{{#is_new}}!{{/is_new}};{{/dishes}}", data),
+              "Soup:6.5!;Rice:12;");
+    EXPECT_EQ(page("{{shop.owner.name}}", data), "Ada");
+    EXPECT_EQ(page("[{{none}}{{^none}}no{{/none}}{{^empty}}thing{{/empty}}]", data), "[nothing]");
+    EXPECT_EQ(page("{{#numbers}}{{.}} {{/numbers}}", data),
+              "-1 0 18446744073709551615 0.1 1e+300 ");
+}
+
+TEST_F(http_json_pages, are_of_what_a_client_sent_at_its_deepest) {
+    nlohmann::json data = "deep";
+    std::string name = "a";
+    for (std::size_t i = 0; i < json_limits().depth; ++i) {
+        data = {{"a", std::move(data)}};
+        if (i > 0) name += ".a";
+    }
+    EXPECT_EQ(page("{{" + name + "}}", data), "deep");
+}
+
+TEST_F(http_json_pages, whose_data_is_no_object_have_one_value) {
+    EXPECT_EQ(page("{{.}}", "text"), "text");
+    EXPECT_EQ(page("{{#.}}{{.}},{{/.}}", {1, 2}), "1,2,");
+    EXPECT_EQ(page("[{{name}}]", nullptr), "[]");
+}
 
 }  // namespace
 }  // namespace eddy::http
