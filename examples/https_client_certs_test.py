@@ -6,8 +6,11 @@ Usage: https_client_certs_test.py PROGRAM
 
 import os
 import shutil
+import signal
+import ssl
 import subprocess
 import tempfile
+import time
 import unittest
 
 import programs
@@ -59,6 +62,53 @@ class ClientCertificates(programs.ServerTest):
         done = self.curl("--cert", self.file("stranger.pem"), "--key", self.file("stranger.key"))
         self.assertNotEqual(done.returncode, 0)
         self.assertEqual(done.stdout, "")
+
+    def test_takes_a_new_certificate_without_dropping_a_connection(self):
+        self.make("renewed", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
+        kept = {name: self.read(name) for name in ("server.pem", "server.key")}
+
+        def connect(trusted):
+            context = ssl.create_default_context(cafile=self.file(trusted))
+            context.set_alpn_protocols(["h2", "http/1.1"])
+            over = context.wrap_socket(self.client(), server_hostname="localhost")
+            self.addCleanup(over.close)
+            self.assertEqual(over.selected_alpn_protocol(), "http/1.1")
+            return over
+
+        def ask(over):
+            over.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            received = b""
+            while not received.endswith(b"show a certificate, please\n"):
+                piece = over.recv(4096)
+                self.assertTrue(piece, "the server has closed")
+                received += piece
+
+        def is_renewed():
+            try:
+                ask(connect("renewed.pem"))
+            except ssl.SSLCertVerificationError:
+                return False
+            return True
+
+        old = connect("server.pem")
+        ask(old)
+        try:
+            for name in kept:
+                shutil.copy(self.file(name.replace("server", "renewed")), self.file(name))
+            self.server.send_signal(signal.SIGHUP)
+            end = time.monotonic() + programs.DEADLINE_S
+            while not is_renewed():
+                self.assertLess(time.monotonic(), end, "the certificate stays as it was")
+                time.sleep(0.05)
+            ask(old)
+        finally:
+            for name, text in kept.items():
+                with open(self.file(name), "w") as file:
+                    file.write(text)
+
+    def read(self, name):
+        with open(self.file(name)) as file:
+            return file.read()
 
     def test_says_what_is_wrong_with_its_files(self):
         done = subprocess.run([self.program, str(programs.free_port()), "/nowhere.pem", "/nowhere.key", "/nowhere.ca"],

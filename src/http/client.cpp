@@ -6,6 +6,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 
+#include "http/alpn.hpp"
 #include "http/message_reader.hpp"
 #include "http/message_writer.hpp"
 
@@ -132,7 +133,9 @@ client_response::switched client_response::take_connection() {
 }
 
 client::client(transport::address server, client_options options)
-    : server_(std::move(server)), options_(std::move(options)), host_(host_of(server_)) {}
+    : server_(std::move(server)), options_(std::move(options)), host_(host_of(server_)) {
+    offer_by_alpn(server_);
+}
 
 client::~client() { close(); }
 

@@ -8,10 +8,12 @@
 #include <eddy/io/signals.hpp>
 #include <eddy/transport/transport.hpp>
 
+#include "http/alpn.hpp"
 #include "http/server_worker.hpp"
 #include "transport/serving/acceptor.hpp"
 #include "transport/serving/loop_pool.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <optional>
@@ -35,8 +37,9 @@ struct open_listener {
 /// Listens there. With several threads handshakes are made on the loops that connections are
 /// assigned to.
 result<open_listener> open(const std::string& uri, std::size_t threads) {
-    const auto where = transport::parse(uri);
+    auto where = transport::parse(uri);
     if (!where) return fail(where.error());
+    accept_by_alpn(*where);
     if (threads < 2) {
         auto opened = transport::listen(*where);
         if (!opened) return fail(opened.error());
@@ -74,7 +77,9 @@ task<int> run_until_signal(server site, duration stop_time, signal_set signals) 
     const auto started = co_await site.start();
     if (!started) co_return 1;
     for (const endpoint& each : site.addresses()) log_info("http", "serves on " + each.to_string());
-    const auto signal = co_await signals.next();
+    auto signal = co_await signals.next();
+    for (; signal && *signal == SIGHUP; signal = co_await signals.next())
+        if (site.renew_certificates()) log_info("http", "serves its certificates as they are now");
     co_await site.stop(stop_time);
     co_return signal ? 0 : 1;
 }
@@ -206,8 +211,17 @@ result<> server::renew_certificates() {
 
 namespace {
 
-int run_in_a_loop(server site, duration stop_time) {
-    auto signals = signal_set::take({SIGINT, SIGTERM});
+bool has_certificates(const server_options& options) {
+    return std::ranges::any_of(options.listen, [](const std::string& uri) {
+        const auto where = transport::parse(uri);
+        return where && where->kind == transport::scheme::tls;
+    });
+}
+
+int run_in_a_loop(server site, duration stop_time, bool renews) {
+    // Without certificates a SIGHUP of the terminal ends the program, as usual.
+    auto signals = renews ? signal_set::take({SIGINT, SIGTERM, SIGHUP})
+                          : signal_set::take({SIGINT, SIGTERM});
     if (!signals) {
         log_error("http", "no signals can be had: " + signals.error().message());
         return 1;
@@ -224,12 +238,14 @@ int run_in_a_loop(server site, duration stop_time) {
 
 int run(request_handler& handler, server_options options) {
     const duration stop_time = options.stop_time;
-    return run_in_a_loop(server(handler, std::move(options)), stop_time);
+    const bool renews = has_certificates(options);
+    return run_in_a_loop(server(handler, std::move(options)), stop_time, renews);
 }
 
 int run(server::handler_factory make, server_options options) {
     const duration stop_time = options.stop_time;
-    return run_in_a_loop(server(std::move(make), std::move(options)), stop_time);
+    const bool renews = has_certificates(options);
+    return run_in_a_loop(server(std::move(make), std::move(options)), stop_time, renews);
 }
 
 }  // namespace eddy::http

@@ -103,7 +103,9 @@ private:
 /// one loop's thread.
 class client {
 public:
-    /// Of the server at this address; connects to nothing yet.
+    /// Of the server at this address; connects to nothing yet. Over TLS it offers http/1.1 by ALPN,
+    /// whatever tls_parameters::alpn says; a server that speaks only others fails send() with
+    /// errc::no_common_protocol.
     explicit client(transport::address server, client_options options = {});
     ~client();
     client(const client&) = delete;

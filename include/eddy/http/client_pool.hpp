@@ -47,7 +47,7 @@ struct client_pool_options {
     duration total_time = duration::max();
 
     /// Files and versions of TLS. Servers' certificates are verified, by the system's authorities
-    /// unless `ca` names others.
+    /// unless `ca` names others. ALPN offers http/1.1, whatever `alpn` says.
     transport::tls_parameters tls = {};
     /// By default those of the environment when the options are made.
     proxy_settings proxies = proxy_settings::from_environment();

@@ -31,7 +31,8 @@ inline constexpr std::size_t default_max_connections = 10'000;
 /// Options of a server.
 struct server_options {
     /// URIs to listen on, as of transport::listen(); one of the scheme tls names its certificate:
-    /// "tls://*:8443?cert=/etc/tls/site.pem&key=/etc/tls/site.key".
+    /// "tls://*:8443?cert=/etc/tls/site.pem&key=/etc/tls/site.key". By ALPN it agrees on http/1.1,
+    /// unless the URI names other protocols: a client that offers only others is refused.
     std::vector<std::string> listen = {"tcp://127.0.0.1:8080"};
     /// Loops that serve, 1 to 64. One is the loop that start() is called on; several have threads
     /// of their own, and that loop only accepts. The simulator's have one thread.
@@ -103,8 +104,9 @@ private:
 };
 
 /// Runs a server in a loop of its own until SIGINT or SIGTERM, and stops it in order; for a main()
-/// that has no thread yet, since threads must be started with these signals blocked. Blocks. The
-/// result is the exit status: 0, or 1 when it cannot serve, for a reason that is logged.
+/// that has no thread yet, since threads must be started with these signals blocked. With a tls URI
+/// SIGHUP has it read its certificates again, as server::renew_certificates(). Blocks. The result
+/// is the exit status: 0, or 1 when it cannot serve, for a reason that is logged.
 int run(request_handler& handler, server_options options = {});
 /// The same with a handler for each loop.
 int run(server::handler_factory make, server_options options = {});

@@ -6,6 +6,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "http/alpn.hpp"
 #include "http/codings/decoding_reader.hpp"
 #include "http/content_coding.hpp"
 #include "http/http_date.hpp"
@@ -53,6 +54,7 @@ transport::address secure_address_of(const url& server, transport::tls_parameter
     transport::address made = address_of(server);
     made.kind = transport::scheme::tls;
     made.tls = std::move(files);
+    offer_by_alpn(made);
     return made;
 }
 

@@ -1,6 +1,7 @@
 // The table of a site's options, and which of them contradict each other.
 #include "runtime/http/options.hpp"
 
+#include "http/alpn.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
@@ -135,8 +136,7 @@ outcome<config> read_config(const settings& chosen) {
             return std::unexpected(added.error());
         read.is_tls_by_option = true;
     }
-    if (read.where.kind == scheme::tls && read.where.tls.alpn.empty())
-        read.where.tls.alpn = "http/1.1";
+    eddy::http::accept_by_alpn(read.where);
     read.root = chosen.text("root");
     if (read.root.empty())
         return refuse(400, "an http runtime serves a folder; say which by --root DIR");
