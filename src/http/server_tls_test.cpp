@@ -5,7 +5,6 @@
 #include <eddy/http/server.hpp>
 #include <eddy/http/websocket.hpp>
 #include <eddy/io/scope.hpp>
-#include <eddy/tls/tls.hpp>
 #include <eddy/transport/transport.hpp>
 
 #include "transport/serving/testing.hpp"

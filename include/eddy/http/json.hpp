@@ -5,8 +5,6 @@
 //     if (!note) co_return http::response();
 //     (*note)["seen"] = true;
 //     co_return http::json(*note);
-//
-//     co_return pages.render("note", http::template_data_of(*note));
 #pragma once
 
 #include <eddy/base/result.hpp>
