@@ -152,6 +152,21 @@ TEST_P(http_server, listens_on_several_addresses) {
     });
 }
 
+TEST_P(http_server, listens_on_a_unix_socket) {
+    run([]() -> task<void> {
+        const eddy::testing::temporary_folder folder;
+        for (const std::size_t threads : {1U, 2U}) {
+            server_options options = on_any_port(threads);
+            options.listen = {"unix://" + folder.file("site.sock")};
+            server site([](std::size_t loop) { return std::make_shared<numbered>(loop); }, options);
+            must(co_await site.start());
+            talker client = co_await join(site);
+            EXPECT_EQ(co_await ask(client), "0");
+            co_await site.stop(1h);
+        }
+    });
+}
+
 TEST_P(http_server, a_connection_beyond_the_limit_gets_503) {
     run([]() -> task<void> {
         for (const std::size_t threads : {1U, 2U}) {
