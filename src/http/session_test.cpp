@@ -567,32 +567,6 @@ TEST_P(http_session, a_body_that_trickles_is_cut_by_its_rate) {
     }
 }
 
-TEST_P(http_session, the_time_of_a_handler_between_reads_is_not_the_clients) {
-    limits_.read_time = 5s;
-    limits_.read_bytes = 1000;
-    limits_.request_time = limits_.write_time = 30s;
-    constexpr int pieces = 5;
-    const duration pause = simulated() ? duration(2s) : duration(2ms);
-    handler_.answer = [&](request& incoming) -> task<response> {
-        int bytes = 0;
-        for (;;) {
-            auto piece = co_await incoming.body().read();
-            if (!piece) break;
-            bytes += static_cast<int>(piece->size());
-            must(co_await loop::current().sleep_for(pause));
-        }
-        co_return response(200, "text/plain", std::to_string(bytes));
-    };
-    with_session([&](stream& client) -> task<void> {
-        bool is_over = false;
-        co_await trickle(client, pieces, is_over);
-        std::string answer;
-        EXPECT_TRUE(co_await read_until(client, answer, std::to_string(pieces)));
-        EXPECT_TRUE(begins_with(answer, "HTTP/1.1 200 ")) << answer;
-        client.close();
-    });
-}
-
 TEST_P(http_session, a_request_body_streams_through_bounded_memory) {
     limits_.parser.body = streamed;
     limits_.read_time = 1h;

@@ -123,7 +123,7 @@ TEST_P(http_slow_clients, whose_streamed_bodies_have_the_least_rate_are_served) 
     constexpr std::size_t pieces = 30;
     std::string answer;
     with_session([&](stream& client) -> task<void> {
-        const std::string piece(limits_.body_rate, 'y');
+        const std::string piece(limits_.read_bytes, 'y');
         const std::string head = "POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: " +
                                  std::to_string(pieces * piece.size()) + "\r\n\r\n";
         must(co_await client.write_all(head));
@@ -135,7 +135,7 @@ TEST_P(http_slow_clients, whose_streamed_bodies_have_the_least_rate_are_served) 
         client.close();
     });
     // Any rate will do for a handler whose session says so.
-    limits_.body_rate = 0;
+    limits_.read_bytes = 1;
     with_session([&](stream& client) -> task<void> {
         answer.clear();
         must(co_await client.write_all(
