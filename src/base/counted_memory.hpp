@@ -6,6 +6,7 @@
 
 #include <eddy/base/frame_pool.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
@@ -91,10 +92,13 @@ public:
 class no_spare_frames {
 public:
     no_spare_frames() {
-        for (std::size_t size = frame_class_step; size <= frame_size_limit;
-             size += frame_class_step)
+        // One of each class, the last included, which may hold less than the step.
+        for (std::size_t next = 1; next < frame_size_limit + frame_class_step;
+             next += frame_class_step) {
+            const std::size_t size = std::min(next, frame_size_limit);
             for (const std::uint64_t before = frame_allocations(); frame_allocations() == before;)
                 frames_.emplace_back(frame_allocate(size), size);
+        }
     }
     ~no_spare_frames() {
         for (const auto& [frame, size] : frames_) frame_free(frame, size);

@@ -24,7 +24,10 @@ constexpr bool recycles = false;
 constexpr bool recycles = true;
 #endif
 
-constexpr std::size_t class_count = frame_size_limit / frame_class_step;
+// A block and the header that malloc puts before it are a multiple of the step: malloc has no rest
+// of a block to waste.
+constexpr std::size_t malloc_header = sizeof(std::size_t);
+constexpr std::size_t class_count = frame_size_limit / frame_class_step + 1;
 
 struct free_frame {
     free_frame* next;
@@ -61,7 +64,14 @@ struct cache_janitor {
 };
 
 /// Of a size that is not 0.
-std::size_t class_of(std::size_t size) noexcept { return (size - 1) / frame_class_step; }
+std::size_t class_of(std::size_t size) noexcept {
+    return (size - 1 + malloc_header) / frame_class_step;
+}
+
+/// The most that a block of a class holds.
+constexpr std::size_t block_size(std::size_t size_class) noexcept {
+    return (size_class + 1) * frame_class_step - malloc_header;
+}
 
 void push(std::size_t size_class, void* frame) noexcept {
     --cache.room[size_class];
@@ -87,7 +97,7 @@ void push(std::size_t size_class, void* frame) noexcept {
 [[gnu::noinline]] void* allocate_slowly(std::size_t size) {
     ++cache.allocations;
     const bool fits = recycles && size <= frame_size_limit;
-    void* frame = std::malloc(fits ? (class_of(size) + 1) * frame_class_step : size);
+    void* frame = std::malloc(fits ? block_size(class_of(size)) : size);
     if (!frame) throw std::bad_alloc();
     return frame;
 }
@@ -170,7 +180,7 @@ void detail::end_frame(void* frame, std::size_t size) noexcept {
 frame_block frame_take_back() noexcept {
     const std::size_t size_class = cache.freed_last;
     if (size_class == class_count || !cache.free_lists[size_class]) return {};
-    const std::size_t size = (size_class + 1) * frame_class_step;
+    const std::size_t size = block_size(size_class);
     return {frame_allocate(size), size};
 }
 

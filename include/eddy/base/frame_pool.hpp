@@ -13,7 +13,8 @@
 
 namespace eddy {
 
-/// Sizes are rounded up to a multiple of this many bytes: one class for each multiple.
+/// Blocks of a class take a multiple of this many bytes from malloc, whose header is 8 of them: one
+/// class for each multiple.
 inline constexpr std::size_t frame_class_step = 64;
 /// Larger frames go straight to malloc and back.
 inline constexpr std::size_t frame_size_limit = 4096;
