@@ -90,7 +90,6 @@ public:
 private:
     friend class join_operation;
     struct root;
-    static root run_child(scope& owner, task<void> child);
     void child_done() noexcept;
 
     cancel_source source_;
