@@ -33,6 +33,16 @@ private:
     Owner* owner_;
 };
 
+/// Completion that is a base of its owner, which has one for each kind of request and so keeps no
+/// pointer for it: calls the owner's complete<kind>().
+template <class Owner, auto Kind>
+class base_completion : public completion {
+public:
+    void on_completion(int result, unsigned flags) final {
+        static_cast<Owner&>(*this).template complete<Kind>(result, flags);
+    }
+};
+
 /// Buffers for the kernel to receive into. It takes them in order; they come back in any order.
 class receive_ring final : public lease_owner {
 public:

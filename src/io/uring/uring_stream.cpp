@@ -65,7 +65,7 @@ void uring_stream::weigh(std::size_t size) {
         if (receiving_ && !stopping_) stop_receive();
     } else if (by_readiness_ && bulk_score_ == 0 && !ring.exhausted()) {
         by_readiness_ = false;
-        if (watching_) stop(readable_);
+        if (watching_) stop(*done<stream_request::watch>());
     }
 }
 
@@ -109,7 +109,7 @@ ssize_t uring_stream::receive_some(std::byte* into, std::size_t room) noexcept {
 void uring_stream::arm_receive() {
     io_uring_sqe& entry = backend_.submission();
     io_uring_prep_recv_multishot(&entry, socket_.get(), nullptr, 0, 0);
-    io_uring_sqe_set_data(&entry, &received_);
+    io_uring_sqe_set_data(&entry, done<stream_request::receive>());
     entry.flags |= IOSQE_BUFFER_SELECT;
     entry.buf_group = backend_.receives().group();
     receiving_ = true;
@@ -141,20 +141,20 @@ void uring_stream::check_for_end() {
 
 void uring_stream::stop_receive() {
     stopping_ = true;
-    stop(received_);
+    stop(*done<stream_request::receive>());
 }
 
 /// Reports only changes, like an edge-triggered epoll, until it is stopped.
 void uring_stream::watch() {
     io_uring_sqe& entry = backend_.submission();
     io_uring_prep_poll_multishot(&entry, socket_.get(), POLLIN | POLLRDHUP);
-    io_uring_sqe_set_data(&entry, &readable_);
+    io_uring_sqe_set_data(&entry, done<stream_request::watch>());
     watching_ = true;
     ++in_flight_;
 }
 
 void uring_stream::stop(completion& request) {
-    backend_.cancel_request(request, &cancelled_);
+    backend_.cancel_request(request, done<stream_request::cancel>());
     ++in_flight_;
 }
 
@@ -240,7 +240,10 @@ void uring_stream::on_received(int result, unsigned flags) {
 /// Also called at a pause's end, which is the only result of 0: a poll reports some event.
 void uring_stream::on_readable(int result, unsigned flags) {
     if (!(flags & IORING_CQE_F_MORE)) {
-        (result == 0 ? pausing_ : watching_) = false;
+        if (result == 0)
+            pausing_ = false;
+        else
+            watching_ = false;
         request_done();
     }
     if (closing_) return free_if_done();
@@ -279,7 +282,7 @@ bool uring_stream::receive(read_operation& op) {
         if (!ring.exhausted()) {
             // Buffers that are back in the ring are the kernel's to fill.
             by_readiness_ = false;
-            if (watching_) stop(readable_);
+            if (watching_) stop(*done<stream_request::watch>());
             return false;
         }
         op.set_error(spares.refusal());
@@ -402,7 +405,7 @@ void uring_stream::wait_writable() {
     if (polling_writable_) return;
     io_uring_sqe& entry = backend_.submission();
     io_uring_prep_poll_multishot(&entry, socket_.get(), POLLOUT);
-    io_uring_sqe_set_data(&entry, &writable_);
+    io_uring_sqe_set_data(&entry, done<stream_request::write_watch>());
     polling_writable_ = true;
     ++in_flight_;
 }
@@ -428,21 +431,21 @@ void uring_stream::queue_zero_copy(const_bytes piece) {
     io_uring_prep_send_zc(&entry, socket_.get(), piece.data(),
                           std::min(piece.size(), most_bytes_a_turn), MSG_NOSIGNAL | MSG_DONTWAIT,
                           0);
-    io_uring_sqe_set_data(&entry, &sent_);
+    io_uring_sqe_set_data(&entry, done<stream_request::send>());
     sending_ = true;
     ++in_flight_;
 }
 
 /// Goes on in the next turn: a request that does nothing ends as a send would that sent nothing.
 void uring_stream::pause_writing() {
-    queue_pause(sent_);
+    queue_pause(*done<stream_request::send>());
     sending_ = true;
 }
 
 /// The same for receiving.
 void uring_stream::pause_reading() {
     if (pausing_) return;
-    queue_pause(readable_);
+    queue_pause(*done<stream_request::watch>());
     pausing_ = true;
 }
 
@@ -557,9 +560,9 @@ void uring_stream::close() noexcept {
         writer_->unlink();
         cancel(*writer_);
     }
-    if (receiving_ && !stopping_) stop(received_);
-    if (watching_) stop(readable_);
-    if (polling_writable_) stop(writable_);
+    if (receiving_ && !stopping_) stop(*done<stream_request::receive>());
+    if (watching_) stop(*done<stream_request::watch>());
+    if (polling_writable_) stop(*done<stream_request::write_watch>());
     free_if_done();
 }
 

@@ -12,7 +12,22 @@
 
 namespace eddy {
 
-class uring_stream final : public stream_driver {
+class uring_stream;
+
+/// Requests of a stream that may be in the kernel at a time.
+enum class stream_request : std::uint8_t { receive, watch, write_watch, send, cancel };
+
+template <stream_request Kind>
+using stream_completion = base_completion<uring_stream, Kind>;
+
+/// There is one for each connection, so it is small: bases in place of pointers, bits for what is
+/// rarely asked.
+class uring_stream final : public stream_driver,
+                           private stream_completion<stream_request::receive>,
+                           private stream_completion<stream_request::watch>,
+                           private stream_completion<stream_request::write_watch>,
+                           private stream_completion<stream_request::send>,
+                           private stream_completion<stream_request::cancel> {
 public:
     uring_stream(uring_backend& backend, unique_fd socket) noexcept
         : backend_(backend), socket_(std::move(socket)) {
@@ -40,7 +55,25 @@ public:
     static constexpr std::uint16_t most_receives_a_turn = 4;
 
 private:
+    template <class, auto>
+    friend class base_completion;
+
     ~uring_stream();
+
+    template <stream_request Kind>
+    void complete(int result, unsigned flags) {
+        switch (Kind) {
+            case stream_request::receive: return on_received(result, flags);
+            case stream_request::watch: return on_readable(result, flags);
+            case stream_request::write_watch: return on_writable(result, flags);
+            case stream_request::send: return on_sent(result, flags);
+            case stream_request::cancel: return on_cancelled(result, flags);
+        }
+    }
+    template <stream_request Kind>
+    completion* done() noexcept {
+        return static_cast<stream_completion<Kind>*>(this);
+    }
 
     void on_received(int result, unsigned flags);
     void on_readable(int result, unsigned flags);
@@ -89,45 +122,38 @@ private:
     void free_if_done() noexcept;
 
     uring_backend& backend_;
-    unique_fd socket_;
     read_operation* reader_ = nullptr;
     write_operation* writer_ = nullptr;
-    member_completion<uring_stream, &uring_stream::on_received> received_{*this};
-    member_completion<uring_stream, &uring_stream::on_readable> readable_{*this};
-    member_completion<uring_stream, &uring_stream::on_writable> writable_{*this};
-    member_completion<uring_stream, &uring_stream::on_sent> sent_{*this};
-    member_completion<uring_stream, &uring_stream::on_cancelled> cancelled_{*this};
-
+    unique_fd socket_;
     std::uint32_t front_offset_ = 0;  // how much of the first queued buffer is consumed
+    std::uint32_t in_flight_ = 0;     // requests that will still complete
+    std::uint32_t notices_ = 0;       // of them, zero-copy sends whose bytes are still in use
+    int read_end_ = 0;                // an errno, or end_of_stream below; delivered after the queue
+    int failure_ = 0;                 // the socket's error, if a write received it
     std::uint16_t first_ = receive_ring::none;
     std::uint16_t last_ = receive_ring::none;
     std::uint16_t queued_ = 0;
     std::uint16_t bulk_score_ = 0;
     std::uint16_t receives_in_a_row_ = 0;  // by readiness, in this turn
-    std::uint32_t in_flight_ = 0;          // requests that will still complete
-    std::uint32_t notices_ = 0;            // of them, zero-copy sends whose bytes are still in use
-    int read_end_ = 0;             // an errno, or end_of_stream below; delivered after the queue
-    int failure_ = 0;              // the socket's error, if a write received it
-    bool end_unresolved_ = false;  // nothing came, and the result of a send will say why
-    bool receiving_ = false;       // the multishot receive is armed
-    bool stopping_ = false;        // and requested to end
-    bool end_may_hide_ = false;    // and perhaps asleep over the end: see check_for_end()
-    bool knows_protocol_ = false;
-    bool sending_finds_ends_ = false;  // a send cannot succeed behind such an end
-    bool by_readiness_ =
-        false;               // bytes are to be received when the kernel says that some are there
-    bool watching_ = false;  // a notification of it is requested
-    bool pausing_ = false;   // the next receive waits for its turn
-    bool maybe_readable_ = false;  // it said so, and not all is received yet
-    bool reports_rest_ = false;    // each receive says whether more is there
-    bool hung_up_ = false;         // behind the bytes is an end, or an error
     fill_score fills_;
-    bool polling_writable_ = false;
-    bool sending_ = false;     // a zero-copy send or a pause is in the kernel, its result unknown
-    bool write_over_ = false;  // the writer waits only for its bytes
-    bool write_cancelled_ = false;
-    bool zero_copy_refused_ = false;
+    bool receiving_ = false;       // the multishot receive is armed
+    bool end_may_hide_ = false;    // and perhaps asleep over the end: see check_for_end()
+    bool by_readiness_ = false;    // bytes are received when the kernel says that some are there
+    bool maybe_readable_ = false;  // it said so, and not all is received yet
+    bool end_unresolved_ = false;  // nothing came, and the result of a send will say why
+    bool knows_protocol_ = false;
     bool closing_ = false;
+    bool stopping_ : 1 = false;            // the multishot receive is requested to end
+    bool sending_finds_ends_ : 1 = false;  // a send cannot succeed behind such an end
+    bool watching_ : 1 = false;            // a notification of readiness is requested
+    bool pausing_ : 1 = false;             // the next receive waits for its turn
+    bool reports_rest_ : 1 = false;        // each receive says whether more is there
+    bool hung_up_ : 1 = false;             // behind the bytes is an end, or an error
+    bool polling_writable_ : 1 = false;
+    bool sending_ : 1 = false;  // a zero-copy send or a pause is in the kernel, its result unknown
+    bool write_over_ : 1 = false;  // the writer waits only for its bytes
+    bool write_cancelled_ : 1 = false;
+    bool zero_copy_refused_ : 1 = false;
 
     static constexpr int end_of_stream = -1;
 
