@@ -6,6 +6,7 @@
 // its last completion. One loop's thread for everything here.
 #pragma once
 
+#include <eddy/base/assert.hpp>
 #include <eddy/base/bytes.hpp>
 #include <eddy/base/result.hpp>
 #include <eddy/base/unique_fd.hpp>
@@ -38,16 +39,20 @@ public:
     /// it more without end shall wait for its next turn, however much it has.
     bool had_its_share() const noexcept { return had_its_share_; }
     void set_received(lease received) noexcept { received_ = std::move(received); }
-    void set_size(std::size_t size) noexcept { size_ = size; }
+    /// One read of the kernel brings less than 2 GiB, read(2).
+    void set_size(std::size_t size) noexcept {
+        EDDY_ASSERT(size <= UINT32_MAX);
+        size_ = static_cast<std::uint32_t>(size);
+    }
     void set_error(std::error_code error) noexcept final { error_ = error; }
 
 protected:
     ~read_operation() = default;
     stream_driver* driver_;
     mutable_bytes into_;
-    std::size_t size_ = 0;
     lease received_;
     std::error_code error_;
+    std::uint32_t size_ = 0;
     bool had_its_share_ = false;
 
     bool start() override;
