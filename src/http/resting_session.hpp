@@ -1,19 +1,39 @@
 // Resting sessions: a connection that has been idle for a while costs no session, only its stream.
 #pragma once
 
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/http/response.hpp>
 #include <eddy/http/session.hpp>
 #include <eddy/io/lease.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
+#include <memory>
+#include <utility>
+
 namespace eddy::http {
 
+/// What comes behind a session.
+struct succession {
+    bool rests = false;                              ///< its connection, until bytes come
+    std::unique_ptr<connection_takeover> successor;  ///< null where HTTP stays the protocol
+    byte_buffer received;                            ///< for the successor
+};
+
 /// As serve_observed(), but ends, too, once the connection has been idle for `rest_after`, unless
-/// session_limits::idle_time is not longer. Yields true then: nothing of the peer's is held here,
-/// and the next call goes on with what arrives, which is its `received` and is given back. Yields
-/// false at the end of the connection. All references must outlive the task. Throws std::bad_alloc.
-task<bool> serve_until_rest(stream& peer, request_handler& handler, const session_limits& limits,
-                            session_observer& observer, duration rest_after, lease& received);
+/// session_limits::idle_time is not longer: nothing of the peer's is held here then, and the next
+/// call goes on with what arrives, which is its `received` and is given back. And ends where
+/// another protocol begins, which the caller runs, as soon as it has freed the task: observers are
+/// notified by it, too. All references must outlive the task. Throws std::bad_alloc.
+task<succession> serve_until_rest(stream& peer, request_handler& handler,
+                                  const session_limits& limits, session_observer& observer,
+                                  duration rest_after, lease received);
+
+/// Ends a task's coroutine, and frees its memory.
+template <class T>
+void free_frame(task<T>& ended) noexcept {
+    const task<T> last = std::move(ended);
+}
 
 }  // namespace eddy::http

@@ -1,9 +1,7 @@
 // Server worker: the HTTP connections of one loop, of http::server and of the runtime `http`.
 #pragma once
 
-#include <eddy/base/result.hpp>
 #include <eddy/http/session.hpp>
-#include <eddy/io/lease.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
@@ -12,7 +10,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <string_view>
 
 namespace eddy::http {
@@ -43,8 +40,10 @@ protected:
 
 private:
     class client;
-    task<void> serve(std::unique_ptr<client> c);
-    static bool take(result<lease> from, lease& into) noexcept;
+    class session_run;
+    class takeover_run;
+    class arrival;
+    static task<void> serve(client& c);
 
     request_handler* handler_;
     session_limits limits_;

@@ -472,13 +472,6 @@ task<void> session::linger() {
     }
 }
 
-/// What comes behind a session.
-struct succession {
-    bool rests = false;                              // its connection, until bytes come
-    std::unique_ptr<connection_takeover> successor;  // null where HTTP stays the protocol
-    byte_buffer received;
-};
-
 /// `received` was read before.
 task<succession> serve_http(stream& peer, request_handler& handler, const session_limits& limits,
                             session_observer& observer, duration rest_after, byte_buffer received) {
@@ -491,13 +484,13 @@ task<succession> serve_http(stream& peer, request_handler& handler, const sessio
     co_return next;
 }
 
-/// HTTP, whose memory is free before another protocol begins. Yields whether the connection rests.
-task<bool> serve_all(task<succession> http, stream& peer, session_observer& observer) {
+/// HTTP, whose memory is free before another protocol begins.
+task<void> serve_all(task<succession> http, stream& peer, session_observer& observer) {
     succession next = co_await std::move(http);
-    if (!next.successor) co_return next.rests;
+    free_frame(http);
+    if (!next.successor) co_return;
     observer.enter(session_state::taken_over);
     co_await next.successor->run(std::move(peer), std::move(next.received));
-    co_return false;
 }
 
 }  // namespace
@@ -520,15 +513,12 @@ task<void> serve_observed(stream& peer, request_handler& handler, session_limits
         observer);
 }
 
-task<bool> serve_until_rest(stream& peer, request_handler& handler, const session_limits& limits,
-                            session_observer& observer, duration rest_after, lease& received) {
+task<succession> serve_until_rest(stream& peer, request_handler& handler,
+                                  const session_limits& limits, session_observer& observer,
+                                  duration rest_after, lease received) {
     byte_buffer begun;
-    if (!received.bytes().empty()) {
-        begun.append(received.bytes());
-        received.reset();
-    }
-    return serve_all(serve_http(peer, handler, limits, observer, rest_after, std::move(begun)),
-                     peer, observer);
+    if (!received.bytes().empty()) begun.append(received.bytes());
+    return serve_http(peer, handler, limits, observer, rest_after, std::move(begun));
 }
 
 task<result<>> send_and_close(stream peer, response answer, duration time) {

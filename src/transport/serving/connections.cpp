@@ -21,6 +21,9 @@ constexpr duration starved_pause = std::chrono::milliseconds(50);
 /// apart: a connection is closed between its limit and 1/64 later.
 constexpr int rounds_per_limit = 64;
 
+/// Of a connection's number these bits are kept.
+constexpr std::uint64_t id_mask = (std::uint64_t{1} << 48) - 1;
+
 /// How long and how much discard_input() reads.
 constexpr duration discard_time = std::chrono::seconds(1);
 constexpr std::size_t discard_bytes = 1024 * 1024;
@@ -42,7 +45,7 @@ connection::connection(connections& all, stream accepted, cancel_source& parent,
       cancel(&parent),
       all_(all),
       active_at_(loop::current().now()),
-      id_(all.last_id_ += all.id_step_) {
+      id_((all.last_id_ += all.id_step_) & id_mask) {
     all.members_.push_back(*this);
     ++all.count_;
     all.counted_.connections_now = all.count_;
@@ -53,7 +56,9 @@ connection::connection(connections& all, stream accepted, cancel_source& parent,
 }
 
 bool connection::take_interruption(cancel_source& parent) noexcept {
-    if (!std::exchange(is_interrupted_, false) || is_closing_) return false;
+    const bool was_interrupted = is_interrupted_;
+    is_interrupted_ = false;
+    if (!was_interrupted || is_closing_) return false;
     EDDY_ASSERT(cancel.requested());
     // Tasks know the source by its address.
     std::destroy_at(&cancel);

@@ -12,7 +12,7 @@
 namespace eddy::serving {
 
 loop_worker::loop_worker(const worker_place& place)
-    : clients_(counted_, place.events),
+    : clients_(*this, counted_, place.events),
       shared_(place.limits),
       events_(place.events),
       slots_(place.limits.assigned) {

@@ -43,6 +43,23 @@ struct worker_place {
 /// counted, and the next line, or the end of the worker, gives their number.
 inline constexpr duration handshake_report_interval = std::chrono::seconds(10);
 
+class loop_worker;
+
+/// The connections of a worker. Each of them reaches the worker through it.
+class worker_connections final : public connections {
+public:
+    worker_connections(loop_worker& of, counters& counted, journal& events) noexcept
+        : connections(counted, events), worker_(of) {}
+
+    /// The worker of a connection's `all`, which is an object of this class.
+    static loop_worker& worker_of(connections& all) noexcept {
+        return static_cast<worker_connections&>(all).worker_;
+    }
+
+private:
+    loop_worker& worker_;
+};
+
 /// Made, used and destroyed on its loop's thread, but for what says otherwise. drain() must have
 /// ended before it dies.
 class loop_worker {
@@ -87,7 +104,7 @@ public:
 
 protected:
     counters counted_;
-    connections clients_;
+    worker_connections clients_;
     scope handshakes_;
     scope tasks_;
 
