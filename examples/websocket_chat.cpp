@@ -3,11 +3,11 @@
 //     websocket_chat [PORT]        then open http://127.0.0.1:8080/ in two windows
 //
 // /?name=Ada&say=hello enters and speaks by itself.
+#include <eddy/http/broadcast.hpp>
 #include <eddy/http/router.hpp>
 #include <eddy/http/server.hpp>
 #include <eddy/http/websocket.hpp>
 
-#include <list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -72,17 +72,17 @@ public:
 
 private:
     eddy::task<> talk(http::websocket peer) {
-        const auto place = present_.insert(present_.end(), &peer);
+        const auto place = present_.join(peer);
         while (auto message = co_await peer.receive()) {
             if (!message->is_text) continue;
-            for (http::websocket* const each : present_)
-                static_cast<void>(each->try_send(message->data));
+            const http::prepared_message news(message->data);
+            const auto sent = co_await present_.broadcast(news);
+            if (!sent) co_return;
         }
-        present_.erase(place);
     }
 
     std::shared_ptr<const http::websocket_options> options_;
-    std::list<http::websocket*> present_;
+    http::websocket_group present_;
 };
 
 eddy::task<http::response> show_page(http::request&) { co_return http::html(page); }

@@ -6,6 +6,9 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace eddy::http {
@@ -20,6 +23,8 @@ constexpr std::string_view tail("\x00\x00\xff\xff", 4);
 // An empty message, as one empty block without its tail.
 constexpr char empty_message = '\x00';
 
+thread_local std::uint64_t begun_messages = 0;
+
 std::unexpected<std::error_code> no_memory() noexcept { return fail(std::errc::not_enough_memory); }
 
 }  // namespace
@@ -33,9 +38,11 @@ message_compressor::message_compressor(const deflate_terms& terms, role sender, 
 
 result<> message_compressor::open() noexcept {
     if (stream_) {
-        if (!keeps_context_) deflateReset(stream_.get());
+        if (!keeps_context_ || is_context_stale_) deflateReset(stream_.get());
+        is_context_stale_ = false;
         return {};
     }
+    is_context_stale_ = false;
     // zlib has no raw window of 8 bits. One of 9 has distances of at most 250, which fit: it stays
     // 262 bytes below the window's size.
     const int bits = static_cast<int>(std::max(window_bits_, 9U));
@@ -47,6 +54,7 @@ result<> message_compressor::open() noexcept {
 result<> message_compressor::add(std::string_view piece, bool is_last, byte_buffer& out) {
     if (!is_in_message_) {
         has_data_ = false;
+        ++begun_messages;
         if (result<> opened = open(); !opened) return opened;
     }
     is_in_message_ = !is_last;
@@ -68,6 +76,24 @@ result<> message_compressor::add(std::string_view piece, bool is_last, byte_buff
         out.truncate(out.size() - tail.size());
     }
     return {};
+}
+
+std::uint64_t message_compressor::messages_begun() noexcept { return begun_messages; }
+
+message_compressor& single_message_compressor(unsigned window_bits) {
+    using eddy::websocket::least_window_bits;
+    using eddy::websocket::most_window_bits;
+    using by_window = std::array<std::unique_ptr<message_compressor>, most_window_bits + 1>;
+    thread_local by_window kept;
+    EDDY_ASSERT(window_bits >= least_window_bits && window_bits <= most_window_bits);
+    auto& one = kept[window_bits];
+    if (!one) {
+        deflate_terms alone;
+        alone.server_no_context_takeover = true;
+        alone.server_max_window_bits = window_bits;
+        one = std::make_unique<message_compressor>(alone, role::server);
+    }
+    return *one;
 }
 
 message_inflater::message_inflater(const deflate_terms& terms, role sender) noexcept

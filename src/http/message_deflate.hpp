@@ -28,6 +28,13 @@ public:
     /// message is lost then, and the object begins anew.
     [[nodiscard]] result<> add(std::string_view piece, bool is_last, byte_buffer& out);
 
+    /// The next message begins with an empty window, also where a context is kept: for after what
+    /// the peer got from elsewhere. Only between messages.
+    void forget_context() noexcept { is_context_stale_ = true; }
+
+    /// Messages that compressors of this thread have begun, for tests.
+    static std::uint64_t messages_begun() noexcept;
+
     /// Frees zlib's memory. Only between messages; a context that is kept is lost, so only where
     /// none is, or when the connection ends.
     void release_memory() noexcept { stream_.reset(); }
@@ -41,7 +48,12 @@ private:
     bool keeps_context_;
     bool is_in_message_ = false;
     bool has_data_ = false;  // the message so far is not empty
+    bool is_context_stale_ = false;
 };
+
+/// A compressor for single messages by a window of so many bits, which all connections of a thread
+/// share.
+message_compressor& single_message_compressor(unsigned window_bits);
 
 /// Inflater of the messages that one end receives, each with a limit on its inflated size. Memory
 /// and sharing are as those of message_compressor.

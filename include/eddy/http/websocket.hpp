@@ -96,6 +96,8 @@ namespace detail {
 class websocket_connection;
 }
 
+class prepared_message;
+
 /// One end of a WebSocket. Several coroutines of its loop may send; one receives. Pings, pongs and
 /// the peer's close are handled inside receive(), so some coroutine should always receive. Move
 /// only; operations in progress need the object to stay. One loop's thread.
@@ -143,10 +145,16 @@ public:
     task<result<>> send(const_bytes binary);
     /// The same for a message of the same kind as one that was received.
     task<result<>> send(websocket_message message);
-    /// As send(), but never waits: errc::limit_reached where that would.
+    /// The same for a message that is prepared for many peers; see <eddy/http/broadcast.hpp>.
+    task<result<>> send(prepared_message message);
+    /// As send(), but never waits: errc::limit_reached where that would. Nothing is compressed
+    /// then.
     [[nodiscard]] result<> try_send(std::string_view text);
     /// The same for a binary message.
     [[nodiscard]] result<> try_send(const_bytes binary);
+    /// The same for a prepared message. A peer that keeps its compression context gets one that is
+    /// compressed without it, after which the context begins anew.
+    [[nodiscard]] result<> try_send(const prepared_message& message);
     /// Sends a ping, whose pong receive() passes over; errors as of try_send(), and
     /// errc::limit_reached for more than 125 bytes.
     [[nodiscard]] result<> ping(std::string_view payload = {});

@@ -10,7 +10,6 @@
 #include "http/websocket/mask_source.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <limits>
 #include <new>
@@ -36,26 +35,9 @@ bool keeps_context(const deflate_terms& terms, role sender) noexcept {
                                   : !terms.client_no_context_takeover;
 }
 
-/// A compressor for single messages, which all connections of a thread share.
-message_compressor& shared_compressor(const deflate_terms& terms, role own) {
-    using eddy::websocket::least_window_bits;
-    using eddy::websocket::most_window_bits;
-    struct by_window {
-        std::array<std::unique_ptr<message_compressor>, most_window_bits + 1> all;
-    };
-    thread_local by_window kept;
-    const unsigned bits =
-        own == role::server ? terms.server_max_window_bits : terms.client_max_window_bits;
-    EDDY_ASSERT(bits >= least_window_bits && bits <= most_window_bits);
-    auto& one = kept.all[bits];
-    if (!one) {
-        deflate_terms alone = terms;
-        alone.server_no_context_takeover = alone.client_no_context_takeover = true;
-        // The window is that of the role that it was made for.
-        alone.server_max_window_bits = alone.client_max_window_bits = bits;
-        one = std::make_unique<message_compressor>(alone, own);
-    }
-    return *one;
+/// Of the windows that both ends agreed on, the one that `sender` compresses with.
+unsigned window_bits(const deflate_terms& terms, role sender) noexcept {
+    return sender == role::server ? terms.server_max_window_bits : terms.client_max_window_bits;
 }
 
 /// The most that a message may take when it is compressed, head included.
@@ -337,30 +319,79 @@ task<result<>> websocket_connection::send(opcode kind, std::string_view data) {
         const std::size_t size = agreed_.deflate
                                      ? most_frame_size(data.size())
                                      : data.size() + eddy::websocket::frame_head::size_limit;
-        if (writer_.queued_bytes() == 0) {
-            const result<> room = co_await writer_.reserve(size);
-            if (!room) co_return room;
-        } else {
-            const result<> room =
-                co_await with_timeout(options_->write_time, writer_.reserve(size));
-            if (!room) {
-                if (room.error() == errc::timed_out) {
-                    set_error(errc::timed_out);
-                    writer_.abort();
-                }
-                co_return room;
-            }
-        }
-        const result<> still = check_sending(opcode::binary, {});
-        if (!still) co_return still;
+        const result<> room = co_await reserve(size);
+        if (!room) co_return room;
     }
     co_return enqueue(kind, data);
+}
+
+/// Awaits room in the queue, at most write_time unless it is empty.
+task<result<>> websocket_connection::reserve(std::size_t size) {
+    result<> room;
+    if (writer_.queued_bytes() == 0)
+        room = co_await writer_.reserve(size);
+    else
+        room = co_await with_timeout(options_->write_time, writer_.reserve(size));
+    if (!room && room.error() == errc::timed_out) {
+        set_error(errc::timed_out);
+        writer_.abort();
+    }
+    if (!room) co_return room;
+    co_return check_sending(opcode::binary, {});
 }
 
 result<> websocket_connection::try_send(opcode kind, std::string_view data) {
     const result<> may = check_sending(kind, data);
     if (!may) return may;
+    if (agreed_.deflate && is_full_for(data.size())) return fail(errc::limit_reached);
     return enqueue(kind, data);
+}
+
+/// Whether send() would wait, which is known before the message is compressed.
+bool websocket_connection::is_full_for(std::size_t size) const noexcept {
+    const queued_writer_options& limits = options_->queue;
+    const std::size_t queued = writer_.queued_bytes();
+    if (limits.policy != slow_reader_policy::wait || queued == 0) return false;
+    return queued + most_frame_size(size) > limits.max_queued_bytes ||
+           writer_.queued_messages() >= limits.max_queued_messages;
+}
+
+task<result<>> websocket_connection::send(std::shared_ptr<prepared_frames> message) {
+    if (own_ == role::client) co_return co_await send(message->kind(), message->content());
+    const auto chosen = choose(*message);
+    if (!chosen) co_return fail(chosen.error());
+    if (options_->queue.policy == slow_reader_policy::wait) {
+        const result<> room = co_await reserve(chosen->frame->size());
+        if (!room) co_return room;
+    }
+    co_return enqueue(*chosen);
+}
+
+result<> websocket_connection::try_send(prepared_frames& message) {
+    // A client's frames are masked.
+    if (own_ == role::client) return try_send(message.kind(), message.content());
+    const auto chosen = choose(message);
+    if (!chosen) return fail(chosen.error());
+    return enqueue(*chosen);
+}
+
+/// The form that this peer takes.
+result<prepared_frames::form> websocket_connection::choose(prepared_frames& message) const {
+    const result<> may = check_sending(opcode::binary, {});
+    if (!may) return fail(may.error());
+    if (!message.is_valid()) return fail(errc::malformed);
+    const std::size_t size = message.content().size();
+    if (size > options_->queue.max_queued_bytes) return fail(errc::limit_reached);
+    if (!agreed_.deflate || size < options_->compressed_from) return message.plain();
+    return message.compressed(window_bits(*agreed_.deflate, own_));
+}
+
+result<> websocket_connection::enqueue(const prepared_frames::form& message) {
+    const result<> sent = writer_.enqueue(message.frame);
+    // It is in the peer's window, and was not compressed with this end's.
+    if (sent && message.is_compressed && compressor_) compressor_->forget_context();
+    if (!sent && writer_.error()) set_error(sent.error());
+    return sent;
 }
 
 result<> websocket_connection::enqueue(opcode kind, std::string_view data) try {
@@ -393,7 +424,7 @@ result<std::string_view> websocket_connection::compress(std::string_view data, b
             compressor_ = std::make_unique<message_compressor>(*agreed_.deflate, own_);
         by = compressor_.get();
     } else {
-        by = &shared_compressor(*agreed_.deflate, own_);
+        by = &single_message_compressor(window_bits(*agreed_.deflate, own_));
     }
     const result<> done = by->add(data, true, into);
     if (!done) return fail(done.error());

@@ -14,6 +14,7 @@
 #include <eddy/wire/websocket.hpp>
 
 #include "http/message_deflate.hpp"
+#include "http/websocket/prepared_frames.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,8 @@ public:
     task<result<websocket_message>> receive(bool in_pieces);
     task<result<>> send(opcode kind, std::string_view data);
     result<> try_send(opcode kind, std::string_view data);
+    task<result<>> send(std::shared_ptr<prepared_frames> message);
+    result<> try_send(prepared_frames& message);
     result<> ping(std::string_view payload);
     task<result<>> close(close_code code, std::string_view reason);
 
@@ -72,6 +75,10 @@ private:
     void note_close(const eddy::websocket::step& step);
 
     result<> check_sending(opcode kind, std::string_view data) const;
+    task<result<>> reserve(std::size_t size);
+    bool is_full_for(std::size_t size) const noexcept;
+    result<prepared_frames::form> choose(prepared_frames& message) const;
+    result<> enqueue(const prepared_frames::form& message);
     result<> enqueue(opcode kind, std::string_view data);
     result<> enqueue_control(opcode kind, std::string_view payload);
     result<> send_close(close_code code, std::string_view reason);
