@@ -76,6 +76,6 @@ void http_visit::note(const eddy::http::exchange_record& what) {
     if (!what.is_whole) ++counted_.errors;
 }
 
-bool http_visit::is_ending() const noexcept { return worker_.clients().draining(); }
+bool http_visit::is_ending() const noexcept { return worker_.is_draining(); }
 
 }  // namespace eddy::runtime::server

@@ -273,6 +273,52 @@ TEST_P(server_websocket, files_are_served_beside) {
     });
 }
 
+/// A folder with a file that is longer than sockets hold.
+class large_file {
+public:
+    static constexpr std::size_t size = 32U << 20U;
+    large_file() { std::ofstream(folder_.path() + "/large") << std::string(size, 'x'); }
+    const std::string& folder() const noexcept { return folder_.path(); }
+
+private:
+    temporary_folder folder_;
+};
+
+TEST_P(server_websocket, a_stop_finishes_the_response_at_hand) {
+    run([&]() -> task<void> {
+        const large_file file;
+        subject server("server", with({{"http", file.folder()}}));
+        co_await server.start();
+        talker raw = co_await join(server);
+        talker idle = co_await join(server);
+        co_await idle.say("GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n");
+        EXPECT_THAT(co_await idle.line(), StartsWith("HTTP/1.1 404 "));
+        talker busy = co_await join(server);
+        co_await busy.say("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+        EXPECT_THAT(co_await busy.line(), StartsWith("HTTP/1.1 200 "));
+        co_await join_scope([&](scope& stopping) -> task<void> {
+            stopping.spawn([](subject& of) -> task<void> { co_await of->stop(30s); }(server));
+            EXPECT_THAT(co_await idle.rest(), HasSubstr("Not Found\n"));
+            EXPECT_EQ(co_await raw.rest(), "");
+            const std::string rest = co_await busy.rest();
+            EXPECT_EQ(rest.size() - rest.find("\r\n\r\n") - 4, large_file::size);
+        });
+    });
+}
+
+TEST_P(server_websocket, a_stop_cuts_a_response_that_takes_longer_than_it_may) {
+    run([&]() -> task<void> {
+        const large_file file;
+        subject server("server", with({{"http", file.folder()}}));
+        co_await server.start();
+        talker busy = co_await join(server);
+        co_await busy.say("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+        EXPECT_THAT(co_await busy.line(), StartsWith("HTTP/1.1 200 "));
+        co_await server->stop(20ms);
+        EXPECT_LT((co_await busy.rest()).size(), large_file::size);
+    });
+}
+
 TEST_P(server_websocket, a_web_client_that_does_not_read_meets_the_policy) {
     run([&]() -> task<void> {
         subject server("server", with({{"max_queue", "256k"}, {"slow_reader", "drop-oldest"}}));

@@ -95,6 +95,7 @@ void worker::take(stream accepted, serving::connection_slot slot) {
 
 task<void> worker::drain(duration limit) {
     const time_point until = loop::current().after(limit);
+    is_draining_ = true;
     handshakes_.cancel();
     co_await handshakes_.join();
     if (others_) {
@@ -103,20 +104,39 @@ task<void> worker::drain(duration limit) {
         co_await take_in_rest(until);
     }
     out_.flush();
-    const byte_buffer farewell_frame = close_frame(eddy::websocket::close_code::going_away);
     clients_.for_each([&](connection& each) {
         auto& c = static_cast<client&>(each);
         c.become_raw();
-        if (c.web() && c.listens()) {
-            (void)c.out.enqueue(farewell_frame.bytes(), 0);
-            c.leaving = true;
-        }
+        if (c.speaks == speech::http && c.doing() == activity::resting)
+            c.close();
+        else
+            leave_websocket(c);
     });
-    if (limit > duration{}) co_await flush_queues(until);
+    if (limit > duration{}) {
+        co_await flush_queues(until);
+        co_await end_http(until);
+    }
     tasks_.cancel();
     co_await tasks_.join();
     background_.cancel();
     co_await background_.join();
+}
+
+/// Queues the last frame for a WebSocket.
+void worker::leave_websocket(client& c) {
+    if (!c.web() || !c.listens()) return;
+    const byte_buffer last = close_frame(eddy::websocket::close_code::going_away);
+    (void)c.out.enqueue(last.bytes(), 0);
+    c.leaving = true;
+}
+
+/// Closes the other clients, and awaits the end of the responses of HTTP.
+task<void> worker::end_http(time_point until) {
+    if (http_clients_ == 0) co_return;
+    clients_.for_each([](connection& each) {
+        if (static_cast<client&>(each).speaks != speech::http) each.close();
+    });
+    (void)co_await with_deadline(until, no_http_clients_.wait());
 }
 
 task<void> worker::flush_queues(time_point until) {
@@ -338,9 +358,27 @@ worker::progress worker::receive_first(client& c, std::string_view text, time_po
     co_return over;
 }
 
+/// Counts a client of HTTP as long as it lives.
+class worker::http_client {
+public:
+    explicit http_client(worker& of) noexcept : of_(of) {
+        ++of_.http_clients_;
+        of_.no_http_clients_.reset();
+    }
+    ~http_client() {
+        if (--of_.http_clients_ == 0) of_.no_http_clients_.set();
+    }
+    http_client(const http_client&) = delete;
+    http_client& operator=(const http_client&) = delete;
+
+private:
+    worker& of_;
+};
+
 /// Requests, until the client is a WebSocket or its connection ends.
 task<void> worker::serve_http(client& c) {
     c.become_http(counted_);
+    const http_client counting(*this);
     http_visit visit(*this, c, files_ ? &*files_ : nullptr, counted_, http_requests_,
                      c.input.size());
     eddy::http::session_limits limits;
@@ -360,6 +398,7 @@ void worker::open_websocket(client& c, stream peer, byte_buffer received) {
     c.web()->pending = std::move(received);
     // Short lines are longer as frames, and what fits into the queues of the others fits here, too.
     c.out.raise_limit(2 * config_.max_queue);
+    if (is_draining_) leave_websocket(c);
     if (config_.log_traffic)
         context_.events.write(fmt::format("client {} speaks WebSocket", c.id()));
 }

@@ -5,6 +5,7 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/histogram.hpp>
 #include <eddy/http/static_files.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/net/rate_limit.hpp>
@@ -35,8 +36,8 @@ public:
     ~worker() override;
 
     void take(stream accepted, serving::connection_slot slot) override;
-    /// Passes on what has come from clients and other loops, has the queues written out within
-    /// `limit`, and closes the connections.
+    /// Passes on what has come from clients and other loops, has the queues written out and the
+    /// responses of HTTP that have begun finished within `limit`, and closes the connections.
     task<void> drain(duration limit) override;
 
     /// Live options: limits of connections and rates.
@@ -56,6 +57,9 @@ public:
     /// Goes on with a client whose request for a WebSocket was answered: its stream, and what came
     /// behind the request.
     void open_websocket(client& c, stream peer, byte_buffer received);
+
+    /// Whether it drains: HTTP connections end with the response at hand.
+    bool is_draining() const noexcept { return is_draining_; }
 
     /// Requests by HTTP. Any thread.
     std::uint64_t http_requests() const noexcept { return http_requests_; }
@@ -91,6 +95,8 @@ private:
         bool too_long = false;
     };
 
+    class http_client;
+
     task<void> serve(std::unique_ptr<client> c);
     void greet(const client& c);
     void see_off(const client& c, bool out_of_memory);
@@ -109,6 +115,8 @@ private:
     void pass_on(client& c, std::string_view messages, std::uint64_t count, time_point arrived);
     task<progress> go_on(progress::then next, duration length, client& c);
     task<void> say_farewell(client& c, progress::then why);
+    void leave_websocket(client& c);
+    task<void> end_http(time_point until);
     task<void> flush_queues(time_point until);
     task<void> take_in();
     task<void> take_in_rest(time_point until);
@@ -123,6 +131,9 @@ private:
     mutable std::mutex latency_guard_;
     std::optional<eddy::http::static_files> files_;
     tally http_requests_;
+    std::size_t http_clients_ = 0;
+    event no_http_clients_;  // for drain()
+    bool is_draining_ = false;
     std::optional<exchange_end> others_;  // none with one loop, and where no clients are
     scope background_;
     scope taking_in_;
