@@ -13,14 +13,27 @@ constexpr std::size_t longest_method = 16;
 
 bool is_method_byte(char byte) noexcept { return byte >= 'A' && byte <= 'Z'; }
 
-/// Whether the bytes may still become a request line: "METHOD ".
+/// Whether the bytes behind a method may still become a target: a path, "*" or a URL of http
+/// (RFC 9112, 3.2).
+bool may_begin_target(std::string_view bytes) noexcept {
+    constexpr std::string_view url = "http";
+    if (bytes.empty() || bytes.front() == '/' || bytes.front() == '*') return true;
+    const std::string_view begun = bytes.substr(0, url.size());
+    return std::ranges::equal(begun, url.substr(0, begun.size()),
+                              [](char a, char b) { return (a | 0x20) == b; });
+}
+
+/// Whether the bytes may still become a request line: "METHOD " and a target.
 bool may_begin_request(std::string_view bytes, bool takes_requests) noexcept {
     constexpr std::string_view get = "GET ";
-    if (!takes_requests) return get.starts_with(bytes.substr(0, get.size()));
+    if (!takes_requests && !get.starts_with(bytes.substr(0, get.size()))) return false;
     const auto end = std::ranges::find_if_not(bytes, is_method_byte);
     const auto size = static_cast<std::size_t>(end - bytes.begin());
     if (size > longest_method) return false;
-    return end == bytes.end() || (size > 0 && *end == ' ');
+    if (end == bytes.end()) return true;
+    if (size == 0 || *end != ' ') return false;
+    // The target of CONNECT is a host and a port.
+    return bytes.substr(0, size) == "CONNECT" || may_begin_target(bytes.substr(size + 1));
 }
 
 bool is_request_line(std::string_view line) noexcept {

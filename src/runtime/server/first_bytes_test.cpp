@@ -23,19 +23,22 @@ TEST(first_bytes, a_request_for_a_websocket_is_http_once_its_head_is_whole) {
 TEST(first_bytes, what_cannot_become_one_is_raw_at_once) {
     for (const std::string_view text :
          {"hello", "G\n", "GETX", "get / HTTP/1.1\r\n", "GET / HTTP/1.1\n", "GET /\n", "\r\n",
-          "POST /", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "GET / HTTP/1.1\r\nbroken\r\n\r\n"})
+          "GET hello", "GET ?", "GET  /", "GET h0", "POST /", "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+          "GET / HTTP/1.1\r\nbroken\r\n\r\n"})
         EXPECT_EQ(judge_first_bytes(text, false), speech::raw) << text;
     EXPECT_EQ(judge_first_bytes("GET " + std::string(longest_first_head, 'x'), false), speech::raw);
 }
 
 TEST(first_bytes, requests_are_http_from_their_first_line_where_they_are_taken) {
     for (const std::string_view text :
-         {"GET / HTTP/1.1\r\n", "POST /x HTTP/1.0\r\nA: b", "OPTIONS * HTTP/1.1\r\n"})
+         {"GET / HTTP/1.1\r\n", "POST /x HTTP/1.0\r\nA: b", "OPTIONS * HTTP/1.1\r\n",
+          "GET HTTP://x/ HTTP/1.1\r\n", "CONNECT x:443 HTTP/1.1\r\n"})
         EXPECT_EQ(judge_first_bytes(text, true), speech::http) << text;
-    for (const std::string_view text : {"", "P", "POST", "POST ", "HELLO ", "GET / HTTP/1.1\r"})
+    for (const std::string_view text : {"", "P", "POST", "POST ", "HELLO ", "GET ht",
+                                        "GET / HTTP/1.1\r", "HELLO /", "HELLO *", "CONNECT x"})
         EXPECT_EQ(judge_first_bytes(text, true), speech::undecided) << text;
-    for (const std::string_view text :
-         {" ", "hello", "HELLO world\n", "GET / HTTP/2\r\n", "ABCDEFGHIJKLMNOPQ", "1", "\n"})
+    for (const std::string_view text : {" ", "hello", "HELLO w", "HELLO  ", "GET hy", "CONNECTS x",
+                                        "GET / HTTP/2\r\n", "ABCDEFGHIJKLMNOPQ", "1", "\n"})
         EXPECT_EQ(judge_first_bytes(text, true), speech::raw) << text;
 }
 

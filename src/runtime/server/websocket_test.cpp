@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace eddy::runtime {
 namespace {
@@ -154,6 +155,25 @@ TEST_P(server_websocket, what_the_first_bytes_do_not_make_a_request_is_raw) {
         talker slow = co_await join(server);
         co_await slow.say("GET / HTTP/1.1\r\n");
         EXPECT_EQ(co_await other.line(), "GET / HTTP/1.1\r");
+        co_await server->stop(0s);
+    });
+}
+
+TEST_P(server_websocket, a_message_that_begins_like_a_request_is_hardly_held_back) {
+    run([&]() -> task<void> {
+        temporary_folder folder;
+        subject server("server", with({{"framing", "raw"}, {"http", folder.path()}}));
+        co_await server.start();
+        talker other = co_await join(server);
+        const time_point begun = here().now();
+        std::vector<talker> present;
+        for (const std::string text : {"PING 17", "HELLO", "GET /no/end"}) {
+            present.push_back(co_await join(server));
+            co_await present.back().say(text);
+            EXPECT_EQ(co_await other.bytes(text.size()), text);
+        }
+        // Two of these wait for more, at most 150 ms each.
+        if (simulated()) EXPECT_LT(here().now() - begun, 1s);
         co_await server->stop(0s);
     });
 }

@@ -26,9 +26,10 @@ constexpr duration farewell = std::chrono::seconds(5);
 constexpr std::size_t bytes_a_queued_message = 64;
 /// Batches of other loops that are taken in before other work of the loop has its turn.
 constexpr int batches_a_turn = 16;
-/// At most so long a client that has begun like a request for a WebSocket may take to go on; then
-/// what it has sent are messages.
-constexpr duration first_bytes_time = std::chrono::seconds(2);
+/// At most so long a client that has sent a request line may take to go on with a head that may ask
+/// for a WebSocket; then what it has sent are messages. Before the end of the line it has
+/// hold_time, since a message may begin like one.
+constexpr duration first_head_time = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -332,7 +333,9 @@ worker::progress worker::receive_first(client& c, std::string_view text, time_po
     };
     switch (next) {
         case progress::then::decide: {
-            auto got = co_await with_timeout(first_bytes_time, c.socket.read());
+            const bool has_line = c.input.text().find('\n') != std::string_view::npos;
+            const duration patience = has_line ? first_head_time : hold_time;
+            auto got = co_await with_timeout(patience, c.socket.read());
             if (got) co_return receive(c, std::move(*got));
             if (got.error() == errc::end_of_stream) co_return finish_input(c);
             if (got.error() == errc::timed_out) {
