@@ -49,8 +49,8 @@ std::string_view to_string(content_coding coding) noexcept {
     return names[static_cast<std::size_t>(coding)];
 }
 
-std::optional<content_coding> coding_of(const http1::header_list& fields) noexcept {
-    content_coding found = content_coding::identity;
+coding_list codings_of(const http1::header_list& fields) noexcept {
+    coding_list found;
     for (const http1::header field : fields) {
         if (!is_word(field.name, "content-encoding")) continue;
         std::string_view rest = field.value;
@@ -60,11 +60,20 @@ std::optional<content_coding> coding_of(const http1::header_list& fields) noexce
             if (item.empty() || is_word(item, names[0])) continue;
             std::size_t known = 1;
             while (known < names.size() && !is_word(item, names[known])) ++known;
-            if (known == names.size() || found != content_coding::identity) return std::nullopt;
-            found = static_cast<content_coding>(known);
+            if (known == names.size())
+                found.is_known = false;
+            else if (found.count < found.all.size())
+                found.all[found.count] = static_cast<content_coding>(known);
+            ++found.count;
         }
     }
     return found;
+}
+
+std::optional<content_coding> coding_of(const http1::header_list& fields) noexcept {
+    const coding_list found = codings_of(fields);
+    if (!found.is_known || found.count > 1) return std::nullopt;
+    return found.count == 0 ? content_coding::identity : found.all[0];
 }
 
 accepted_codings::accepted_codings(const http1::header_list& fields) noexcept {

@@ -20,6 +20,20 @@ inline constexpr std::size_t content_codings = 5;
 /// The name in Content-Encoding.
 std::string_view to_string(content_coding coding) noexcept;
 
+/// Codings of one content that are decoded at most.
+inline constexpr std::size_t most_stacked_codings = 2;
+
+/// Codings that a message's fields Content-Encoding name, in the order in which they were applied;
+/// identity is left out.
+struct coding_list {
+    std::array<content_coding, most_stacked_codings> all{};
+    std::size_t count = 0;  ///< also of those that are too many for `all`
+    bool is_known = true;   ///< false: there is a coding that is unknown
+};
+
+/// Those of a message's fields.
+coding_list codings_of(const http1::header_list& fields) noexcept;
+
 /// The one coding that a message's fields Content-Encoding name; identity without one, none for
 /// codings that are unknown, or several.
 std::optional<content_coding> coding_of(const http1::header_list& fields) noexcept;

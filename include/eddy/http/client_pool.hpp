@@ -57,7 +57,9 @@ struct client_pool_options {
     std::size_t redirects = 10;
     /// Follow redirects from https to http; otherwise such a redirect is the response.
     bool insecure_redirects = false;
-    /// Send Accept-Encoding where the request has none, and decode the content.
+    /// Send Accept-Encoding where the request has none, and decode the content: one coding, or two
+    /// that were applied one after the other. More of them are errc::unsupported; content with one
+    /// that is unknown is left as it is.
     bool decompress = true;
     /// Limits on what is decoded.
     expansion_limits expansion = {.ratio = 1000};
@@ -133,8 +135,9 @@ public:
     ///
     /// Fails with errc::bad_address for a URL that cannot be read, errc::limit_reached,
     /// errc::timed_out, errc::closed, errc::cancelled, ECONNREFUSED and EACCES from a proxy that
-    /// does not connect or wants another user, errc::unsupported for a proxy of an unknown scheme,
-    /// and as client::send() and tls::connect(). The pool must live until then.
+    /// does not connect or wants another user, errc::unsupported for a proxy of an unknown scheme
+    /// and for content with too many codings, and as client::send() and tls::connect(). The pool
+    /// must live until then.
     task<result<pool_response>> send(pool_request request);
     /// The same for a GET.
     task<result<pool_response>> get(std::string url);

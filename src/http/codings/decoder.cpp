@@ -232,9 +232,12 @@ result<> decoder::decode(std::string_view& input, byte_buffer& out, std::size_t 
     made_ += out.size() - before;
     if (!done) return done;
     if (made_ > limit) return fail(errc::limit_reached);
-    if (made_ > expansion.free_bytes && made_ / std::max(expansion.ratio, 1U) > taken_)
-        return fail(errc::limit_reached);
+    if (!is_within(expansion, taken_)) return fail(errc::limit_reached);
     return {};
+}
+
+bool decoder::is_within(const expansion_limits& expansion, std::uint64_t taken) const noexcept {
+    return made_ <= expansion.free_bytes || made_ / std::max(expansion.ratio, 1U) <= taken;
 }
 
 result<> decoder::finish() const noexcept {

@@ -38,6 +38,12 @@ public:
     [[nodiscard]] result<> decode(std::string_view& input, byte_buffer& out, std::size_t room,
                                   std::uint64_t limit, const expansion_limits& expansion);
 
+    /// Bytes of input that it has used.
+    std::uint64_t taken() const noexcept { return taken_; }
+    /// Whether what has been decoded is within `expansion` of `taken` bytes: of its input, or of
+    /// what that was decoded from.
+    bool is_within(const expansion_limits& expansion, std::uint64_t taken) const noexcept;
+
     /// After the last input: errc::truncated when the content is not complete.
     [[nodiscard]] result<> finish() const noexcept;
 

@@ -23,7 +23,9 @@ void decoding_reader::set_limit(std::uint64_t bytes) noexcept {
 /// Puts the next piece in place of the last one; it may be empty.
 result<> decoding_reader::decode(std::string_view& input) {
     out_.clear();
-    const result<> done = by_.decode(input, out_, piece_bytes, limit_, expansion_);
+    result<> done = by_.decode(input, out_, piece_bytes, limit_, expansion_);
+    if (done && first_ && !by_.is_within(expansion_, first_->by_.taken()))
+        done = fail(errc::limit_reached);
     if (!done) failure_ = done.error();
     is_full_ = done && out_.size() == piece_bytes;
     return done;

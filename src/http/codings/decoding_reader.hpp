@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace eddy::http {
 
@@ -25,6 +26,14 @@ public:
 
     /// `from` must outlive it.
     decoding_reader(body_reader& from, decoder by, const expansion_limits& expansion) noexcept;
+    /// The same for content that was encoded several times: `from` decodes it for this one, and
+    /// `first`, which may be the same, reads the message. The expansion of all together is limited,
+    /// too. Both must outlive it.
+    decoding_reader(decoding_reader& from, const decoding_reader& first, decoder by,
+                    const expansion_limits& expansion) noexcept
+        : decoding_reader(from, std::move(by), expansion) {
+        first_ = &first;
+    }
 
     task<result<std::string_view>> read() override;
     task<result<std::string>> whole(std::size_t limit) override;
@@ -42,6 +51,7 @@ private:
     result<> finish();
 
     body_reader& from_;
+    const decoding_reader* first_ = nullptr;  // null: this one
     decoder by_;
     expansion_limits expansion_;
     std::uint64_t limit_;

@@ -18,6 +18,7 @@
 #include <initializer_list>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace eddy::http {
 namespace {
@@ -110,7 +111,10 @@ struct detail::pool_exchange final : body_reader {
     pool_exchange(lease connection, client_response answered, time_point last) noexcept
         : held(std::move(connection)), answer(std::move(answered)), deadline(last) {}
 
-    body_reader& from() const noexcept { return decoded ? *decoded : answer.body(); }
+    body_reader& from() const noexcept {
+        if (decoded.empty()) return answer.body();
+        return *decoded.back();
+    }
     task<result<std::string_view>> read() override {
         return with_deadline(deadline, from().read());
     }
@@ -124,7 +128,7 @@ struct detail::pool_exchange final : body_reader {
 
     lease held;
     client_response answer;
-    std::unique_ptr<decoding_reader> decoded;
+    std::vector<std::unique_ptr<decoding_reader>> decoded;  // each reads the one before
     time_point deadline;
 };
 
@@ -230,12 +234,20 @@ result<pool_response> detail::pool_state::finish(lease held, client_response ans
     made.exchange_ =
         std::make_unique<pool_exchange>(std::move(held), std::move(answered), deadline);
     body_reader& plain = made.exchange_->answer.body();
-    const auto coding = coding_of(made.headers);
-    if (!decodes || !coding || *coding == content_coding::identity || plain.ended()) return made;
-    auto by = decoder::make(*coding);
-    if (!by) return fail(by.error());
-    made.exchange_->decoded =
-        std::make_unique<decoding_reader>(plain, std::move(*by), options->expansion);
+    const coding_list codings = codings_of(made.headers);
+    if (!decodes || !codings.is_known || codings.count == 0 || plain.ended()) return made;
+    if (codings.count > most_stacked_codings) return fail(errc::unsupported);
+    // The one that was applied last is removed first.
+    auto& readers = made.exchange_->decoded;
+    for (std::size_t left = codings.count; left > 0; --left) {
+        auto by = decoder::make(codings.all[left - 1]);
+        if (!by) return fail(by.error());
+        readers.push_back(
+            readers.empty()
+                ? std::make_unique<decoding_reader>(plain, std::move(*by), options->expansion)
+                : std::make_unique<decoding_reader>(*readers.back(), *readers.front(),
+                                                    std::move(*by), options->expansion));
+    }
     remove_all(made.headers, {"Content-Encoding", "Content-Length"});
     return made;
 }

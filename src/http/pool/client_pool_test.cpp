@@ -57,6 +57,21 @@ protected:
             packed.add("Content-Encoding", "br");
             co_return packed;
         }
+        if (incoming.path() == "/stacked") {
+            // So many codings in turn.
+            std::string content =
+                incoming.query("zeros") ? std::string(8'000'000, '\0') : sample_text(200'000);
+            std::string names;
+            const int count = std::stoi(std::string(incoming.query("count").value_or("2")));
+            for (int i = 0; i < count; ++i) {
+                const content_coding next = i == 1 ? content_coding::br : content_coding::gzip;
+                content = testing::encoded(next, content);
+                names += std::string(names.empty() ? "" : ", ") + std::string(to_string(next));
+            }
+            response packed(200, "text/plain", std::move(content));
+            packed.add("Content-Encoding", names);
+            co_return packed;
+        }
         co_return text(seen(incoming) + "|" + incoming.content());
     }
 
@@ -367,6 +382,25 @@ TEST_P(http_client_pool, content_is_decoded) {
     options_.expansion = {.ratio = 2, .free_bytes = 0};
     with_pool([&](client_pool& web) -> task<void> {
         EXPECT_EQ(co_await fetch(web, here_ + "/packed"), failure(errc::limit_reached));
+    });
+}
+
+TEST_P(http_client_pool, content_is_decoded_that_was_encoded_twice) {
+    options_.expansion = {.ratio = 2000};
+    with_pool([&](client_pool& web) -> task<void> {
+        auto answered = must(co_await web.get(here_ + "/stacked"));
+        EXPECT_FALSE(answered.headers.contains("Content-Encoding"));
+        std::string all;
+        while (const auto piece = co_await answered.body().read()) all += *piece;
+        EXPECT_EQ(all, sample_text(200'000));
+        EXPECT_EQ(co_await fetch(web, here_ + "/stacked"), sample_text(200'000));
+        // Each coding is within the limit, but not both.
+        auto bomb = must(co_await web.get(here_ + "/stacked?zeros"));
+        std::error_code end;
+        while (!end) end = error_of(co_await bomb.body().read());
+        EXPECT_EQ(end, errc::limit_reached);
+        EXPECT_EQ(co_await fetch(web, here_ + "/stacked?count=3"), failure(errc::unsupported));
+        EXPECT_EQ(co_await fetch(web, here_ + "/stacked"), sample_text(200'000));
     });
 }
 
