@@ -157,7 +157,13 @@ bool broadcast::send_part(client& to, const std::shared_ptr<const byte_buffer>& 
 bool broadcast::hold_back(client& to, const_bytes part, std::uint64_t messages) {
     const bool is_new = loop::current().now() - to.touched_at() < hold_time;
     const std::size_t size = (to.held() ? to.held()->bytes.size() : 0) + part.size();
-    if ((!to.held() && !is_new) || size > hold_limit) {
+    if (to.has_begun_request) {
+        // Its task decides what it speaks, or ends it.
+        if (size > hold_limit) {
+            counted_.dropped += messages;
+            return true;
+        }
+    } else if ((!to.held() && !is_new) || size > hold_limit) {
         to.become_raw();
         return false;
     }

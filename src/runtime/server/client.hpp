@@ -107,6 +107,8 @@ public:
     bool sent_in_batch = false;
     /// It has sent something.
     bool has_spoken = false;
+    /// It is undecided, and `input` begins a request, which must not reach others as messages.
+    bool has_begun_request = false;
     /// It sends nothing more.
     bool finished = false;
     /// It is being closed and gets no more messages.
@@ -128,6 +130,8 @@ inline held_messages::~held_messages() {
 }
 
 /// The last call on this object.
-inline void held_messages::fire() noexcept { client_.become_raw(); }
+inline void held_messages::fire() noexcept {
+    if (!client_.has_begun_request) client_.become_raw();
+}
 
 }  // namespace eddy::runtime::server

@@ -36,6 +36,17 @@ bool may_begin_request(std::string_view bytes, bool takes_requests) noexcept {
     return bytes.substr(0, size) == "CONNECT" || may_begin_target(bytes.substr(size + 1));
 }
 
+}  // namespace
+
+bool begins_request(std::string_view bytes, bool takes_requests) {
+    const auto end =
+        static_cast<std::size_t>(std::ranges::find_if_not(bytes, is_method_byte) - bytes.begin());
+    return bytes.size() > end + 1 && may_begin_request(bytes, takes_requests) &&
+           judge_first_bytes(bytes, takes_requests) != speech::raw;
+}
+
+namespace {
+
 bool is_request_line(std::string_view line) noexcept {
     return line.ends_with(" HTTP/1.1\r") || line.ends_with(" HTTP/1.0\r");
 }

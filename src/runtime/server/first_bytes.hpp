@@ -23,4 +23,8 @@ inline constexpr std::size_t longest_first_head = 16 * 1024;
 /// HTTP; without, only a whole head that asks for a WebSocket is.
 speech judge_first_bytes(std::string_view bytes, bool takes_requests);
 
+/// Whether bytes that are not decided begin a request line: a method, a space and the begin of a
+/// target. Others must not get them as messages: what follows may have a password.
+bool begins_request(std::string_view bytes, bool takes_requests);
+
 }  // namespace eddy::runtime::server

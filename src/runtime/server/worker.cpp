@@ -26,9 +26,8 @@ constexpr duration farewell = std::chrono::seconds(5);
 constexpr std::size_t bytes_a_queued_message = 64;
 /// Batches of other loops that are taken in before other work of the loop has its turn.
 constexpr int batches_a_turn = 16;
-/// At most so long a client that has sent a request line may take to go on with a head that may ask
-/// for a WebSocket; then what it has sent are messages. Before the end of the line it has
-/// hold_time, since a message may begin like one.
+/// At most so long a client that has begun a request line may pause within it, and within the head
+/// behind it; then it is closed.
 constexpr duration first_head_time = std::chrono::seconds(2);
 
 }  // namespace
@@ -107,7 +106,7 @@ task<void> worker::drain(duration limit) {
     out_.flush();
     clients_.for_each([&](connection& each) {
         auto& c = static_cast<client&>(each);
-        c.become_raw();
+        if (!c.has_begun_request) c.become_raw();
         if (c.speaks == speech::http && c.doing() == activity::resting)
             c.close();
         else
@@ -270,11 +269,8 @@ void worker::see_off(const client& c, bool out_of_memory) {
     counted_.bytes_in += got.size();
     const time_point arrived = loop::current().now();
     const bool is_first = !std::exchange(c.has_spoken, true);
-    if (is_first && c.speaks == speech::raw && is_late_request(c, got.text())) {
-        progress over;
-        over.next = progress::then::close;
-        return over;
-    }
+    if (is_first && c.speaks == speech::raw && begins_request(got.text(), files_.has_value()))
+        return refuse_request(c, "its request came after it had been sent messages");
     if (c.speaks != speech::raw)
         return c.web() ? receive_frames(c, got.text()) : receive_first(c, got.text(), arrived);
     if (!c.input.empty()) {
@@ -287,14 +283,14 @@ void worker::see_off(const client& c, bool out_of_memory) {
     return made;
 }
 
-/// A browser's request, with its cookies, is none of the messages that others get. It cannot be
-/// answered any more: messages have been sent before.
-bool worker::is_late_request(const client& c, std::string_view text) {
-    if (judge_first_bytes(text, files_.has_value()) != speech::http) return false;
+/// A request, with its cookies, is none of the messages that others get, though it cannot be
+/// answered: it is not whole, or messages have been sent before.
+worker::progress worker::refuse_request(const client& c, std::string_view why) {
     ++counted_.errors;
-    context_.events.write(
-        fmt::format("client {} closed: its request came after it had been sent messages", c.id()));
-    return true;
+    context_.events.write(fmt::format("client {} closed: {}", c.id(), why));
+    progress over;
+    over.next = progress::then::close;
+    return over;
 }
 
 /// The client has finished sending. A last line without a newline is a line all the same.
@@ -314,10 +310,14 @@ worker::progress worker::receive_first(client& c, std::string_view text, time_po
     c.input.append(text);
     progress made;
     switch (judge_first_bytes(c.input.text(), files_.has_value())) {
-        case speech::undecided: made.next = progress::then::decide; return made;
+        case speech::undecided:
+            c.has_begun_request = begins_request(c.input.text(), files_.has_value());
+            made.next = progress::then::decide;
+            return made;
         case speech::http: made.next = progress::then::http; return made;
         default: break;
     }
+    c.has_begun_request = false;
     c.become_raw();
     return consume_rest(c, arrived);
 }
@@ -333,16 +333,16 @@ worker::progress worker::receive_first(client& c, std::string_view text, time_po
     };
     switch (next) {
         case progress::then::decide: {
-            const bool has_line = c.input.text().find('\n') != std::string_view::npos;
-            const duration patience = has_line ? first_head_time : hold_time;
+            const duration patience = c.has_begun_request ? first_head_time : hold_time;
             auto got = co_await with_timeout(patience, c.socket.read());
             if (got) co_return receive(c, std::move(*got));
-            if (got.error() == errc::end_of_stream) co_return finish_input(c);
-            if (got.error() == errc::timed_out) {
-                c.become_raw();
-                co_return rest();
-            }
-            break;
+            const bool has_paused = got.error() == errc::timed_out;
+            if (!has_paused && got.error() != errc::end_of_stream) break;
+            if (c.has_begun_request)
+                co_return refuse_request(c, "its request did not arrive whole");
+            if (!has_paused) co_return finish_input(c);
+            c.become_raw();
+            co_return rest();
         }
         case progress::then::http: {
             co_await serve_http(c);

@@ -101,7 +101,7 @@ private:
     void greet(const client& c);
     void see_off(const client& c, bool out_of_memory);
     progress receive(client& c, lease got);
-    bool is_late_request(const client& c, std::string_view text);
+    progress refuse_request(const client& c, std::string_view why);
     progress receive_first(client& c, std::string_view text, time_point arrived);
     progress receive_frames(client& c, std::string_view text);
     task<void> serve_http(client& c);
