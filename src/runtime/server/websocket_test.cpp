@@ -301,6 +301,53 @@ TEST_P(server_websocket, raw_framing_keeps_messages_apart) {
     });
 }
 
+TEST_P(server_websocket, a_web_client_that_never_reads_is_disconnected) {
+    run([&]() -> task<void> {
+        subject server("server", with({{"max_queue", "256k"}, {"slow_reader", "disconnect"}}));
+        co_await server.start();
+        web_talker slow = co_await web_talker::to(server);
+        talker sender = co_await join(server);
+        for (int sent = 0; sample_of(*server, "websocket_clients") == 1.0; ++sent) {
+            if (sent > 100'000) throw std::runtime_error("it stays");
+            co_await sender.say(std::string(1000, 'x') + "\n");
+            co_await here().yield();
+        }
+        web_talker next = co_await web_talker::to(server);
+        co_await sender.say("end\n");
+        EXPECT_EQ(co_await next.next(), "text:end");
+        co_await server->stop(0s);
+    });
+}
+
+task<void> say_numbers(talker& sender, int count) {
+    for (int i = 0; i < count; ++i)
+        co_await sender.say(std::to_string(i) + " " + std::string(4000, 'x') + "\n");
+}
+
+TEST_P(server_websocket, senders_wait_for_a_web_client_that_does_not_read) {
+    run([&]() -> task<void> {
+        // More than all sockets and queues hold.
+        constexpr int messages = 10'000;
+        subject server("server", with({{"max_queue", "256k"}, {"slow_reader", "wait"}}));
+        co_await server.start();
+        web_talker slow = co_await web_talker::to(server);
+        talker sender = co_await join(server);
+        co_await join_scope([&](scope& sending) -> task<void> {
+            sending.spawn(say_numbers(sender, messages));
+            co_await until([&] { return server->count().messages_in >= 20; });
+            must(co_await here().sleep_for(20ms));
+            EXPECT_LT(server->count().messages_in, static_cast<std::uint64_t>(messages));
+            for (int i = 0; i < messages; ++i) {
+                const std::string got = co_await slow.next();
+                if (!got.starts_with("text:" + std::to_string(i) + " "))
+                    throw std::runtime_error("out of order at " + std::to_string(i));
+            }
+        });
+        EXPECT_EQ(server->count().dropped, 0U);
+        co_await server->stop(0s);
+    });
+}
+
 TEST_P(server_websocket, files_are_served_beside) {
     run([&]() -> task<void> {
         temporary_folder folder;
