@@ -20,6 +20,10 @@ public:
         return true;
     }
     result<std::size_t> try_write(const_bytes) noexcept override { return fail(errc::closed); }
+    result<std::size_t> try_send_file(const_bytes, int, std::uint64_t,
+                                      std::size_t) noexcept override {
+        return fail(errc::closed);
+    }
     // Nothing waits on it, so nothing is cancelled.
     void cancel(read_operation&) noexcept override {}
     void cancel(write_operation&) noexcept override {}
@@ -51,6 +55,11 @@ stream_driver& closed_stream_driver() noexcept { return the_closed_driver; }
 listener_driver& closed_listener_driver() noexcept { return the_closed_accepting; }
 
 result<std::size_t> stream_driver::try_write(const_bytes) noexcept { return 0; }
+
+result<std::size_t> stream_driver::try_send_file(const_bytes, int, std::uint64_t,
+                                                 std::size_t) noexcept {
+    return fail(errc::unsupported);
+}
 
 bool read_operation::start() { return driver_->start(*this); }
 void read_operation::on_cancel() noexcept { driver_->cancel(*this); }

@@ -150,6 +150,10 @@ public:
     virtual bool start(write_operation& op) = 0;
     /// Takes as many bytes as it can without waiting, and says how many; 0 while a write waits.
     [[nodiscard]] virtual result<std::size_t> try_write(const_bytes bytes) noexcept;
+    /// As stream::try_send_file(). A driver that copies the bytes anyway does not override it.
+    [[nodiscard]] virtual result<std::size_t> try_send_file(const_bytes head, int file,
+                                                            std::uint64_t offset,
+                                                            std::size_t size) noexcept;
     /// Ends the wait of `op` as soon as its buffers are no longer in use.
     virtual void cancel(read_operation& op) noexcept = 0;
     virtual void cancel(write_operation& op) noexcept = 0;
@@ -241,6 +245,22 @@ public:
     /// adds to that is in tls.hpp.
     [[nodiscard]] result<std::size_t> try_write(const_bytes bytes) noexcept {
         return driver_->try_write(bytes);
+    }
+
+    /// Most bytes of a file that one try_send_file() sends, so that other streams have their turn.
+    static constexpr std::size_t max_sent_of_file = 256 * 1024;
+    /// Writes `head`, then `size` bytes of the regular file of the descriptor `file` from `offset`
+    /// on, as far as they go without waiting for room, and says how many bytes went, those of
+    /// `head` first; 0 when none do, or while a write waits. Both are the caller's again when it
+    /// returns. The file's pages are not copied (sendfile(2)): what is written to them before the
+    /// peer has them may be sent instead. What is not in memory it reads from the disk, and the
+    /// loop waits. After an error nothing went: errc::unsupported where the stream would copy (TLS,
+    /// the simulator, pipes, a ring with loop_options::sqpoll) or the file cannot be sent this way,
+    /// errc::truncated when it ends at `offset` or before, and try_write()'s.
+    [[nodiscard]] result<std::size_t> try_send_file(const_bytes head, int file,
+                                                    std::uint64_t offset,
+                                                    std::size_t size) noexcept {
+        return driver_->try_send_file(head, file, offset, size);
     }
 
     /// Signals to the peer that no more bytes follow; shutdown(2), whose errors these are, such as

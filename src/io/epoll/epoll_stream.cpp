@@ -123,6 +123,20 @@ result<std::size_t> epoll_stream::try_write(const_bytes bytes) noexcept {
     return fail_errno();
 }
 
+result<std::size_t> epoll_stream::try_send_file(const_bytes head, int file, std::uint64_t offset,
+                                                std::size_t size) noexcept {
+    if (writer_ || !writable_) return 0;
+    const auto sent = send_file_now(socket_.get(), head, file, offset, size);
+    if (sent) return sent;
+    if (sent.error() == std::errc::resource_unavailable_try_again) {
+        writable_ = false;
+        return 0;
+    }
+    if (!concerns_file(sent.error()) && sent.error() != std::errc::broken_pipe)
+        failure_ = sent.error();
+    return sent;
+}
+
 void epoll_stream::on_events(std::uint32_t events) {
     constexpr std::uint32_t failed = EPOLLERR | EPOLLHUP;
     had_much_ = false;

@@ -3,6 +3,7 @@
 #include <eddy/io/pipe.hpp>
 
 #include "io/backend.hpp"
+#include "io/posix/signals.hpp"
 #include "io/posix/sockets.hpp"
 
 #include <fcntl.h>
@@ -14,47 +15,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <memory>
 #include <new>
 #include <utility>
 
 namespace eddy {
 namespace {
-
-/// Keeps SIGPIPE from the process while it lives. A pipe has no MSG_NOSIGNAL, and a library has no
-/// business with the process's own answer to signals; but the kernel sends this one to the thread
-/// that writes, and there it can be blocked and taken back.
-class no_broken_pipe_signal {
-public:
-    no_broken_pipe_signal() noexcept {
-        sigemptyset(&only_);
-        sigaddset(&only_, SIGPIPE);
-        pthread_sigmask(SIG_BLOCK, &only_, &before_);
-        // Somebody may have blocked it, and one may be pending: it is not ours to take.
-        blocked_before_ = sigismember(&before_, SIGPIPE) == 1;
-    }
-    ~no_broken_pipe_signal() {
-        if (!blocked_before_) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    }
-    no_broken_pipe_signal(const no_broken_pipe_signal&) = delete;
-    no_broken_pipe_signal& operator=(const no_broken_pipe_signal&) = delete;
-
-    /// After EPIPE: takes the signal back.
-    void take() noexcept {
-        if (blocked_before_) return;
-        const timespec at_once{};
-        while (sigtimedwait(&only_, nullptr, &at_once) < 0 && errno == EINTR) {
-        }
-    }
-
-private:
-    sigset_t only_{};
-    sigset_t before_{};
-    bool blocked_before_ = false;
-};
 
 /// Like writev(2), without the signal. Keeps errno.
 ssize_t write_pieces(int fd, const iovec* pieces, std::size_t count) noexcept {

@@ -3,10 +3,12 @@
 #include "io/posix/sockets.hpp"
 
 #include "io/posix/posix_datagram.hpp"
+#include "io/posix/signals.hpp"
 
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -281,6 +283,43 @@ int send_now(int fd, write_operation& op) noexcept {
         }
     }
     return EINPROGRESS;
+}
+
+result<std::size_t> send_file_now(int socket, const_bytes head, int file, std::uint64_t offset,
+                                  std::size_t size) noexcept {
+    std::size_t done = 0;
+    if (!head.empty()) {
+        ssize_t sent;
+        do {
+            // The kernel keeps it for the packet of the file's first bytes.
+            sent = ::send(socket, head.data(), head.size(),
+                          MSG_DONTWAIT | MSG_NOSIGNAL | (size > 0 ? MSG_MORE : 0));
+        } while (sent < 0 && errno == EINTR);
+        if (sent < 0) return fail_errno();
+        done = static_cast<std::size_t>(sent);
+        if (done < head.size()) return done;
+    }
+    if (size == 0) return done;
+    auto from = static_cast<off_t>(offset);
+    no_broken_pipe_signal quiet;
+    ssize_t sent;
+    do {
+        sent = ::sendfile(socket, file, &from, std::min(size, stream::max_sent_of_file));
+    } while (sent < 0 && errno == EINTR);
+    if (sent > 0) return done + static_cast<std::size_t>(sent);
+    const int error = errno;
+    if (sent < 0 && error == EPIPE) quiet.take();
+    if (done > 0) return done;  // the next call fails again
+    if (sent == 0) return fail(errc::truncated);
+    // What sendfile(2) says of files that have no pages to send.
+    if (error == EINVAL || error == ENOSYS) return fail(errc::unsupported);
+    return fail_errno(error);
+}
+
+bool concerns_file(std::error_code error) noexcept {
+    return error == errc::truncated || error == errc::unsupported || error == std::errc::io_error ||
+           error == std::errc::bad_file_descriptor || error == std::errc::value_too_large ||
+           error == std::errc::not_enough_memory;
 }
 
 // A buffer that lies in the pool is poisoned under the address sanitizer, so that bytes used after

@@ -63,6 +63,14 @@ inline constexpr std::size_t most_bytes_a_turn = 1024 * 1024;
 /// EINPROGRESS: most_bytes_a_turn have gone, and the next turn may go on.
 int send_now(int fd, write_operation& op) noexcept;
 
+/// Sends `head` and a part of `file` without waiting, as stream::try_send_file() does, through a
+/// socket that has O_NONBLOCK. Errors are errnos; EAGAIN when nothing went since it is full.
+result<std::size_t> send_file_now(int socket, const_bytes head, int file, std::uint64_t offset,
+                                  std::size_t size) noexcept;
+
+/// True for a failure of send_file_now() after which the connection is as it was.
+bool concerns_file(std::error_code error) noexcept;
+
 /// Receive buffers: `keep` of them are kept, further ones come from the heap and go back to it. Not
 /// more than `most` are out at one time.
 class buffer_pool final : public lease_owner {

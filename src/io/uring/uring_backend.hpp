@@ -139,6 +139,8 @@ public:
     void start_poll(int fd, readiness wanted, completion& done) override;
     void cancel_poll(completion& done) noexcept override;
     bool has_file_requests() const noexcept override { return true; }
+    /// With SQPOLL the kernel takes requests at any time, else when the loop enters it.
+    bool has_submitting_thread() const noexcept { return !deferred_; }
     void start_file(const file_request& what, completion& done) override;
     void cancel_file(completion& done) noexcept override { cancel_request(done, nullptr); }
 

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -395,6 +396,27 @@ result<std::size_t> uring_stream::try_write(const_bytes bytes) noexcept {
     if (errno == EAGAIN || errno == EINTR) return 0;
     note_failure(errno);
     return fail_errno();
+}
+
+/// sendfile(2) has no flag for a call that does not wait, so the socket becomes non-blocking for
+/// its duration. The ring reads that flag when a request is submitted, which nothing does
+/// meanwhile, except for the kernel's thread of SQPOLL.
+result<std::size_t> uring_stream::try_send_file(const_bytes head, int file, std::uint64_t offset,
+                                                std::size_t size) noexcept {
+    if (backend_.has_submitting_thread()) return fail(errc::unsupported);
+    if (writer_) return 0;
+    int on = 1;
+    if (::ioctl(socket_.get(), FIONBIO, &on) < 0) return fail(errc::unsupported);
+    const auto sent = send_file_now(socket_.get(), head, file, offset, size);
+    on = 0;
+    EDDY_ASSERT(::ioctl(socket_.get(), FIONBIO, &on) == 0);
+    if (sent) {
+        note_sent();
+        return sent;
+    }
+    if (sent.error() == std::errc::resource_unavailable_try_again) return 0;
+    if (!concerns_file(sent.error())) note_failure(sent.error().value());
+    return sent;
 }
 
 /// Arms a poll that stays for the rest of the connection and reports only changes, like an

@@ -39,6 +39,8 @@ public:
     bool start(read_operation& op) override;
     bool start(write_operation& op) override;
     result<std::size_t> try_write(const_bytes bytes) noexcept override;
+    result<std::size_t> try_send_file(const_bytes head, int file, std::uint64_t offset,
+                                      std::size_t size) noexcept override;
     void cancel(read_operation& op) noexcept override;
     void cancel(write_operation& op) noexcept override;
     result<> shutdown_write() noexcept override;
