@@ -2,6 +2,7 @@
 // WebSocket messages.
 //
 //     http_eddy --port N [--root DIR] [--cert FILE --key FILE] [--backend auto|uring|epoll]
+//               [--cache BYTES] [--sendfile yes|no]
 #include <eddy/http/router.hpp>
 #include <eddy/http/session.hpp>
 #include <eddy/http/static_files.hpp>
@@ -81,7 +82,9 @@ eddy::task<> start(int argc, char** argv) {
 #endif
     if (!root.empty()) {
         http::static_options options;
-        options.cache_bytes = std::size_t{8} << 20;
+        options.cache_bytes =
+            static_cast<std::size_t>(number_option(argc, argv, "--cache", 8L << 20));
+        options.sendfile = text_option(argc, argv, "--sendfile", "no") == std::string_view("yes");
         files = must(http::static_files::open(root, std::move(options)), "--root");
         routes.get("/{path...}",
                    [&](http::request& request) { return files->serve(request, request.path()); });

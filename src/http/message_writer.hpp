@@ -21,12 +21,15 @@ namespace eddy::http {
 /// that: the kernel would go on sending what it has taken, for as long as the peer likes.
 void reset_if_stuck(stream& peer, std::error_code failure) noexcept;
 
-/// Writer of one message. Nothing is copied but the head; a slice goes out as one vectored write.
+/// Writer of one message. Nothing is copied but the head; a slice goes out as one vectored write,
+/// and a file from the kernel's memory where the stream can do that.
 /// Stream and head must outlive it. One loop's thread.
 class message_writer final : public body_writer {
 public:
     /// At most so much is written within one limit of time: a large piece takes several.
     static constexpr std::size_t slice_limit = 256 * 1024;
+    /// A file that meets a full socket waits for room with so much of it.
+    static constexpr std::size_t waiting_slice_bytes = 16 * 1024;
 
     /// `head` has the written head, and is empty once that was sent. Each slice may take
     /// `write_time`.
@@ -40,6 +43,8 @@ public:
           counted_(counted) {}
 
     task<result<>> write(std::string_view piece) override;
+    task<result<>> write_file(file& from, std::uint64_t offset, std::uint64_t size) override;
+    task<result<>> write_mapped(std::string_view piece, int memory, std::uint64_t offset) override;
     bool set_trailers(http1::header_list fields) override;
 
     /// The peer takes trailers.
@@ -54,7 +59,18 @@ public:
     std::error_code failure() const noexcept { return failure_; }
 
 private:
-    task<result<>> send(std::string_view before, std::string_view content, std::string_view after);
+    /// Where the pages of a file are.
+    struct pages {
+        file* of;  // null for those that are mapped
+        int descriptor;
+        std::string_view mapped;
+    };
+
+    task<result<>> send(std::string_view before, std::string_view content, std::string_view after,
+                        time_point deadline);
+    task<result<>> write_pages(pages from, std::uint64_t offset, std::uint64_t size);
+    std::size_t try_send_file(int from, std::uint64_t offset, std::size_t size);
+    result<> end_by(std::error_code failure) noexcept;
 
     stream& to_;
     byte_buffer& head_;
@@ -64,6 +80,7 @@ private:
     traffic& counted_;
     http1::header_list trailers_;
     bool allows_trailers_ = false;
+    bool copies_files_ = false;  // the stream does so anyway
     std::error_code failure_;
 };
 

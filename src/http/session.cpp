@@ -427,7 +427,7 @@ task<result<>> session::stream_body(const body& content, message_writer& to) {
 
 task<void> session::produce(body_producer& from, message_writer& to, cancel_source& waiting,
                             result<>& sent) {
-    sent = co_await to.flush();
+    if (!from.begins_at_once()) sent = co_await to.flush();
     try {
         if (sent) sent = co_await from.produce(to).under(waiting);
     } catch (const std::bad_alloc&) {

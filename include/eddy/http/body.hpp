@@ -14,6 +14,10 @@
 #include <string_view>
 #include <utility>
 
+namespace eddy {
+class file;
+}
+
 namespace eddy::http {
 
 /// Content of a received message, in pieces as they arrive: what is not read stays with the peer.
@@ -61,6 +65,27 @@ public:
     /// peer has gone, or the stream's error; all are final.
     virtual task<result<>> write(std::string_view piece) = 0;
 
+    /// Most bytes of a file that write_file() holds in memory.
+    static constexpr std::size_t file_slice_bytes = 128 * 1024;
+
+    /// Sends `size` bytes of `from` from `offset` on, as write() would, and awaits until the kernel
+    /// has taken them. Where the connection can send a file's pages (stream::try_send_file()),
+    /// those that are in memory are not copied, and what changes them before the peer has them
+    /// changes what it gets; the others are read in slices. `from` must live until then. Yields a
+    /// result<>. Fails as write() does, with errc::truncated when the file ends before, and with
+    /// file::read_at()'s errors.
+    virtual task<result<>> write_file(file& from, std::uint64_t offset, std::uint64_t size);
+
+    /// As write(), for a piece that is mapped (mmap(2)) from `offset` on of the file of the
+    /// descriptor `memory`, which must live as long: where the connection can send a file's pages,
+    /// they are not copied. They must not change as long as the peer may not have them, such as
+    /// those of a sealed memfd_create(2).
+    virtual task<result<>> write_mapped(std::string_view piece, int memory, std::uint64_t offset) {
+        static_cast<void>(memory);
+        static_cast<void>(offset);
+        return write(piece);
+    }
+
     /// Sets the trailers: fields that follow the content once its producer has returned, such as a
     /// digest of it. False where they cannot be sent: the content does not go in chunks, or the
     /// client has not sent "TE: trailers". Content-Length and Transfer-Encoding are left out.
@@ -79,6 +104,10 @@ public:
     /// that the peer does not take what was sent for the whole; so does an exception, which a
     /// server logs. Called once. Cancelled when the peer goes away.
     virtual task<result<>> produce(body_writer& to) = 0;
+
+    /// Whether the first write follows at once, and not after a wait for something to write: the
+    /// head of the message then goes out with it.
+    virtual bool begins_at_once() const noexcept { return false; }
 
     /// Whether the content ends by itself, also where its size is not known: a client that has
     /// finished sending still gets it. Others are taken to go on until the client goes away.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <eddy/base/result.hpp>
+#include <eddy/http/body.hpp>
 #include <eddy/http/request.hpp>
 #include <eddy/http/response.hpp>
 #include <eddy/io/task.hpp>
@@ -36,6 +37,11 @@ struct static_options {
     /// What the cache holds is served without a system call for at most so long; then it is
     /// compared with the files.
     duration cache_time = std::chrono::seconds(1);
+    /// Files that the cache does not hold are sent by sendfile(2) where the connection can do that
+    /// (TCP without TLS), from the kernel's memory without a copy. Only for files that are replaced
+    /// by rename(2): what changes one in place changes responses that are under way, too. Clients
+    /// get the new bytes, or zeros where it was cut, with the size and the ETag of before.
+    bool sendfile = false;
     /// Value of Cache-Control in responses by files, such as "max-age=3600"; empty for none.
     std::string cache_control;
     /// Names that begin with a dot are served, too; otherwise only ".well-known" is.
@@ -46,7 +52,8 @@ struct static_options {
 /// "..", encoded or not, symbolic links and names with NUL or an encoded slash never reach another
 /// file; symbolic links that are relative and stay inside work. Only regular files are served.
 /// Files of at most whole_limit bytes are answered whole; larger ones are read as they are sent,
-/// with one buffer of slice_bytes, and a file that shrinks meanwhile cuts the connection.
+/// with one buffer of slice_bytes, and a file that shrinks meanwhile cuts the connection. Larger
+/// ones in the cache are in sealed memory, which TCP without TLS sends without a copy.
 /// Responses have a strong ETag and Last-Modified; conditions and ranges are those of RFC 9110,
 /// with at most 16 ranges, which must not overlap. One loop's thread: each loop opens its own.
 class static_files {
@@ -54,7 +61,7 @@ public:
     /// Files of at most so many bytes are read whole before they are sent.
     static constexpr std::size_t whole_limit = 64 * 1024;
     /// Larger ones are sent in slices of so many bytes, one at a time for each response.
-    static constexpr std::size_t slice_bytes = 128 * 1024;
+    static constexpr std::size_t slice_bytes = body_writer::file_slice_bytes;
     /// Larger files are not cached.
     static constexpr std::size_t cached_file_limit = 1024 * 1024;
     /// A listing has at most so many entries.

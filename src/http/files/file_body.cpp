@@ -1,11 +1,12 @@
-// Reading of extents, and the producer of slices.
+// Reading of extents, and the producers of large bodies.
 #include "http/files/file_body.hpp"
 
 #include <eddy/base/assert.hpp>
 #include <eddy/base/bytes.hpp>
 #include <eddy/http/static_files.hpp>
 
-#include <algorithm>
+#include "http/file_slices.hpp"
+
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -13,81 +14,77 @@
 namespace eddy::http {
 namespace {
 
-/// Reads at most `into.size()` bytes, at once where the kernel has them.
-task<result<std::size_t>> read_some(file& from, std::uint64_t offset, mutable_bytes into) {
-    const auto at_once = from.try_read_at(offset, into);
-    if (at_once || at_once.error() != std::errc::resource_unavailable_try_again) co_return at_once;
-    co_return co_await from.read_at(offset, into);
-}
-
 class file_producer final : public body_producer {
 public:
-    file_producer(file from, std::vector<body_part> parts) noexcept
-        : from_(std::move(from)), parts_(std::move(parts)) {}
+    file_producer(file from, std::vector<body_part> parts, bool by_pages) noexcept
+        : from_(std::move(from)), parts_(std::move(parts)), by_pages_(by_pages) {}
 
     task<result<>> produce(body_writer& to) override {
-        std::uint64_t largest = 0;
-        for (const body_part& part : parts_) largest = std::max(largest, part.size);
-        const auto room =
-            static_cast<std::size_t>(std::min<std::uint64_t>(largest, static_files::slice_bytes));
-        const auto buffer = std::make_unique_for_overwrite<char[]>(room);
         for (const body_part& part : parts_) {
             auto sent = co_await to.write(part.before);
-            if (!sent) co_return sent;
-            sent = co_await send_extent(to, part, {buffer.get(), room});
+            if (sent) sent = co_await write_extent(to, part);
             if (!sent) co_return sent;
         }
         co_return result<>();
     }
 
+    bool begins_at_once() const noexcept override { return true; }
+
 private:
-    task<result<>> send_extent(body_writer& to, const body_part& part, std::span<char> buffer) {
-        std::uint64_t offset = part.offset;
-        std::uint64_t left = part.size;
-        while (left > 0) {
-            const auto wanted =
-                static_cast<std::size_t>(std::min<std::uint64_t>(left, buffer.size()));
-            const auto got =
-                co_await read_some(from_, offset, std::as_writable_bytes(buffer.first(wanted)));
-            if (!got) co_return fail(got.error());
-            // The file has shrunk: the rest of the declared size is not made up.
-            if (*got == 0) co_return fail(errc::truncated);
-            const auto sent = co_await to.write({buffer.data(), *got});
-            if (!sent) co_return sent;
-            offset += *got;
-            left -= *got;
-        }
-        co_return result<>();
+    task<result<>> write_extent(body_writer& to, const body_part& part) {
+        if (by_pages_) return to.write_file(from_, part.offset, part.size);
+        return to.body_writer::write_file(from_, part.offset, part.size);
     }
 
     file from_;
     std::vector<body_part> parts_;
+    bool by_pages_;
 };
 
-std::string_view extent_of(const std::string& content, const body_part& part) noexcept {
+std::string_view extent_of(std::string_view content, const body_part& part) noexcept {
     EDDY_ASSERT(part.offset + part.size <= content.size());
-    return std::string_view(content).substr(static_cast<std::size_t>(part.offset),
-                                            static_cast<std::size_t>(part.size));
+    return content.substr(static_cast<std::size_t>(part.offset),
+                          static_cast<std::size_t>(part.size));
 }
 
 class memory_producer final : public body_producer {
 public:
-    memory_producer(std::shared_ptr<const std::string> from, std::vector<body_part> parts) noexcept
+    memory_producer(std::shared_ptr<const file_content> from, std::vector<body_part> parts) noexcept
         : from_(std::move(from)), parts_(std::move(parts)) {}
 
     task<result<>> produce(body_writer& to) override {
         for (const body_part& part : parts_) {
             auto sent = co_await to.write(part.before);
-            if (sent) sent = co_await to.write(extent_of(*from_, part));
+            if (sent) sent = co_await write_extent(to, part);
             if (!sent) co_return sent;
         }
         co_return result<>();
     }
 
+    bool begins_at_once() const noexcept override { return true; }
+
 private:
-    std::shared_ptr<const std::string> from_;
+    task<result<>> write_extent(body_writer& to, const body_part& part) {
+        const std::string_view extent = extent_of(from_->text(), part);
+        if (from_->descriptor() < 0) return to.write(extent);
+        return to.write_mapped(extent, from_->descriptor(), part.offset);
+    }
+
+    std::shared_ptr<const file_content> from_;
     std::vector<body_part> parts_;
 };
+
+/// Fills `into` from `offset` on; errc::truncated when the file ends before.
+task<result<>> read_whole(file& from, std::uint64_t offset, mutable_bytes into) {
+    while (!into.empty()) {
+        const auto got = co_await read_some(from, offset, into);
+        if (!got) co_return fail(got.error());
+        if (*got == 0) co_return fail(errc::truncated);
+        offset += *got;
+        into = into.subspan(*got);
+    }
+    co_return result<>();
+}
 
 class no_producer final : public body_producer {
 public:
@@ -104,23 +101,32 @@ std::uint64_t size_of(const std::vector<body_part>& parts) noexcept {
 
 task<result<std::string>> read_extent(file& from, std::uint64_t offset, std::size_t size) {
     std::string text(size, '\0');
-    std::size_t done = 0;
-    while (done < text.size()) {
-        const auto rest = std::as_writable_bytes(std::span<char>(text).subspan(done));
-        const auto got = co_await read_some(from, offset + done, rest);
-        if (!got) co_return fail(got.error());
-        if (*got == 0) co_return fail(errc::truncated);
-        done += *got;
-    }
+    const auto filled =
+        co_await read_whole(from, offset, std::as_writable_bytes(std::span<char>(text)));
+    if (!filled) co_return fail(filled.error());
     co_return text;
 }
 
-body file_body(file from, std::vector<body_part> parts) {
-    const std::uint64_t size = size_of(parts);
-    return body(std::make_unique<file_producer>(std::move(from), std::move(parts)), size);
+task<result<std::shared_ptr<const file_content>>> read_content(file& from, std::size_t size,
+                                                               bool with_descriptor) {
+    auto memory = with_descriptor ? file_content::with_descriptor(size)
+                                  : result<file_content>(fail(errc::unsupported));
+    if (memory) {
+        const auto filled = co_await read_whole(from, 0, memory->room());
+        if (!filled) co_return fail(filled.error());
+        if (memory->seal()) co_return std::make_shared<const file_content>(std::move(*memory));
+    }
+    auto text = co_await read_extent(from, 0, size);
+    if (!text) co_return fail(text.error());
+    co_return std::make_shared<const file_content>(std::move(*text));
 }
 
-body memory_body(std::shared_ptr<const std::string> from, std::vector<body_part> parts) {
+body file_body(file from, std::vector<body_part> parts, bool by_pages) {
+    const std::uint64_t size = size_of(parts);
+    return body(std::make_unique<file_producer>(std::move(from), std::move(parts), by_pages), size);
+}
+
+body memory_body(std::shared_ptr<const file_content> from, std::vector<body_part> parts) {
     const std::uint64_t size = size_of(parts);
     if (size > static_files::whole_limit)
         return body(std::make_unique<memory_producer>(std::move(from), std::move(parts)), size);
@@ -128,7 +134,7 @@ body memory_body(std::shared_ptr<const std::string> from, std::vector<body_part>
     text.reserve(static_cast<std::size_t>(size));
     for (const body_part& part : parts) {
         text += part.before;
-        text += extent_of(*from, part);
+        text += extent_of(from->text(), part);
     }
     return body(std::move(text));
 }

@@ -1,6 +1,7 @@
 // Costs, and the order of use.
 #include "http/files/file_cache.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace eddy::http {
@@ -17,9 +18,15 @@ std::size_t resource::cost() const noexcept {
     std::size_t sum = around + sizeof(resource) + 2 * name.size();
     for (const representation& each : variants) {
         sum += sizeof(representation) + each.etag.size() + each.last_modified.size();
-        if (each.content) sum += each.content->size();
+        if (each.content) sum += each.content->text().size();
     }
     return sum;
+}
+
+std::size_t resource::descriptors() const noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(variants, [](const representation& each) {
+        return each.content && each.content->descriptor() >= 0;
+    }));
 }
 
 std::shared_ptr<resource> file_cache::find(std::string_view name) {
@@ -37,7 +44,9 @@ void file_cache::insert(std::shared_ptr<resource> added) {
     entry& made = entries_[added->name];
     made.what = std::move(added);
     made.cost = cost;
+    made.descriptors = made.what->descriptors();
     bytes_ += cost;
+    descriptors_ += made.descriptors;
     by_use_.push_back(made);
     make_room();
 }
@@ -55,6 +64,7 @@ void file_cache::recount(const std::shared_ptr<resource>& changed) {
 
 void file_cache::erase(table::iterator at) {
     bytes_ -= at->second.cost;
+    descriptors_ -= at->second.descriptors;
     at->second.unlink();
     entries_.erase(at);
 }

@@ -32,6 +32,8 @@ struct resource {
     }
     /// Bytes that it takes in a cache: contents, names, and what stands around them.
     std::size_t cost() const noexcept;
+    /// How many of the contents have a descriptor.
+    std::size_t descriptors() const noexcept;
 };
 
 /// Resources by name. One thread.
@@ -72,6 +74,11 @@ public:
     };
     load begin_load() noexcept { return load(loads_ < load_limit ? &loads_ : nullptr); }
 
+    /// Contents with a descriptor: at most so many, further ones are texts.
+    static constexpr std::size_t descriptor_limit = 256;
+    /// Whether one more fits.
+    bool has_descriptor() const noexcept { return descriptors_ < descriptor_limit; }
+
     /// Counts the cost anew of a resource whose variants were filled: it, or others, may go.
     void recount(const std::shared_ptr<resource>& changed);
 
@@ -79,6 +86,7 @@ private:
     struct entry : list_link<file_cache> {
         std::shared_ptr<resource> what;
         std::size_t cost = 0;
+        std::size_t descriptors = 0;
     };
     using table = std::unordered_map<std::string, entry, string_hash, std::equal_to<>>;
 
@@ -88,6 +96,7 @@ private:
     std::size_t limit_;
     std::size_t bytes_ = 0;
     std::size_t loads_ = 0;
+    std::size_t descriptors_ = 0;
     table entries_;
     intrusive_list<entry, file_cache> by_use_;  // least recently used first
 };

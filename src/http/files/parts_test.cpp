@@ -166,7 +166,8 @@ std::shared_ptr<resource> resource_of(std::string name, std::size_t size) {
     auto made = std::make_shared<resource>();
     made->name = std::move(name);
     made->variants.emplace_back();
-    if (size > 0) made->variants[0].content = std::make_shared<const std::string>(size, 'x');
+    if (size > 0)
+        made->variants[0].content = std::make_shared<const file_content>(std::string(size, 'x'));
     return made;
 }
 
@@ -215,11 +216,11 @@ TEST(http_file_cache, content_that_is_filled_in_counts) {
     const auto second = resource_of("b", 0);
     cache.insert(first);
     cache.insert(second);
-    second->variants[0].content = std::make_shared<const std::string>(1000, 'x');
+    second->variants[0].content = std::make_shared<const file_content>(std::string(1000, 'x'));
     cache.recount(second);
     EXPECT_EQ(cache.bytes(), cache.limit());
     EXPECT_TRUE(cache.find("a"));
-    first->variants[0].content = std::make_shared<const std::string>(1000, 'x');
+    first->variants[0].content = std::make_shared<const file_content>(std::string(1000, 'x'));
     cache.recount(first);
     EXPECT_TRUE(cache.find("a"));
     EXPECT_FALSE(cache.find("b"));

@@ -4,6 +4,7 @@
 #include <eddy/io/file.hpp>
 
 #include "http/content_coding.hpp"
+#include "http/files/file_content.hpp"
 #include "http/http_date.hpp"
 
 #include <cstdint>
@@ -20,7 +21,7 @@ struct representation {
     std::string etag;           ///< strong
     std::int64_t modified = 0;  ///< seconds since 1970
     std::string last_modified;  ///< the same as a date; empty for one beyond the years of dates
-    std::shared_ptr<const std::string> content;  ///< of the whole file; null: not in memory
+    std::shared_ptr<const file_content> content;  ///< of the whole file; null: not in memory
 };
 
 /// The representation by a file of this status. `now`, seconds since 1970, bounds Last-Modified.

@@ -248,7 +248,8 @@ task<result<body>> static_files::state::body_of(request& incoming, file opened,
                                                 std::vector<body_part> parts) {
     const std::uint64_t size = size_of(parts);
     if (incoming.method() == "HEAD") co_return unsent_body(size);
-    if (size > whole_limit) co_return file_body(std::move(opened), std::move(parts));
+    if (size > whole_limit)
+        co_return file_body(std::move(opened), std::move(parts), options.sendfile);
     std::string text;
     for (const body_part& part : parts) {
         const auto extent =
@@ -345,12 +346,14 @@ task<result<>> static_files::state::load_content(std::shared_ptr<resource> of,
     auto opened =
         co_await file::open_beneath(root.get(), of->name + std::string(suffix_of(coding)));
     if (!opened) co_return fail(opened.error());
-    auto content = co_await read_extent(*opened, 0, static_cast<std::size_t>(to.status.size));
+    const auto size = static_cast<std::size_t>(to.status.size);
+    auto content =
+        co_await read_content(*opened, size, size > whole_limit && cache.has_descriptor());
     if (!content || opened->status() != to.status) {
         if (cache.find(of->name) == of) cache.erase(of->name);
         co_return fail(errc::truncated);
     }
-    to.content = std::make_shared<const std::string>(std::move(*content));
+    to.content = std::move(*content);
     cache.recount(of);
     co_return result<>();
 }
