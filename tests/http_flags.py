@@ -41,6 +41,20 @@ class HttpFlags(FlagTest):
         self.assertEqual(self.get(port, "/.hidden")[2], b"secret")
         self.assertEqual(self.get(port, "/no/such/file")[2], b"the index")
 
+    @effect_of("http", "sendfile")
+    def test_sendfile(self):
+        path = os.path.join(self.root, "large")
+        with open(path, "wb") as file:
+            file.write(b"x" * 100_000)
+        port = self.site(self.daemon(), "--sendfile")
+        with connect(port) as client:
+            client.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            client.recv(1, socket.MSG_PEEK)
+            with open(path, "r+b") as file:
+                file.write(b"-" * 100_000)  # in place: the response under way shares the kernel's memory of it
+            got = b"".join(iter(lambda: client.recv(1 << 20), b""))
+        self.assertEqual(got[-1:], b"-")
+
     @effect_of("http", "unix", "listen")
     def test_addresses(self):
         daemon = self.daemon()

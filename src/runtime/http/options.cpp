@@ -64,6 +64,12 @@ std::vector<option> option_table() {
          .help = "memory for files that are asked for often, such as 64M, for each thread; a "
                  "changed file is seen within a second; 0 is none",
          .maximum = std::int64_t{1} << 40},
+        {.name = "sendfile",
+         .kind = option_kind::flag,
+         .help =
+             "send files of more than 64 KiB that --cache does not hold by sendfile(2), without "
+             "a copy; only where files are replaced by a rename: what changes one in place "
+             "changes responses that are under way. No effect with TLS"},
         {.name = "compress",
          .kind = option_kind::flag,
          .help = "compress texts, scripts and other content that shrinks, by zstd, br, gzip or "
@@ -156,6 +162,7 @@ outcome<config> read_config(const settings& chosen) {
     read.files.cache_control = chosen.text("cache-control");
     if (!http1::is_field_value(read.files.cache_control))
         return refuse(400, "--cache-control has a byte that no field may have");
+    read.files.sendfile = chosen.flag("sendfile");
     read.compress = chosen.flag("compress");
     read.files.hidden = chosen.flag("hidden");
     read.limits = read_limits(chosen);

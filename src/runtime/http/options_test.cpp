@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 
 namespace eddy::runtime::http {
@@ -124,6 +125,23 @@ task<void> responses_are_compressed(std::string type) {
     co_await s->stop(0s);
 }
 
+/// What is in the kernel's memory of the file is what is under way.
+task<void> files_are_sent_without_a_copy(std::string type) {
+    static constexpr std::size_t size = 100'000;
+    for (const bool sendfile : {false, true}) {
+        const temporary_folder folder;
+        write_file(folder, "large", std::string(size, 'x'));
+        subject s(type, site_of(folder, {{"sendfile", sendfile}}));
+        co_await s.start();
+        talker client = co_await talker::to(s->local());
+        co_await client.say("GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        co_await until([&] { return s->count().bytes_out > size; });
+        std::fstream(folder.file("large"), std::ios::in | std::ios::out) << std::string(size, '-');
+        EXPECT_EQ((co_await client.rest()).back(), sendfile ? '-' : 'x');
+        co_await s->stop(0s);
+    }
+}
+
 task<void> hidden_files_are_served(std::string type) {
     const temporary_folder folder;
     write_file(folder, ".env", "secret");
@@ -231,6 +249,7 @@ effect_table http_effects() {
         {{"http", "listing"}, {a_folder_is_listed}},
         {{"http", "cache"}, {files_are_kept_in_memory}},
         {{"http", "cache-control"}, {browsers_may_keep_files}},
+        {{"http", "sendfile"}, {files_are_sent_without_a_copy}},
         {{"http", "compress"}, {responses_are_compressed}},
         {{"http", "hidden"}, {hidden_files_are_served}},
         {{"http", "spa"}, {a_file_answers_for_paths_without_one}},
