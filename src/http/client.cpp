@@ -5,6 +5,7 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
+#include <eddy/io/timeout.hpp>
 
 #include "http/alpn.hpp"
 #include "http/message_reader.hpp"
@@ -51,9 +52,13 @@ struct detail::client_connection {
     result<> head;                  // of the response
     std::error_code write_failure;  // of the stream
     std::error_code own_failure;    // of the request's producer
+    event end_of_sending;           // whole, or not
 };
 
 namespace {
+
+/// The least status of a response that refuses its request.
+constexpr int first_refusal = 400;
 
 bool is_idempotent(std::string_view method) {
     for (const std::string_view each : {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
@@ -105,6 +110,7 @@ task<void> detail::client_connection::transmit(const body& content, message_writ
     if (sent) sent = co_await to.finish();
     is_sent = sent.has_value();
     write_failure = to.failure();
+    end_of_sending.set();
     if (!sent && !write_failure) {
         own_failure = sent.error();
         waiting.request();
@@ -120,6 +126,9 @@ task<void> detail::client_connection::transmit(const body& content, message_writ
 
 task<void> detail::client_connection::receive(cancel_source& waiting) {
     head = co_await await_head().under(waiting);
+    // A server may accept a request before it has read all of it, and a refusal ends it.
+    if (head && parser.head().status < first_refusal)
+        static_cast<void>(co_await end_of_sending.wait());
 }
 
 body_reader& client_response::body() const noexcept {
@@ -150,6 +159,13 @@ bool client::is_reusable() {
            loop::current().now() - connection_->last_use <= options_.limits.keep_time;
 }
 
+/// Whether the server has sent nothing since, neither a response that was not asked for nor the end
+/// of the connection.
+task<bool> client::is_quiet() {
+    const auto early = co_await with_timeout(duration{}, connection_->peer.read());
+    co_return !early && early.error() == errc::timed_out;
+}
+
 task<result<>> client::connect() {
     auto connected = co_await (options_.connector ? options_.connector()
                                                   : transport::connect(server_, options_.connect));
@@ -171,7 +187,7 @@ task<result<client_response>> client::send(client_request request) {
         ~idle_again() { busy = false; }
     } at_end{busy_};
 
-    bool is_reused = is_reusable();
+    bool is_reused = is_reusable() && co_await is_quiet();
     if (!is_reused) close();
     for (;;) {
         if (!connection_) {
@@ -204,6 +220,7 @@ task<result<client_response>> client::exchange(client_request& request) {
     ++with.serial;
     with.keep = with.has_received = with.is_sent = with.is_late = false;
     with.own_failure = {};
+    with.end_of_sending.reset();
     with.parser.expect_response_to(request.method);
     message_writer to(with.peer, with.out, framing, options_.limits.write_time, with.counted);
     cancel_source waiting(co_await current_source());

@@ -157,7 +157,8 @@ TEST_P(http_client, a_connection_that_idled_for_too_long_is_not_used_again) {
 }
 
 TEST_P(http_client, repeats_what_is_idempotent_when_a_kept_connection_is_gone) {
-    with_script({"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"},
+    // The second request is read before the connection ends.
+    with_script({"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", ""},
                 [this](client& from) -> task<void> {
                     EXPECT_EQ(co_await fetch(from, get("/")), "a");
                     EXPECT_EQ(co_await fetch(from, get("/")), "a");
@@ -176,6 +177,45 @@ TEST_P(http_client, bytes_behind_a_response_are_no_answer_to_the_next_request) {
         EXPECT_EQ(co_await fetch(from, get("/")), "a");
         EXPECT_EQ(connections_, 2);
     });
+}
+
+// They would be taken for the answer to it, and each answer for that of the request behind.
+TEST_P(http_client, bytes_that_come_while_nothing_is_asked_cost_the_connection) {
+    const std::string one = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n";
+    run([&]() -> task<void> {
+        listener accepting = must(here().listen(loopback()));
+        client from(address_of(accepting), options_);
+        co_await join_scope([&](scope& both) -> task<void> {
+            both.spawn([](listener& of, std::string text) -> task<void> {
+                for (const char each : {'a', 'b'}) {
+                    stream peer = must(co_await of.accept());
+                    must(co_await peer.read());
+                    must(co_await peer.write_all(text + each));
+                    if (each == 'b') continue;
+                    must(co_await loop::current().sleep_for(20ms));
+                    must(co_await peer.write_all(text + "x"));
+                    must(co_await loop::current().sleep_for(20ms));
+                    // The client does not use it again.
+                    EXPECT_EQ(error_of(co_await peer.read()), errc::end_of_stream);
+                }
+            }(accepting, one));
+            EXPECT_EQ(co_await fetch(from, get("/")), "a");
+            must(co_await here().sleep_for(60ms));
+            EXPECT_EQ(co_await fetch(from, get("/")), "b");
+        });
+    });
+}
+
+TEST_P(http_client, a_connection_that_the_server_has_closed_is_not_used_again) {
+    with_script({"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"},
+                [this](client& from) -> task<void> {
+                    EXPECT_EQ(co_await fetch(from, get("/")), "a");
+                    must(co_await here().sleep_for(20ms));
+                    client_request post = get("/");
+                    post.method = "POST";
+                    EXPECT_EQ(co_await fetch(from, std::move(post)), "a");
+                    EXPECT_EQ(connections_, 2);
+                });
 }
 
 TEST_P(http_client, an_unread_response_costs_its_connection) {
@@ -299,6 +339,30 @@ TEST_P(http_client, gets_the_refusal_of_a_request_that_is_still_being_sent) {
         handler_.answer = [](request& incoming) { return echo(incoming); };
         co_await fetch(from, get("/"));
         EXPECT_EQ(connections_, 2);
+    });
+}
+
+TEST_P(http_client, sends_the_rest_of_a_request_that_is_accepted_early) {
+    std::size_t taken = 0;
+    handler_.answer = [&](request& incoming) -> task<response> {
+        // The response's head goes out before the body has been read.
+        co_return response(200, "text/plain",
+                           http::body::streamed([&](body_writer& to) -> task<result<>> {
+                               must(co_await to.write("early "));
+                               while (auto piece = co_await incoming.body().read())
+                                   taken += piece->size();
+                               co_return co_await to.write("late");
+                           }));
+    };
+    limits_.parser.body = 10'000'000;
+    with_client([&](client& from) -> task<void> {
+        client_request asked = get("/");
+        asked.method = "POST";
+        asked.body = std::string(5'000'000, 'x');
+        EXPECT_EQ(co_await fetch(from, std::move(asked)), "early late");
+        EXPECT_EQ(taken, 5'000'000U);
+        co_await fetch(from, get("/"));
+        EXPECT_EQ(connections_, 1);
     });
 }
 

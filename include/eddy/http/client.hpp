@@ -113,9 +113,11 @@ public:
 
     /// Sends a request and awaits the head of its response. Yields a result<client_response>.
     ///
-    /// A response that comes before the request has been sent whole ends the sending. A request
-    /// that meets a kept connection which the server has just closed is sent once more on a new one
-    /// if it is repeatable: its method idempotent and its body a text.
+    /// A refusal (400 and beyond) that comes before the request has been sent whole ends the
+    /// sending; another response is yielded when all has been sent. A kept connection on which the
+    /// server has sent anything since, or that it has closed, is not used. A request that meets one
+    /// which it closes at that moment is sent once more on a new one if it is repeatable: its
+    /// method idempotent and its body a text.
     ///
     /// Fails with errc::malformed for a request that cannot be written and a response that cannot
     /// be read, errc::end_of_stream when the server closes without a response, errc::limit_reached,
@@ -131,6 +133,7 @@ public:
     void close() noexcept;
 
 private:
+    task<bool> is_quiet();
     task<result<>> connect();
     task<result<client_response>> exchange(client_request& request);
 
