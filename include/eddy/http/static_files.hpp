@@ -75,13 +75,13 @@ public:
 
     /// `other` may then only be assigned to or destroyed.
     static_files(static_files&& other) noexcept;
-    /// The same; no serve() of the previous one may be under way.
+    /// The same. A serve() of the previous folder that is under way ends with that.
     static_files& operator=(static_files&& other) noexcept;
     ~static_files();
 
     /// Yields the response to a request for `path`: the path of its target below the mount, still
-    /// percent-encoded, with or without a slash at its beginning. Both and this object must live
-    /// until then, but need not until the response is sent. Errors are responses: 301 to the same
+    /// percent-encoded, with or without a slash at its beginning. Both must live until then, but
+    /// need not until the response is sent; this object must live until the task has begun. Errors are responses: 301 to the same
     /// path with a slash for a folder without one; 403 for a file that may not be read; 404 for
     /// what does not exist, is no regular file or lies outside; 405 for methods other than GET and
     /// HEAD; 503 when there are too few descriptors or too much work for the loop's threads.
@@ -92,8 +92,8 @@ public:
 
 private:
     struct state;
-    explicit static_files(std::unique_ptr<state> made) noexcept;
-    std::unique_ptr<state> state_;
+    explicit static_files(std::shared_ptr<state> made) noexcept;
+    std::shared_ptr<state> state_;
 };
 
 }  // namespace eddy::http

@@ -114,7 +114,7 @@ struct static_files::state {
     task<result<>> load_content(std::shared_ptr<resource> of, content_coding coding);
 };
 
-static_files::static_files(std::unique_ptr<state> made) noexcept : state_(std::move(made)) {}
+static_files::static_files(std::shared_ptr<state> made) noexcept : state_(std::move(made)) {}
 static_files::static_files(static_files&& other) noexcept = default;
 static_files& static_files::operator=(static_files&& other) noexcept = default;
 static_files::~static_files() = default;
@@ -129,7 +129,7 @@ result<static_files> static_files::open(const std::string& root, static_options 
     if (!usable) return fail(usable.error());
     // A folder may be readable, and its files nevertheless out of reach.
     if (::faccessat(folder.get(), ".", X_OK, AT_EACCESS) != 0) return fail_errno();
-    return static_files(std::make_unique<state>(std::move(folder), std::move(options)));
+    return static_files(std::make_shared<state>(std::move(folder), std::move(options)));
 }
 
 std::size_t static_files::cached_bytes() const noexcept { return state_->cache.bytes(); }
@@ -140,7 +140,9 @@ task<response> static_files::serve(request& incoming, std::string_view path) {
         refused.add("Allow", "GET, HEAD");
         co_return refused;
     }
-    co_return co_await state_->answer(incoming, path);
+    // Another folder may take the place of this one meanwhile.
+    const std::shared_ptr<state> own = state_;
+    co_return co_await own->answer(incoming, path);
 }
 
 task<response> static_files::state::answer(request& incoming, std::string_view path) {

@@ -191,13 +191,21 @@ task<outcome<>> site::check_restart(settings next, bool /*discards_data*/) {
 }
 
 task<outcome<bool>> site::reread() {
-    // Without certificates it is restarted, which opens the log anew, too.
-    if (!running_ || config_.where.kind != transport::scheme::tls) co_return false;
+    if (!running_) co_return false;
+    // All that may fail comes before what has an effect.
+    auto files = open_files(config_, config_.threads + 1);
+    if (!files) co_return std::unexpected(files.error());
+    if (auto good = check_tls(config_); !good) co_return std::unexpected(good.error());
     if (log_.is_open()) {
         if (auto opened = log_.reopen(); !opened) co_return std::unexpected(opened.error());
     }
-    if (auto good = check_tls(config_); !good) co_return std::unexpected(good.error());
-    co_return renew_certificates(running_->listening, {config_.where, std::nullopt});
+    auto renewed = renew_certificates(running_->listening, {config_.where, std::nullopt});
+    if (!renewed) co_return std::unexpected(renewed.error());
+    running_->pool.post_to_all([files = std::move(*files)](serving::loop_worker& of) {
+        auto& its = as_worker(of);
+        its.replace_files(std::move(files->at(its.index())));
+    });
+    co_return true;
 }
 
 outcome<> site::apply(const settings& changed) {

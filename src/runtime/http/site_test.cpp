@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -115,6 +116,47 @@ TEST_P(http_site, finishes_the_response_at_hand_when_it_stops) {
             EXPECT_EQ(rest.size() - rest.find("\r\n\r\n") - 4, size);
         });
     });
+}
+
+// A release that a link names takes the place of another without a client's noticing.
+TEST_P(http_site, reads_its_folder_and_its_log_anew_while_it_serves) {
+    static constexpr std::size_t size = 8 << 20;
+    temporary_folder other;
+    write_file(folder_, "large", std::string(size, 'x'));
+    write_file(other, "a.txt", "news!");
+    temporary_folder links;
+    const std::string current = links.file("current");
+    const std::string log = links.file("log");
+    std::filesystem::create_directory_symlink(folder_.path(), current);
+    for (const char* const cache : {"0", "1M"}) {
+        run([&]() -> task<void> {
+            subject s("http", with({{"root", current}, {"cache", cache}, {"access_log", log}}));
+            co_await s.start();
+            talker kept = co_await talker::to(s->local());
+            EXPECT_EQ((co_await get(kept, "/a.txt")).content, "hello");
+            talker busy = co_await talker::to(s->local());
+            co_await busy.say("GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+            const std::string head = co_await busy.line();
+
+            std::filesystem::rename(log, log + ".1");
+            std::filesystem::remove(current);
+            const auto missing = co_await s->reread();
+            EXPECT_FALSE(missing);
+            EXPECT_EQ((co_await get(kept, "/a.txt")).content, "hello");
+            std::filesystem::create_directory_symlink(other.path(), current);
+            const auto read = co_await s->reread();
+            EXPECT_TRUE(read && *read);
+
+            EXPECT_EQ((co_await get(kept, "/a.txt")).content, "news!");
+            EXPECT_EQ((co_await get(kept, "/large")).status(), "404");
+            const std::string rest = co_await busy.rest();
+            EXPECT_EQ(rest.size() - rest.find("\r\n\r\n") - 4, size);
+            EXPECT_TRUE(std::filesystem::exists(log));
+            co_await s->stop(0s);
+        });
+        std::filesystem::remove(current);
+        std::filesystem::create_directory_symlink(folder_.path(), current);
+    }
 }
 
 TEST_P(http_site, cuts_what_takes_longer_than_the_stop_may) {

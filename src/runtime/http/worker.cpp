@@ -29,6 +29,8 @@ worker::worker(const serving::worker_place& place, site_context& of, const confi
       format_(chosen.format),
       files_(std::move(files)),
       compressed_(chosen.files.cache_bytes / compressed_share),
+      index_(place.index),
+      compressed_bytes_(chosen.files.cache_bytes / compressed_share),
       compresses_(chosen.compress),
       is_shared_(place.count > 1) {}
 
@@ -37,6 +39,11 @@ worker::~worker() = default;
 void worker::apply(const config& chosen) noexcept {
     set_max_connections(chosen.max_connections);
     compresses_ = chosen.compress;
+}
+
+void worker::replace_files(eddy::http::static_files files) {
+    files_ = std::move(files);
+    compressed_ = eddy::http::coded_cache(compressed_bytes_);
 }
 
 task<eddy::http::response> worker::handle(eddy::http::request& incoming) {

@@ -38,6 +38,10 @@ public:
 
     /// Applies live options.
     void apply(const config& chosen) noexcept;
+    /// Serves another folder, from the next request on.
+    void replace_files(eddy::http::static_files files);
+    /// Its place among the workers. Any thread.
+    std::size_t index() const noexcept { return index_; }
 
     /// Any thread.
     const status_classes& by_status() const noexcept { return by_status_; }
@@ -55,6 +59,8 @@ private:
     eddy::http::static_files files_;
     eddy::http::coded_cache compressed_;
     status_classes by_status_;
+    const std::size_t index_;
+    const std::size_t compressed_bytes_;
     bool compresses_;
     bool is_shared_;  // the latency, with the home loop's thread
     mutable std::mutex latency_guard_;
