@@ -389,6 +389,8 @@ class BenchHttp(Case):
                 (("http", url, "-H", "Content-Length: 1"), ("--header cannot set Content-Length",)),
                 (("http", url, "-X", "A B"), ("--method",)), (("http", url, "--close", "-P", "2"), ("--pipeline",)),
                 (("http", url, "--resume"), ("--close",)), (("http", url, "--data", "@/nowhere"), ("/nowhere",)),
+                (("http", url, "--data", "@/"), ("the file / cannot be read",)),
+                (("http", url, "--data", "@/dev/zero"), ("/dev/zero has more than",)),
                 (("http", url, "--backend", "sim"), ("--backend",)), (("http", url, "--rate", "0"), ("--rate",)),
                 (("htpp",), ("there is no `eddy bench htpp`", "resp, http, ws")), (("htpp", "--help"), ("no `eddy",))):
             process = subprocess.run([harness.BINARY, "bench", *words], capture_output=True, text=True, check=False)

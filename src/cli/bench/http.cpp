@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -40,8 +40,15 @@ bool read_body(std::string_view value, std::string& into) {
     }
     const std::string path(value.substr(1));
     std::ifstream file(path, std::ios::binary);
-    if (file) into.assign(std::istreambuf_iterator<char>(file), {});
-    if (!file || file.bad()) {
+    // Some files have no end.
+    constexpr std::size_t piece = 64 * 1024;
+    while (file && into.size() <= body_limit) {
+        const std::size_t before = into.size();
+        into.resize(before + piece);
+        file.read(into.data() + before, piece);
+        into.resize(before + static_cast<std::size_t>(file.gcount()));
+    }
+    if (!file.is_open() || file.bad()) {
         complain(fmt::format("--data: the file {} cannot be read", path));
         return false;
     }

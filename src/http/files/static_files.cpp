@@ -29,7 +29,8 @@
 namespace eddy::http {
 namespace {
 
-/// A file that changes while it is read whole is read so often.
+/// A file that changes while it is read whole is read so often. Then it is sent as large ones are,
+/// which may change, too: a log that is written without pause can be read.
 constexpr int read_attempts = 3;
 
 constexpr std::array offered_codings{content_coding::br, content_coding::zstd, content_coding::gzip,
@@ -38,7 +39,7 @@ constexpr std::array offered_codings{content_coding::br, content_coding::zstd, c
 /// Status for a file that cannot be opened or read. What lies outside of the root, or is no regular
 /// file, does not exist.
 int status_for(std::error_code error) noexcept {
-    // A file that goes on changing, and work beyond the queue of the loop's threads.
+    // A file that shrinks while it is read, and work beyond the queue of the loop's threads.
     if (error == errc::truncated || error == errc::limit_reached) return 503;
     if (error == errc::cancelled) return 503;
     if (error.category() != std::generic_category()) return 404;  // not_regular()
@@ -102,10 +103,11 @@ struct static_files::state {
 
     // Responses by the file of a name below the root; they fail where it cannot be opened.
     task<result<response>> answer_with(request& incoming, std::string name);
-    task<result<response>> answer_from_file(request& incoming, const std::string& name);
+    task<result<response>> answer_from_file(request& incoming, const std::string& name,
+                                            std::size_t read_whole);
     task<result<response>> answer_from_memory(request& incoming, std::shared_ptr<resource> found);
     task<result<body>> body_of(request& incoming, file opened, const representation& chosen,
-                               std::vector<body_part> parts);
+                               std::vector<body_part> parts, std::size_t read_whole);
 
     // The cache. Null for what is not to be cached.
     task<result<std::shared_ptr<resource>>> find_resource(const std::string& name);
@@ -205,13 +207,17 @@ task<result<response>> static_files::state::answer_with(request& incoming, std::
     }
     result<response> answered = fail(errc::truncated);
     for (int i = 0; i < read_attempts && !answered && answered.error() == errc::truncated; ++i)
-        answered = co_await answer_from_file(incoming, name);
+        answered = co_await answer_from_file(incoming, name, whole_limit);
+    if (!answered && answered.error() == errc::truncated)
+        answered = co_await answer_from_file(incoming, name, 0);
     co_return answered;
 }
 
-/// Fails with errc::truncated when the file changes while it is read.
+/// Contents of at most `read_whole` bytes are read before they are sent; fails with errc::truncated
+/// when the file changes meanwhile.
 task<result<response>> static_files::state::answer_from_file(request& incoming,
-                                                             const std::string& name) {
+                                                             const std::string& name,
+                                                             std::size_t read_whole) {
     auto opened = co_await file::open_beneath(root.get(), name);
     if (!opened) co_return fail(opened.error());
     const media_type type = media_type_of(name);
@@ -237,8 +243,8 @@ task<result<response>> static_files::state::answer_from_file(request& incoming,
     file_response made =
         respond_with(incoming, chosen, type, may_vary(type), options.cache_control, now);
     if (made.has_content) {
-        auto content =
-            co_await body_of(incoming, std::move(*opened), chosen, std::move(made.parts));
+        auto content = co_await body_of(incoming, std::move(*opened), chosen, std::move(made.parts),
+                                        read_whole);
         if (!content) co_return fail(content.error());
         made.head.body = std::move(*content);
     }
@@ -247,10 +253,11 @@ task<result<response>> static_files::state::answer_from_file(request& incoming,
 
 task<result<body>> static_files::state::body_of(request& incoming, file opened,
                                                 const representation& chosen,
-                                                std::vector<body_part> parts) {
+                                                std::vector<body_part> parts,
+                                                std::size_t read_whole) {
     const std::uint64_t size = size_of(parts);
     if (incoming.method() == "HEAD") co_return unsent_body(size);
-    if (size > whole_limit)
+    if (size > read_whole)
         co_return file_body(std::move(opened), std::move(parts), options.sendfile);
     std::string text;
     for (const body_part& part : parts) {

@@ -14,9 +14,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace eddy::http {
@@ -359,6 +361,25 @@ TEST_P(http_static_files, a_file_for_a_slow_reader_takes_one_buffer_of_memory) {
         EXPECT_LT(most - before, std::size_t{1024} * 1024);
     });
     EXPECT_GT(total, size);
+}
+
+TEST_P(http_static_files, a_small_file_that_is_written_without_pause_is_served) {
+    write("log.txt", "0123456789");
+    serve();
+    std::atomic<bool> is_over{false};
+    std::thread writer([&, path = folder_.file("log.txt")] {
+        const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+        while (!is_over && ::pwrite(file, "0", 1, 0) == 1) {
+        }
+        ::close(file);
+    });
+    for (int i = 0; i < 100; ++i) {
+        const std::string answer = get("/log.txt");
+        EXPECT_EQ(status_of(answer), 200);
+        EXPECT_EQ(body_of(answer), "0123456789");
+    }
+    is_over = true;
+    writer.join();
 }
 
 TEST_P(http_static_files, without_descriptors_the_answer_is_503) {

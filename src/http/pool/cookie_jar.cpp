@@ -101,8 +101,10 @@ void cookie_jar::store(std::string_view set_cookie, std::string_view host, std::
         }
     }
     if (made.is_secure && !is_secure) return;
-    const bool is_locked = name.starts_with("__Host-");
-    if ((is_locked || name.starts_with("__Secure-")) && !made.is_secure) return;
+    // Servers that take names in any case must not be misled (RFC 6265bis, 5.7).
+    const std::string prefix = lower(name);
+    const bool is_locked = prefix.starts_with("__host-");
+    if ((is_locked || prefix.starts_with("__secure-")) && !made.is_secure) return;
     if (is_locked && (!made.is_host_only || made.path != "/")) return;
 
     const auto same = std::ranges::find_if(cookies_, [&](const cookie& each) {

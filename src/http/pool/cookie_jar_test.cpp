@@ -67,6 +67,8 @@ TEST(http_cookie_jar, secure_ones_go_over_tls_alone) {
     jar.store("s=2", "h.x", "/", false, now);
     EXPECT_EQ(jar.value_for("h.x", "/", true, now), "s=1") << "nor are they replaced without";
     EXPECT_EQ(kept("__Secure-a=b"), "");
+    EXPECT_EQ(kept("__SECURE-a=b"), "");
+    EXPECT_EQ(kept("__host-a=b; Secure"), "");
     EXPECT_EQ(kept("__Secure-a=b; Secure"), "__Secure-a=b");
     EXPECT_EQ(kept("__Host-a=b; Secure; Path=/"), "__Host-a=b");
     EXPECT_EQ(kept("__Host-a=b; Secure"), "");
