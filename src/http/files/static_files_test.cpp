@@ -367,7 +367,7 @@ TEST_P(http_static_files, a_small_file_that_is_written_without_pause_is_served) 
     write("log.txt", "0123456789");
     serve();
     std::atomic<bool> is_over{false};
-    std::thread writer([&, path = folder_.file("log.txt")] {
+    std::thread writer([&, path = root() + "/log.txt"] {
         const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
         while (!is_over && ::pwrite(file, "0", 1, 0) == 1) {
         }
