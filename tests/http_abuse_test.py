@@ -41,6 +41,7 @@ SMUGGLED = (
     ("space before the colon", b"GET / HTTP/1.1\r\nHost : x\r\n\r\n", 400),
     ("no colon", HEAD + b"A\r\n\r\n", 400),
     ("CL twice, different", POST + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400),
+    ("CL twice, the same", POST + b"Content-Length: 1\r\nContent-Length: 1\r\n\r\na", 400),
     ("CL list, different", POST + b"Content-Length: 1, 2\r\n\r\nab", 400),
     ("CL +1", POST + b"Content-Length: +1\r\n\r\na", 400),
     ("CL -1", POST + b"Content-Length: -1\r\n\r\na", 400),

@@ -58,6 +58,7 @@ std::vector<disputed> disputed_requests() {
         {"the same length in a list", post + "Content-Length: 1, 1\r\n\r\nx", 400},
         {"the same number twice", post + "Content-Length: 1\r\nContent-Length: 01\r\n\r\nx", 400},
         {"another length", post + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nx", 400},
+        {"a tab behind the length", post + "Content-Length: 1\t\r\n\r\nx", 0},
         {"leading zeros", post + "Content-Length: 0001\r\n\r\nx", 0},
         {"a length of GET", "GET / HTTP/1.1\r\nContent-Length: 1\r\nHost: h\r\n\r\nx", 0},
 

@@ -137,12 +137,12 @@ inline report report_of_llhttp(std::string_view input) {
 }
 
 /// Errors of llhttp about requests that Eddy may accept: methods and versions that it does not
-/// know, empty items of a list of codings, blanks before a chunk's extension, and absolute targets
-/// of other schemes' forms.
+/// know, a tab behind a Content-Length (RFC 9112, 5: any white space), empty items of a list of
+/// codings, blanks before a chunk's extension, and absolute targets of other schemes' forms.
 inline bool is_stricter(int error) {
     return error == HPE_INVALID_METHOD || error == HPE_INVALID_VERSION ||
-           error == HPE_INVALID_TRANSFER_ENCODING || error == HPE_INVALID_CHUNK_SIZE ||
-           error == HPE_INVALID_URL || error == HPE_STRICT;
+           error == HPE_INVALID_CONTENT_LENGTH || error == HPE_INVALID_TRANSFER_ENCODING ||
+           error == HPE_INVALID_CHUNK_SIZE || error == HPE_INVALID_URL || error == HPE_STRICT;
 }
 
 /// What is wrong about the requests that Eddy accepts, or nothing: llhttp must report the same
