@@ -220,8 +220,8 @@ bool has_certificates(const server_options& options) {
 
 int run_in_a_loop(server site, duration stop_time, bool renews) {
     // Without certificates a SIGHUP of the terminal ends the program, as usual.
-    auto signals = renews ? signal_set::take({SIGINT, SIGTERM, SIGHUP})
-                          : signal_set::take({SIGINT, SIGTERM});
+    auto signals =
+        renews ? signal_set::take({SIGINT, SIGTERM, SIGHUP}) : signal_set::take({SIGINT, SIGTERM});
     if (!signals) {
         log_error("http", "no signals can be had: " + signals.error().message());
         return 1;
