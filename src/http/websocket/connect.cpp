@@ -81,7 +81,8 @@ task<result<websocket>> open(transport::address server, std::string host, std::s
     auto switched = answered->take_connection();
     const bool lacks_deflate = options.needs_deflate && !agreed->deflate;
     websocket opened(detail::websocket_connection::make(
-        std::move(switched.peer), std::move(switched.received), role::client, std::move(*agreed),
+        std::move(switched.peer), std::move(switched.received), role::client,
+        detail::websocket_terms(std::move(*agreed)),
         std::make_shared<const websocket_options>(std::move(options.session))));
     if (lacks_deflate) {
         static_cast<void>(

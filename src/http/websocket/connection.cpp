@@ -11,9 +11,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <coroutine>
 #include <limits>
 #include <new>
 #include <utility>
+#include <variant>
 
 namespace eddy::http::detail {
 namespace {
@@ -59,18 +61,6 @@ public:
     byte_buffer bytes;
 };
 
-/// A flag that is set as long as it lives.
-class flag_guard {
-public:
-    explicit flag_guard(bool& flag) noexcept : flag_(flag) { flag_ = true; }
-    ~flag_guard() { flag_ = false; }
-    flag_guard(const flag_guard&) = delete;
-    flag_guard& operator=(const flag_guard&) = delete;
-
-private:
-    bool& flag_;
-};
-
 }  // namespace
 
 std::optional<eddy::websocket::deflate_policy> deflate_policy_of(const websocket_options& options) {
@@ -81,8 +71,14 @@ std::optional<eddy::websocket::deflate_policy> deflate_policy_of(const websocket
     return policy;
 }
 
+websocket_terms::websocket_terms(eddy::websocket::agreement&& agreed)
+    : protocol(agreed.protocol.empty()
+                   ? nullptr
+                   : std::make_unique<const std::string>(std::move(agreed.protocol))),
+      deflate(agreed.deflate) {}
+
 std::shared_ptr<websocket_connection> websocket_connection::make(
-    stream peer, byte_buffer received, role own, eddy::websocket::agreement agreed,
+    stream peer, byte_buffer received, role own, websocket_terms agreed,
     std::shared_ptr<const websocket_options> options) {
     return {new websocket_connection(std::move(peer), std::move(received), own, std::move(agreed),
                                      std::move(options)),
@@ -90,20 +86,21 @@ std::shared_ptr<websocket_connection> websocket_connection::make(
 }
 
 websocket_connection::websocket_connection(stream peer, byte_buffer received, role own,
-                                           eddy::websocket::agreement agreed,
+                                           websocket_terms agreed,
                                            std::shared_ptr<const websocket_options> options)
     : peer_(std::move(peer)),
       options_(std::move(options)),
       writer_(peer_, tasks_, options_->queue),
       parser_(own),
       input_(std::move(received)),
-      agreed_(std::move(agreed)),
+      protocol_(std::move(agreed.protocol)),
       last_arrival_(loop::current().now()),
       own_(own) {
-    // They have served their purpose, and would stay as long as the connection.
-    agreed_.accept = std::string();
-    agreed_.extensions = std::string();
-    parser_.allow_compressed(agreed_.deflate.has_value());
+    if (agreed.deflate) {
+        deflate_ = std::make_unique<deflating>();
+        deflate_->terms = *agreed.deflate;
+    }
+    parser_.allow_compressed(agreed.deflate.has_value());
     watch();
 }
 
@@ -131,7 +128,70 @@ void websocket_connection::set_error(std::error_code why) noexcept {
     ended_.set();
 }
 
+const websocket_close& websocket_connection::closed_with() const noexcept {
+    static const websocket_close none;
+    return closed_with_ ? *closed_with_ : none;
+}
+
 // --- Receiving ---
+
+/// Wait for a message, one read after another. It stays in the frame of receive() while a WebSocket
+/// is idle, so a read and the message that it brings share their memory, and what is not needed
+/// meanwhile is done in functions that are not inlined.
+class websocket_connection::reception {
+public:
+    using keeps_frame_memory = void;
+
+    [[gnu::noinline]] reception(websocket_connection& of, bool in_pieces)
+        : of_(of), in_pieces_(in_pieces) {
+        EDDY_ASSERT(!of_.is_receiving_);
+        of_.begin_receiving(in_pieces);
+        note(of_.take_received(in_pieces));
+        of_.is_receiving_ = true;
+    }
+    [[gnu::noinline]] ~reception() { of_.is_receiving_ = false; }
+    reception(const reception&) = delete;
+    reception& operator=(const reception&) = delete;
+
+    bool waits() const noexcept { return std::holds_alternative<arrival>(state_); }
+
+    static constexpr bool await_ready() noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> waiter) {
+        return std::get_if<arrival>(&state_)->begin(waiter, waiter.promise().source());
+    }
+    static void await_resume() noexcept {}
+
+    /// After a wait.
+    [[gnu::noinline]] void go_on() {
+        note(of_.take(std::get_if<arrival>(&state_)->take_result(), in_pieces_));
+    }
+    /// The message, or why there is none.
+    result<websocket_message> take() noexcept {
+        return *std::get_if<result<websocket_message>>(&state_);
+    }
+
+private:
+    class arrival final : public read_operation {
+    public:
+        explicit arrival(stream_driver& driver) noexcept : read_operation(driver, {}) {}
+        result<lease> take_result() noexcept {
+            if (error_) return fail(error_);
+            return std::move(received_);
+        }
+    };
+
+    void note(found next) {
+        if (next)
+            state_.emplace<result<websocket_message>>(*next);
+        else
+            state_.emplace<arrival>(of_.peer_.driver());
+    }
+
+    websocket_connection& of_;
+    std::variant<std::monostate, arrival, result<websocket_message>> state_;
+    bool in_pieces_;
+};
 
 task<result<websocket_message>> websocket_connection::receive(bool in_pieces) {
     if (is_receiving_ && has_sent_close_) {
@@ -139,31 +199,39 @@ task<result<websocket_message>> websocket_connection::receive(bool in_pieces) {
         const result<> over = co_await ended_.wait();
         co_return fail(over ? error_ : over.error());
     }
-    EDDY_ASSERT(!is_receiving_);
-    const flag_guard receiving(is_receiving_);
-    begin_receiving(in_pieces);
-    for (;;) {
-        if (error_) co_return fail(error_);
-        std::size_t used = 0;
-        found next = process(input_.text(), used, in_pieces);
-        input_.consume(std::min(used, input_.size()));
-        if (next) co_return std::move(*next);
-        release_idle_memory();
-        auto got = co_await peer_.read();
-        if (!got) co_return fail(read_error(got.error()));
-        last_arrival_ = loop::current().now();
-        awaits_pong_ = false;
-        used = 0;
-        next = process(got->text(), used, in_pieces);
-        if (used < got->size()) input_.append(got->text().substr(used));
-        if (next) co_return std::move(*next);
+    reception next(*this, in_pieces);
+    while (next.waits()) {
+        co_await next;
+        next.go_on();
     }
+    co_return next.take();
+}
+
+/// Of what was received before; none when that is no message. Nothing is held then.
+websocket_connection::found websocket_connection::take_received(bool in_pieces) {
+    if (error_) return fail(error_);
+    std::size_t used = 0;
+    found next = process(input_.text(), used, in_pieces);
+    input_.consume(std::min(used, input_.size()));
+    if (!next) release_idle_memory();
+    return next;
+}
+
+/// The same of what has been read.
+websocket_connection::found websocket_connection::take(result<lease> got, bool in_pieces) {
+    if (!got) return fail(read_error(got.error()));
+    last_arrival_ = loop::current().now();
+    awaits_pong_ = false;
+    std::size_t used = 0;
+    found next = process(got->text(), used, in_pieces);
+    if (used < got->size()) input_.append(got->text().substr(used));
+    return next ? std::move(next) : take_received(in_pieces);
 }
 
 void websocket_connection::begin_receiving(bool in_pieces) {
     EDDY_ASSERT(in_pieces || !is_in_pieces_);
     if (std::exchange(is_taken_, false)) {
-        inflated_.clear();
+        if (deflate_) deflate_->inflated.clear();
         // Of a message that is inflated in slices the rest stays.
         if (!parser_.message().is_compressed) message_.clear();
     }
@@ -175,7 +243,7 @@ void websocket_connection::begin_receiving(bool in_pieces) {
 void websocket_connection::release_idle_memory() noexcept {
     if (input_.empty()) give_spare(input_);
     if (message_.empty()) give_spare(message_);
-    if (inflated_.empty()) give_spare(inflated_);
+    if (deflate_ && deflate_->inflated.empty()) give_spare(deflate_->inflated);
 }
 
 std::error_code websocket_connection::read_error(std::error_code of_stream) {
@@ -229,8 +297,9 @@ websocket_connection::found websocket_connection::process(std::string_view input
 
 void websocket_connection::note_close(const step& now) {
     has_peer_closed_ = true;
-    closed_with_.code = now.code;
-    closed_with_.reason = now.data;
+    closed_with_ = std::make_unique<websocket_close>();
+    closed_with_->code = now.code;
+    closed_with_->reason = now.data;
     if (!has_sent_close_) static_cast<void>(send_close(now.code, {}));
     set_error(errc::end_of_stream);
 }
@@ -240,7 +309,7 @@ websocket_connection::found websocket_connection::break_off(close_code code,
                                                             std::error_code error) {
     if (!has_sent_close_) static_cast<void>(send_close(code, {}));
     message_.clear();
-    inflated_.clear();
+    if (deflate_) deflate_->inflated.clear();
     is_complete_ = false;
     set_error(error);
     return fail(error_);
@@ -265,15 +334,16 @@ websocket_connection::found websocket_connection::take_message(bool in_pieces) {
 websocket_connection::found websocket_connection::inflate_next(bool in_pieces) {
     const bool is_text = parser_.message().kind == opcode::text;
     const role sender = own_ == role::server ? role::client : role::server;
-    if (!inflater_) inflater_ = std::make_unique<message_inflater>(*agreed_.deflate, sender);
-    take_spare(inflated_);
+    deflating& by = *deflate_;
+    if (!by.inflater) by.inflater = std::make_unique<message_inflater>(by.terms, sender);
+    take_spare(by.inflated);
     while (!message_.empty() || is_complete_) {
         const std::size_t most = in_pieces ? inflated_slice : message_.size();
         const std::string_view slice = message_.text().substr(0, most);
         const bool is_last = is_complete_ && slice.size() == message_.size();
         const std::uint64_t limit =
             in_pieces ? std::numeric_limits<std::uint64_t>::max() : options_->max_message;
-        const result<> done = inflater_->add(slice, is_last, inflated_, limit);
+        const result<> done = by.inflater->add(slice, is_last, by.inflated, limit);
         if (!done) {
             if (done.error() == errc::limit_reached)
                 return break_off(close_code::message_too_big, errc::limit_reached);
@@ -282,18 +352,19 @@ websocket_connection::found websocket_connection::inflate_next(bool in_pieces) {
             return break_off(close_code::internal_error, done.error());
         }
         message_.consume(slice.size());
-        const bool is_valid = !is_text || (text_.check(inflated_.text()) == inflated_.size() &&
-                                           (!is_last || text_.is_complete()));
+        const bool is_valid =
+            !is_text || (by.text.check(by.inflated.text()) == by.inflated.size() &&
+                         (!is_last || by.text.is_complete()));
         if (!is_valid) return break_off(close_code::invalid_payload, errc::malformed);
         if (is_last) {
             is_complete_ = false;
-            text_.reset();
-            if (!keeps_context(*agreed_.deflate, sender)) inflater_.reset();
+            by.text.reset();
+            if (!keeps_context(by.terms, sender)) by.inflater.reset();
         }
-        if (inflated_.empty() && !is_last) continue;
+        if (by.inflated.empty() && !is_last) continue;
         is_taken_ = true;
         is_in_pieces_ = !is_last;
-        return websocket_message{is_text, is_last, inflated_.text()};
+        return websocket_message{is_text, is_last, by.inflated.text()};
     }
     return std::nullopt;
 }
@@ -316,9 +387,8 @@ task<result<>> websocket_connection::send(opcode kind, std::string_view data) {
     const result<> may = check_sending(kind, data);
     if (!may) co_return may;
     if (options_->queue.policy == slow_reader_policy::wait) {
-        const std::size_t size = agreed_.deflate
-                                     ? most_frame_size(data.size())
-                                     : data.size() + eddy::websocket::frame_head::size_limit;
+        const std::size_t size = deflate_ ? most_frame_size(data.size())
+                                          : data.size() + eddy::websocket::frame_head::size_limit;
         const result<> room = co_await reserve(size);
         if (!room) co_return room;
     }
@@ -343,7 +413,7 @@ task<result<>> websocket_connection::reserve(std::size_t size) {
 result<> websocket_connection::try_send(opcode kind, std::string_view data) {
     const result<> may = check_sending(kind, data);
     if (!may) return may;
-    if (agreed_.deflate && is_full_for(data.size())) return fail(errc::limit_reached);
+    if (deflate_ && is_full_for(data.size())) return fail(errc::limit_reached);
     return enqueue(kind, data);
 }
 
@@ -382,8 +452,8 @@ result<prepared_frames::form> websocket_connection::choose(prepared_frames& mess
     if (!message.is_valid()) return fail(errc::malformed);
     const std::size_t size = message.content().size();
     if (size > options_->queue.max_queued_bytes) return fail(errc::limit_reached);
-    if (!agreed_.deflate || size < options_->compressed_from) return message.plain();
-    return message.compressed(window_bits(*agreed_.deflate, own_));
+    if (!deflate_ || size < options_->compressed_from) return message.plain();
+    return message.compressed(window_bits(deflate_->terms, own_));
 }
 
 result<> websocket_connection::enqueue(const prepared_frames::form& message) {
@@ -401,7 +471,7 @@ result<> websocket_connection::enqueue(opcode kind, std::string_view data) try {
     eddy::websocket::frame head;
     head.kind = kind;
     head.mask = mask();
-    if (agreed_.deflate && data.size() >= options_->compressed_from) {
+    if (deflate_ && data.size() >= options_->compressed_from) {
         const auto compressed = compress(data, packed.bytes);
         if (!compressed) return fail(compressed.error());
         head.is_compressed = true;
@@ -410,7 +480,7 @@ result<> websocket_connection::enqueue(opcode kind, std::string_view data) try {
     eddy::websocket::write_frame(made.bytes, head, data);
     const result<> sent = writer_.enqueue(made.bytes.text());
     // What was refused must not be in the context of what follows.
-    if (!sent) compressor_.reset();
+    if (!sent && deflate_) deflate_->compressor.reset();
     if (!sent && writer_.error()) set_error(sent.error());
     return sent;
 } catch (const std::bad_alloc&) {
@@ -419,12 +489,12 @@ result<> websocket_connection::enqueue(opcode kind, std::string_view data) try {
 
 result<std::string_view> websocket_connection::compress(std::string_view data, byte_buffer& into) {
     message_compressor* by = nullptr;
-    if (keeps_context(*agreed_.deflate, own_)) {
-        if (!compressor_)
-            compressor_ = std::make_unique<message_compressor>(*agreed_.deflate, own_);
-        by = compressor_.get();
+    if (keeps_context(deflate_->terms, own_)) {
+        if (!deflate_->compressor)
+            deflate_->compressor = std::make_unique<message_compressor>(deflate_->terms, own_);
+        by = deflate_->compressor.get();
     } else {
-        by = &single_message_compressor(window_bits(*agreed_.deflate, own_));
+        by = &single_message_compressor(window_bits(deflate_->terms, own_));
     }
     const result<> done = by->add(data, true, into);
     if (!done) return fail(done.error());

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -27,6 +28,14 @@ namespace eddy::http::detail {
 
 /// The policy as both ends of a handshake must state it for these options.
 std::optional<eddy::websocket::deflate_policy> deflate_policy_of(const websocket_options& options);
+
+/// What a connection keeps of the agreement in its handshake.
+struct websocket_terms {
+    explicit websocket_terms(eddy::websocket::agreement&& agreed);
+
+    std::unique_ptr<const std::string> protocol;  ///< null for none
+    std::optional<eddy::websocket::deflate_terms> deflate;
+};
 
 /// One loop's thread.
 class websocket_connection final : private timer, private posted_work {
@@ -36,8 +45,8 @@ public:
 
     /// A connection that frees itself once the last owner has gone and nothing of it runs.
     static std::shared_ptr<websocket_connection> make(
-        stream peer, byte_buffer received, eddy::websocket::role own,
-        eddy::websocket::agreement agreed, std::shared_ptr<const websocket_options> options);
+        stream peer, byte_buffer received, eddy::websocket::role own, websocket_terms agreed,
+        std::shared_ptr<const websocket_options> options);
 
     /// As websocket's functions of these names.
     task<result<websocket_message>> receive(bool in_pieces);
@@ -52,19 +61,32 @@ public:
     task<void> finish(close_code code);
 
     bool is_open() const noexcept { return !error_ && !has_sent_close_; }
-    const websocket_close& closed_with() const noexcept { return closed_with_; }
-    std::string_view protocol() const noexcept { return agreed_.protocol; }
-    bool is_compressed() const noexcept { return agreed_.deflate.has_value(); }
+    const websocket_close& closed_with() const noexcept;
+    std::string_view protocol() const noexcept {
+        return protocol_ ? std::string_view(*protocol_) : std::string_view();
+    }
+    bool is_compressed() const noexcept { return deflate_ != nullptr; }
     const queued_writer& writer() const noexcept { return writer_; }
 
 private:
     websocket_connection(stream peer, byte_buffer received, eddy::websocket::role own,
-                         eddy::websocket::agreement agreed,
-                         std::shared_ptr<const websocket_options> options);
+                         websocket_terms agreed, std::shared_ptr<const websocket_options> options);
     ~websocket_connection() = default;
     static void retire(websocket_connection* unowned) noexcept;
 
+    /// State of permessage-deflate (RFC 7692).
+    struct deflating {
+        eddy::websocket::deflate_terms terms;
+        byte_buffer inflated;  // what was made of the message at hand
+        utf8_validator text;   // of inflated pieces
+        std::unique_ptr<message_inflater> inflater;
+        std::unique_ptr<message_compressor> compressor;  // only where a context is kept
+    };
+
     using found = std::optional<result<websocket_message>>;
+    class reception;
+    found take_received(bool in_pieces);
+    found take(result<lease> got, bool in_pieces);
     found process(std::string_view input, std::size_t& used, bool in_pieces);
     found take_message(bool in_pieces);
     found inflate_next(bool in_pieces);
@@ -98,17 +120,14 @@ private:
     std::shared_ptr<const websocket_options> options_;
     queued_writer writer_;
     eddy::websocket::parser parser_;
-    byte_buffer input_;     // received and not parsed
-    byte_buffer message_;   // the message at hand, as it was sent
-    byte_buffer inflated_;  // what was made of it
-    std::unique_ptr<message_inflater> inflater_;
-    std::unique_ptr<message_compressor> compressor_;  // only where a context is kept
-    eddy::websocket::agreement agreed_;
-    websocket_close closed_with_;
-    event ended_;  // no more is received
+    byte_buffer input_;                   // received and not parsed
+    byte_buffer message_;                 // the message at hand, as it was sent
+    std::unique_ptr<deflating> deflate_;  // null where that was not agreed on
+    std::unique_ptr<const std::string> protocol_;
+    std::unique_ptr<websocket_close> closed_with_;  // null until the peer's close frame
+    event ended_;                                   // no more is received
     std::error_code error_;
     time_point last_arrival_;
-    utf8_validator text_;  // of inflated pieces
     eddy::websocket::role own_;
     bool is_receiving_ = false;
     bool is_taken_ = false;      // the message is with the caller

@@ -5,6 +5,7 @@
 #include "http/websocket/connection.hpp"
 
 #include <algorithm>
+#include <coroutine>
 #include <exception>
 #include <utility>
 
@@ -18,28 +19,63 @@ using eddy::websocket::role;
 /// Runs the service, and the closing handshake behind it.
 class websocket_takeover final : public connection_takeover {
 public:
-    websocket_takeover(agreement agreed, std::shared_ptr<const websocket_options> options,
+    websocket_takeover(agreement&& agreed, std::shared_ptr<const websocket_options> options,
                        websocket_service service)
         : agreed_(std::move(agreed)), options_(std::move(options)), service_(std::move(service)) {}
 
     task<void> run(stream peer, byte_buffer received) override {
-        const auto served =
-            detail::websocket_connection::make(std::move(peer), std::move(received), role::server,
-                                               std::move(agreed_), std::move(options_));
+        return serve(detail::websocket_connection::make(std::move(peer), std::move(received),
+                                                        role::server, std::move(agreed_),
+                                                        std::move(options_)));
+    }
+
+private:
+    using connection = detail::websocket_connection;
+
+    /// It lasts as long as the WebSocket, so its frame is kept small: what it needs at the end is
+    /// made by others.
+    task<void> serve(std::shared_ptr<connection> served) {
         close_code last = close_code::normal;
         try {
-            co_await service_(websocket(served));
+            co_await service_run(*this, served);
         } catch (const std::exception& thrown) {
-            log_error("http", std::string("the service of a WebSocket: ") + thrown.what());
-            last = close_code::internal_error;
+            last = log_failure(thrown);
         }
         const cancel_source* const ends = co_await current_source();
         if (ends != nullptr && ends->requested()) last = close_code::going_away;
         co_await served->finish(last);
     }
+    [[gnu::noinline]] static close_code log_failure(const std::exception& thrown) {
+        log_error("http", std::string("the service of a WebSocket: ") + thrown.what());
+        return close_code::internal_error;
+    }
 
-private:
-    agreement agreed_;
+    /// Awaits the end of the service.
+    class service_run {
+    public:
+        using keeps_frame_memory = void;
+
+        [[gnu::noinline]] service_run(const websocket_takeover& of,
+                                      const std::shared_ptr<connection>& served)
+            : work_(of.service_(websocket(served))) {}
+        [[gnu::noinline]] ~service_run() = default;
+        service_run(const service_run&) = delete;
+        service_run& operator=(const service_run&) = delete;
+
+        static constexpr bool await_ready() noexcept { return false; }
+        template <class Promise>
+        std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> waiter) noexcept {
+            return std::move(work_).operator co_await().await_suspend(waiter);
+        }
+        [[gnu::noinline]] void await_resume() {
+            std::move(work_).operator co_await().await_resume();
+        }
+
+    private:
+        task<void> work_;
+    };
+
+    detail::websocket_terms agreed_;
     std::shared_ptr<const websocket_options> options_;
     websocket_service service_;
 };
