@@ -39,14 +39,14 @@ TEST(frame_pool, reuses_a_freed_frame_of_the_same_class) {
         void* first = frame_allocate(200);
         frame_free(first, 200);
         EXPECT_EQ(frame_allocations(), 1u);
-        void* second = frame_allocate(256);  // 193..256 are one class
+        void* second = frame_allocate(248);  // 185..248 are one class
         EXPECT_EQ(second, first);
         EXPECT_EQ(frame_allocations(), 1u);
-        void* other = frame_allocate(257);
+        void* other = frame_allocate(249);
         EXPECT_NE(other, second);
         EXPECT_EQ(frame_allocations(), 2u);
-        frame_free(second, 256);
-        frame_free(other, 257);
+        frame_free(second, 248);
+        frame_free(other, 249);
     });
 }
 
@@ -231,15 +231,15 @@ TEST(frame_pool, a_coroutines_frame_goes_back_to_where_it_came_from) {
 TEST(frame_pool, coroutines_frames_are_recycled_by_class) {
     if (!frame_pool_recycles()) GTEST_SKIP() << "this build takes every frame from malloc";
     on_new_thread([] {
-        void* const first = detail::make_frame(120);
-        detail::end_frame(first, 120);
+        void* const first = detail::make_frame(112);
+        detail::end_frame(first, 112);
         EXPECT_EQ(frame_allocations(), 1u);
         void* const second = detail::make_frame(100);
         EXPECT_EQ(second, first);
         detail::end_frame(second, 100);
-        void* const third = detail::make_frame(121);  // with what stands behind it, a larger class
+        void* const third = detail::make_frame(113);  // with what stands behind it, a larger class
         EXPECT_EQ(frame_allocations(), 2u);
-        detail::end_frame(third, 121);
+        detail::end_frame(third, 113);
     });
 }
 

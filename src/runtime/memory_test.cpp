@@ -88,12 +88,12 @@ TEST_P(idle_connections, of_a_server_cost_a_kibibyte_at_most) {
     run([] { return cost_of_idle_connections("server", "", ""); });
 }
 
-TEST_P(idle_connections, of_a_site_cost_seven_hundred_bytes_at_most) {
+TEST_P(idle_connections, of_a_site_cost_512_bytes_at_most) {
     if (!frame_pool_recycles()) GTEST_SKIP() << "the sanitizer's allocator counts otherwise";
     run([] {
         return cost_of_idle_connections("http", "GET /missing HTTP/1.1\r\nHost: x\r\n\r\n",
                                         "HTTP/1.1 404 Not Found\r\n",
-                                        eddy::http::server_worker::rest_after + 500ms, 700);
+                                        eddy::http::server_worker::rest_after + 500ms, 512);
     });
 }
 
