@@ -459,7 +459,8 @@ result<prepared_frames::form> websocket_connection::choose(prepared_frames& mess
 result<> websocket_connection::enqueue(const prepared_frames::form& message) {
     const result<> sent = writer_.enqueue(message.frame);
     // It is in the peer's window, and was not compressed with this end's.
-    if (sent && message.is_compressed && compressor_) compressor_->forget_context();
+    if (sent && message.is_compressed && deflate_->compressor)
+        deflate_->compressor->forget_context();
     if (!sent && writer_.error()) set_error(sent.error());
     return sent;
 }
