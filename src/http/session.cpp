@@ -80,6 +80,9 @@ constexpr std::size_t queued_limit = 64 * 1024;
 constexpr unsigned requests_in_a_row = 32;
 /// While a handler waits and the socket is full, what waits is tried again after so long.
 constexpr duration flush_pause = std::chrono::milliseconds(10);
+/// A handler works for so long before its session begins to watch whether the client is still
+/// there.
+constexpr duration unwatched_time = std::chrono::milliseconds(100);
 
 class session final : private timer {
 public:
@@ -91,7 +94,8 @@ public:
           observer_(observer),
           rest_after_(rest_after),
           parser_(limits.parser),
-          reader_(peer_, parser_, traffic_) {}
+          reader_(peer_, parser_, traffic_),
+          client_watch_(*this) {}
 
     ~session() { stop_flush_timer(); }
     session(const session&) = delete;
@@ -108,12 +112,44 @@ public:
     byte_buffer take_rest() noexcept { return reader_.take_rest(); }
 
 private:
+    /// Begins to watch the client of a handler that takes long. It stays armed from one request to
+    /// the next, so that those which are answered at once cost no timer.
+    class watch_timer final : private timer {
+    public:
+        explicit watch_timer(session& of) noexcept : of_(of) {}
+        ~watch_timer() {
+            if (armed()) loop::current().disarm(*this);
+        }
+        void start() noexcept {
+            is_working_ = true;
+            loop& here = loop::current();
+            if (!armed()) here.arm(*this, here.after(unwatched_time));
+        }
+        void stop() noexcept { is_working_ = false; }
+
+    private:
+        void fire() noexcept override {
+            if (!is_working_) return;
+            loop& here = loop::current();
+            const time_point due = of_.head_at_ + unwatched_time;
+            if (here.now() < due)
+                here.arm(*this, due);
+            else
+                of_.watch_client();
+        }
+
+        session& of_;
+        bool is_working_ = false;
+    };
+
     enum class arrival : unsigned char { head, malformed, timed_out, ended, rests };
 
     void begin_request() noexcept;
     std::optional<arrival> take_head();
     task<arrival> await_head();
     task<bool> answer_request();
+    void watch_client() noexcept;
+    [[gnu::noinline]] task<void> end_watch();
     // What is rare, or waits, has a frame of its own: the compiler would put it into those of its
     // callers, which every connection has.
     [[gnu::noinline]] task<void> reject(http1::parse_error fault);
@@ -146,9 +182,13 @@ private:
     duration head_time_{};  // that the request's head took
     time_point head_at_;    // when it was complete
     std::unique_ptr<connection_takeover> successor_;
+    std::optional<cancel_source> hangup_;  // of the handler
+    std::unique_ptr<scope> watching_;      // while the client of a handler is watched
+    watch_timer client_watch_;
 };
 
 task<bool> session::run() {
+    hangup_.emplace(co_await current_source());
     unsigned in_a_row = 0;
     for (;;) {
         begin_request();
@@ -257,13 +297,24 @@ task<bool> session::answer_request() {
         fault = {400, "the request's target is malformed"};
     } else {
         incoming->set_connection(peer_);
+        client_watch_.start();
+        std::exception_ptr failure;
         try {
-            answer = co_await handler_.handle(*incoming);
+            answer = co_await handler_.handle(*incoming).under(*hangup_);
         } catch (const std::bad_alloc&) {
             fault = {503, "there is no memory for the request"};
         } catch (const std::exception& thrown) {
             log_error("http", head.method + " " + head.target + ": " + thrown.what());
             fault = {500, "the request could not be answered"};
+        } catch (...) {
+            failure = std::current_exception();
+        }
+        client_watch_.stop();
+        if (watching_) co_await end_watch();
+        if (failure) std::rethrow_exception(failure);
+        if (hangup_->requested()) {
+            note(&head, answer.status, false);
+            co_return false;
         }
     }
     // The handler may have found a fault in what it has read, or wanted to read.
@@ -302,6 +353,20 @@ task<bool> session::answer_request() {
     note(&head, status, sent.has_value());
     if (sent && !keep) co_await linger();
     co_return sent&& keep;
+}
+
+/// Of a handler that has worked for a while. Without memory it goes on unwatched.
+void session::watch_client() noexcept try {
+    auto made = std::make_unique<scope>();
+    made->spawn(watch_for_hangup(*hangup_, true));
+    watching_ = std::move(made);
+} catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is no failure
+}
+
+task<void> session::end_watch() {
+    watching_->cancel();
+    co_await watching_->join();
+    watching_.reset();
 }
 
 task<void> session::reject(http1::parse_error fault) {
@@ -419,7 +484,8 @@ task<result<>> session::stream_body(const body& content, message_writer& to) {
     cancel_source waiting(co_await current_source());
     co_await with_scope([&](scope& watcher) {
         // A client that goes away must end the producer's wait for something to write.
-        watcher.spawn(watch_for_hangup(waiting, content.size() || content.producer()->is_finite()));
+        const bool is_finite = content.size() || content.producer()->is_finite();
+        watcher.spawn(watch_for_hangup(waiting, is_finite));
         return produce(*content.producer(), to, waiting, sent);
     });
     co_return sent;
@@ -449,15 +515,17 @@ task<void> session::watch_for_hangup(cancel_source& to_cancel, bool is_finite) {
         auto received = co_await peer_.read();
         if (!received) {
             // A client that has finished sending still takes a body that ends by itself.
-            const bool is_awaited = is_finite && received.error() == errc::end_of_stream;
+            const bool is_awaited =
+                is_finite && !limits_.end_is_hangup && received.error() == errc::end_of_stream;
             if (received.error() != errc::cancelled && !is_awaited) to_cancel.request();
             co_return;
         }
-        if (reader_.waiting() + received->size() > limits_.pipelined_bytes) {
-            to_cancel.request();
-            co_return;
-        }
         reader_.append(received->bytes());
+        if (reader_.waiting() <= limits_.pipelined_bytes) continue;
+        // From here on the client is not watched: what it sends waits in the kernel, for a response
+        // that ends by itself.
+        if (!is_finite) to_cancel.request();
+        co_return;
     }
 }
 

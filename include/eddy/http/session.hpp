@@ -27,6 +27,10 @@ public:
     /// first read. A body that fails for the client's fault is answered by reject(), whatever is
     /// returned, and so is a fault that request::set_fault() declares. In place of one that throws,
     /// reject() answers 500, or 503 without memory.
+    ///
+    /// One that has worked for 100 ms, and whose request has been read, is cancelled when the
+    /// client resets the connection, and, with session_limits::end_is_hangup, when it finishes
+    /// sending: its waits fail with errc::cancelled, and what it returns is dropped.
     virtual task<response> handle(request& incoming) = 0;
     /// The response to what is no valid request; the connection closes behind it, except behind a
     /// declared fault of a request that has arrived whole.
@@ -55,9 +59,15 @@ struct session_limits {
     /// At most so long the client may take to accept 256 KiB of a response, or the piece that a
     /// producer writes if that is smaller.
     duration write_time = std::chrono::seconds(15);
-    /// Bytes that a client may send ahead while a response is streamed; beyond them the response is
-    /// cut.
+    /// Bytes that a client may send ahead while a response is streamed, or while a handler takes
+    /// long; one read of the stream comes on top. Beyond them no more is read until the response
+    /// has been sent, so that its leaving is noticed only when something is sent. A stream without
+    /// an end is cut.
     std::size_t pipelined_bytes = 64 * 1024;
+    /// Whether a client that finishes sending has hung up, as Go's and hyper's servers have it.
+    /// Otherwise it gets its response, as one that shuts down its half of the connection expects;
+    /// the kernel does not distinguish one that has closed it, until something is sent.
+    bool end_is_hangup = false;
     /// After a response that ends the connection early, at most this much that the client still
     /// sends is read and dropped, so that the response reaches it.
     std::size_t linger_bytes = 4 * 1024 * 1024;
@@ -104,8 +114,8 @@ protected:
 /// Serves a connection until it ends, also under another protocol that a response 101 switches to
 /// (response::takeover). `handler` must outlive the task. While a response is streamed and the
 /// request has been read, a client that goes away cancels the producer; so does one that finishes
-/// sending, unless the body's size is known. Yields nothing: an error ends the session. A client
-/// that takes too long to accept a response is reset.
+/// sending, unless the body's size is known and session_limits::end_is_hangup is not set. Yields
+/// nothing: an error ends the session. A client that takes too long to accept a response is reset.
 task<void> serve(stream peer, request_handler& handler, session_limits limits);
 
 /// The same for a stream that stays the caller's, with an observer. All three must outlive the
