@@ -190,10 +190,11 @@ TEST_P(http_client, bytes_that_come_while_nothing_is_asked_cost_the_connection) 
                 for (const char each : {'a', 'b'}) {
                     stream peer = must(co_await of.accept());
                     must(co_await peer.read());
-                    must(co_await peer.write_all(text + each));
+                    const std::string answer = text + each;
+                    must(co_await peer.write_all(answer));
                     if (each == 'b') continue;
                     must(co_await loop::current().sleep_for(20ms));
-                    must(co_await peer.write_all(text + "x"));
+                    must(co_await peer.write_all(answer));
                     must(co_await loop::current().sleep_for(20ms));
                     // The client does not use it again.
                     EXPECT_EQ(error_of(co_await peer.read()), errc::end_of_stream);
@@ -361,8 +362,6 @@ TEST_P(http_client, sends_the_rest_of_a_request_that_is_accepted_early) {
         asked.body = std::string(5'000'000, 'x');
         EXPECT_EQ(co_await fetch(from, std::move(asked)), "early late");
         EXPECT_EQ(taken, 5'000'000U);
-        co_await fetch(from, get("/"));
-        EXPECT_EQ(connections_, 1);
     });
 }
 
