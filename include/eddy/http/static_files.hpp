@@ -81,10 +81,11 @@ public:
 
     /// Yields the response to a request for `path`: the path of its target below the mount, still
     /// percent-encoded, with or without a slash at its beginning. Both must live until then, but
-    /// need not until the response is sent; this object must live until the task has begun. Errors are responses: 301 to the same
-    /// path with a slash for a folder without one; 403 for a file that may not be read; 404 for
-    /// what does not exist, is no regular file or lies outside; 405 for methods other than GET and
-    /// HEAD; 503 when there are too few descriptors or too much work for the loop's threads.
+    /// need not until the response is sent; this object must live until the task has begun. Errors
+    /// are responses: 301 to the same path with a slash for a folder without one; 403 for a file
+    /// that may not be read; 404 for what does not exist, is no regular file or lies outside; 405
+    /// for methods other than GET and HEAD; 503 when there are too few descriptors or too much work
+    /// for the loop's threads.
     task<response> serve(request& incoming, std::string_view path);
 
     /// Bytes that the cache takes.
