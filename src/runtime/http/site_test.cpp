@@ -130,7 +130,10 @@ TEST_P(http_site, reads_its_folder_and_its_log_anew_while_it_serves) {
     std::filesystem::create_directory_symlink(folder_.path(), current);
     for (const char* const cache : {"0", "1M"}) {
         run([&]() -> task<void> {
-            subject s("http", with({{"root", current}, {"cache", cache}, {"access_log", log}}));
+            json options = {{"root", current}, {"cache", cache}};
+            // The log's thread is none of the simulator's.
+            if (!simulated()) options["access_log"] = log;
+            subject s("http", with(options));
             co_await s.start();
             talker kept = co_await talker::to(s->local());
             EXPECT_EQ((co_await get(kept, "/a.txt")).content, "hello");
@@ -138,7 +141,7 @@ TEST_P(http_site, reads_its_folder_and_its_log_anew_while_it_serves) {
             co_await busy.say("GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
             const std::string head = co_await busy.line();
 
-            std::filesystem::rename(log, log + ".1");
+            if (!simulated()) std::filesystem::rename(log, log + ".1");
             std::filesystem::remove(current);
             const auto missing = co_await s->reread();
             EXPECT_FALSE(missing);
@@ -151,7 +154,7 @@ TEST_P(http_site, reads_its_folder_and_its_log_anew_while_it_serves) {
             EXPECT_EQ((co_await get(kept, "/large")).status(), "404");
             const std::string rest = co_await busy.rest();
             EXPECT_EQ(rest.size() - rest.find("\r\n\r\n") - 4, size);
-            EXPECT_TRUE(std::filesystem::exists(log));
+            EXPECT_NE(std::filesystem::exists(log), simulated());
             co_await s->stop(0s);
         });
         std::filesystem::remove(current);

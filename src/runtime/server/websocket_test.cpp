@@ -161,8 +161,9 @@ TEST_P(server_websocket, a_request_that_pauses_is_no_message) {
         subject server("server", any_port);
         co_await server.start();
         talker other = co_await join(server);
+        std::vector<talker> present;
         for (const std::size_t part : {6U, 30U, 90U}) {
-            talker slow = co_await join(server);
+            talker& slow = present.emplace_back(co_await join(server));
             co_await slow.say(std::string(request.substr(0, part)));
             // What others send meanwhile decides nothing.
             must(co_await here().sleep_for(200ms));
@@ -177,12 +178,14 @@ TEST_P(server_websocket, a_request_that_pauses_is_no_message) {
             EXPECT_EQ(co_await stalled.rest(), "");
             EXPECT_TRUE(server.events.has("its request did not arrive whole"));
         }
+        co_await until([&] { return server->count().connections_now == 4; });
         {
             talker gone = co_await join(server);
             co_await gone.say(std::string(request.substr(0, 90)));
             must(gone.socket.shutdown_write());
             EXPECT_EQ(co_await gone.rest(), "");
         }
+        co_await until([&] { return server->count().connections_now == 4; });
         talker last = co_await join(server);
         co_await last.say("last\n");
         EXPECT_EQ(co_await other.line(), "last");
