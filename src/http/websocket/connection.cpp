@@ -44,6 +44,8 @@ unsigned window_bits(const deflate_terms& terms, role sender) noexcept {
 
 /// The most that a message may take when it is compressed, head included.
 std::size_t most_frame_size(std::size_t size) noexcept {
+    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+    if (size > most / 2) return most;
     return size + size / 1024 + 64 + eddy::websocket::frame_head::size_limit;
 }
 
@@ -235,8 +237,10 @@ void websocket_connection::begin_receiving(bool in_pieces) {
         // Of a message that is inflated in slices the rest stays.
         if (!parser_.message().is_compressed) message_.clear();
     }
-    const std::uint64_t most =
-        in_pieces ? std::numeric_limits<std::uint64_t>::max() : options_->max_message;
+    std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    // What does not shrink takes more when it is compressed than it has content.
+    if (!in_pieces)
+        most = deflate_ ? most_frame_size(options_->max_message) : options_->max_message;
     parser_.set_limits({most, most});
 }
 
@@ -321,6 +325,8 @@ websocket_connection::found websocket_connection::take_message(bool in_pieces) {
     if (info.kind == opcode::binary && !options_->takes_binary)
         return break_off(close_code::unsupported_data, errc::unsupported);
     if (info.is_compressed) return inflate_next(in_pieces);
+    if (!in_pieces && message_.size() > options_->max_message)
+        return break_off(close_code::message_too_big, errc::limit_reached);
     websocket_message made;
     made.is_text = info.kind == opcode::text;
     made.is_last = std::exchange(is_complete_, false);

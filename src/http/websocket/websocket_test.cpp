@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -472,6 +473,26 @@ TEST_P(websocket_session, bounds_what_compressed_messages_become) {
         "close:1007 ");
     EXPECT_EQ(exchange(frame_text(opcode::text, deflated("\xff"), true, true), "/", deflate_offer),
               "close:1007 ");
+}
+
+// What does not shrink takes more than it has content.
+TEST_P(websocket_session, bounds_the_content_of_messages_in_any_form) {
+    options_.deflate = frugal_deflate;
+    std::minstd_rand random(1);
+    std::string content(1000, ' ');
+    for (char& each : content) each = static_cast<char>(random() >> 8);
+    const std::string packed = deflated(content);
+    EXPECT_GT(packed.size(), content.size());
+    const std::string end = close_text(close_code::normal);
+    for (const bool is_compressed : {false, true}) {
+        const auto told = [&](const std::string& text) {
+            const std::string payload = is_compressed ? deflated(text) : text;
+            return exchange(frame_text(opcode::binary, payload, true, is_compressed) + end, "/",
+                            deflate_offer);
+        };
+        EXPECT_TRUE(told(content).ends_with(" close:1000 "));
+        EXPECT_EQ(told(content + "x"), "close:1009 ");
+    }
 }
 
 TEST_P(websocket_session, switches_no_request_with_a_body) {
