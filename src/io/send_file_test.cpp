@@ -5,17 +5,21 @@
 #include <eddy/io/stream.hpp>
 
 #include "base/temporary_folder.hpp"
+#include "base/test_rounds.hpp"
 #include "io/testing.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace eddy {
@@ -75,6 +79,54 @@ std::size_t send_until_full(stream& to, int file, std::size_t size) {
         sent += more;
     }
     return sent;
+}
+
+std::atomic<int> broken_pipes{0};
+
+/// Connects, reads what there is, and closes, again and again: the first bytes that come then are
+/// answered by a reset.
+void close_connections(endpoint to, int rounds) {
+    std::string into(100'000, ' ');
+    for (int i = 0; i < rounds; ++i) {
+        const unique_fd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_port = htons(to.port());
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        EXPECT_EQ(
+            ::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+            0);
+        EXPECT_GT(::recv(client.get(), into.data(), into.size(), 0), 0);
+        while (::recv(client.get(), into.data(), into.size(), MSG_DONTWAIT) > 0) {
+        }
+    }
+}
+
+// The kernel sends it also when a part has been taken, and then returns the size of that part.
+TEST_P(send_file_io, a_peer_that_closes_in_the_middle_is_no_signal) {
+    if (!is_supported()) GTEST_SKIP() << "it copies";
+    struct sigaction before{};
+    struct sigaction counts{};
+    counts.sa_handler = [](int) { ++broken_pipes; };
+    sigaction(SIGPIPE, &counts, &before);
+    const int rounds = testing::rounds(2000);
+    const unique_fd file = file_of(std::string(1 << 20, 'x'));
+    broken_pipes = 0;
+    run([&]() -> task<> {
+        listener accepting = must(here().listen(loopback()));
+        std::thread clients(close_connections, accepting.local(), rounds);
+        for (int i = 0; i < rounds; ++i) {
+            stream to = must(co_await accepting.accept());
+            for (;;) {
+                const auto sent = to.try_send_file({}, file.get(), 0, 1 << 20);
+                if (!sent) break;
+                if (*sent == 0) co_await here().yield();
+            }
+        }
+        clients.join();
+    });
+    sigaction(SIGPIPE, &before, nullptr);
+    EXPECT_EQ(broken_pipes, 0);
 }
 
 TEST_P(send_file_io, streams_that_would_copy_are_unsupported_and_send_nothing) {

@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <memory>
 #include <new>
+#include <span>
 #include <utility>
 
 namespace eddy {
@@ -25,12 +26,14 @@ namespace {
 
 /// Like writev(2), without the signal. Keeps errno.
 ssize_t write_pieces(int fd, const iovec* pieces, std::size_t count) noexcept {
+    std::size_t wanted = 0;
+    for (const iovec& each : std::span(pieces, count)) wanted += each.iov_len;
     no_broken_pipe_signal quiet;
     const ssize_t written = ::writev(fd, pieces, static_cast<int>(count));
-    if (written >= 0 || errno != EPIPE) return written;
-    quiet.take();
-    errno = EPIPE;
-    return -1;
+    const int error = errno;
+    if (written != static_cast<ssize_t>(wanted)) quiet.take();
+    errno = error;
+    return written;
 }
 
 /// Whether opening /proc/self/fd/N leads to the same thing. Not so for a pseudo-terminal's master,

@@ -43,7 +43,9 @@ public:
     no_broken_pipe_signal(const no_broken_pipe_signal&) = delete;
     no_broken_pipe_signal& operator=(const no_broken_pipe_signal&) = delete;
 
-    /// After EPIPE: takes the signal back.
+    /// Takes the signal back, if there is one: after any call that has not taken all its bytes. One
+    /// that meets the end of the other side behind its first bytes returns their number, and yet
+    /// the signal has been sent.
     void take() noexcept {
         if (blocked_before_) return;
         const timespec at_once{};

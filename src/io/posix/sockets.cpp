@@ -301,14 +301,15 @@ result<std::size_t> send_file_now(int socket, const_bytes head, int file, std::u
     }
     if (size == 0) return done;
     auto from = static_cast<off_t>(offset);
+    const std::size_t wanted = std::min(size, stream::max_sent_of_file);
     no_broken_pipe_signal quiet;
     ssize_t sent;
     do {
-        sent = ::sendfile(socket, file, &from, std::min(size, stream::max_sent_of_file));
+        sent = ::sendfile(socket, file, &from, wanted);
     } while (sent < 0 && errno == EINTR);
-    if (sent > 0) return done + static_cast<std::size_t>(sent);
     const int error = errno;
-    if (sent < 0 && error == EPIPE) quiet.take();
+    if (sent != static_cast<ssize_t>(wanted)) quiet.take();
+    if (sent > 0) return done + static_cast<std::size_t>(sent);
     if (done > 0) return done;  // the next call fails again
     if (sent == 0) return fail(errc::truncated);
     // What sendfile(2) says of files that have no pages to send.
