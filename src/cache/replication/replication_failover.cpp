@@ -21,8 +21,8 @@ const replica* replication::find_replica(std::string_view at, std::uint16_t port
 const replica* replication::find_failover_target() const {
     const auto found = std::ranges::find_if(replicas_, [&](const replica* each) {
         if (each->now != replica::stage::online || each->acked < feed_.end()) return false;
-        // One that has just come back may not have been told the stream's new ID yet. Asked to take
-        // over now it would refuse, and then need all data anew.
+        // One that has just come back may not know the stream's new ID yet. A request to take over
+        // would then be refused, and all data be needed anew.
         if (!each->confirmed) return false;
         return failover_.host.empty() ||
                (each->port == failover_.port && replica_host(*each) == failover_.host);

@@ -485,13 +485,13 @@ TEST_P(websocket_session, bounds_the_content_of_messages_in_any_form) {
     EXPECT_GT(packed.size(), content.size());
     const std::string end = close_text(close_code::normal);
     for (const bool is_compressed : {false, true}) {
-        const auto told = [&](const std::string& text) {
+        const auto answer_to = [&](const std::string& text) {
             const std::string payload = is_compressed ? deflated(text) : text;
             return exchange(frame_text(opcode::binary, payload, true, is_compressed) + end, "/",
                             deflate_offer);
         };
-        EXPECT_TRUE(told(content).ends_with(" close:1000 "));
-        EXPECT_EQ(told(content + "x"), "close:1009 ");
+        EXPECT_TRUE(answer_to(content).ends_with(" close:1000 "));
+        EXPECT_EQ(answer_to(content + "x"), "close:1009 ");
     }
 }
 

@@ -34,7 +34,7 @@ public:
         sigemptyset(&only_);
         sigaddset(&only_, SIGPIPE);
         pthread_sigmask(SIG_BLOCK, &only_, &before_);
-        // Somebody may have blocked it, and one may be pending: it is not ours to take.
+        // Where it was blocked before, one may be pending that is not of this call.
         blocked_before_ = sigismember(&before_, SIGPIPE) == 1;
     }
     ~no_broken_pipe_signal() {
