@@ -10,7 +10,7 @@ import re
 import sys
 
 BELOW_RUNTIME = {
-    "base", "io", "wire", "lua", "net", "tls", "shm", "transport", "http", "cache", "proxy", "stream", "script",
+    "base", "io", "wire", "lua", "net", "tls", "shm", "transport", "http", "handoff", "cache", "proxy", "script",
 }
 ENGINE = {"base", "io", "wire", "transport", "http"}
 
@@ -25,13 +25,13 @@ LAYERS = {
     "shm": {"base", "io", "net"},
     "transport": {"base", "io", "net", "tls", "shm"},
     "http": {"base", "io", "wire", "net", "transport"},
+    "handoff": {"base", "io", "net", "wire", "http"},
     "cache": {"base", "wire", "lua"},
     "proxy": ENGINE,
-    "stream": ENGINE,
     "script": {"base", "io", "net", "transport", "http", "lua"},
     "runtime": BELOW_RUNTIME,
     "daemon": BELOW_RUNTIME | {"runtime"},
-    "cli": {"base", "io", "net", "wire", "transport", "http"},
+    "cli": {"base", "io", "net", "wire", "transport", "http", "handoff"},
 }
 # Folders of the layer runtime that are no type, but for all types.
 FOR_ALL_RUNTIMES = {"serving"}
@@ -76,7 +76,7 @@ CPP_FOLDERS = ("src/", "include/", "tests/", "fuzz/", "bench/", "examples/")
 
 AWAITED = re.compile(r"\s*(?:\[\[nodiscard\]\] |static |inline )*(?:eddy::)?(?:awaiting|task)<.*\w\(")
 # The layers of the library whose headers say which threads may use them, and what tells it.
-THREADED = {"base", "io", "wire", "net", "tls", "transport", "http"}
+THREADED = {"base", "io", "wire", "net", "tls", "transport", "http", "handoff"}
 THREADS = re.compile(r"\bthreads?\b", re.I)
 FALLIBLE = re.compile(r"\s*(?:\[\[nodiscard\]\] |static |inline )*(?:task<)?(?:eddy::)?(?:result<|std::expected<)[^=]*?\w\(")
 ERRORS = re.compile(r"errc::|\b[Ff]ails?\b|\b[Ee]rrors?\b|\bE[A-Z]{3,}\b|\bThe same\b|\b[Aa]s \w+(::\w+)*\(\)")
