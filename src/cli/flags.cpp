@@ -3,6 +3,8 @@
 
 #include <eddy/base/nearest.hpp>
 
+#include "base/text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,7 +69,7 @@ std::string_view arguments::value(std::string_view name,
 
 std::expected<arguments, std::string> parse_arguments(std::span<const std::string> words,
                                                       std::span<const flag> table,
-                                                      std::size_t literal_after) {
+                                                      std::size_t literal_after, bool single_dash) {
     arguments parsed;
     bool flags_ended = false;
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -82,7 +84,13 @@ std::expected<arguments, std::string> parse_arguments(std::span<const std::strin
             flags_ended = true;
             continue;
         }
-        if (word[1] != '-') {
+        const bool is_single =
+            word[1] != '-' && single_dash && find_long(table, word.substr(1, word.find('=') - 1));
+        // A misspelt name is no row of letters.
+        if (single_dash && !is_single && word.size() > 2 && is_letter(word[1]) &&
+            is_letter(word[2]))
+            return std::unexpected(unknown(table, word.substr(1, word.find('=') - 1)));
+        if (word[1] != '-' && !is_single) {
             for (std::size_t at = 1; at < word.size(); ++at) {
                 const flag* f = find_letter(table, word[at]);
                 if (!f) return std::unexpected(fmt::format("there is no flag -{}", word[at]));
@@ -102,7 +110,7 @@ std::expected<arguments, std::string> parse_arguments(std::span<const std::strin
             continue;
         }
 
-        const std::string_view body = word.substr(2);
+        const std::string_view body = word.substr(is_single ? 1 : 2);
         const std::size_t equals = body.find('=');
         const std::string_view name = body.substr(0, equals);
         const flag* f = find_long(table, name);

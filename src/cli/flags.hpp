@@ -45,8 +45,8 @@ public:
 
 private:
     friend std::expected<arguments, std::string> parse_arguments(std::span<const std::string>,
-                                                                 std::span<const flag>,
-                                                                 std::size_t);
+                                                                 std::span<const flag>, std::size_t,
+                                                                 bool);
     std::vector<std::string> positional_;
     std::vector<std::pair<std::string, std::string>> values_;
 };
@@ -54,10 +54,11 @@ private:
 /// Takes a command line apart: --name VALUE, --name=VALUE, -n VALUE, -nVALUE, -abc for several
 /// flags without values, `--` before what is no flag. Flags and the rest may mix. The error is a
 /// sentence that names the flag and, where one is near, the one that was meant. Behind the first
-/// `literal_after` words that are no flags nothing is a flag.
+/// `literal_after` words that are no flags nothing is a flag. With `single_dash` a name may have
+/// one dash, too, as Go's programs take it: -name VALUE, -name=VALUE.
 std::expected<arguments, std::string> parse_arguments(
     std::span<const std::string> words, std::span<const flag> table,
-    std::size_t literal_after = static_cast<std::size_t>(-1));
+    std::size_t literal_after = static_cast<std::size_t>(-1), bool single_dash = false);
 
 /// The lines of a help text for a table, two columns, at most 100 wide.
 std::string describe_flags(std::span<const flag> table);

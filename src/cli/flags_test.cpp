@@ -29,6 +29,22 @@ TEST(flags, takes_values_in_every_form) {
     }
 }
 
+TEST(flags, takes_names_with_one_dash_where_a_command_wants_it) {
+    const auto parse_single = [](const std::vector<std::string>& words) {
+        return parse_arguments(words, table, static_cast<std::size_t>(-1), true);
+    };
+    for (const auto& words : std::vector<std::vector<std::string>>{
+             {"-port", "80", "-udp"}, {"-port=80", "-udp=true"}, {"--port", "80", "-u"}}) {
+        const auto parsed = parse_single(words);
+        ASSERT_TRUE(parsed) << words[0];
+        EXPECT_EQ(parsed->value("port"), "80") << words[0];
+        EXPECT_TRUE(parsed->is_set("udp")) << words[0];
+    }
+    EXPECT_EQ(parse_single({"-p80"})->value("port"), "80") << "letters stay";
+    EXPECT_FALSE(parse_single({"-none", "80"}));
+    EXPECT_EQ(parse({"-port", "80"})->value("port"), "ort") << "other commands have letters alone";
+}
+
 TEST(flags, mixes_flags_and_words) {
     const auto parsed = parse({"cache", "-s", "db", "-p", "1"});
     ASSERT_TRUE(parsed);

@@ -128,12 +128,12 @@ int show_help(const context& with, std::span<const command> commands,
     return exit_ok;
 }
 
-bool asks_for_help(std::span<const std::string> words, std::size_t literal_after) {
+bool asks_for_help(std::span<const std::string> words, const command& which) {
     std::size_t without_dash = 0;
     for (const std::string& word : words) {
-        if (word == "--" || without_dash >= literal_after) return false;
+        if (word == "--" || without_dash >= which.literal_after) return false;
         if (!word.starts_with('-')) ++without_dash;
-        if (word == "--help" || word == "-h") return true;
+        if (word == "--help" || word == "-h" || (which.single_dash && word == "-help")) return true;
     }
     return false;
 }
@@ -149,7 +149,7 @@ int run_command(context& with, const command& which, std::span<const std::string
         const command* const child = find_child(which, words[0]);
         return child ? run_command(with, *child, words.subspan(1)) : exit_bad_input;
     }
-    if (asks_for_help(words, which.literal_after)) {
+    if (asks_for_help(words, which)) {
         std::string_view type;
         for (const std::string& word : words)
             if (with.find_type(word)) type = word;
@@ -168,7 +168,7 @@ int run_command(context& with, const command& which, std::span<const std::string
         if (!more) return usage_error(which, more.error());
         table.insert(table.begin(), more->begin(), more->end());
     }
-    auto parsed = parse_arguments(words, table, which.literal_after);
+    auto parsed = parse_arguments(words, table, which.literal_after, which.single_dash);
     if (!parsed) return usage_error(which, parsed.error());
     apply_global_flags(with, *parsed);
     const std::size_t given = parsed->positional().size();

@@ -58,6 +58,8 @@ struct command {
     std::size_t most = 0;   ///< and takes
     /// Behind so many words without a dash nothing is a flag.
     std::size_t literal_after = static_cast<std::size_t>(-1);
+    /// Names of flags may have one dash, as those of Go's programs do.
+    bool single_dash = false;
     std::vector<example> examples = {};
     std::string more = {};  ///< further lines of help
 

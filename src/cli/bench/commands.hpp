@@ -11,5 +11,7 @@ command resp_command();
 command http_command();
 /// `eddy bench ws URL`: echoed messages. ws.cpp.
 command ws_command();
+/// `eddy bench handoff`: clients handed over to a stream runtime. handoff.cpp.
+command handoff_command();
 
 }  // namespace eddy::cli::bench

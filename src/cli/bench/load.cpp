@@ -7,7 +7,6 @@
 #include <eddy/io/timeout.hpp>
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -449,19 +448,6 @@ private:
     tally counts_;
 };
 
-/// Many connections need many descriptors.
-void raise_descriptor_limit(std::size_t connections) {
-    rlimit limit{};
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    const rlim_t needed = connections + 64;
-    if (limit.rlim_cur >= needed) return;
-    limit.rlim_cur = std::min(needed, limit.rlim_max);
-    static_cast<void>(setrlimit(RLIMIT_NOFILE, &limit));
-    if (limit.rlim_cur < needed)
-        give_up(fmt::format("{} connections need {} open files, and {} are allowed (ulimit -n)",
-                            connections, needed, limit.rlim_cur));
-}
-
 std::string describe_progress(const plan& of, std::uint64_t done, double rate) {
     const auto now = steady::now();
     const char* phase = now < of.begin ? "warm-up, " : "";
@@ -501,7 +487,10 @@ void tally::merge(const tally& other) {
 }
 
 load_result run_load(const load_options& wanted, protocol& speaks, progress_line& progress) {
-    raise_descriptor_limit(wanted.connections);
+    const std::size_t needed = wanted.connections + 64;
+    if (const std::size_t allowed = raise_descriptor_limit(needed); allowed < needed)
+        give_up(fmt::format("{} connections need {} open files, and {} are allowed (ulimit -n)",
+                            wanted.connections, needed, allowed));
     static_cast<void>(process_cpu_seconds(wanted.server_pid));  // that it is there
 
     // The threads end before what they use.

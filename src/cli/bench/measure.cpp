@@ -3,8 +3,11 @@
 
 #include <dirent.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <ctime>
@@ -35,6 +38,16 @@ double process_cpu_seconds(int pid) {
         if (file >> ran_ns) sum += ran_ns * 1e-9;
     }
     return sum;
+}
+
+std::size_t raise_descriptor_limit(std::size_t needed) {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return needed;
+    if (limit.rlim_cur < needed) {
+        limit.rlim_cur = std::min<rlim_t>(needed, limit.rlim_max);
+        static_cast<void>(setrlimit(RLIMIT_NOFILE, &limit));
+    }
+    return static_cast<std::size_t>(limit.rlim_cur);
 }
 
 void progress_line::show(const std::string& text) {
@@ -87,6 +100,49 @@ bool read_seconds(const arguments& given, std::string_view name, double least, d
         return false;
     }
     into = number;
+    return true;
+}
+
+bool read_duration(const arguments& given, std::string_view name, duration& into) {
+    if (!given.has(name)) return true;
+    struct unit {
+        std::string_view name;
+        double ns;
+    };
+    constexpr std::array<unit, 7> units = {{{"ns", 1},
+                                            {"us", 1e3},
+                                            {"\u00b5s", 1e3},
+                                            {"ms", 1e6},
+                                            {"s", 1e9},
+                                            {"m", 60e9},
+                                            {"h", 3600e9}}};
+    constexpr double most = 86'400e9;
+    std::string_view rest = given.value(name);
+    double sum = 0;
+    bool is_good = !rest.empty();
+    for (bool is_first = true; is_good && !rest.empty(); is_first = false) {
+        double number = 0;
+        const char* const end = rest.data() + rest.size();
+        const auto [at, error] =
+            std::from_chars(rest.data(), end, number, std::chars_format::fixed);
+        rest = std::string_view(at, static_cast<std::size_t>(end - at));
+        const std::size_t length = std::min(rest.find_first_of("0123456789."), rest.size());
+        const std::string_view written = rest.substr(0, length);
+        rest.remove_prefix(length);
+        double factor = is_first && written.empty() ? 1e9 : 0;
+        for (const unit& each : units)
+            if (each.name == written) factor = each.ns;
+        sum += number * factor;
+        // Written so that NaN is refused.
+        is_good = error == std::errc{} && factor > 0 && number >= 0 && sum <= most;
+    }
+    if (!is_good) {
+        complain(
+            fmt::format("--{} takes a time such as 10s, 500ms or 1m30s, at most a day, not \"{}\"",
+                        name, given.value(name)));
+        return false;
+    }
+    into = duration(static_cast<std::int64_t>(sum));
     return true;
 }
 

@@ -29,6 +29,10 @@ double own_cpu_seconds();
 /// (proc(5)); 0 for the process 0. Gives up when there is no such process.
 double process_cpu_seconds(int pid);
 
+/// Raises the limit of open files to `needed`, or as far as it goes; the limit is then at least the
+/// value that is returned.
+std::size_t raise_descriptor_limit(std::size_t needed);
+
 /// One line on standard error that is overwritten, at most every 100 ms. One thread.
 class progress_line {
 public:
@@ -63,6 +67,10 @@ bool read_number(const arguments& given, std::string_view name, std::uint64_t le
 /// The same for seconds, with a fraction if need be.
 bool read_seconds(const arguments& given, std::string_view name, double least, double most,
                   double& into);
+
+/// The same for a duration from zero to a day: "10s", "1m30s", "500ms", as Go's programs take them;
+/// a number alone is seconds.
+bool read_duration(const arguments& given, std::string_view name, duration& into);
 
 /// Reads --backend: auto, uring or epoll.
 bool read_backend(const arguments& given, backend_kind& into);

@@ -199,7 +199,7 @@ int run_bench(const context& with, const arguments& given, std::string_view plai
         made.result = run_load(wanted, *speaks, progress);
         progress.clear();
         print(with.json ? made.json() : made.text());
-        if (given.has("svg")) write_figure(made, std::string(given.value("svg")));
+        if (given.has("svg")) write_report(made.figure(), std::string(given.value("svg")));
         return made.is_right() ? exit_ok : exit_fatal;
     } catch (const std::exception& error) {
         progress.clear();

@@ -159,13 +159,21 @@ std::string report::json() const {
 }
 
 std::string report::figure() const {
+    return latency_figure(
+        result.counts.latency,
+        {"Latency by percentile: " + url,
+         fmt::format("{} connections, pipeline {}, {}: {:.0f} a second", wanted.connections,
+                     wanted.pipeline, wanted.rate > 0 ? "open loop" : "closed loop", rate()),
+         "replies"});
+}
+
+std::string latency_figure(const histogram& of, const figure_words& words) {
     constexpr double left = 80;
     constexpr double top = 70;
     constexpr double width = 680;
     constexpr double height = 300;
     // The axis of percentiles: -log10 of the share above.
     constexpr double decades = 5;
-    const histogram& of = result.counts.latency;
     const double low = std::floor(std::log10(std::max(microseconds(of.min()), 1.0)));
     const double high =
         std::max(low + 1, std::ceil(std::log10(std::max(microseconds(of.max()), 1.0))));
@@ -181,12 +189,10 @@ std::string report::figure() const {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"800\" height=\"430\" viewBox=\"0 0 800 "
         "430\" font-family=\"system-ui, 'DejaVu Sans', sans-serif\" font-size=\"12\">\n"
         "<rect width=\"800\" height=\"430\" fill=\"#ffffff\"/>\n"
-        "<text x=\"20\" y=\"28\" font-size=\"17\" font-weight=\"600\" fill=\"#0f172a\">Latency by "
-        "percentile: {}</text>\n"
-        "<text x=\"20\" y=\"48\" fill=\"#64748b\">{} connections, pipeline {}, {}: {:.0f} a "
-        "second</text>\n",
-        escaped(url), wanted.connections, wanted.pipeline,
-        wanted.rate > 0 ? "open loop" : "closed loop", rate());
+        "<text x=\"20\" y=\"28\" font-size=\"17\" font-weight=\"600\" fill=\"#0f172a\">{}"
+        "</text>\n"
+        "<text x=\"20\" y=\"48\" fill=\"#64748b\">{}</text>\n",
+        escaped(words.title), escaped(words.subtitle));
     auto to = std::back_inserter(out);
     for (double decade = low; decade <= high; ++decade) {
         const double us = std::pow(10, decade);
@@ -210,14 +216,14 @@ std::string report::figure() const {
     fmt::format_to(to,
                    "<path d=\"{}\" fill=\"none\" stroke=\"#0f766e\" stroke-width=\"2\"/>\n"
                    "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#64748b\">percentile of "
-                   "{} replies</text>\n</svg>\n",
-                   path, left + width / 2, top + height + 40, of.count());
+                   "{} {}</text>\n</svg>\n",
+                   path, left + width / 2, top + height + 40, of.count(), escaped(words.counted));
     return out;
 }
 
-void write_figure(const report& of, const std::string& path) {
+void write_report(const std::string& text, const std::string& path) {
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file << of.figure();
+    file << text;
     file.close();
     if (!file) give_up(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
 }

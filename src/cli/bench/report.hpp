@@ -32,7 +32,17 @@ struct report {
     std::string figure() const;
 };
 
-/// Writes the figure to a file. Gives up when that fails.
-void write_figure(const report& of, const std::string& path);
+/// Words of a figure.
+struct figure_words {
+    std::string title;
+    std::string subtitle;
+    std::string counted;  ///< what has the latencies: "replies"
+};
+
+/// SVG of latencies by percentile, both axes logarithmic.
+std::string latency_figure(const histogram& of, const figure_words& words);
+
+/// Writes a report or a figure to a file. Gives up when that fails.
+void write_report(const std::string& text, const std::string& path);
 
 }  // namespace eddy::cli::bench
