@@ -14,6 +14,10 @@
 
 namespace eddy {
 
+class bank_observer;
+class socket_bank;
+struct socket_bank_options;
+
 /// One step of a file's work.
 struct file_request {
     enum class action : std::uint8_t { read, write, sync, sync_data };
@@ -66,6 +70,9 @@ public:
     virtual result<stream> adopt_own(unique_fd pipe_end) { return adopt(std::move(pipe_end)); }
     /// A pipe of the kernel, both ends adopted.
     virtual result<pipe_ends> open_pipe();
+    /// As socket_bank::open(), whose options are in their range.
+    virtual result<std::unique_ptr<socket_bank>> open_socket_bank(
+        const socket_bank_options& options, bank_observer& to);
 
     /// True when the operation completed at once, as in stream_driver. Otherwise op.when_done() is
     /// called with 0 or a negative errno, or the backend sets the result and completes it.

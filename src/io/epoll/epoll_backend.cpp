@@ -3,6 +3,7 @@
 
 #include "io/epoll/epoll_datagram.hpp"
 #include "io/epoll/epoll_listener.hpp"
+#include "io/epoll/epoll_socket_bank.hpp"
 #include "io/epoll/epoll_stream.hpp"
 
 #include <fcntl.h>
@@ -214,6 +215,11 @@ result<stream> epoll_backend::adopt(unique_fd socket) {
 
 result<stream> epoll_backend::adopt_own(unique_fd pipe_end) {
     return make_posix_pipe(*this, buffers_, drivers_, std::move(pipe_end), pipe_origin::own);
+}
+
+result<std::unique_ptr<socket_bank>> epoll_backend::open_socket_bank(
+    const socket_bank_options& options, bank_observer& to) {
+    return epoll_socket_bank::open(*this, drivers_, options, to);
 }
 
 bool epoll_backend::start(connect_operation& op) {

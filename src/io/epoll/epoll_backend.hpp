@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -58,6 +59,8 @@ public:
     result<datagram> adopt_datagram(unique_fd socket) override;
     result<stream> adopt(unique_fd socket) override;
     result<stream> adopt_own(unique_fd pipe_end) override;
+    result<std::unique_ptr<socket_bank>> open_socket_bank(const socket_bank_options& options,
+                                                          bank_observer& to) override;
     bool start(connect_operation& op) override;
     void cancel(connect_operation& op) noexcept override;
     void start_poll(int fd, readiness wanted, completion& done) override;

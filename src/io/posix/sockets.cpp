@@ -5,6 +5,7 @@
 #include "io/posix/posix_datagram.hpp"
 #include "io/posix/signals.hpp"
 
+#include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -232,6 +233,29 @@ bool concerns_one_connection(int error) noexcept {
         case EHOSTUNREACH:
         case ENONET: return true;
         default: return false;
+    }
+}
+
+result<> make_blocking(int fd) noexcept {
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags < 0) return fail_errno();
+    if ((flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0) return fail_errno();
+    return {};
+}
+
+bool is_tcp(int fd) noexcept {
+    int protocol = 0;
+    socklen_t size = sizeof(protocol);
+    return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 &&
+           protocol == IPPROTO_TCP;
+}
+
+void drop_unread(int fd) noexcept {
+    std::byte dropped[16 * 1024];
+    for (std::size_t total = 0; total < max_dropped;) {
+        const ssize_t count = recv(fd, dropped, sizeof(dropped), MSG_DONTWAIT | MSG_TRUNC);
+        if (count <= 0) return;
+        total += static_cast<std::size_t>(count);
     }
 }
 

@@ -46,6 +46,19 @@ result<unique_fd> open_for_connect(const endpoint& peer, const local_binding* fr
 /// listener.
 bool concerns_one_connection(int error) noexcept;
 
+/// Clears O_NONBLOCK: on a non-blocking file io_uring answers EAGAIN instead of waiting. Errors are
+/// fcntl(2)'s.
+result<> make_blocking(int fd) noexcept;
+
+/// Whether the socket is a TCP connection, whose unread bytes can be dropped without a copy
+/// (MSG_TRUNC, tcp(7)).
+bool is_tcp(int fd) noexcept;
+
+/// Drops what the peer has sent by now, at most max_dropped bytes: closing a TCP socket with unread
+/// bytes resets the connection, and the peer may lose what was sent to it (RFC 2525, 2.17).
+void drop_unread(int fd) noexcept;
+inline constexpr std::size_t max_dropped = 8 * 1024 * 1024;
+
 endpoint local_endpoint(int fd) noexcept;
 endpoint peer_endpoint(int fd) noexcept;
 

@@ -3,6 +3,7 @@
 
 #include "io/sim/sim_datagram.hpp"
 #include "io/sim/sim_listener.hpp"
+#include "io/sim/sim_socket_bank.hpp"
 #include "io/sim/sim_stream.hpp"
 
 #include <netinet/in.h>
@@ -276,6 +277,11 @@ result<pipe_ends> sim_backend::open_pipe() {
     auto* writer = new sim_stream(*this, sim_stream::way::to_peer);
     sim_stream::join(*reader, *writer);
     return pipe_ends{stream(*reader), stream(*writer)};
+}
+
+result<std::unique_ptr<socket_bank>> sim_backend::open_socket_bank(
+    const socket_bank_options& options, bank_observer& to) {
+    return sim_socket_bank::open(options, to);
 }
 
 std::uint64_t sim_backend::add(sim_stream& made) noexcept {

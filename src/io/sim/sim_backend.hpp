@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -55,6 +56,8 @@ public:
     result<datagram> adopt_datagram(unique_fd socket) override;
     result<stream> adopt(unique_fd socket) override;
     result<pipe_ends> open_pipe() override;
+    result<std::unique_ptr<socket_bank>> open_socket_bank(const socket_bank_options& options,
+                                                          bank_observer& to) override;
     bool start(connect_operation& op) override;
     void cancel(connect_operation& op) noexcept override;
     void start_poll(int fd, readiness wanted, completion& done) override;

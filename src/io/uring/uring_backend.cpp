@@ -3,11 +3,12 @@
 
 #include <eddy/io/loop_lock.hpp>
 
+#include "io/epoll/epoll_socket_bank.hpp"
 #include "io/uring/uring_datagram.hpp"
 #include "io/uring/uring_listener.hpp"
+#include "io/uring/uring_socket_bank.hpp"
 #include "io/uring/uring_stream.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -42,14 +43,6 @@ constexpr std::chrono::seconds end_patience{60};
 bool is_usual(int outcome) noexcept {
     return outcome >= 0 || outcome == -EINTR || outcome == -ETIME || outcome == -EAGAIN ||
            outcome == -EBUSY;
-}
-
-/// On a non-blocking file io_uring answers EAGAIN instead of waiting.
-result<> make_blocking(int fd) noexcept {
-    const int flags = fcntl(fd, F_GETFL);
-    if (flags < 0) return fail_errno();
-    if ((flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0) return fail_errno();
-    return {};
 }
 
 }  // namespace
@@ -254,6 +247,13 @@ void uring_backend::arm_wake() {
 }
 
 void uring_backend::on_wake(int, unsigned) { arm_wake(); }
+
+result<std::unique_ptr<socket_bank>> uring_backend::open_socket_bank(
+    const socket_bank_options& options, bank_observer& to) {
+    if (options.direct_descriptors)
+        if (auto made = uring_socket_bank::open(*this, drivers_, options, to)) return made;
+    return epoll_socket_bank::open(*this, drivers_, options, to);
+}
 
 result<listener> uring_backend::listen(const endpoint& local, const listen_options& options) {
     auto opened = open_listener(local, options, false);

@@ -1,0 +1,44 @@
+// Socket bank on epoll: plain descriptors, written with send(2).
+#pragma once
+
+#include "io/epoll/epoll_watch.hpp"
+#include "io/posix/sockets.hpp"
+#include "io/socket_bank.hpp"
+#include "io/socket_bank_base.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace eddy {
+
+class epoll_socket_bank final : public batching_bank, private epoll_watch::observer {
+public:
+    static result<std::unique_ptr<socket_bank>> open(backend& where, driver_counts& drivers,
+                                                     const socket_bank_options& options,
+                                                     bank_observer& to);
+    explicit epoll_socket_bank(bank_observer& to) noexcept : batching_bank(to) {}
+    ~epoll_socket_bank() override;
+
+    backend_kind kind() const noexcept override { return backend_kind::epoll; }
+    result<std::uint32_t> add(unique_fd socket) override;
+    result<std::uint32_t> add(stream connection) override;
+    void write(std::uint32_t slot, const_bytes bytes) override;
+    void close(std::uint32_t slot) override;
+    std::uint32_t size() const noexcept override { return slots_.size(); }
+
+private:
+    bool has_work() const noexcept override { return begun_.size() > 0; }
+    void run_batch() override;
+    void on_events_ready() noexcept override;
+    void on_events(std::uint32_t slot, std::uint32_t events) noexcept;
+    void begin(std::uint32_t slot) noexcept;
+    void send(std::uint32_t slot) noexcept;
+    void end_write(std::uint32_t slot, int result) noexcept;
+
+    slot_table slots_;
+    lazy_array<int> descriptors_;
+    slot_queue begun_;
+    epoll_watch watch_;
+};
+
+}  // namespace eddy

@@ -1,0 +1,108 @@
+// Socket bank: connected stream sockets that are only written to, many more than a process may have
+// open files. On io_uring they are direct descriptors, which do not count as open files and have no
+// other memory here than 18 bytes each; on epoll plain descriptors; in the simulator streams.
+#pragma once
+
+#include <eddy/base/bytes.hpp>
+#include <eddy/base/result.hpp>
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/stream.hpp>
+
+#include <cstdint>
+#include <memory>
+
+namespace eddy {
+
+/// Options of socket_bank::open().
+struct socket_bank_options {
+    /// Sockets of a bank at most.
+    static constexpr std::uint32_t max_capacity = (1U << 24) - 1;
+
+    /// Sockets at one time at most, 1 to max_capacity; one more is errc::limit_reached. A socket
+    /// counts until its on_closed().
+    std::uint32_t capacity = 0;
+    /// io_uring: direct descriptors of one ring at most; 0 for as many as the kernel allows, which
+    /// is the soft limit of open files. The bank makes a further ring when those it has are full.
+    std::uint32_t table_size = 0;
+    /// io_uring: false takes plain descriptors and epoll all the same.
+    bool direct_descriptors = true;
+};
+
+/// Notified of what happens to the sockets of a bank, which it must outlive. All calls come from
+/// flush() or from the loop's own turn, never from add(), write() or close(). They may call
+/// every function of the bank but not destroy it; flush() does nothing there, since what they
+/// begin goes to the kernel when they have returned. A coroutine that one of them continues
+/// must be completed later (operation::complete_later()).
+class bank_observer {
+public:
+    /// The write that was begun last has ended: 0, or a negative errno after which it is
+    /// unknown how many of its bytes went out. Its bytes are the caller's again.
+    virtual void on_written(std::uint32_t slot, int result) noexcept = 0;
+    /// The peer has closed, shut down its sending side, or reset the connection; or the socket
+    /// failed. Once a slot. Writes may still succeed; the slot stays until close().
+    virtual void on_hangup(std::uint32_t slot) noexcept = 0;
+    /// After close(): the kernel uses nothing of this slot any more, and add() may return its
+    /// number again, also inside this call.
+    virtual void on_closed(std::uint32_t slot) noexcept = 0;
+
+protected:
+    ~bank_observer() = default;
+};
+
+/// Sockets under slot numbers, which are small: 0 is the first, and a closed socket's number is the
+/// next to be given out again. Writes are batched: write() notes one, flush() passes all that were
+/// noted to the kernel. One loop's thread; the bank must not outlive its loop.
+class socket_bank {
+public:
+    using observer = bank_observer;
+
+    /// A bank on loop::current(), with direct descriptors where the kernel has them. EINVAL for
+    /// options out of their range; other errors are those of epoll_create1(2) and mmap(2).
+    [[nodiscard]] static result<std::unique_ptr<socket_bank>> open(
+        const socket_bank_options& options, observer& to);
+    [[nodiscard]] static result<std::unique_ptr<socket_bank>> open(std::uint32_t capacity,
+                                                                   observer& to) {
+        socket_bank_options options;
+        options.capacity = capacity;
+        return open(options, to);
+    }
+
+    /// Closes all sockets at once, without on_closed(), and drops writes that have not ended; their
+    /// bytes are the caller's again. A socket with unread input is reset.
+    virtual ~socket_bank() = default;
+    socket_bank(const socket_bank&) = delete;
+    socket_bank& operator=(const socket_bank&) = delete;
+
+    /// Implementation in use: uring with direct descriptors, epoll, or sim.
+    virtual backend_kind kind() const noexcept = 0;
+
+    /// Takes a connected stream socket over and returns its slot. It may become blocking
+    /// (O_NONBLOCK is of the open file description, which others may share). errc::limit_reached
+    /// at capacity, errc::unsupported in the simulator; else ENOMEM, EMFILE when a new ring finds
+    /// no descriptor, or the errors of fcntl(2) and epoll_ctl(2). After a failure it is closed.
+    [[nodiscard]] virtual result<std::uint32_t> add(unique_fd socket) = 0;
+    /// The same for a simulated stream; errc::unsupported elsewhere. Bytes from the peer are read
+    /// and dropped.
+    [[nodiscard]] virtual result<std::uint32_t> add(stream connection) = 0;
+
+    /// Begins to write all of `bytes`, at least one, which must stay valid until on_written(), or
+    /// on_closed() after close(). One write of a slot at a time. It waits for room by itself.
+    virtual void write(std::uint32_t slot, const_bytes bytes) = 0;
+    /// Passes to the kernel what write() and close() have begun, and reports what has ended.
+    /// Without it that happens in the loop's next turn.
+    virtual void flush() = 0;
+    /// Closes the socket. What was written reaches the peer, even where the peer has sent bytes
+    /// that were not read (those that are here by now are dropped, so that TCP does not reset the
+    /// connection); a write that has not ended is cut off. From now on only on_closed() comes for
+    /// this slot. As with close(2), a description that another process shares stays open there.
+    virtual void close(std::uint32_t slot) = 0;
+
+    /// Sockets that count against the capacity.
+    virtual std::uint32_t size() const noexcept = 0;
+
+protected:
+    socket_bank() = default;
+};
+
+}  // namespace eddy
