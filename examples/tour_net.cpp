@@ -15,12 +15,14 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/io/when.hpp>
 #include <eddy/net/blocking.hpp>
+#include <eddy/net/descriptors.hpp>
 #include <eddy/net/resolver.hpp>
 #include <eddy/net/tcp.hpp>
 #include <eddy/net/udp.hpp>
 #include <eddy/net/unix.hpp>
 #include <eddy/transport/transport.hpp>
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -132,6 +134,17 @@ task<bool> unix_sockets() {
     if (!client || !server) co_return false;
     const auto who = unix_socket::peer_credentials(*server);
     co_return who && who->pid == ::getpid();
+}
+
+task<bool> descriptors() {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) co_return false;
+    const unique_fd from(ends[0]);
+    const unique_fd to(ends[1]);
+    std::array<std::byte, 64> room;
+    const auto sent = unix_socket::send_descriptor(from.get(), "take this", 0);
+    const auto got = unix_socket::receive_message(to.get(), room);
+    co_return sent&& got && got->size == *sent && got->descriptor;
 }
 
 task<bool> uris() {
@@ -434,6 +447,7 @@ task<int> everything() {
     failed += check("names", co_await names());
     failed += check("addresses", co_await addresses());
     failed += check("unix_sockets", co_await unix_sockets());
+    failed += check("descriptors", co_await descriptors());
     failed += check("uris", co_await uris());
     failed += check("signals", co_await signals());
     failed += check("files", co_await files());

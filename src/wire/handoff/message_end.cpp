@@ -1,5 +1,5 @@
 // End of a handoff message.
-#include <eddy/wire/handoff.hpp>
+#include "wire/handoff/message_end.hpp"
 
 namespace eddy::handoff {
 

@@ -1,5 +1,5 @@
 // End of handoff messages, in any split of their bytes.
-#include <eddy/wire/handoff.hpp>
+#include "wire/handoff/message_end.hpp"
 
 #include <gtest/gtest.h>
 
