@@ -155,19 +155,10 @@ result<> bind_outgoing(int fd, const endpoint& peer, const local_binding& from) 
     return bind_to(fd, from.address);
 }
 
-}  // namespace
-
-void remove_socket_file(const endpoint& local, const socket_file& file) noexcept {
-    if (file.inode == 0) return;
-    const std::string path = socket_path(local);
-    const socket_file there = file_at(path);
-    if (there.device == file.device && there.inode == file.inode) ::unlink(path.c_str());
-}
-
-result<opened_listener> open_listener(const endpoint& local, const listen_options& options,
-                                      bool nonblocking) {
+result<opened_listener> open_listener_of_type(const endpoint& local, const listen_options& options,
+                                              int type_and_flags) {
     endpoint address = local;
-    auto fd = open_for_bind(address, SOCK_STREAM | (nonblocking ? SOCK_NONBLOCK : 0), options);
+    auto fd = open_for_bind(address, type_and_flags, options);
     if (!fd) return fail(fd.error());
     socket_file file;
     if (address.is_unix()) {
@@ -183,6 +174,26 @@ result<opened_listener> open_listener(const endpoint& local, const listen_option
         return fail_errno(error);
     }
     return opened_listener{std::move(*fd), file};
+}
+
+}  // namespace
+
+void remove_socket_file(const endpoint& local, const socket_file& file) noexcept {
+    if (file.inode == 0) return;
+    const std::string path = socket_path(local);
+    const socket_file there = file_at(path);
+    if (there.device == file.device && there.inode == file.inode) ::unlink(path.c_str());
+}
+
+result<opened_listener> open_listener(const endpoint& local, const listen_options& options,
+                                      bool nonblocking) {
+    return open_listener_of_type(local, options, SOCK_STREAM | (nonblocking ? SOCK_NONBLOCK : 0));
+}
+
+result<opened_listener> open_unix_listener(const endpoint& local, const listen_options& options,
+                                           int socket_type, bool nonblocking) {
+    if (!local.is_unix()) return fail(errc::unsupported);
+    return open_listener_of_type(local, options, socket_type | (nonblocking ? SOCK_NONBLOCK : 0));
 }
 
 result<unique_fd> open_datagram(const endpoint& local, const endpoint& peer,

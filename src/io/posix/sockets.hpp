@@ -31,6 +31,9 @@ struct opened_listener {
 /// accepted sockets inherit. A stale Unix socket file (connects to it are refused) is replaced.
 result<opened_listener> open_listener(const endpoint& local, const listen_options& options,
                                       bool nonblocking);
+/// The same for a Unix socket of type `socket_type`, such as SOCK_SEQPACKET.
+result<opened_listener> open_unix_listener(const endpoint& local, const listen_options& options,
+                                           int socket_type, bool nonblocking);
 
 /// Removes the file of a Unix listener bound to `local` if it is still there: another file, or
 /// another process's socket, of the same path stays. Before the socket is closed: until then its

@@ -1,0 +1,118 @@
+// Table of the clients of event streams: their sockets in a bank, and what waits for those that
+// read slowly. A client that keeps up costs a few bytes here and no allocation.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/stream.hpp>
+
+#include "io/socket_bank.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace eddy::handoff {
+
+/// Reasons for which a client's stream ends before its end.
+enum class loss : std::uint8_t {
+    hung_up,       ///< it closed, or shut down its sending side
+    write_failed,  ///< its connection failed
+    too_slow,      ///< more bytes than it may have would wait for it
+};
+inline constexpr std::size_t loss_count = 3;
+/// "client_hung_up", …: as metrics label them.
+std::string_view to_string(loss why) noexcept;
+
+/// One loop's thread.
+class client_table final : socket_bank::observer {
+public:
+    /// Descriptors that clients leave to others, where each client takes one.
+    static constexpr std::uint32_t reserve = 512;
+
+    /// Owner of the streams. It must outlive the table.
+    class observer {
+    public:
+        /// The client is gone; its number may be another client's from the next add() on.
+        virtual void on_loss(std::uint32_t client, loss why) noexcept = 0;
+
+    protected:
+        ~observer() = default;
+    };
+
+    /// A table of `capacity` clients at most, for each of which at most `max_backlog` bytes may
+    /// wait. On the running loop; errors as socket_bank::open().
+    static result<std::unique_ptr<client_table>> open(std::uint32_t capacity,
+                                                      std::size_t max_backlog, observer& owner);
+    /// Closes all clients.
+    ~client_table();
+    client_table(const client_table&) = delete;
+    client_table& operator=(const client_table&) = delete;
+
+    /// Takes a connected socket and sends `first` at once; what the socket has no room for waits.
+    /// Returns the client's number, below capacity. errc::limit_reached, and the kernel's errors;
+    /// the socket is closed then. Throws std::bad_alloc.
+    result<std::uint32_t> add(unique_fd socket, std::string_view first);
+    /// The same on the simulator.
+    result<std::uint32_t> add(stream connection, std::string_view first);
+
+    /// Sends bytes that outlive the table, without a copy as long as the client keeps up. False
+    /// when the client was lost over it: on_loss() has been called. Throws std::bad_alloc.
+    bool send(std::uint32_t client, std::string_view shared);
+    /// The same for bytes that it keeps.
+    bool send_owned(std::uint32_t client, std::string bytes);
+    /// Closes the client once all has been sent. Its number is free from now on for the owner, and
+    /// on_loss() is not called.
+    void finish(std::uint32_t client);
+    /// Closes the client now.
+    void abandon(std::uint32_t client);
+    /// Passes what was begun to the kernel.
+    void flush();
+
+    /// Whether there is a descriptor for one more client. The last `reserve` of the process are for
+    /// others.
+    bool has_room() const noexcept { return bank_->size() < room_; }
+    /// Clients whose stream has not ended.
+    std::uint32_t active() const noexcept { return active_; }
+    /// The same with those that finish() has not closed yet.
+    std::uint32_t open_sockets() const noexcept { return bank_->size(); }
+    /// Bytes passed to the kernel.
+    std::uint64_t bytes_sent() const noexcept { return bytes_sent_; }
+
+private:
+    /// Bytes of a client that has not taken all of what it was sent.
+    struct backlog {
+        std::string under_way;
+        std::string waiting;
+    };
+    enum class phase : std::uint8_t { free, idle, writing, closing };
+    struct client_state {
+        std::unique_ptr<backlog> late;
+        phase now = phase::free;
+        bool is_finishing = false;
+    };
+
+    client_table(std::size_t max_backlog, observer& owner);
+    client_state& at(std::uint32_t client) noexcept;
+    void begin(std::uint32_t client, std::string_view rest);
+    bool enqueue(std::uint32_t client, std::string_view bytes);
+    void lose(std::uint32_t client, loss why) noexcept;
+    void close(std::uint32_t client) noexcept;
+    void on_written(std::uint32_t slot, int result) noexcept override;
+    void on_hangup(std::uint32_t slot) noexcept override;
+    void on_closed(std::uint32_t slot) noexcept override;
+
+    observer& owner_;
+    std::size_t max_backlog_;
+    std::uint32_t room_ = UINT32_MAX;
+    std::uint32_t active_ = 0;
+    std::uint64_t bytes_sent_ = 0;
+    std::deque<client_state> clients_;  // as many as were ever there at a time
+    // Dies before what it refers to.
+    std::unique_ptr<socket_bank> bank_;
+};
+
+}  // namespace eddy::handoff

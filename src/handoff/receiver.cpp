@@ -1,0 +1,204 @@
+// Receiver of handoffs. Most messages have arrived when their connection is accepted: they are
+// received at once, without a task. The others get one each, with a deadline.
+#include "handoff/receiver.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include "wire/handoff/message_end.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+namespace eddy::handoff {
+
+using unix_socket::received_message;
+using unix_socket::socket_type;
+
+namespace {
+
+std::string_view as_text(const std::vector<std::byte>& bytes) noexcept {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Receives a part. A seqpacket socket whose peer has sent and closed may say that it is at its
+/// end while the message is queued, so its end is asked for twice.
+result<received_message> receive_part(int sender, std::span<std::byte> into) noexcept {
+    auto part = unix_socket::receive_message(sender, into);
+    if (part && part->size == 0 && !part->descriptor && !part->lost_descriptors)
+        part = unix_socket::receive_message(sender, into);
+    return part;
+}
+
+/// Calls `work`; false when it ended for want of memory.
+bool has_memory(auto&& work) noexcept {
+    try {
+        work();
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
+}  // namespace
+
+std::string_view to_string(fault why) noexcept {
+    switch (why) {
+        case fault::peer_not_allowed: return "peer_not_allowed";
+        case fault::no_descriptor: return "no_descriptor";
+        case fault::lost_descriptor: return "lost_descriptor";
+        case fault::incomplete_message: return "incomplete_message";
+        case fault::too_many_senders: return "too_many_senders";
+        case fault::receive_failed: return "receive_failed";
+        case fault::no_memory: return "no_memory";
+    }
+    EDDY_ASSERT(false);
+}
+
+struct receiver::partial_message {
+    std::vector<std::byte> bytes;
+    unique_fd client;
+    message_end end;
+    bool has_ended = false;
+    bool is_too_large = false;
+    bool lost_descriptor = false;
+    bool has_failed = false;
+};
+
+receiver::~receiver() { EDDY_ASSERT(!listening_.socket); }
+
+result<> receiver::open(std::string_view path, const receiver_options& options) {
+    EDDY_ASSERT(!listening_.socket);
+    EDDY_ASSERT(options.max_message > 0);
+    if (loop::current().kind() == backend_kind::sim) return fail(errc::unsupported);
+    const auto address = endpoint::unix_path(path);
+    if (!address) return fail(address.error());
+    listen_options listening;
+    listening.unix_mode = options.mode;
+    listening.backlog = 4096;
+    const int type = options.type == socket_type::seqpacket ? SOCK_SEQPACKET : SOCK_STREAM;
+    auto opened = open_unix_listener(*address, listening, type, true);
+    if (!opened) return fail(opened.error());
+    options_ = options;
+    // One byte more than a message may have shows that one has more.
+    buffer_.resize(options.max_message + 1);
+    listening_ = std::move(*opened);
+    local_ = *address;
+    tasks_.spawn(accept_all());
+    return {};
+}
+
+task<void> receiver::close() {
+    tasks_.cancel();
+    co_await tasks_.join();
+    if (!listening_.socket) co_return;
+    remove_socket_file(local_, listening_.file);
+    listening_.socket.reset();
+}
+
+task<void> receiver::accept_all() {
+    loop& here = loop::current();
+    for (;;) {
+        // The listener is always in non-blocking mode, so accept(2) says when none waits.
+        if (auto ready = co_await here.wait_readable(listening_.socket.get()); !ready) co_return;
+        unsigned accepted = 0;
+        while (accepted < burst && accept_one()) ++accepted;
+        if (accepted > 0) sink_.end_group();
+        if (!is_crowded_) continue;
+        is_crowded_ = false;
+        if (auto slept = co_await here.sleep_for(crowded_pause); !slept) co_return;
+    }
+}
+
+bool receiver::accept_one() {
+    if (!sink_.has_room()) {
+        is_crowded_ = true;
+        return false;
+    }
+    unique_fd sender(
+        ::accept4(listening_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!sender) {
+        if (errno == EAGAIN) return false;
+        if (concerns_one_connection(errno) || errno == EINTR) return true;
+        is_crowded_ = true;  // no descriptor or no memory is left
+        return false;
+    }
+    if (!is_allowed(sender.get())) {
+        sink_.fail_handoff(fault::peer_not_allowed);
+        return true;
+    }
+    if (!has_memory([&] { receive(std::move(sender)); })) {
+        is_crowded_ = true;
+        sink_.fail_handoff(fault::no_memory);
+    }
+    return true;
+}
+
+bool receiver::is_allowed(int sender) const noexcept {
+    if (options_.allowed_users.empty()) return true;
+    ucred peer{};
+    socklen_t size = sizeof(peer);
+    if (::getsockopt(sender, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return false;
+    return std::ranges::find(options_.allowed_users, peer.uid) != options_.allowed_users.end();
+}
+
+void receiver::receive(unique_fd sender) {
+    partial_message part;
+    if (take(sender.get(), part)) return pass_on(part);
+    if (tasks_.children() > max_pending) return sink_.fail_handoff(fault::too_many_senders);
+    tasks_.spawn(receive_rest(std::move(sender), std::move(part)));
+}
+
+bool receiver::take(int sender, partial_message& part) {
+    while (!part.has_ended) {
+        auto received = receive_part(sender, buffer_);
+        if (!received) {
+            if (received.error() == std::errc::resource_unavailable_try_again) return false;
+            part.has_failed = part.has_ended = true;
+            break;
+        }
+        part.lost_descriptor |= received->lost_descriptors;
+        if (received->descriptor && !part.client) part.client = std::move(received->descriptor);
+        const std::span<const std::byte> bytes(buffer_.data(), received->size);
+        const std::size_t room = options_.max_message - part.bytes.size();
+        if (bytes.size() > room || received->is_cut) part.is_too_large = true;
+        part.bytes.insert(
+            part.bytes.end(), bytes.begin(),
+            bytes.begin() + static_cast<std::ptrdiff_t>(std::min(room, bytes.size())));
+        part.has_ended = options_.type == socket_type::seqpacket || received->size == 0 ||
+                         part.is_too_large ||
+                         part.end.feed({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    }
+    return true;
+}
+
+task<void> receiver::receive_rest(unique_fd sender, partial_message part) {
+    loop& here = loop::current();
+    const time_point until = here.after(options_.message_time);
+    while (!part.has_ended) {
+        auto ready = co_await with_deadline(until, here.wait_readable(sender.get()));
+        if (!ready && ready.error() == errc::cancelled) co_return;
+        if (!ready) break;
+        if (!has_memory([&] { take(sender.get(), part); }))
+            co_return sink_.fail_handoff(fault::no_memory);
+    }
+    part.has_failed |= !part.has_ended;
+    if (!has_memory([&] { pass_on(part); })) co_return sink_.fail_handoff(fault::no_memory);
+    sink_.end_group();
+}
+
+void receiver::pass_on(partial_message& part) {
+    if (part.client && !part.has_failed)
+        return sink_.arrive({std::move(part.client), as_text(part.bytes), part.is_too_large});
+    if (part.lost_descriptor) return sink_.fail_handoff(fault::lost_descriptor);
+    if (part.has_failed)
+        return sink_.fail_handoff(part.client ? fault::incomplete_message : fault::receive_failed);
+    sink_.fail_handoff(part.bytes.empty() ? fault::incomplete_message : fault::no_descriptor);
+}
+
+}  // namespace eddy::handoff

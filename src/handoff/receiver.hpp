@@ -1,0 +1,119 @@
+// Receiver of handoffs: the listening Unix socket on which web servers pass clients' sockets over,
+// one connection and one message each, without a reply.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/endpoint.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+#include <eddy/net/descriptors.hpp>
+
+#include "io/posix/sockets.hpp"
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::handoff {
+
+/// Reasons for which a handoff yields no client.
+enum class fault : std::uint8_t {
+    peer_not_allowed,    ///< its user is not on the list
+    no_descriptor,       ///< a message came without one
+    lost_descriptor,     ///< this process had no room for it
+    incomplete_message,  ///< the sender closed or paused in the middle
+    too_many_senders,    ///< receiver::max_pending of them have not sent their message yet
+    receive_failed,      ///< recvmsg(2) failed
+    no_memory,           ///< its client was closed
+};
+inline constexpr std::size_t fault_count = 7;
+/// "peer_not_allowed", …: as metrics label them.
+std::string_view to_string(fault why) noexcept;
+
+/// A handed-over socket and the message that came with it.
+struct arrival {
+    unique_fd client;
+    /// Valid during the call.
+    std::string_view message;
+    /// The message is larger than receiver_options::max_message; `message` is its beginning.
+    bool is_too_large = false;
+};
+
+struct receiver_options {
+    unix_socket::socket_type type = unix_socket::socket_type::seqpacket;
+    int mode = 0660;                        ///< permissions of the socket's file
+    std::size_t max_message = 128 * 1024;   ///< bytes
+    std::vector<uid_t> allowed_users = {};  ///< effective users that may hand over; empty: all
+    duration message_time = std::chrono::seconds(5);  ///< for a message, from accept(2) on
+};
+
+/// One loop's thread. close() must have ended before it dies.
+class receiver {
+public:
+    /// Senders whose message has not arrived whole, at most.
+    static constexpr std::size_t max_pending = 1024;
+    /// Handoffs accepted in a row before others on the loop have their turn.
+    static constexpr unsigned burst = 64;
+    /// Pause of accepting while there is no room for a descriptor.
+    static constexpr duration crowded_pause = std::chrono::milliseconds(5);
+
+    /// Destination of what arrives. It must outlive the receiver's close().
+    class sink {
+    public:
+        /// Whether another descriptor may be received. While false, senders wait in the backlog.
+        virtual bool has_room() noexcept = 0;
+        /// May throw std::bad_alloc; the client is closed then.
+        virtual void arrive(arrival what) = 0;
+        virtual void fail_handoff(fault why) noexcept = 0;
+        /// After a group of arrivals: what they begun may be passed to the kernel.
+        virtual void end_group() noexcept = 0;
+
+    protected:
+        ~sink() = default;
+    };
+
+    explicit receiver(sink& to) noexcept : sink_(to) {}
+    ~receiver();
+    receiver(const receiver&) = delete;
+    receiver& operator=(const receiver&) = delete;
+
+    /// Listens at `path` ("@name": abstract), and accepts until close(). A stale socket file is
+    /// replaced. Errors are bind(2)'s and errc::bad_address. errc::unsupported on the simulator,
+    /// which has no descriptors.
+    result<> open(std::string_view path, const receiver_options& options);
+    /// Ends accepting and receiving, and removes the socket's file.
+    task<void> close();
+
+    const endpoint& local() const noexcept { return local_; }
+
+private:
+    /// Message that arrives in parts.
+    struct partial_message;
+
+    task<void> accept_all();
+    /// False once no connection waits.
+    bool accept_one();
+    bool is_allowed(int sender) const noexcept;
+    void receive(unique_fd sender);
+    task<void> receive_rest(unique_fd sender, partial_message part);
+    /// Adds what has arrived; true when the message is whole, or will never be.
+    bool take(int sender, partial_message& part);
+    void pass_on(partial_message& part);
+
+    sink& sink_;
+    receiver_options options_;
+    endpoint local_;
+    opened_listener listening_;
+    std::vector<std::byte> buffer_;
+    bool is_crowded_ = false;
+    scope tasks_;
+};
+
+}  // namespace eddy::handoff
