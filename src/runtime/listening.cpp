@@ -71,7 +71,9 @@ bool lacks_scope(const address& where) {
            (IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr) || IN6_IS_ADDR_MC_LINKLOCAL(&v6.sin6_addr));
 }
 
-problem explain_failure(const address& wanted, std::error_code error, const host* of = nullptr) {
+}  // namespace
+
+problem explain_listen_failure(const address& wanted, std::error_code error, const host* of) {
     if (wanted.kind == scheme::unix_socket) return explain_path_failure(wanted.path, error, of);
     if (wanted.kind != scheme::tcp && wanted.kind != scheme::udp)
         return {400, transport::explain(wanted.to_string(), error)};
@@ -127,6 +129,8 @@ problem explain_failure(const address& wanted, std::error_code error, const host
             fmt::format("cannot serve on {} port {} of {}: {}", protocol, wanted.port, host,
                         error.message())};
 }
+
+namespace {
 
 address_note note_address(host* of, const address& where, const endpoint& bound) {
     return of == nullptr ? address_note() : of->note_address(where, bound);
@@ -219,20 +223,22 @@ outcome<address> choose_address(const settings& chosen, scheme port_scheme) {
     where.kind = port_scheme;
     where.port = static_cast<std::uint16_t>(chosen.number("port"));
     where.host = chosen.text("bind") == "*" ? std::string() : chosen.text("bind");
-    if (!endpoint_of(where)) return std::unexpected(explain_failure(where, errc::bad_address));
+    if (!endpoint_of(where))
+        return std::unexpected(
+            explain_listen_failure(where, make_error_code(errc::bad_address), nullptr));
     return where;
 }
 
 outcome<noted_listener> listen_on(const address& where, host* of) {
     result<listener> opened = transport::listen(where);
-    if (!opened) return std::unexpected(explain_failure(where, opened.error(), of));
+    if (!opened) return std::unexpected(explain_listen_failure(where, opened.error(), of));
     address_note note = note_address(of, where, opened->local());
     return noted_listener{{.socket = std::move(*opened)}, std::move(note)};
 }
 
 outcome<noted_listener> listen_in_parts_on(const address& where, host* of) {
     result<transport::listener_parts> opened = transport::listen_in_parts(where);
-    if (!opened) return std::unexpected(explain_failure(where, opened.error(), of));
+    if (!opened) return std::unexpected(explain_listen_failure(where, opened.error(), of));
     address_note note = note_address(of, where, opened->below.local());
     return noted_listener{{.socket = std::move(opened->below),
                            .finish = std::move(opened->finish),
@@ -242,7 +248,7 @@ outcome<noted_listener> listen_in_parts_on(const address& where, host* of) {
 
 outcome<noted_datagram> bind_datagram_on(const address& where, host* of) {
     result<datagram> opened = transport::bind_datagram(where);
-    if (!opened) return std::unexpected(explain_failure(where, opened.error(), of));
+    if (!opened) return std::unexpected(explain_listen_failure(where, opened.error(), of));
     address_note note = note_address(of, where, opened->local());
     return noted_datagram{std::move(*opened), std::move(note)};
 }
@@ -260,13 +266,13 @@ outcome<> try_address(address wanted, std::span<const endpoint> own, const host*
     const std::error_code failure = wanted.kind == scheme::udp
                                         ? failure_of(transport::bind_datagram(wanted))
                                         : failure_of(transport::listen(wanted));
-    if (failure) return std::unexpected(explain_failure(wanted, failure, of));
+    if (failure) return std::unexpected(explain_listen_failure(wanted, failure, of));
     return {};
 }
 
 outcome<> renew_certificates(noted_listener& of, const address& where) {
     const result<> renewed = of.renew ? of.renew(where) : transport::renew(of.socket, where);
-    if (!renewed) return std::unexpected(explain_failure(where, renewed.error()));
+    if (!renewed) return std::unexpected(explain_listen_failure(where, renewed.error(), nullptr));
     return {};
 }
 

@@ -16,6 +16,7 @@
 
 #include <span>
 #include <string_view>
+#include <system_error>
 
 namespace eddy::runtime {
 
@@ -47,6 +48,10 @@ outcome<noted_listener> listen_on(const transport::address& where, host* of);
 /// The same, as transport::listen_in_parts().
 outcome<noted_listener> listen_in_parts_on(const transport::address& where, host* of);
 outcome<noted_datagram> bind_datagram_on(const transport::address& where, host* of);
+
+/// Why an address could not be listened on, and what to do. `of` as above.
+problem explain_listen_failure(const transport::address& wanted, std::error_code error,
+                               const host* of);
 
 /// Whether the instance, which serves on `own` now, could serve on the address after a restart:
 /// listens there for a moment, which reads certificates, too. A port or path that it has already is

@@ -8,6 +8,8 @@
 #include "runtime/server/datagram_server.hpp"
 #include "runtime/server/stream_server.hpp"
 #include "runtime/settings.hpp"
+#include "runtime/stream/options.hpp"
+#include "runtime/stream/stream_runtime.hpp"
 #include "runtime/type.hpp"
 
 #include <algorithm>
@@ -68,10 +70,23 @@ type http_type() {
             }};
 }
 
+type stream_type() {
+    return {"stream", "streams events to clients whose sockets a web server hands over",
+            stream::option_table(),
+            [](creation from) -> std::unique_ptr<instance> {
+                return std::make_unique<stream::stream_runtime>(std::move(from));
+            },
+            [](const settings& chosen) -> outcome<> {
+                auto read = stream::read_config(chosen);
+                if (!read) return std::unexpected(read.error());
+                return {};
+            }};
+}
+
 }  // namespace
 
 std::span<const type> types() {
-    static const std::array all{server_type(), cache_type(), http_type()};
+    static const std::array all{server_type(), cache_type(), http_type(), stream_type()};
     return all;
 }
 

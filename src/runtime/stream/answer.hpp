@@ -1,0 +1,35 @@
+// Answers of a stream runtime to the clients that are handed over: heads of responses, refusals.
+#pragma once
+
+#include <eddy/base/unique_fd.hpp>
+
+#include "runtime/stream/request.hpp"
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace eddy::runtime::stream {
+
+/// Head of a response that streams events, with the request's own fields.
+std::string response_head(std::span<const response_header> extra);
+
+/// An event of JSON, `data: {"content":"…"}` and an empty line. Bytes that are no UTF-8 become
+/// U+FFFD.
+std::string content_event(std::string_view content);
+
+/// The last event's end.
+inline constexpr std::string_view done_event = "data: [DONE]\n\n";
+
+/// Refusal of a client: a whole response of this status, of the few that such a runtime gives. With
+/// 503 there is a Retry-After.
+std::string refusal(int status, std::string_view reason);
+
+/// Why a descriptor cannot be a client's: it is no connected stream socket. Empty if it can be one.
+std::string_view find_fault(int client) noexcept;
+
+/// Sends a refusal without waiting, and closes. What the client has sent is read before, up to 64
+/// KiB, so that TCP does not reset the connection before the client has read the answer.
+void refuse_client(unique_fd client, std::string_view response) noexcept;
+
+}  // namespace eddy::runtime::stream

@@ -1,0 +1,150 @@
+// The table of a stream runtime's options, and which values it refuses.
+#include "runtime/stream/options.hpp"
+
+#include <eddy/transport/transport.hpp>
+
+#include "base/text.hpp"
+#include "runtime/listening.hpp"
+
+#include <fmt/format.h>
+#include <pwd.h>
+
+#include <charconv>
+#include <optional>
+
+namespace eddy::runtime::stream {
+namespace {
+
+/// A number in digits of `base`, at most `most`.
+std::optional<unsigned> number_of(std::string_view text, int base, unsigned most) {
+    unsigned read = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read, base);
+    if (error != std::errc{} || end != text.data() + text.size() || read > most) return {};
+    return read;
+}
+
+outcome<std::string> read_path(const settings& chosen) {
+    const std::string& given = chosen.text("handoff");
+    if (given.empty())
+        return refuse(400,
+                      "a stream runtime takes clients' sockets from a web server; say where by "
+                      "--handoff unix:///PATH");
+    const auto where = transport::parse(given.starts_with('/') ? "unix://" + given : given);
+    if (!where || (where->kind != transport::scheme::unix_socket &&
+                   where->kind != transport::scheme::handoff))
+        return refuse(400, fmt::format("--handoff cannot be \"{}\": write unix:///PATH, such as "
+                                       "unix:///run/eddy/llm.sock, or unix://@NAME",
+                                       given));
+    return where->path;
+}
+
+outcome<uid_t> read_user(std::string_view name) {
+    if (const auto number = number_of(name, 10, UINT32_MAX - 1)) return *number;
+    const std::string text(name);
+    passwd found{};
+    passwd* result = nullptr;
+    std::vector<char> room(16 * 1024);
+    if (::getpwnam_r(text.c_str(), &found, room.data(), room.size(), &result) != 0 || !result)
+        return refuse(400, fmt::format("--allow-users: this machine has no user \"{}\"", name));
+    return found.pw_uid;
+}
+
+outcome<std::vector<uid_t>> read_users(std::string_view list) {
+    std::vector<uid_t> users;
+    while (!list.empty()) {
+        const std::string_view name = list.substr(0, list.find(','));
+        list.remove_prefix(std::min(list.size(), name.size() + 1));
+        auto user = read_user(name);
+        if (!user) return std::unexpected(user.error());
+        users.push_back(*user);
+    }
+    return users;
+}
+
+}  // namespace
+
+std::vector<option> option_table() {
+    option connections = max_connections_option();
+    connections.default_value = "100000";
+    connections.help = "streams at a time; further clients get 503 with Retry-After";
+    connections.maximum = max_streams;
+    return {
+        {.name = "handoff",
+         .value_name = "URI",
+         .help = "Unix socket on which a web server hands clients over: unix:///PATH or "
+                 "unix://@NAME"},
+        {.name = "handoff-type",
+         .kind = option_kind::choice,
+         .value_name = "TYPE",
+         .default_value = "seqpacket",
+         .help = "type of that socket, as the web server's module needs it",
+         .choices = {"seqpacket", "stream"}},
+        {.name = "mode",
+         .value_name = "OCTAL",
+         .default_value = "0660",
+         .help = "permissions of the socket's file"},
+        {.name = "allow-users",
+         .value_name = "LIST",
+         .help = "users that may hand clients over, by name or number, such as www-data,1000; all "
+                 "that the permissions admit without it"},
+        {.name = "backend",
+         .kind = option_kind::choice,
+         .value_name = "BACKEND",
+         .default_value = "mock",
+         .help = "source of the events: mock sends texts of its own, to try and to measure",
+         .choices = {"mock"}},
+        {.name = "delay",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "50ms",
+         .help = "time between two messages of the mock backend",
+         .minimum = 1'000'000,
+         .maximum = std::int64_t{3600} * 1'000'000'000},
+        {.name = "messages",
+         .kind = option_kind::integer,
+         .value_name = "N",
+         .default_value = "18",
+         .help = "messages that the mock backend sends to each client",
+         .minimum = 1,
+         .maximum = 10'000},
+        connections,
+        {.name = "max-message",
+         .kind = option_kind::size,
+         .value_name = "SIZE",
+         .default_value = "128KiB",
+         .help = "largest message of a handoff; the client of a larger one gets 413",
+         .minimum = 1,
+         .maximum = 16 << 20},
+        {.name = "max-queue",
+         .kind = option_kind::size,
+         .value_name = "SIZE",
+         .default_value = "64KiB",
+         .help = "bytes that may wait for one client that reads slowly; beyond it its stream ends",
+         .minimum = 1,
+         .maximum = 1 << 30},
+    };
+}
+
+outcome<config> read_config(const settings& chosen) {
+    config read;
+    auto path = read_path(chosen);
+    if (!path) return std::unexpected(path.error());
+    read.path = std::move(*path);
+    if (chosen.text("handoff-type") == "stream") read.type = unix_socket::socket_type::stream;
+    const auto mode = number_of(chosen.text("mode"), 8, 0777);
+    if (!mode)
+        return refuse(400, fmt::format("--mode cannot be \"{}\": write octal digits, such as 0660",
+                                       chosen.text("mode")));
+    read.mode = static_cast<int>(*mode);
+    auto users = read_users(chosen.text("allow-users"));
+    if (!users) return std::unexpected(users.error());
+    read.allowed_users = std::move(*users);
+    read.max_message = static_cast<std::size_t>(chosen.number("max-message"));
+    read.max_connections = static_cast<std::uint32_t>(chosen.number("max-connections"));
+    read.max_queue = static_cast<std::size_t>(chosen.number("max-queue"));
+    read.delay = duration(chosen.number("delay"));
+    read.messages = static_cast<std::uint32_t>(chosen.number("messages"));
+    return read;
+}
+
+}  // namespace eddy::runtime::stream

@@ -1,0 +1,175 @@
+// Effects of a stream runtime's options, and values that it refuses.
+#include "runtime/stream/options.hpp"
+
+#include "runtime/option_effects.hpp"
+#include "runtime/stream/testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <string>
+
+namespace eddy::runtime::stream {
+namespace {
+
+using namespace stream::testing;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+/// A runtime of `in` with these options, which end soon if they do not say otherwise.
+json stream_of(const temporary_folder& in, json options = {}) {
+    return with(std::move(options),
+                {{"handoff", "unix://" + in.file("s")}, {"delay", "1ms"}, {"messages", 2}});
+}
+
+std::string refusal_of(std::string_view type, const json& options) {
+    const auto parsed = settings::parse(find_type(type)->options, options);
+    if (!parsed) return parsed.error().message;
+    const auto read = read_config(*parsed);
+    return read ? std::string() : read.error().message;
+}
+
+task<void> clients_are_taken_at_the_socket(std::string type) {
+    const temporary_folder folder;
+    for (const std::string& uri : {"unix://" + folder.file("a"), folder.file("b"),
+                                   "unix://@eddy-stream-" + std::to_string(::getpid())}) {
+        subject s(type, stream_of(folder, {{"handoff", uri}}));
+        co_await s.start();
+        talker client = make_client(s, "{}");
+        EXPECT_THAT(co_await client.rest(), HasSubstr("[DONE]")) << uri;
+        co_await s->stop(0s);
+    }
+    EXPECT_THAT(refusal_of(type, json::object()), HasSubstr("--handoff unix:///PATH"));
+    EXPECT_THAT(refusal_of(type, {{"handoff", "tcp://127.0.0.1:80"}}), HasSubstr("tcp://"));
+    EXPECT_THAT(refusal_of(type, {{"handoff", "relative"}}), HasSubstr("relative"));
+}
+
+task<void> the_socket_is_of_the_type(std::string type) {
+    const temporary_folder folder;
+    for (const bool is_stream : {false, true}) {
+        subject s(type, stream_of(folder, {{"handoff_type", is_stream ? "stream" : "seqpacket"}}));
+        co_await s.start();
+        talker client = make_client(s, "{}", is_stream ? SOCK_STREAM : SOCK_SEQPACKET);
+        EXPECT_THAT(co_await client.rest(), HasSubstr("[DONE]"));
+        EXPECT_THROW(connect_sender(s->local(), is_stream ? SOCK_SEQPACKET : SOCK_STREAM),
+                     std::runtime_error);
+        co_await s->stop(0s);
+    }
+}
+
+task<void> the_file_has_the_mode(std::string type) {
+    const temporary_folder folder;
+    subject s(type, stream_of(folder, {{"mode", "0600"}}));
+    co_await s.start();
+    struct stat info;
+    EXPECT_EQ(::stat(folder.file("s").c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777U, 0600U);
+    co_await s->stop(0s);
+    for (const std::string_view bad : {"0888", "rw", "-1", "1777", ""})
+        EXPECT_THAT(refusal_of(type, stream_of(folder, {{"mode", bad}})), HasSubstr("--mode"))
+            << bad;
+}
+
+task<void> other_users_are_refused(std::string type) {
+    const temporary_folder folder;
+    subject s(type, stream_of(folder, {{"allow_users", std::to_string(::getuid() + 1)}}));
+    co_await s.start();
+    talker client = make_client(s, "{}");
+    EXPECT_EQ(co_await client.rest(), "");
+    co_await s->stop(0s);
+    EXPECT_THAT(refusal_of(type, stream_of(folder, {{"allow_users", "root,no-such-user"}})),
+                HasSubstr("no user \"no-such-user\""));
+}
+
+task<void> the_mock_backend_answers(std::string type) {
+    const temporary_folder folder;
+    subject s(type, stream_of(folder, {{"backend", "mock"}}));
+    co_await s.start();
+    talker client = make_client(s, "{}");
+    EXPECT_THAT(co_await client.rest(), HasSubstr("Hello from Eddy!"));
+    co_await s->stop(0s);
+}
+
+task<void> messages_come_at_their_pace(std::string type) {
+    const temporary_folder folder;
+    subject s(type, stream_of(folder, {{"delay", "50ms"}, {"messages", 4}}));
+    co_await s.start();
+    const time_point begun = loop::current().now();
+    talker client = make_client(s, "{}");
+    const std::string answer = co_await client.rest();
+    EXPECT_GE(loop::current().now() - begun, 149ms)
+        << "three pauses, the first from its arrival on";
+    EXPECT_EQ(std::ranges::count(answer, '}'), 4);
+    co_await s->stop(0s);
+}
+
+task<void> further_clients_are_refused(std::string type) {
+    const temporary_folder folder;
+    subject s(type, stream_of(folder, {{"max_connections", 1}, {"delay", "1h"}}));
+    co_await s.start();
+    talker first = make_client(s, "{}");
+    talker second = make_client(s, "{}");
+    EXPECT_THAT(co_await second.rest(), HasSubstr("\r\nRetry-After: "));
+    EXPECT_THAT(co_await first.line(), StartsWith("HTTP/1.1 200"));
+    must_do(s->apply(s.parse(stream_of(folder, {{"max_connections", 2}, {"delay", "1h"}}))));
+    talker third = make_client(s, "{}");
+    EXPECT_THAT(co_await third.line(), StartsWith("HTTP/1.1 200"));
+    co_await s->stop(0s);
+}
+
+task<void> messages_are_limited(std::string type) {
+    const temporary_folder folder;
+    subject s(type, stream_of(folder, {{"max_message", "20"}}));
+    co_await s.start();
+    talker fits = make_client(s, R"({"prompt":"1234567"})");
+    EXPECT_THAT(co_await fits.rest(), StartsWith("HTTP/1.1 200"));
+    talker large = make_client(s, R"({"prompt":"12345678"})");
+    EXPECT_THAT(co_await large.rest(), StartsWith("HTTP/1.1 413"));
+    co_await s->stop(0s);
+}
+
+/// How many messages a client that never reads was sent before its stream ended.
+task<double> messages_to_one_that_never_reads(std::string type, std::string queue) {
+    const temporary_folder folder;
+    subject s(type, stream_of(folder, {{"max_queue", queue}, {"messages", 10'000}}));
+    co_await s.start();
+    client_ends ends = socket_pair();
+    const int small = 1;
+    ::setsockopt(ends.ours.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+    hand_over(s->local(), std::move(ends.ours), "{}");
+    co_await until([&] { return count_of(s, "stream_errors_total", "client_too_slow") == 1; });
+    const double sent = sample_of(*s, "chunks_sent_total").value();
+    co_await s->stop(0s);
+    co_return sent;
+}
+
+task<void> what_waits_is_limited(std::string type) {
+    const double few = co_await messages_to_one_that_never_reads(type, "100");
+    const double more = co_await messages_to_one_that_never_reads(type, "10000");
+    EXPECT_GT(more, few + 100) << "some fifty bytes each";
+}
+
+}  // namespace
+}  // namespace eddy::runtime::stream
+
+namespace eddy::runtime::testing {
+
+effect_table stream_effects() {
+    using namespace stream;
+    return {
+        {{"stream", "handoff"}, {clients_are_taken_at_the_socket}},
+        {{"stream", "handoff-type"}, {the_socket_is_of_the_type}},
+        {{"stream", "mode"}, {the_file_has_the_mode}},
+        {{"stream", "allow-users"}, {other_users_are_refused}},
+        {{"stream", "backend"}, {the_mock_backend_answers}},
+        {{"stream", "delay"}, {messages_come_at_their_pace}},
+        {{"stream", "messages"}, {messages_come_at_their_pace}},
+        {{"stream", "max-connections"}, {further_clients_are_refused}},
+        {{"stream", "max-message"}, {messages_are_limited}},
+        {{"stream", "max-queue"}, {what_waits_is_limited}},
+    };
+}
+
+}  // namespace eddy::runtime::testing

@@ -1,0 +1,91 @@
+// Request of a handoff.
+#include "runtime/stream/request.hpp"
+
+#include <eddy/wire/http1/headers.hpp>
+#include <eddy/wire/json.hpp>
+
+#include "base/text.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace eddy::runtime::stream {
+namespace {
+
+using nlohmann::json;
+
+/// Fields that belong to the connection or frame its messages, RFC 9110 7.6.1 and RFC 9112 6.
+constexpr std::array kept_back = {
+    std::string_view("connection"),       std::string_view("content-length"),
+    std::string_view("keep-alive"),       std::string_view("proxy-authenticate"),
+    std::string_view("proxy-connection"), std::string_view("te"),
+    std::string_view("trailer"),          std::string_view("transfer-encoding"),
+    std::string_view("upgrade"),          std::string_view("content-type"),
+    std::string_view("cache-control"),    std::string_view("proxy-authorization"),
+};
+
+bool may_stand_in_response(std::string_view name, std::string_view value) noexcept {
+    return http1::is_token(name) && http1::is_field_value(value) &&
+           std::ranges::none_of(kept_back,
+                                [&](std::string_view each) { return is_word(name, each); });
+}
+
+std::string text_of(const json& value) { return value.get_ref<const std::string&>(); }
+
+/// Members, each with its own rule; false for a value of another type than it has.
+bool read_member(const std::string& name, const json& value, request& into) {
+    if (value.is_null()) return true;
+    const auto read_text = [&](std::string& text) {
+        if (value.is_string()) text = text_of(value);
+        return value.is_string();
+    };
+    if (name == "prompt") return read_text(into.prompt);
+    if (name == "model") return read_text(into.model);
+    if (name == "test_pattern") return read_text(into.test_pattern);
+    if (name == "backend") return read_text(into.backend);
+    if (name == "user_id" || name == "request_id") {
+        std::string& text = name == "user_id" ? into.user_id : into.request_id;
+        if (value.is_number_integer()) text = value.dump();
+        return value.is_number_integer() || read_text(text);
+    }
+    if (name == "max_tokens") {
+        if (value.is_number_integer()) into.max_tokens = value.get<std::int64_t>();
+        return value.is_number_integer();
+    }
+    if (name == "messages") {
+        into.messages = value.dump(-1, ' ', false, json::error_handler_t::replace);
+        return value.is_array();
+    }
+    if (name == "response_headers") {
+        if (!value.is_object()) return false;
+        for (const auto& [field, text] : value.items()) {
+            if (into.headers.size() == max_response_headers) break;
+            if (text.is_string() && may_stand_in_response(field, text_of(text)))
+                into.headers.push_back({field, text_of(text)});
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+result<request> read_request(std::string_view message) {
+    request read;
+    // Senders written in C may send the end of their string as well.
+    while (message.ends_with('\0')) message.remove_suffix(1);
+    if (message.empty()) return read;
+    // A NUL would be the end of the text for the parser.
+    if (message.find('\0') != std::string_view::npos) return fail(errc::malformed);
+    if (nests_deeper(message, message_depth_limit)) return fail(errc::limit_reached);
+    const json parsed = json::parse(message, nullptr, /*exceptions*/ false);
+    if (!parsed.is_object()) return fail(errc::malformed);
+    for (const auto& [name, value] : parsed.items())
+        if (!read_member(name, value, read)) return fail(errc::malformed);
+    read.message = message;
+    return read;
+}
+
+}  // namespace eddy::runtime::stream

@@ -1,0 +1,48 @@
+// Request of a handoff: what a web server says about the client that it hands over, in JSON.
+#pragma once
+
+#include <eddy/base/result.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::runtime::stream {
+
+/// Objects and arrays of a message within each other, at most.
+inline constexpr std::size_t message_depth_limit = 32;
+/// Fields that a message adds to the response, at most; further ones are dropped.
+inline constexpr std::size_t max_response_headers = 64;
+
+/// Field of the response.
+struct response_header {
+    std::string name;
+    std::string value;
+};
+
+/// Members that a message has; the others are for the backend, which gets `message` whole.
+struct request {
+    std::string message;  ///< the JSON text; empty for a NUL byte
+    std::string user_id;  ///< a text, or a number's digits
+    std::string prompt;
+    std::string messages;  ///< JSON text of the array
+    std::string model;
+    std::string test_pattern;
+    std::string backend;
+    std::string request_id;
+    std::optional<std::int64_t> max_tokens;
+    /// Those of response_headers that a response may have: hop-by-hop fields, what frames the
+    /// response, and names or values with other bytes than a field may have are dropped.
+    std::vector<response_header> headers;
+};
+
+/// Reads a message: a JSON object in UTF-8, or nothing, which is an empty request. NUL bytes at its
+/// end are no part of it.
+/// errc::malformed for all else, and for a member of another type than it should have;
+/// errc::limit_reached for one that nests deeper than message_depth_limit. Any thread.
+[[nodiscard]] result<request> read_request(std::string_view message);
+
+}  // namespace eddy::runtime::stream

@@ -1,0 +1,79 @@
+// Requests of handoffs: members, what is dropped, what is refused.
+#include "runtime/stream/request.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+namespace eddy::runtime::stream {
+namespace {
+
+TEST(handoff_request, has_the_members_of_its_message) {
+    const auto read = read_request(
+        R"({"user_id":7,"prompt":"hi","messages":[{"role":"user","content":"x"}],"model":"m",)"
+        R"("max_tokens":5,"test_pattern":"2","backend":"mock","request_id":"r1","more":{"a":1}})");
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->user_id, "7");
+    EXPECT_EQ(read->prompt, "hi");
+    EXPECT_EQ(read->messages, R"([{"content":"x","role":"user"}])");
+    EXPECT_EQ(read->model, "m");
+    EXPECT_EQ(read->max_tokens, 5);
+    EXPECT_EQ(read->test_pattern, "2");
+    EXPECT_EQ(read->backend, "mock");
+    EXPECT_EQ(read->request_id, "r1");
+    EXPECT_NE(read->message.find("\"more\""), std::string::npos) << "the backend gets all of it";
+}
+
+TEST(handoff_request, may_be_a_NUL_byte) {
+    const auto read = read_request(std::string_view("\0", 1));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->message, "");
+    EXPECT_EQ(read->user_id, "");
+    EXPECT_EQ(read_request(std::string_view("{\"user_id\":1}\0", 14))->user_id, "1");
+}
+
+TEST(handoff_request, may_name_its_user_by_a_text) {
+    EXPECT_EQ(read_request(R"({"user_id":"anna"})")->user_id, "anna");
+    EXPECT_EQ(read_request(R"({"user_id":null})")->user_id, "");
+}
+
+TEST(handoff_request, drops_headers_that_a_response_must_not_have) {
+    const auto read = read_request(
+        R"({"response_headers":{"X-Id":"5","X-Bad":"a\r\nSet-Cookie: b","X\nName":"c",)"
+        R"("Connection":"keep-alive","TRANSFER-ENCODING":"chunked","Content-Length":"3",)"
+        R"("X-Nul":"a\u0000b","X-Number":3,"":"empty"}})");
+    ASSERT_TRUE(read);
+    ASSERT_EQ(read->headers.size(), 1U);
+    EXPECT_EQ(read->headers[0].name, "X-Id");
+    EXPECT_EQ(read->headers[0].value, "5");
+}
+
+TEST(handoff_request, bounds_the_headers_that_it_adds) {
+    std::string message = R"({"response_headers":{)";
+    for (std::size_t i = 0; i <= max_response_headers; ++i)
+        message += (i > 0 ? ",\"X-" : "\"X-") + std::to_string(i) + "\":\"v\"";
+    EXPECT_EQ(read_request(message + "}}")->headers.size(), max_response_headers);
+}
+
+TEST(handoff_request, refuses_what_is_no_object_of_these_members) {
+    for (const std::string_view bad :
+         {"{", "[]", "7", "null", "{\"prompt\":5}", "{\"user_id\":[]}", "{\"messages\":\"x\"}",
+          "{\"max_tokens\":1.5}", "{\"response_headers\":[]}", "{\"prompt\":\"\xff\"}", "{} {}",
+          "prompt=hi"})
+        EXPECT_EQ(read_request(bad).error(), make_error_code(errc::malformed)) << bad;
+    EXPECT_EQ(read_request(std::string_view("{}\0{}", 5)).error(),
+              make_error_code(errc::malformed));
+}
+
+TEST(handoff_request, bounds_its_nesting) {
+    const auto nested = [](std::size_t levels) {
+        return "{\"messages\":" + std::string(levels - 1, '[') + std::string(levels - 1, ']') + "}";
+    };
+    EXPECT_TRUE(read_request(nested(message_depth_limit)));
+    EXPECT_EQ(read_request(nested(message_depth_limit + 1)).error(),
+              make_error_code(errc::limit_reached));
+}
+
+}  // namespace
+}  // namespace eddy::runtime::stream

@@ -1,0 +1,248 @@
+// Stream runtime: start and stop, arrivals, and what is counted of them.
+#include "runtime/stream/stream_runtime.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/io/loop.hpp>
+
+#include "runtime/listening.hpp"
+#include "runtime/stream/answer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <span>
+#include <utility>
+
+namespace eddy::runtime::stream {
+namespace {
+
+constexpr metric active_streams{
+    .name = "active_streams", .kind = metric_kind::gauge, .help = "Streams that have not ended."};
+constexpr metric peak_streams_metric{.name = "peak_streams",
+                                     .kind = metric_kind::gauge,
+                                     .help = "Most streams at a time since the start."};
+constexpr metric handoffs_total{.name = "handoffs_total",
+                                .kind = metric_kind::counter,
+                                .help = "Clients that were handed over."};
+constexpr metric handoff_errors_total{.name = "handoff_errors_total",
+                                      .kind = metric_kind::counter,
+                                      .help = "Handoffs that led to no stream, by reason.",
+                                      .labels = {"reason"}};
+constexpr metric stream_errors_total{.name = "stream_errors_total",
+                                     .kind = metric_kind::counter,
+                                     .help = "Streams that ended before their end, by reason.",
+                                     .labels = {"reason"}};
+constexpr metric chunks_sent_total{.name = "chunks_sent_total",
+                                   .kind = metric_kind::counter,
+                                   .help = "Messages passed to clients."};
+constexpr metric streams_total{
+    .name = "streams_total", .kind = metric_kind::counter, .help = "Streams that were sent whole."};
+constexpr metric handoff_seconds{
+    .name = "handoff_duration_seconds",
+    .kind = metric_kind::histogram,
+    .help = "Time from a message's receipt until the first bytes of its answer were passed on."};
+constexpr metric stream_seconds{.name = "stream_duration_seconds",
+                                .kind = metric_kind::histogram,
+                                .help = "Length of streams that were sent whole."};
+
+using steady = std::chrono::steady_clock;
+
+transport::address address_of(const config& chosen) {
+    transport::address where;
+    where.kind = transport::scheme::unix_socket;
+    where.path = chosen.path;
+    return where;
+}
+
+void add_one(labelled<tally>& of, std::string_view reason) noexcept {
+    try {
+        ++of.at({std::string(reason)});
+    } catch (const std::bad_alloc&) {
+        // The sum of errors has it.
+    }
+}
+
+}  // namespace
+
+struct stream_runtime::running {
+    explicit running(handoff::receiver::sink& to) noexcept : receiving(to) {}
+
+    handoff::receiver receiving;
+    std::unique_ptr<handoff::client_table> clients;
+    std::unique_ptr<mock_backend> backend;
+    address_note note;
+};
+
+stream_runtime::stream_runtime(creation from)
+    : options_(std::move(from.options)),
+      name_(std::move(from.name)),
+      host_(std::move(from.host)),
+      events_(*from.events),
+      handoff_faults_(handoff_errors_total),
+      losses_(stream_errors_total) {}
+
+stream_runtime::~stream_runtime() { EDDY_ASSERT(!running_); }
+
+task<outcome<>> stream_runtime::start() {
+    if (running_) co_return runtime::refuse(409, name_ + " runs already");
+    outcome<config> read = read_config(options_);
+    if (!read) co_return std::unexpected(read.error());
+    config_ = std::move(*read);
+    auto made = std::make_unique<running>(static_cast<handoff::receiver::sink&>(*this));
+    auto clients = handoff::client_table::open(max_streams, config_.max_queue, *this);
+    if (!clients)
+        co_return runtime::refuse(
+            500, fmt::format("cannot keep clients: {}", clients.error().message()));
+    made->clients = std::move(*clients);
+    mock_backend::observer& owner = *this;
+    made->backend =
+        std::make_unique<mock_backend>(*made->clients, owner, config_.delay, config_.messages);
+    handoff::receiver_options receiving;
+    receiving.type = config_.type;
+    receiving.mode = config_.mode;
+    receiving.max_message = config_.max_message;
+    receiving.allowed_users = config_.allowed_users;
+    running_ = std::move(made);
+    const transport::address where = address_of(config_);
+    if (auto opened = running_->receiving.open(config_.path, receiving); !opened) {
+        running_.reset();
+        co_return std::unexpected(explain_listen_failure(where, opened.error(), host_.get()));
+    }
+    if (host_) running_->note = host_->note_address(where, running_->receiving.local());
+    co_return outcome<>();
+}
+
+task<void> stream_runtime::stop(duration drain) {
+    if (!running_) co_return;
+    co_await running_->receiving.close();
+    loop& here = loop::current();
+    const time_point until = here.after(drain);
+    // What is left of streams takes seconds, so polling costs nothing beside it.
+    while (running_->clients->open_sockets() > 0 && here.now() < until)
+        if (auto slept = co_await here.sleep_for(std::chrono::milliseconds(5)); !slept) break;
+    const std::uint32_t cut = running_->clients->active();
+    if (cut > 0) events_.write(fmt::format("{} streams were cut off", cut));
+    messages_before_ += running_->backend->messages_sent();
+    bytes_before_ += running_->clients->bytes_sent();
+    running_.reset();
+    events_.write(fmt::format("Peak concurrent streams: {}", peak_));
+}
+
+metrics stream_runtime::count() const {
+    metrics copy(counted_);
+    std::uint64_t messages = messages_before_;
+    std::uint64_t bytes = bytes_before_;
+    std::uint32_t active = 0;
+    if (running_) {
+        messages += running_->backend->messages_sent();
+        bytes += running_->clients->bytes_sent();
+        active = running_->clients->active();
+    }
+    copy.connections_now = active;
+    copy.messages_out = messages;
+    copy.bytes_out = bytes;
+    copy.add_sample(active_streams, active);
+    copy.add_sample(peak_streams_metric, static_cast<double>(peak_));
+    copy.add_sample(handoffs_total, static_cast<double>(handoffs_));
+    copy.add_sample(streams_total, static_cast<double>(ended_));
+    copy.add_sample(chunks_sent_total, static_cast<double>(messages));
+    copy.add_samples(handoff_faults_);
+    copy.add_samples(losses_);
+    copy.add_sample(handoff_seconds, std::make_shared<histogram>(handoff_time_));
+    copy.add_sample(stream_seconds, std::make_shared<histogram>(stream_time_));
+    return copy;
+}
+
+endpoint stream_runtime::local() const {
+    return running_ ? running_->receiving.local() : endpoint();
+}
+
+outcome<> stream_runtime::apply(const settings& changed) {
+    outcome<config> read = read_config(changed);
+    if (!read) return std::unexpected(read.error());
+    config_.max_connections = read->max_connections;
+    options_ = changed;
+    return {};
+}
+
+task<outcome<>> stream_runtime::check_restart(settings next, bool /*discards_data*/) {
+    outcome<config> read = read_config(next);
+    if (!read) co_return std::unexpected(read.error());
+    const endpoint own = local();
+    co_return try_address(address_of(*read), std::span(&own, 1), host_.get());
+}
+
+bool stream_runtime::has_room() noexcept { return running_->clients->has_room(); }
+
+void stream_runtime::arrive(handoff::arrival what) {
+    const auto begun = steady::now();
+    ++handoffs_;
+    ++counted_.connections_total;
+    ++counted_.messages_in;
+    counted_.bytes_in += what.message.size();
+    if (const std::string_view fault = find_fault(what.client.get()); !fault.empty())
+        return count_fault(fault);
+    if (what.is_too_large) {
+        count_fault("message_too_large");
+        return refuse(std::move(what.client), 413, "the web server's message is too large");
+    }
+    const auto wanted = read_request(what.message);
+    if (!wanted) {
+        count_fault("malformed_message");
+        return refuse(std::move(what.client), 400, "the web server's message is malformed");
+    }
+    if (running_->clients->active() >= config_.max_connections) {
+        ++counted_.connections_refused;
+        count_fault("too_many_streams");
+        return refuse(std::move(what.client), 503, "too many streams");
+    }
+    begin(std::move(what.client), *wanted);
+    handoff_time_.record(static_cast<std::uint64_t>((steady::now() - begun).count()));
+}
+
+void stream_runtime::begin(unique_fd client, const request& from) {
+    const std::string first = response_head(from.headers) + running_->backend->first_message(from);
+    auto added = running_->clients->add(std::move(client), first);
+    if (!added) return count_fault("client_failed");
+    peak_ = std::max<std::uint64_t>(peak_, running_->clients->active());
+    try {
+        running_->backend->begin(*added, from);
+    } catch (const std::bad_alloc&) {
+        running_->clients->abandon(*added);
+        on_shortage(*added);
+    }
+}
+
+void stream_runtime::refuse(unique_fd client, int status, std::string_view reason) {
+    refuse_client(std::move(client), refusal(status, reason));
+}
+
+void stream_runtime::fail_handoff(handoff::fault why) noexcept { count_fault(to_string(why)); }
+
+void stream_runtime::end_group() noexcept { running_->clients->flush(); }
+
+void stream_runtime::on_loss(std::uint32_t client, handoff::loss why) noexcept {
+    running_->backend->forget(client);
+    count_loss(to_string(why));
+}
+
+void stream_runtime::on_end(std::uint32_t /*client*/, duration since_begin) noexcept {
+    ++ended_;
+    stream_time_.record(static_cast<std::uint64_t>(since_begin.count()));
+}
+
+void stream_runtime::on_shortage(std::uint32_t /*client*/) noexcept { count_loss("no_memory"); }
+
+void stream_runtime::count_fault(std::string_view reason) noexcept {
+    ++counted_.errors;
+    add_one(handoff_faults_, reason);
+}
+
+void stream_runtime::count_loss(std::string_view reason) noexcept {
+    ++counted_.errors;
+    add_one(losses_, reason);
+}
+
+}  // namespace eddy::runtime::stream

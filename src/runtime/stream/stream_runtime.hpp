@@ -1,0 +1,72 @@
+// Stream runtime: takes clients' sockets from web servers, and streams events to them.
+#pragma once
+
+#include "handoff/client_table.hpp"
+#include "handoff/receiver.hpp"
+#include "runtime/instance.hpp"
+#include "runtime/metrics.hpp"
+#include "runtime/stream/mock_backend.hpp"
+#include "runtime/stream/options.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace eddy::runtime::stream {
+
+/// One loop's thread.
+class stream_runtime final : public instance,
+                             handoff::receiver::sink,
+                             handoff::client_table::observer,
+                             mock_backend::observer {
+public:
+    explicit stream_runtime(creation from);
+    ~stream_runtime() override;
+
+    task<outcome<>> start() override;
+    task<void> stop(duration drain) override;
+    metrics count() const override;
+    endpoint local() const override;
+    outcome<> apply(const settings& changed) override;
+    task<outcome<>> check_restart(settings next, bool discards_data) override;
+
+    /// Streams at a time, at most, since it was made.
+    std::uint64_t peak_streams() const noexcept { return peak_; }
+
+private:
+    bool has_room() noexcept override;
+    void arrive(handoff::arrival what) override;
+    void fail_handoff(handoff::fault why) noexcept override;
+    void end_group() noexcept override;
+    void on_loss(std::uint32_t client, handoff::loss why) noexcept override;
+    void on_end(std::uint32_t client, duration since_begin) noexcept override;
+    void on_shortage(std::uint32_t client) noexcept override;
+
+    void refuse(unique_fd client, int status, std::string_view reason);
+    void begin(unique_fd client, const request& from);
+    void count_fault(std::string_view reason) noexcept;
+    void count_loss(std::string_view reason) noexcept;
+
+    settings options_;
+    std::string name_;
+    std::shared_ptr<host> host_;  // null without one
+    journal& events_;
+    config config_;
+    counters counted_;
+    labelled<tally> handoff_faults_;
+    labelled<tally> losses_;
+    histogram handoff_time_;
+    histogram stream_time_;
+    tally handoffs_;
+    tally ended_;
+    std::uint64_t peak_ = 0;
+    std::uint64_t messages_before_ = 0;  // of instances of the backend before
+    std::uint64_t bytes_before_ = 0;
+
+    // While it runs.
+    struct running;
+    std::unique_ptr<running> running_;
+};
+
+}  // namespace eddy::runtime::stream

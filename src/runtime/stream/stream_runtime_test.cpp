@@ -1,0 +1,282 @@
+// Stream runtimes: what clients that are handed over see of one, what it refuses, and its end.
+#include "runtime/stream/stream_runtime.hpp"
+
+#include "runtime/stream/testing.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace eddy::runtime::stream {
+namespace {
+
+using namespace stream::testing;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr std::string_view head =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
+    "Connection: close\r\nX-Accel-Buffering: no\r\n";
+
+class stream_clients : public on_backend {
+protected:
+    subject make(json options = {}) {
+        options["handoff"] = "unix://" + folder_.file("handoff.sock");
+        return subject("stream", with(std::move(options), {{"delay", "1ms"}, {"messages", 3}}));
+    }
+    static task<void> stop(subject& s) { co_await s->stop(duration::zero()); }
+
+    temporary_folder folder_;
+};
+
+INSTANTIATE_TEST_SUITE_P(runtime, stream_clients,
+                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
+                         eddy::testing::backend_name);
+
+TEST_P(stream_clients, are_sent_the_events_of_the_mock_backend) {
+    run([this]() -> task<void> {
+        subject s = make();
+        co_await s.start();
+        talker client = make_client(s, R"({"prompt":"say \"hi\"","user_id":7})");
+        EXPECT_EQ(co_await client.rest(),
+                  std::string(head) +
+                      "\r\n"
+                      "data: {\"content\":\"Hello from Eddy! Prompt: say \\\"hi\\\"\"}\n\n"
+                      "data: {\"content\":\"User ID: 7\"}\n\n"
+                      "data: {\"content\":\"This is message 3 of 3.\"}\n\n"
+                      "data: [DONE]\n\n");
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, are_taken_over_stream_sockets_in_any_pieces) {
+    run([this]() -> task<void> {
+        subject s = make({{"handoff_type", "stream"}, {"messages", 1}});
+        co_await s.start();
+        talker whole = make_client(s, R"({"prompt":"a"})", SOCK_STREAM);
+        EXPECT_THAT(co_await whole.rest(), HasSubstr("Prompt: a\""));
+        client_ends ends = socket_pair();
+        const unique_fd sender = connect_sender(s->local(), SOCK_STREAM);
+        must(unix_socket::send_descriptor(sender.get(), "{\"prom", ends.ours.get()));
+        ends.ours.reset();
+        for (const char each : std::string_view("pt\":\"b\"}")) {
+            co_await loop::current().yield();
+            EXPECT_EQ(::send(sender.get(), &each, 1, 0), 1);
+        }
+        // The sender need not close: the message's end is seen.
+        talker client(must(loop::current().adopt(std::move(ends.theirs))));
+        EXPECT_THAT(co_await client.rest(), HasSubstr("Prompt: b\""));
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, may_come_with_a_NUL_byte_alone) {
+    run([this]() -> task<void> {
+        subject s = make({{"messages", 2}});
+        co_await s.start();
+        talker client = make_client(s, std::string_view("\0", 1));
+        EXPECT_THAT(co_await client.rest(), HasSubstr("User ID: \"}\n\ndata: [DONE]\n\n"));
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, see_the_fields_that_the_web_server_adds) {
+    run([this]() -> task<void> {
+        subject s = make({{"messages", 1}});
+        co_await s.start();
+        talker client =
+            make_client(s, R"({"response_headers":{"X-Id":"5","X-Evil":"a\r\nSet-Cookie: b"}})");
+        const std::string answer = co_await client.rest();
+        EXPECT_THAT(answer, StartsWith(std::string(head) + "X-Id: 5\r\n\r\ndata: "));
+        EXPECT_EQ(answer.find("Set-Cookie"), std::string::npos);
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, beyond_the_limit_get_503) {
+    run([this]() -> task<void> {
+        subject s = make({{"max_connections", 2}, {"delay", "1h"}});
+        co_await s.start();
+        talker first = make_client(s, "{}");
+        talker second = make_client(s, "{}");
+        talker third = make_client(s, "{}");
+        EXPECT_THAT(co_await third.rest(), StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
+        EXPECT_EQ(s->count().connections_refused, 1U);
+        first.socket = {};
+        co_await until([&] { return s->count().connections_now == 1; });
+        talker fourth = make_client(s, "{}");
+        EXPECT_THAT(co_await fourth.line(), StartsWith("HTTP/1.1 200"));
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, of_bad_messages_get_400_and_of_large_ones_413) {
+    run([this]() -> task<void> {
+        subject s = make({{"max_message", "1000"}, {"messages", 1}});
+        co_await s.start();
+        talker bad = make_client(s, "{\"prompt\":");
+        EXPECT_THAT(co_await bad.rest(), StartsWith("HTTP/1.1 400 Bad Request\r\n"));
+        const auto sized = [](std::size_t size) {
+            return "{\"x\":\"" + std::string(size - 8, 'x') + "\"}";
+        };
+        talker fits = make_client(s, sized(1000));
+        EXPECT_THAT(co_await fits.rest(), StartsWith("HTTP/1.1 200 OK\r\n"));
+        talker large = make_client(s, sized(1001));
+        EXPECT_THAT(co_await large.rest(), StartsWith("HTTP/1.1 413 Content Too Large\r\n"));
+        talker huge = make_client(s, sized(150'000));
+        EXPECT_THAT(co_await huge.rest(), StartsWith("HTTP/1.1 413 Content Too Large\r\n"));
+        EXPECT_EQ(count_of(s, "handoff_errors_total", "malformed_message"), 1);
+        EXPECT_EQ(count_of(s, "handoff_errors_total", "message_too_large"), 2);
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, that_leave_are_noticed_before_the_next_message) {
+    run([this]() -> task<void> {
+        subject s = make({{"delay", "1h"}});
+        co_await s.start();
+        talker client = make_client(s, "{}");
+        EXPECT_THAT(co_await client.line(), StartsWith("HTTP/1.1 200"));
+        EXPECT_EQ(s->count().connections_now, 1U);
+        client.socket = {};
+        co_await until([&] { return s->count().connections_now == 0; });
+        EXPECT_EQ(count_of(s, "stream_errors_total", "client_hung_up"), 1);
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, that_never_read_lose_their_stream_at_the_limit) {
+    run([this]() -> task<void> {
+        subject s = make({{"messages", 10'000}, {"max_queue", "100"}});
+        co_await s.start();
+        client_ends ends = socket_pair();
+        const int small = 1;
+        ::setsockopt(ends.ours.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+        hand_over(s->local(), std::move(ends.ours), "{}");
+        co_await until([&] { return count_of(s, "stream_errors_total", "client_too_slow") == 1; });
+        EXPECT_EQ(s->count().connections_now, 0U);
+        talker late(must(loop::current().adopt(std::move(ends.theirs))));
+        EXPECT_THAT(co_await late.rest(), StartsWith(head));
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, whose_socket_is_none_are_counted) {
+    run([this]() -> task<void> {
+        subject s = make();
+        co_await s.start();
+        int pipe_ends[2];
+        EXPECT_EQ(::pipe2(pipe_ends, O_CLOEXEC), 0);
+        const unique_fd read_end(pipe_ends[0]);
+        hand_over(s->local(), unique_fd(pipe_ends[1]), "{}");
+        unique_fd listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        EXPECT_EQ(::listen(listening.get(), 1), 0);
+        hand_over(s->local(), std::move(listening), "{}");
+        hand_over(s->local(), unique_fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), "{}");
+        hand_over(s->local(), unique_fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)), "{}");
+        {
+            const unique_fd sender = connect_sender(s->local(), SOCK_SEQPACKET);
+            EXPECT_EQ(::send(sender.get(), "{}", 2, 0), 2);
+            const unique_fd silent = connect_sender(s->local(), SOCK_SEQPACKET);
+        }
+        co_await until([&] { return s->count().errors == 6; });
+        for (const std::string_view reason :
+             {"not_a_socket", "listening_socket", "not_connected", "not_a_stream_socket",
+              "no_descriptor", "incomplete_message"})
+            EXPECT_EQ(count_of(s, "handoff_errors_total", reason), 1) << reason;
+        talker client = make_client(s, "{}");
+        EXPECT_THAT(co_await client.rest(), HasSubstr("[DONE]")) << "it serves on";
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, end_before_the_runtime_does) {
+    run([this]() -> task<void> {
+        subject s = make({{"messages", 5}, {"delay", "20ms"}});
+        co_await s.start();
+        std::vector<talker> clients;
+        for (int i = 0; i < 100; ++i) clients.push_back(make_client(s, "{}"));
+        co_await until([&] { return s->count().connections_now == 100; });
+        co_await s->stop(60s);
+        for (talker& each : clients) EXPECT_THAT(co_await each.rest(), HasSubstr("[DONE]"));
+        EXPECT_TRUE(s.events.has("Peak concurrent streams: 100"));
+        EXPECT_EQ(sample_of(*s, "streams_total"), 100);
+    });
+}
+
+TEST_P(stream_clients, are_cut_off_when_the_drain_is_over) {
+    run([this]() -> task<void> {
+        subject s = make({{"delay", "1h"}});
+        co_await s.start();
+        talker client = make_client(s, "{}");
+        EXPECT_THAT(co_await client.line(), StartsWith("HTTP/1.1 200"));
+        co_await stop(s);
+        co_await client.rest();
+        EXPECT_TRUE(s.events.has("1 streams were cut off"));
+    });
+}
+
+TEST_P(stream_clients, a_thousand_at_once_are_all_served) {
+    run([this]() -> task<void> {
+        subject s = make({{"messages", 18}});
+        co_await s.start();
+        std::vector<talker> clients;
+        for (int i = 0; i < 1000; ++i)
+            clients.push_back(make_client(s, "{\"user_id\":" + std::to_string(i) + "}"));
+        for (int i = 0; i < 1000; ++i) {
+            const std::string answer = co_await clients[static_cast<std::size_t>(i)].rest();
+            EXPECT_THAT(answer, HasSubstr("User ID: " + std::to_string(i) + "\""));
+            EXPECT_THAT(answer, HasSubstr("18 of 18.\"}\n\ndata: [DONE]\n\n"));
+        }
+        EXPECT_EQ(sample_of(*s, "handoffs_total"), 1000);
+        EXPECT_EQ(sample_of(*s, "chunks_sent_total"), 18'000);
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, the_socket_has_the_mode_that_was_asked_for) {
+    run([this]() -> task<void> {
+        subject s = make({{"mode", "0606"}});
+        co_await s.start();
+        struct stat info;
+        EXPECT_EQ(::stat(folder_.file("handoff.sock").c_str(), &info), 0);
+        EXPECT_EQ(info.st_mode & 0777U, 0606U);
+        co_await stop(s);
+        EXPECT_NE(::stat(folder_.file("handoff.sock").c_str(), &info), 0) << "it goes at the end";
+    });
+}
+
+TEST_P(stream_clients, of_other_users_are_refused_where_a_list_says_so) {
+    run([this]() -> task<void> {
+        subject s = make({{"allow_users", std::to_string(::getuid() + 1)}});
+        co_await s.start();
+        talker client = make_client(s, "{}");
+        EXPECT_EQ(co_await client.rest(), "");
+        EXPECT_EQ(count_of(s, "handoff_errors_total", "peer_not_allowed"), 1);
+        co_await stop(s);
+        subject open = make({{"allow_users", "root," + std::to_string(::getuid())}});
+        co_await open.start();
+        talker allowed = make_client(open, "{}");
+        EXPECT_THAT(co_await allowed.rest(), HasSubstr("[DONE]"));
+        co_await stop(open);
+    });
+}
+
+TEST_P(stream_clients, a_second_runtime_cannot_take_the_socket) {
+    run([this]() -> task<void> {
+        subject s = make();
+        co_await s.start();
+        subject other = make();
+        EXPECT_THAT(co_await other.failure_to_start(), HasSubstr("handoff.sock"));
+        co_await stop(s);
+    });
+}
+
+}  // namespace
+}  // namespace eddy::runtime::stream

@@ -1,0 +1,58 @@
+"""Tests of each flag of a stream runtime by its effect, run by flags_test.py."""
+
+import os
+import socket
+
+import harness
+from flag_effects import FlagTest, effect_of
+from harness import DEADLINE_S, eventually
+from streaming_test import answer_of, new_client
+
+
+@harness.on_each_backend
+class StreamFlags(FlagTest):
+    def setUp(self):
+        self.path = os.path.join(self.folder(), "s")
+        self.running = self.daemon()
+
+    def stream(self, *flags):
+        self.running.must("create", "stream", "r", "--handoff", f"unix://{self.path}", *flags, "-s")
+
+    @effect_of("stream", "handoff", "backend", "delay", "messages")
+    def test_answers(self):
+        self.stream("--backend", "mock", "--delay", "1ms", "--messages", "3")
+        self.assertIn(b"This is message 3 of 3.", answer_of(new_client(self.path)))
+        self.running.must("edit", "r", "--delay", "1h")
+        with new_client(self.path) as client:
+            self.assertIn(b"Hello", client.recv(1 << 16))
+            client.settimeout(0.05)
+            self.assertRaises(socket.timeout, client.recv, 1)
+
+    @effect_of("stream", "handoff-type", "mode", "allow-users")
+    def test_sockets(self):
+        self.stream("--handoff-type", "stream", "--mode", "0640", "--messages", "1")
+        self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o640)
+        self.assertIn(b"[DONE]", answer_of(new_client(self.path, kind=socket.SOCK_STREAM)))
+        self.running.must("edit", "r", "--allow-users", str(os.getuid() + 1))
+        self.assertEqual(answer_of(new_client(self.path, kind=socket.SOCK_STREAM)), b"")
+
+    @effect_of("stream", "max-connections", "max-message")
+    def test_limits(self):
+        self.stream("--max-connections", "1", "--max-message", "100", "--delay", "1h")
+        with new_client(self.path) as first:
+            self.assertIn(b" 200 ", first.recv(1 << 16))
+            self.assertIn(b" 503 ", answer_of(new_client(self.path)))
+        self.running.must("edit", "r", "--max-connections", "2")
+        self.assertIn(b" 413 ", answer_of(new_client(self.path, b'{"a":"' + b"x" * 100 + b'"}')))
+
+    @effect_of("stream", "max-queue")
+    def test_slow_readers(self):
+        self.stream("--max-queue", "100", "--delay", "1ms", "--messages", "10000")
+        mine, theirs = socket.socketpair()
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        mine.settimeout(DEADLINE_S)
+        self.addCleanup(mine.close)
+        with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sender:
+            sender.connect(self.path)
+            socket.send_fds(sender, [b"{}"], [theirs.fileno()])
+        eventually(lambda: self.running.show("r")["connections"] == 0, "the stream's end")
