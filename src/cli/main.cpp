@@ -5,19 +5,24 @@
 #include "cli/commands.hpp"
 #include "cli/program.hpp"
 #include "daemon/daemon.hpp"
+#include "daemon/stream_daemon.hpp"
 #include "runtime/option.hpp"
+#include "runtime/settings.hpp"
 #include "runtime/type.hpp"
 #include "runtime/units.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -171,6 +176,158 @@ eddy::cli::command daemon_command() {
     return c;
 }
 
+/// A flag of `eddy stream-daemon`: the runtime's option that it stands for, and the variable of the
+/// environment that counts without the flag.
+struct stream_flag {
+    eddy::cli::flag shown;
+    std::string_view option;
+    const char* variable = "";
+};
+
+/// The names are those of other programs for sockets that are handed over.
+std::vector<stream_flag> stream_flags() {
+    return {
+        {{.name = "socket",
+          .value_name = "PATH",
+          .help = "Unix socket on which clients are handed over",
+          .default_value = "/var/run/streaming-daemon.sock",
+          .is_path = true},
+         "handoff",
+         "DAEMON_SOCKET_PATH"},
+        {{.name = "socket-mode",
+          .value_name = "OCTAL",
+          .help = "permissions of its file",
+          .default_value = "0660"},
+         "mode",
+         "DAEMON_SOCKET_MODE"},
+        {{.name = "socket-type",
+          .value_name = "TYPE",
+          .help = "its type",
+          .default_value = "seqpacket",
+          .choices = {"seqpacket", "stream"}},
+         "handoff_type",
+         "DAEMON_SOCKET_TYPE"},
+        {{.name = "max-connections",
+          .value_name = "N",
+          .help = "streams at a time; further clients get 503",
+          .default_value = "100000"},
+         "max_connections",
+         "DAEMON_MAX_CONNECTIONS"},
+        {{.name = "backend",
+          .value_name = "BACKEND",
+          .help = "source of the events",
+          .default_value = "mock",
+          .choices = {"mock"}},
+         "backend",
+         "DAEMON_BACKEND_PROVIDER"},
+        {{.name = "message-delay",
+          .value_name = "TIME",
+          .help = "time between two messages of the mock backend",
+          .default_value = "50ms"},
+         "delay",
+         "DAEMON_MESSAGE_DELAY"},
+        {{.name = "messages",
+          .value_name = "N",
+          .help = "messages of the mock backend to each client",
+          .default_value = "18"},
+         "messages",
+         "DAEMON_MESSAGES"},
+        {{.name = "max-message",
+          .value_name = "SIZE",
+          .help = "largest message of a handoff",
+          .default_value = "128KiB"},
+         "max_message",
+         "DAEMON_MAX_MESSAGE"},
+    };
+}
+
+std::string_view from_environment(const char* variable) {
+    const char* value = std::getenv(variable);
+    return value ? value : "";
+}
+
+/// HOST:PORT of the metrics page; empty for none.
+std::string metrics_address(const arguments& given) {
+    if (given.has("metrics-addr")) return std::string(given.value("metrics-addr"));
+    if (from_environment("DAEMON_METRICS_ENABLED") == "false") return {};
+    return std::string(from_environment("DAEMON_METRICS_ADDR"));
+}
+
+int run_stream_daemon(context&, const arguments& given) {
+    nlohmann::json chosen = nlohmann::json::object();
+    for (const stream_flag& each : stream_flags()) {
+        std::string_view value = from_environment(each.variable);
+        if (value.empty()) value = each.shown.default_value;
+        value = given.value(each.shown.name, value);
+        chosen[each.option] = each.option == "handoff" ? "unix://" + absolute(value) : value;
+    }
+    const eddy::runtime::type& type = *eddy::runtime::find_type("stream");
+    auto options = eddy::runtime::settings::parse(type.options, chosen);
+    if (!options) {
+        complain(options.error().message);
+        return eddy::cli::exit_bad_input;
+    }
+    if (auto good = type.check(*options); !good) {
+        complain(good.error().message);
+        return eddy::cli::exit_bad_input;
+    }
+    eddy::daemon::stream_daemon_options daemon{.runtime = std::move(*options), .metrics = {}};
+    if (const std::string where = metrics_address(given); !where.empty()) {
+        const std::size_t colon = where.rfind(':');
+        const auto port = whole_number(where.substr(colon + 1), 65535);
+        const std::string host = where.substr(0, std::min(colon, where.size()));
+        const auto read = colon == std::string::npos || !port
+                              ? eddy::result<eddy::endpoint>(eddy::fail(eddy::errc::bad_address))
+                              : eddy::endpoint::ip(host.empty() ? "0.0.0.0" : host,
+                                                   static_cast<std::uint16_t>(*port));
+        if (!read) {
+            complain(
+                fmt::format("--metrics-addr cannot be \"{}\"; write a numeric address and a "
+                            "port, such as 127.0.0.1:9090",
+                            where));
+            return eddy::cli::exit_bad_input;
+        }
+        daemon.metrics = *read;
+    }
+    const auto drain = eddy::runtime::parse_duration(given.value("drain", "10s"));
+    if (!drain) {
+        complain(
+            fmt::format("--drain cannot be \"{}\"; write a time, such as 30 (seconds) or 100ms",
+                        given.value("drain")));
+        return eddy::cli::exit_bad_input;
+    }
+    daemon.drain = eddy::duration(*drain);
+    return eddy::daemon::run_stream_daemon(daemon);
+}
+
+eddy::cli::command stream_daemon_command() {
+    eddy::cli::command c;
+    c.name = "stream-daemon";
+    c.operands = "[flags]";
+    c.summary = "stream to sockets that are handed over, in the foreground, without the daemon";
+    c.single_dash = true;
+    for (stream_flag& each : stream_flags()) c.flags.push_back(std::move(each.shown));
+    c.flags.push_back({.name = "metrics-addr",
+                       .value_name = "HOST:PORT",
+                       .help = "serve /metrics and /healthz there; $DAEMON_METRICS_ADDR else"});
+    c.flags.push_back({.name = "drain",
+                       .value_name = "TIME",
+                       .help = "how long streams may go on after SIGTERM",
+                       .default_value = "10s"});
+    c.examples = {
+        {"eddy stream-daemon -socket /run/llm.sock -socket-mode 0666", ""},
+        {"eddy stream-daemon -socket /run/llm.sock -metrics-addr 127.0.0.1:9090", ""},
+        {"eddy bench handoff -socket /run/llm.sock -connections 1000", "in another terminal"}};
+    c.more =
+        "One stream runtime in place of a program of its own: flags may have one dash or two, and\n"
+        "the variables DAEMON_SOCKET_PATH, DAEMON_SOCKET_MODE, DAEMON_MAX_CONNECTIONS,\n"
+        "DAEMON_BACKEND_PROVIDER, DAEMON_METRICS_ADDR and DAEMON_METRICS_ENABLED count without "
+        "them.\n"
+        "SIGTERM lets streams end and prints their peak; a second one ends it at once.";
+    c.run = run_stream_daemon;
+    return c;
+}
+
 }  // namespace
 
 int main(int count, char** values) {
@@ -183,6 +340,7 @@ int main(int count, char** values) {
         with.types = type_flags();
         std::vector<eddy::cli::command> commands = eddy::cli::all_commands();
         commands.insert(commands.begin(), daemon_command());
+        commands.push_back(stream_daemon_command());
         return eddy::cli::run_program(with, commands, words);
     } catch (const std::exception& failure) {
         // A lack of memory, or an answer of another form than any daemon of ours gives.

@@ -18,6 +18,7 @@
 #include "daemon/manager.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/output_writer.hpp"
+#include "daemon/process_setup.hpp"
 #include "daemon/single_instance.hpp"
 #include "daemon/state_store.hpp"
 
@@ -61,34 +62,6 @@ struct outputs {
         std::_Exit(exit_fatal);
     }
 };
-
-/// Descriptors 0 to 2 must be taken, or a socket gets one of them and what is printed goes there.
-void fill_standard_descriptors() {
-    for (;;) {
-        unique_fd fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
-        if (!fd || fd.get() > STDERR_FILENO) return;
-        static_cast<void>(fd.release());
-    }
-}
-
-/// A connection needs a descriptor; the soft limit is there for programs that use select().
-void raise_descriptor_limit() {
-    rlimit limit{};
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        log_warn("daemon", "the limit on open files could not be raised");
-}
-
-/// Signals without a meaning here whose default effect is the end of the process: timers and
-/// notifications that were meant for another program, or sent by mistake. SIGPIPE and SIGXFSZ come
-/// back as errors of the write.
-void ignore_other_signals() {
-    for (const int number : {SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO,
-                             SIGPWR, SIGSTKFLT})
-        std::signal(number, SIG_IGN);
-    for (int number = SIGRTMIN; number <= SIGRTMAX; ++number) std::signal(number, SIG_IGN);
-}
 
 std::size_t choose_loops(std::size_t asked) {
     if (asked > 0) return std::min(asked, loop_limit);
@@ -408,12 +381,8 @@ std::vector<std::string> parts() {
 }
 
 int run_daemon(const daemon_options& options) {
-    fill_standard_descriptors();
-    ::umask(0077);
-    raise_descriptor_limit();
-    ignore_other_signals();
+    auto signals = set_up_process();
     outputs out;
-    auto signals = signal_set::take({SIGTERM, SIGINT, SIGHUP});
     if (!signals) {
         out.complain(fmt::format("cannot receive signals: {}", signals.error().message()));
         return exit_fatal;

@@ -171,6 +171,14 @@ std::string with_labels(std::string labels, const runtime::metric_sample& of) {
     return labels;
 }
 
+void add_sample(page& out, std::string_view name, std::string_view labels,
+                const runtime::metric_sample& of) {
+    if (const double* value = std::get_if<double>(&of.value))
+        out.sample(name, labels, *value);
+    else
+        out.distribution(name, labels, *std::get<std::shared_ptr<const histogram>>(of.value));
+}
+
 void add_runtimes(page& out, const manager& runtimes) {
     struct member {
         runtime_ref runtime;
@@ -214,13 +222,7 @@ void add_runtimes(page& out, const manager& runtimes) {
     for (const auto& [name, samples] : families) {
         const runtime::metric& what = *samples.front().of->of;
         out.family(name, to_string(what.kind), what.help);
-        for (const type_sample& each : samples) {
-            if (const double* value = std::get_if<double>(&each.of->value))
-                out.sample(name, each.labels, *value);
-            else
-                out.distribution(name, each.labels,
-                                 *std::get<std::shared_ptr<const histogram>>(each.of->value));
-        }
+        for (const type_sample& each : samples) add_sample(out, name, each.labels, *each.of);
     }
 }
 
@@ -246,6 +248,39 @@ std::string render_metrics(const manager& runtimes, const daemon_facts& facts,
     add_daemon(out, runtimes, facts, counted);
     add_process(out);
     add_runtimes(out, runtimes);
+    return out.take();
+}
+
+std::string render_stream_metrics(const runtime::metrics& counted) {
+    struct renamed {
+        std::string_view name;
+        std::string_view kind;
+        std::string_view help;
+        runtime::tally serving::counters::* value;
+    };
+    static constexpr renamed common[] = {
+        {"daemon_active_connections", "gauge", "Open connections.",
+         &serving::counters::connections_now},
+        {"daemon_connections_total", "counter", "Clients that were handed over.",
+         &serving::counters::connections_total},
+        {"daemon_connections_rejected_total", "counter", "Clients refused by a limit.",
+         &serving::counters::connections_refused},
+        {"daemon_bytes_sent_total", "counter", "Bytes sent.", &serving::counters::bytes_out},
+    };
+    page out;
+    for (const renamed& each : common) {
+        out.family(each.name, each.kind, each.help);
+        out.sample(each.name, "", (counted.*each.value).value());
+    }
+    const runtime::metric* last = nullptr;
+    for (const runtime::metric_sample& each : counted.samples) {
+        const std::string name = fmt::format("daemon_{}", each.of->name);
+        if (each.of != last) out.family(name, to_string(each.of->kind), each.of->help);
+        last = each.of;
+        const std::string labels = with_labels({}, each);
+        add_sample(out, name, std::string_view(labels).substr(labels.empty() ? 0 : 1), each);
+    }
+    add_process(out);
     return out.take();
 }
 

@@ -41,6 +41,10 @@ struct daemon_facts {
 std::string render_metrics(const manager& runtimes, const daemon_facts& facts,
                            const daemon_counters& counted);
 
+/// Writes the page of a program that runs one stream runtime alone, with the names that such
+/// programs use: "daemon_" and a name without labels of ours.
+std::string render_stream_metrics(const runtime::metrics& counted);
+
 /// The value of a label with what the format reserves escaped.
 std::string escape_label(std::string_view value);
 
