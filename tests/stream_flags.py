@@ -45,6 +45,31 @@ class StreamFlags(FlagTest):
         self.running.must("edit", "r", "--max-connections", "2")
         self.assertIn(b" 413 ", answer_of(new_client(self.path, b'{"a":"' + b"x" * 100 + b'"}')))
 
+    @effect_of("stream", "backend-url", "backend-socket", "key-file", "model", "backend-timeout", "heartbeat")
+    def test_backends(self):
+        """One that reads the request, sends a piece, and goes silent."""
+        key = os.path.join(self.folder(), "key")
+        with open(key, "w", encoding="utf-8") as file:
+            file.write("sk-1\n")
+        at = os.path.join(self.folder(), "api")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(at)
+            listening.listen()
+            self.stream("--backend", "openai", "--backend-url", "http://model/v1", "--backend-socket", at, "--key-file",
+                        key, "--model", "small", "--backend-timeout", "200ms", "--heartbeat", "20ms")
+            client = new_client(self.path)
+            peer = listening.accept()[0]
+        with peer:
+            asked = b""
+            while b'"small"' not in asked:
+                asked += peer.recv(1 << 16)
+            self.assertIn(b"POST /v1/chat/completions", asked)
+            self.assertIn(b"Bearer sk-1", asked)
+            peer.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            answer = answer_of(client)
+        self.assertIn(b": heartbeat\n\n", answer)
+        self.assertTrue(answer.endswith(b'data: {"error":"backend_stalled"}\n\n'), answer)
+
     @effect_of("stream", "max-queue")
     def test_slow_readers(self):
         self.stream("--max-queue", "100", "--delay", "1ms", "--messages", "10000")

@@ -1,7 +1,7 @@
 // Answers of a stream runtime to the clients that are handed over.
 #include "runtime/stream/answer.hpp"
 
-#include <eddy/base/assert.hpp>
+#include <eddy/wire/http1/headers.hpp>
 #include <eddy/wire/json.hpp>
 
 #include <fmt/format.h>
@@ -12,13 +12,11 @@
 namespace eddy::runtime::stream {
 namespace {
 
-std::string_view phrase(int status) noexcept {
-    switch (status) {
-        case 400: return "Bad Request";
-        case 413: return "Content Too Large";
-        case 503: return "Service Unavailable";
-        default: EDDY_ASSERT(false);
-    }
+/// A JSON object of one text.
+std::string member(std::string_view name, std::string_view text) {
+    json_writer out;
+    out.begin_object().member(name, text).end_object();
+    return out.take();
 }
 
 int option_of(int socket, int name) noexcept {
@@ -29,35 +27,38 @@ int option_of(int socket, int name) noexcept {
 
 }  // namespace
 
-std::string response_head(std::span<const response_header> extra) {
-    std::string head =
-        "HTTP/1.1 200 OK\r\n"
-        "Content-Type: text/event-stream\r\n"
+std::string response_head(std::span<const response_header> extra, int status,
+                          std::string_view content_type) {
+    std::string head = fmt::format(
+        "HTTP/1.1 {} {}\r\n"
+        "Content-Type: {}\r\n"
         "Cache-Control: no-cache\r\n"
         "Connection: close\r\n"
-        "X-Accel-Buffering: no\r\n";
+        "X-Accel-Buffering: no\r\n",
+        status, http1::reason_phrase(status), content_type);
     for (const response_header& each : extra)
         head.append(each.name).append(": ").append(each.value).append("\r\n");
     return head += "\r\n";
 }
 
 std::string content_event(std::string_view content) {
-    json_writer out;
-    out.begin_object().member("content", content).end_object();
-    return fmt::format("data: {}\n\n", out.take());
+    return fmt::format("data: {}\n\n", member("content", content));
+}
+
+std::string error_event(std::string_view reason) {
+    return fmt::format("data: {}\n\n", member("error", reason));
 }
 
 std::string refusal(int status, std::string_view reason) {
-    json_writer out;
-    out.begin_object().member("error", reason).end_object();
-    const std::string body = out.take() + "\n";
+    const std::string body = member("error", reason) + "\n";
     return fmt::format(
         "HTTP/1.1 {} {}\r\n"
         "Content-Type: application/json\r\n"
         "Content-Length: {}\r\n"
         "{}"
         "Connection: close\r\n\r\n{}",
-        status, phrase(status), body.size(), status == 503 ? "Retry-After: 1\r\n" : "", body);
+        status, http1::reason_phrase(status), body.size(),
+        status == 503 ? "Retry-After: 1\r\n" : "", body);
 }
 
 std::string_view find_fault(int client) noexcept {

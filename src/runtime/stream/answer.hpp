@@ -11,18 +11,22 @@
 
 namespace eddy::runtime::stream {
 
-/// Head of a response that streams events, with the request's own fields.
-std::string response_head(std::span<const response_header> extra);
+/// Head of a response that is streamed until its end, with the request's own fields.
+std::string response_head(std::span<const response_header> extra, int status = 200,
+                          std::string_view content_type = "text/event-stream");
 
 /// An event of JSON, `data: {"content":"…"}` and an empty line. Bytes that are no UTF-8 become
 /// U+FFFD.
 std::string content_event(std::string_view content);
 
-/// The last event's end.
+/// The last event of a stream that is whole.
 inline constexpr std::string_view done_event = "data: [DONE]\n\n";
+/// A comment, which clients ignore.
+inline constexpr std::string_view heartbeat_event = ": heartbeat\n\n";
+/// The last event of a stream that failed, `data: {"error":"…"}` and an empty line.
+std::string error_event(std::string_view reason);
 
-/// Refusal of a client: a whole response of this status, of the few that such a runtime gives. With
-/// 503 there is a Retry-After.
+/// Refusal of a client: a whole response of this status. With 503 there is a Retry-After.
 std::string refusal(int status, std::string_view reason);
 
 /// Why a descriptor cannot be a client's: it is no connected stream socket. Empty if it can be one.

@@ -45,14 +45,15 @@ mock_backend::mock_backend(handoff::client_table& clients, observer& owner, dura
 
 mock_backend::~mock_backend() { loop::current().disarm(*this); }
 
-std::string mock_backend::first_message(const request& from) const {
+std::string mock_backend::opening(const request& from) const {
     const std::string_view shown = first_characters(from.prompt, prompt_characters);
-    std::string message = content_event(fmt::format("Hello from Eddy! Prompt: {}", shown));
-    if (is_last(1)) message += done_event;
-    return message;
+    std::string bytes = response_head(from.headers);
+    bytes += content_event(fmt::format("Hello from Eddy! Prompt: {}", shown));
+    if (is_last(1)) bytes += done_event;
+    return bytes;
 }
 
-void mock_backend::begin(std::uint32_t client, const request& from) {
+void mock_backend::begin(std::uint32_t client, request from) {
     if (client >= streams_.size()) streams_.resize(client + 1);
     stream& its = streams_[client];
     EDDY_ASSERT(!its.is_queued);
@@ -88,7 +89,7 @@ void mock_backend::fire() noexcept {
         } catch (const std::bad_alloc&) {
             clients_.abandon(client);
             forget(client);
-            owner_.on_shortage(client);
+            owner_.on_fault(client, "no_memory");
         }
     }
     clients_.flush();

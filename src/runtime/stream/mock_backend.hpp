@@ -9,7 +9,7 @@
 #include <eddy/io/timer.hpp>
 
 #include "handoff/client_table.hpp"
-#include "runtime/metrics.hpp"
+#include "runtime/stream/backend.hpp"
 #include "runtime/stream/request.hpp"
 
 #include <cstdint>
@@ -22,39 +22,22 @@
 namespace eddy::runtime::stream {
 
 /// One loop's thread.
-class mock_backend final : timer {
+class mock_backend final : public backend, timer {
 public:
     /// Characters of the prompt that the first message repeats.
     static constexpr std::size_t prompt_characters = 50;
     /// Messages sent in a row before others on the loop have their turn.
     static constexpr unsigned burst = 1024;
 
-    /// Owner of the streams; it outlives the backend.
-    class observer {
-    public:
-        /// The last message was passed on; the client is finished, and its number free.
-        virtual void on_end(std::uint32_t client, duration since_begin) noexcept = 0;
-        /// There was no memory for a message: the client was closed.
-        virtual void on_shortage(std::uint32_t client) noexcept = 0;
-
-    protected:
-        ~observer() = default;
-    };
-
-    /// `clients` outlives it.
     mock_backend(handoff::client_table& clients, observer& owner, duration delay,
                  std::uint32_t messages);
-    ~mock_backend();
+    ~mock_backend() override;
 
-    /// First message of the answer to `from`, and the end of the answer if it is the only one.
-    std::string first_message(const request& from) const;
-    /// Sends the others to a client that was sent the first one. Throws std::bad_alloc; nothing was
-    /// begun then.
-    void begin(std::uint32_t client, const request& from);
-    /// The client is gone.
-    void forget(std::uint32_t client) noexcept;
-
-    std::uint64_t messages_sent() const noexcept { return messages_sent_; }
+    /// With the first message, and the end of the answer if that is the only one.
+    std::string opening(const request& from) const override;
+    void begin(std::uint32_t client, request from) override;
+    void forget(std::uint32_t client) noexcept override;
+    std::uint64_t messages_sent() const noexcept override { return messages_sent_; }
 
 private:
     static constexpr std::uint32_t none = UINT32_MAX;

@@ -2,6 +2,7 @@
 #include "runtime/stream/options.hpp"
 
 #include <eddy/transport/transport.hpp>
+#include <eddy/wire/http1/headers.hpp>
 
 #include "base/text.hpp"
 #include "runtime/listening.hpp"
@@ -9,8 +10,11 @@
 #include <fmt/format.h>
 #include <pwd.h>
 
+#include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <optional>
+#include <utility>
 
 namespace eddy::runtime::stream {
 namespace {
@@ -61,6 +65,53 @@ outcome<std::vector<uid_t>> read_users(std::string_view list) {
     return users;
 }
 
+/// Bytes of a key's file at most.
+constexpr std::size_t max_key = 4096;
+
+outcome<std::string> read_key(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::string key(max_key + 1, '\0');
+    file.read(key.data(), static_cast<std::streamsize>(key.size()));
+    if (file.bad() || !file.is_open())
+        return refuse(400, fmt::format("--key-file: {} cannot be read", path));
+    key.resize(static_cast<std::size_t>(file.gcount()));
+    while (key.ends_with('\n') || key.ends_with('\r') || key.ends_with(' ')) key.pop_back();
+    if (key.empty() || key.size() > max_key || !http1::is_field_value(key))
+        return refuse(400, fmt::format("--key-file: {} has no key in one line of at most {} bytes",
+                                       path, max_key));
+    return key;
+}
+
+outcome<> read_backend(const settings& chosen, config& into) {
+    const std::string& name = chosen.text("backend");
+    into.backend_timeout = duration(chosen.number("backend-timeout"));
+    into.heartbeat = duration(chosen.number("heartbeat"));
+    into.model = chosen.text("model");
+    if (name == "mock") {
+        for (const std::string_view other : {"backend-url", "backend-socket", "key-file"})
+            if (chosen.given(other))
+                return refuse(400, fmt::format("--{} has no effect with --backend mock", other));
+        return {};
+    }
+    into.backend = name == "openai" ? backend_type::openai : backend_type::proxy;
+    into.backend_url = chosen.text("backend-url");
+    if (into.backend_url.empty() && into.backend == backend_type::openai)
+        into.backend_url = "https://api.openai.com/v1";
+    while (into.backend_url.ends_with('/') && into.backend == backend_type::openai)
+        into.backend_url.pop_back();
+    if (!into.backend_url.starts_with("http://") && !into.backend_url.starts_with("https://"))
+        return refuse(400,
+                      fmt::format("--backend-url cannot be \"{}\": write http://HOST:PORT/PATH, or "
+                                  "the same with https",
+                                  into.backend_url));
+    into.backend_socket = chosen.text("backend-socket");
+    if (!chosen.has("key-file")) return {};
+    auto key = read_key(chosen.text("key-file"));
+    if (!key) return std::unexpected(key.error());
+    into.key = std::move(*key);
+    return {};
+}
+
 }  // namespace
 
 std::vector<option> option_table() {
@@ -91,8 +142,38 @@ std::vector<option> option_table() {
          .kind = option_kind::choice,
          .value_name = "BACKEND",
          .default_value = "mock",
-         .help = "source of the events: mock sends texts of its own, to try and to measure",
-         .choices = {"mock"}},
+         .help = "source of the events: mock sends texts of its own, to try and to measure; openai "
+                 "asks an API of chat completions as OpenAI's, and sends each piece of the answer; "
+                 "proxy passes the response of a URL through as it comes",
+         .choices = {"mock", "openai", "proxy"}},
+        {.name = "backend-url",
+         .value_name = "URL",
+         .help = "URL that openai and proxy send requests to, such as http://127.0.0.1:11434/v1; "
+                 "openai's is https://api.openai.com/v1 without it"},
+        {.name = "backend-socket",
+         .value_name = "PATH",
+         .help = "Unix socket to connect to in place of that URL's host",
+         .is_path = true},
+        {.name = "key-file",
+         .value_name = "FILE",
+         .help = "file with the key of the API, which is sent as Authorization: Bearer KEY",
+         .is_path = true},
+        {.name = "model",
+         .value_name = "NAME",
+         .default_value = "gpt-4o-mini",
+         .help = "model where a handoff names none"},
+        {.name = "backend-timeout",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "60s",
+         .help = "how long a backend may take to begin its response, and pause within it",
+         .minimum = 1'000'000},
+        {.name = "heartbeat",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "15s",
+         .help = "send a comment to clients of openai when there was nothing else for so long",
+         .minimum = 1'000'000},
         {.name = "delay",
          .kind = option_kind::duration,
          .value_name = "TIME",
@@ -142,6 +223,7 @@ outcome<config> read_config(const settings& chosen) {
     read.max_message = static_cast<std::size_t>(chosen.number("max-message"));
     read.max_connections = static_cast<std::uint32_t>(chosen.number("max-connections"));
     read.max_queue = static_cast<std::size_t>(chosen.number("max-queue"));
+    if (auto good = read_backend(chosen, read); !good) return std::unexpected(good.error());
     read.delay = duration(chosen.number("delay"));
     read.messages = static_cast<std::uint32_t>(chosen.number("messages"));
     return read;

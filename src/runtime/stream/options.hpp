@@ -20,6 +20,13 @@ namespace eddy::runtime::stream {
 /// Streams of one runtime at most.
 inline constexpr std::uint32_t max_streams = 1'000'000;
 
+/// Sources of events.
+enum class backend_type : std::uint8_t {
+    mock,    ///< texts of its own
+    openai,  ///< chat completions of an API as OpenAI's
+    proxy,   ///< the response of a URL
+};
+
 /// Checked and converted.
 struct config {
     std::string path;  ///< of the handoff socket; "@NAME" is abstract
@@ -29,8 +36,15 @@ struct config {
     std::size_t max_message = 0;            ///< bytes
     std::uint32_t max_connections = 0;
     std::size_t max_queue = 0;  ///< bytes that may wait for one client
-    duration delay{};           ///< between messages of the mock backend
+    backend_type backend = backend_type::mock;
+    duration delay{};  ///< between messages of the mock backend
     std::uint32_t messages = 0;
+    std::string backend_url = {};     ///< without a slash at its end
+    std::string backend_socket = {};  ///< path of a Unix socket to connect to in place of its host
+    std::string key = {};             ///< sent as a bearer's token; empty: none
+    std::string model = {};           ///< where a request names none
+    duration backend_timeout{};  ///< until the head of a response, and between pieces of its body
+    duration heartbeat{};        ///< between signs of life while nothing else is sent
 };
 
 std::vector<option> option_table();

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 
 namespace eddy::runtime::stream {
@@ -151,6 +152,81 @@ task<void> what_waits_is_limited(std::string type) {
     EXPECT_GT(more, few + 100) << "some fifty bytes each";
 }
 
+/// Answer of a model to a client, by a runtime with these options; `asked` gets the request.
+task<std::string> answer_of_model(std::string type, json options, std::string* asked,
+                                  bool closes = true) {
+    const temporary_folder folder;
+    chat_api model({chunk("Good"), closes ? "data: [DONE]\n\n" : ""}, "200 OK", closes);
+    options["backend"] = "openai";
+    options["backend_url"] = model.url();
+    subject s(type, with(std::move(options), {{"handoff", "unix://" + folder.file("s")}}));
+    co_await s.start();
+    talker client = make_client(s, "{}");
+    std::string answer = co_await client.rest();
+    *asked = model.requests.at(0);
+    co_await s->stop(0s);
+    co_await model.close();
+    co_return answer;
+}
+
+task<void> a_backend_has_a_url(std::string type) {
+    std::string asked;
+    EXPECT_THAT(co_await answer_of_model(type, {}, &asked), HasSubstr("Good"));
+    EXPECT_THAT(asked, StartsWith("POST /v1/chat/completions "));
+    const json bad = {{"handoff", "/s"}, {"backend", "proxy"}, {"backend_url", "ftp://a/"}};
+    EXPECT_THAT(refusal_of(type, bad), HasSubstr("--backend-url cannot be \"ftp://a/\""));
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"backend_url", "http://a/"}}),
+                HasSubstr("no effect with --backend mock"));
+}
+
+task<void> a_backend_may_be_at_a_socket(std::string type) {
+    const temporary_folder folder;
+    subject s(type, {{"handoff", "unix://" + folder.file("s")},
+                     {"backend", "proxy"},
+                     {"backend_url", "http://model/"},
+                     {"backend_socket", folder.file("api")}});
+    co_await s.start();
+    listener listening =
+        must(loop::current().listen(must(endpoint::unix_path(folder.file("api")))));
+    talker client = make_client(s, "{}");
+    talker server(must(co_await listening.accept()));
+    EXPECT_EQ(co_await line_of(server), "POST / HTTP/1.1");
+    co_await s->stop(0s);
+}
+
+task<void> a_key_is_sent(std::string type) {
+    const temporary_folder folder;
+    std::ofstream(folder.file("key")) << "sk-1\n";
+    std::ofstream(folder.file("bad")) << "two\nlines\n";
+    std::string asked;
+    co_await answer_of_model(type, {{"key_file", folder.file("key")}}, &asked);
+    EXPECT_THAT(asked, HasSubstr("\r\nAuthorization: Bearer sk-1\r\n"));
+    for (const std::string_view name : {"bad", "none"})
+        EXPECT_THAT(refusal_of(type, {{"handoff", "/s"},
+                                      {"backend", "openai"},
+                                      {"key_file", folder.file(std::string(name))}}),
+                    StartsWith("--key-file: "));
+}
+
+task<void> a_model_is_named(std::string type) {
+    std::string asked;
+    co_await answer_of_model(type, {{"model", "small"}}, &asked);
+    EXPECT_THAT(asked, HasSubstr("\"model\":\"small\""));
+}
+
+task<void> silent_backends_are_given_up(std::string type) {
+    std::string asked;
+    EXPECT_THAT(co_await answer_of_model(type, {{"backend_timeout", "20ms"}}, &asked, false),
+                HasSubstr("backend_stalled"));
+}
+
+task<void> clients_get_signs_of_life(std::string type) {
+    std::string asked;
+    EXPECT_THAT(co_await answer_of_model(
+                    type, {{"backend_timeout", "100ms"}, {"heartbeat", "10ms"}}, &asked, false),
+                HasSubstr("\n\n: heartbeat\n\n"));
+}
+
 }  // namespace
 }  // namespace eddy::runtime::stream
 
@@ -164,6 +240,12 @@ effect_table stream_effects() {
         {{"stream", "mode"}, {the_file_has_the_mode}},
         {{"stream", "allow-users"}, {other_users_are_refused}},
         {{"stream", "backend"}, {the_mock_backend_answers}},
+        {{"stream", "backend-url"}, {a_backend_has_a_url}},
+        {{"stream", "backend-socket"}, {a_backend_may_be_at_a_socket}},
+        {{"stream", "key-file"}, {a_key_is_sent}},
+        {{"stream", "model"}, {a_model_is_named}},
+        {{"stream", "backend-timeout"}, {silent_backends_are_given_up}},
+        {{"stream", "heartbeat"}, {clients_get_signs_of_life}},
         {{"stream", "delay"}, {messages_come_at_their_pace}},
         {{"stream", "messages"}, {messages_come_at_their_pace}},
         {{"stream", "max-connections"}, {further_clients_are_refused}},

@@ -6,6 +6,8 @@
 
 #include "runtime/listening.hpp"
 #include "runtime/stream/answer.hpp"
+#include "runtime/stream/mock_backend.hpp"
+#include "runtime/stream/relay_backend.hpp"
 
 #include <fmt/format.h>
 
@@ -56,6 +58,17 @@ transport::address address_of(const config& chosen) {
     return where;
 }
 
+std::unique_ptr<backend> make_backend(handoff::client_table& clients, backend::observer& owner,
+                                      const config& chosen) {
+    switch (chosen.backend) {
+        case backend_type::mock:
+            return std::make_unique<mock_backend>(clients, owner, chosen.delay, chosen.messages);
+        case backend_type::openai: return std::make_unique<openai_backend>(clients, owner, chosen);
+        case backend_type::proxy: return std::make_unique<proxy_backend>(clients, owner, chosen);
+    }
+    EDDY_ASSERT(false);
+}
+
 void add_one(labelled<tally>& of, std::string_view reason) noexcept {
     try {
         ++of.at({std::string(reason)});
@@ -71,7 +84,7 @@ struct stream_runtime::running {
 
     handoff::receiver receiving;
     std::unique_ptr<handoff::client_table> clients;
-    std::unique_ptr<mock_backend> backend;
+    std::unique_ptr<stream::backend> backend;
     address_note note;
 };
 
@@ -96,9 +109,7 @@ task<outcome<>> stream_runtime::start() {
         co_return runtime::refuse(
             500, fmt::format("cannot keep clients: {}", clients.error().message()));
     made->clients = std::move(*clients);
-    mock_backend::observer& owner = *this;
-    made->backend =
-        std::make_unique<mock_backend>(*made->clients, owner, config_.delay, config_.messages);
+    made->backend = make_backend(*made->clients, *this, config_);
     handoff::receiver_options receiving;
     receiving.type = config_.type;
     receiving.mode = config_.mode;
@@ -123,6 +134,7 @@ task<void> stream_runtime::stop(duration drain) {
     while (running_->clients->open_sockets() > 0 && here.now() < until)
         if (auto slept = co_await here.sleep_for(std::chrono::milliseconds(5)); !slept) break;
     const std::uint32_t cut = running_->clients->active();
+    co_await running_->backend->close();
     if (cut > 0) events_.write(fmt::format("{} streams were cut off", cut));
     messages_before_ += running_->backend->messages_sent();
     bytes_before_ += running_->clients->bytes_sent();
@@ -188,7 +200,7 @@ void stream_runtime::arrive(handoff::arrival what) {
         count_fault("message_too_large");
         return refuse(std::move(what.client), 413, "the web server's message is too large");
     }
-    const auto wanted = read_request(what.message);
+    auto wanted = read_request(what.message);
     if (!wanted) {
         count_fault("malformed_message");
         return refuse(std::move(what.client), 400, "the web server's message is malformed");
@@ -198,20 +210,19 @@ void stream_runtime::arrive(handoff::arrival what) {
         count_fault("too_many_streams");
         return refuse(std::move(what.client), 503, "too many streams");
     }
-    begin(std::move(what.client), *wanted);
+    begin(std::move(what.client), std::move(*wanted));
     handoff_time_.record(static_cast<std::uint64_t>((steady::now() - begun).count()));
 }
 
-void stream_runtime::begin(unique_fd client, const request& from) {
-    const std::string first = response_head(from.headers) + running_->backend->first_message(from);
-    auto added = running_->clients->add(std::move(client), first);
+void stream_runtime::begin(unique_fd client, request from) {
+    auto added = running_->clients->add(std::move(client), running_->backend->opening(from));
     if (!added) return count_fault("client_failed");
     peak_ = std::max<std::uint64_t>(peak_, running_->clients->active());
     try {
-        running_->backend->begin(*added, from);
+        running_->backend->begin(*added, std::move(from));
     } catch (const std::bad_alloc&) {
         running_->clients->abandon(*added);
-        on_shortage(*added);
+        on_fault(*added, "no_memory");
     }
 }
 
@@ -233,7 +244,9 @@ void stream_runtime::on_end(std::uint32_t /*client*/, duration since_begin) noex
     stream_time_.record(static_cast<std::uint64_t>(since_begin.count()));
 }
 
-void stream_runtime::on_shortage(std::uint32_t /*client*/) noexcept { count_loss("no_memory"); }
+void stream_runtime::on_fault(std::uint32_t /*client*/, std::string_view reason) noexcept {
+    count_loss(reason);
+}
 
 void stream_runtime::count_fault(std::string_view reason) noexcept {
     ++counted_.errors;

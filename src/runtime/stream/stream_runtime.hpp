@@ -5,7 +5,7 @@
 #include "handoff/receiver.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/metrics.hpp"
-#include "runtime/stream/mock_backend.hpp"
+#include "runtime/stream/backend.hpp"
 #include "runtime/stream/options.hpp"
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace eddy::runtime::stream {
 class stream_runtime final : public instance,
                              handoff::receiver::sink,
                              handoff::client_table::observer,
-                             mock_backend::observer {
+                             backend::observer {
 public:
     explicit stream_runtime(creation from);
     ~stream_runtime() override;
@@ -41,10 +41,10 @@ private:
     void end_group() noexcept override;
     void on_loss(std::uint32_t client, handoff::loss why) noexcept override;
     void on_end(std::uint32_t client, duration since_begin) noexcept override;
-    void on_shortage(std::uint32_t client) noexcept override;
+    void on_fault(std::uint32_t client, std::string_view reason) noexcept override;
 
     void refuse(unique_fd client, int status, std::string_view reason);
-    void begin(unique_fd client, const request& from);
+    void begin(unique_fd client, request from);
     void count_fault(std::string_view reason) noexcept;
     void count_loss(std::string_view reason) noexcept;
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace eddy::runtime::stream::testing {
 
@@ -52,6 +53,73 @@ inline talker make_client(subject& of, std::string_view message, int type = SOCK
     hand_over(of->local(), std::move(ends.ours), message, type);
     return talker(must(loop::current().adopt(std::move(ends.theirs))));
 }
+
+inline std::string chunk(std::string_view content) {
+    return "data: " + json({{"choices", {{{"delta", {{"content", content}}}}}}}).dump() + "\n\n";
+}
+
+/// Server of the API, which answers each connection's request with the same bytes in pieces.
+class chat_api {
+public:
+    /// `pieces` are sent one after the other behind the head; then the connection is closed, or it
+    /// stays silent.
+    explicit chat_api(std::vector<std::string> pieces, std::string head = "200 OK",
+                      bool closes = true)
+        : pieces_(std::move(pieces)),
+          head_("HTTP/1.1 " + head + "\r\nContent-Type: text/event-stream\r\n" +
+                "Connection: close\r\n\r\n"),
+          closes_(closes),
+          listening_(must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))))) {
+        tasks_.spawn(accept_all());
+    }
+    task<void> close() {
+        tasks_.cancel();
+        co_await tasks_.join();
+    }
+    std::string url() const { return "http://" + listening_.local().to_string() + "/v1"; }
+
+    std::vector<std::string> requests;
+    int open = 0;
+
+private:
+    task<void> accept_all() {
+        for (;;) {
+            auto accepted = co_await listening_.accept();
+            if (!accepted) co_return;
+            tasks_.spawn(answer(std::move(*accepted)));
+        }
+    }
+    task<void> answer(eddy::stream peer) {
+        ++open;
+        std::string got;
+        while (!is_whole(got)) {
+            auto piece = co_await peer.read();
+            if (!piece) break;
+            got += piece->text();
+        }
+        requests.push_back(got);
+        bool is_good = (co_await peer.write_all(head_)).has_value();
+        for (const std::string& each : pieces_) {
+            if (!is_good) break;
+            co_await loop::current().yield();
+            is_good = (co_await peer.write_all(each)).has_value();
+        }
+        if (!closes_) static_cast<void>(co_await peer.read());  // until the client has gone
+        --open;
+    }
+    static bool is_whole(const std::string& request) {
+        const std::size_t end = request.find("\r\n\r\n");
+        const std::size_t length = request.find("Content-Length: ");
+        return end != std::string::npos && length != std::string::npos &&
+               request.size() >= end + 4 + std::stoul(request.substr(length + 16));
+    }
+
+    std::vector<std::string> pieces_;
+    std::string head_;
+    bool closes_;
+    listener listening_;
+    scope tasks_;
+};
 
 /// Count of a metric by reason; 0 if there is none.
 inline double count_of(subject& of, std::string_view name, std::string_view reason) {

@@ -1,0 +1,48 @@
+// Backend of a stream runtime: the source of what its clients are sent.
+#pragma once
+
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+
+#include "runtime/stream/request.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace eddy::runtime::stream {
+
+/// One loop's thread. Its runtime owns the clients' table, which outlives it.
+class backend {
+public:
+    /// Runtime of the streams; it outlives the backend.
+    class observer {
+    public:
+        /// The last bytes were passed on; the client is finished, and its number free.
+        virtual void on_end(std::uint32_t client, duration since_begin) noexcept = 0;
+        /// The same after a failure, by the reason that metrics show, a text that always lives. The
+        /// client has been told, as far as it could be.
+        virtual void on_fault(std::uint32_t client, std::string_view reason) noexcept = 0;
+
+    protected:
+        ~observer() = default;
+    };
+
+    virtual ~backend() = default;
+
+    /// Beginning of the answer to `from`, sent at once: the response's head, and what is known
+    /// already. Empty where the head depends on what is to come.
+    virtual std::string opening(const request& from) const = 0;
+    /// Goes on with a client that was sent its opening. Throws std::bad_alloc; nothing was begun
+    /// then.
+    virtual void begin(std::uint32_t client, request from) = 0;
+    /// The client is gone: ends what is done for it.
+    virtual void forget(std::uint32_t client) noexcept = 0;
+    /// Ends everything that is under way, without notifications.
+    virtual task<void> close() { co_return; }
+
+    /// Messages passed on so far.
+    virtual std::uint64_t messages_sent() const noexcept = 0;
+};
+
+}  // namespace eddy::runtime::stream

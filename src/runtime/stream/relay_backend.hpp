@@ -1,0 +1,92 @@
+// Relay backend: streams that come from elsewhere, such as from a model's API, with a task for
+// each.
+#pragma once
+
+#include <eddy/http/client_pool.hpp>
+#include <eddy/io/operation.hpp>
+#include <eddy/io/scope.hpp>
+
+#include "handoff/client_table.hpp"
+#include "runtime/stream/backend.hpp"
+#include "runtime/stream/options.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::runtime::stream {
+
+/// One loop's thread. close() must have ended before it dies.
+class relay_backend : public backend {
+public:
+    void begin(std::uint32_t client, request from) final;
+    void forget(std::uint32_t client) noexcept final;
+    task<void> close() final;
+    std::uint64_t messages_sent() const noexcept final { return messages_sent_; }
+
+protected:
+    relay_backend(handoff::client_table& clients, observer& owner, const config& chosen);
+    ~relay_backend() override;
+
+    /// A client's stream while its task runs.
+    struct relay {
+        std::uint32_t client;
+        time_point begun;
+        bool is_gone = false;
+        bool has_head = false;      // of the response
+        bool takes_events = false;  // of ours: heartbeats, and the reason of a failure
+        cancel_source source;
+    };
+    /// Produces one stream until it ends, the client has gone, or the task is cancelled. Yields the
+    /// reason of a failure, a text that always lives; empty for a stream that is whole.
+    virtual task<std::string_view> run(relay& to, request from) = 0;
+
+    /// Passes bytes on. False once the client has gone.
+    bool send(relay& to, std::string bytes);
+    /// The next piece of an upstream's body; meanwhile the client gets heartbeats.
+    task<result<std::string_view>> read(relay& to, http::body_reader& from);
+    /// A request to --backend-url with `path` behind it.
+    http::pool_request upstream(std::string_view path) const;
+    /// Adds a field whose value is known to be one.
+    static void add_field(http::pool_request& to, std::string_view name, std::string_view value);
+    http::client_pool& web() noexcept { return web_; }
+    const config& options() const noexcept { return config_; }
+
+private:
+    task<void> serve(std::unique_ptr<relay> to, request from);
+    task<std::string_view> run_safely(relay& to, request from);
+
+    handoff::client_table& clients_;
+    observer& owner_;
+    const config config_;
+    http::client_pool web_;
+    std::vector<relay*> relays_;  // by the client's number
+    std::uint64_t messages_sent_ = 0;
+    scope tasks_;
+};
+
+/// Chat completions of an API as OpenAI's: each piece of the answer is an event.
+class openai_backend final : public relay_backend {
+public:
+    openai_backend(handoff::client_table& clients, observer& owner, const config& chosen)
+        : relay_backend(clients, owner, chosen) {}
+    std::string opening(const request& from) const override;
+
+private:
+    task<std::string_view> run(relay& to, request from) override;
+};
+
+/// Any URL's response, passed through as it comes.
+class proxy_backend final : public relay_backend {
+public:
+    proxy_backend(handoff::client_table& clients, observer& owner, const config& chosen)
+        : relay_backend(clients, owner, chosen) {}
+    std::string opening(const request&) const override { return {}; }
+
+private:
+    task<std::string_view> run(relay& to, request from) override;
+};
+
+}  // namespace eddy::runtime::stream

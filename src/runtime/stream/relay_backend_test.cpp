@@ -1,0 +1,208 @@
+// Backends that relay: an API of chat completions, ours, and what clients see of it and of its
+// failures.
+#include "runtime/stream/relay_backend.hpp"
+
+#include <eddy/net/unix.hpp>
+
+#include "runtime/stream/testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace eddy::runtime::stream {
+namespace {
+
+using namespace stream::testing;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class relayed_streams : public on_backend {
+protected:
+    subject make(const std::string& url, json options = {}) {
+        options["handoff"] = "unix://" + folder_.file("handoff.sock");
+        options["backend_url"] = url;
+        return subject("stream", with(std::move(options), {{"backend", "openai"}}));
+    }
+    /// What a client of the runtime gets.
+    static task<std::string> answer_of(subject& s, std::string message) {
+        talker client = make_client(s, message);
+        co_return co_await client.rest();
+    }
+    static double faults(subject& s, std::string_view reason) {
+        return count_of(s, "stream_errors_total", reason);
+    }
+
+    temporary_folder folder_;
+};
+
+INSTANTIATE_TEST_SUITE_P(runtime, relayed_streams,
+                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
+                         eddy::testing::backend_name);
+
+TEST_P(relayed_streams, have_an_event_for_each_piece_of_a_completion) {
+    run([this]() -> task<void> {
+        const std::string answer = chunk("Good") + chunk(" day\n\"you\"") +
+                                   "data: {\"choices\":[{\"delta\":{}}]}\n\n"
+                                   "data: {\"choices\":[]}\n\n"
+                                   ": comment\n\ndata: [DONE]\n\n";
+        std::vector<std::string> bytes;
+        for (const char each : answer) bytes.emplace_back(1, each);
+        for (const auto& pieces : {std::vector{answer}, bytes}) {
+            chat_api model(pieces);
+            subject s = make(model.url());
+            co_await s.start();
+            EXPECT_THAT(co_await answer_of(s, R"({"prompt":"hi","max_tokens":5,"top_p":0.5})"),
+                        EndsWith("\r\n\r\n"
+                                 "data: {\"content\":\"Good\"}\n\n"
+                                 "data: {\"content\":\" day\\n\\\"you\\\"\"}\n\n"
+                                 "data: [DONE]\n\n"));
+            EXPECT_EQ(sample_of(*s, "streams_total"), 1);
+            EXPECT_EQ(model.requests.size(), 1U);
+            const std::string asked = model.requests.at(0);
+            EXPECT_THAT(asked, StartsWith("POST /v1/chat/completions HTTP/1.1\r\n"));
+            const json body = json::parse(asked.substr(asked.find("\r\n\r\n")));
+            EXPECT_EQ(body, json({{"max_tokens", 5},
+                                  {"messages", {{{"content", "hi"}, {"role", "user"}}}},
+                                  {"model", "gpt-4o-mini"},
+                                  {"stream", true},
+                                  {"top_p", 0.5}}));
+            co_await s->stop(0s);
+            co_await model.close();
+        }
+    });
+}
+
+TEST_P(relayed_streams, send_a_key_and_a_model) {
+    run([this]() -> task<void> {
+        std::ofstream(folder_.file("key")) << "sk-1\n";
+        chat_api model({"data: [DONE]\n\n"});
+        subject s = make(model.url(), {{"key_file", folder_.file("key")}, {"model", "small"}});
+        co_await s.start();
+        EXPECT_THAT(co_await answer_of(s, R"({"messages":[{"role":"user","content":"x"}]})"),
+                    EndsWith("[DONE]\n\n"));
+        EXPECT_THAT(co_await answer_of(s, R"({"model":"large"})"), EndsWith("[DONE]\n\n"));
+        EXPECT_THAT(model.requests.at(0), HasSubstr("Authorization: Bearer sk-1\r\n"));
+        EXPECT_THAT(model.requests.at(0), HasSubstr("\"model\":\"small\""));
+        EXPECT_THAT(model.requests.at(1), HasSubstr("\"model\":\"large\""));
+        co_await s->stop(0s);
+        co_await model.close();
+    });
+}
+
+TEST_P(relayed_streams, end_with_the_reason_when_their_backend_fails) {
+    run([this]() -> task<void> {
+        struct failing {
+            std::vector<std::string> pieces;
+            std::string head;
+            bool closes;
+            std::string reason;
+        };
+        const std::vector<failing> all = {
+            {{}, "500 Internal Server Error", true, "backend_status"},
+            {{chunk("a")}, "200 OK", true, "backend_broke_off"},
+            {{chunk("a"), "data: {\"error\":{}}\n\n"}, "200 OK", true, "backend_malformed"},
+            {{"data: garbage\n\n"}, "200 OK", true, "backend_malformed"},
+            {{"data: " + std::string(100, '[') + "\n\n"}, "200 OK", true, "backend_malformed"},
+            {{std::string(100'000, 'x')}, "200 OK", true, "backend_malformed"},
+            {{chunk("a")}, "200 OK", false, "backend_stalled"},
+        };
+        for (const failing& each : all) {
+            chat_api model(each.pieces, each.head, each.closes);
+            subject s = make(model.url(), {{"backend_timeout", "100ms"}, {"heartbeat", "20ms"}});
+            co_await s.start();
+            const std::string answer = co_await answer_of(s, "{}");
+            EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
+            EXPECT_THAT(answer, EndsWith("data: {\"error\":\"" + each.reason + "\"}\n\n"));
+            EXPECT_EQ(answer.find("[DONE]"), std::string::npos);
+            if (each.reason == "backend_stalled") EXPECT_THAT(answer, HasSubstr(": heartbeat\n\n"));
+            EXPECT_EQ(faults(s, each.reason), 1) << each.reason;
+            co_await s->stop(0s);
+            co_await model.close();
+        }
+        subject s = make("http://127.0.0.1:1/v1");
+        co_await s.start();
+        EXPECT_THAT(co_await answer_of(s, "{}"), HasSubstr("backend_unreachable"));
+        co_await s->stop(0s);
+    });
+}
+
+TEST_P(relayed_streams, cancel_their_request_when_the_client_leaves) {
+    run([this]() -> task<void> {
+        chat_api model({chunk("a")}, "200 OK", false);
+        subject s = make(model.url());
+        co_await s.start();
+        {
+            talker client = make_client(s, "{}");
+            while (!(co_await client.line()).starts_with("data: ")) {
+            }
+            EXPECT_EQ(model.open, 1);
+        }
+        co_await until([&] { return model.open == 0; });
+        EXPECT_EQ(faults(s, "client_hung_up"), 1);
+        EXPECT_EQ(s->count().connections_now, 0U);
+        co_await s->stop(0s);
+        co_await model.close();
+    });
+}
+
+TEST_P(relayed_streams, are_ended_by_a_stop) {
+    run([this]() -> task<void> {
+        chat_api model({chunk("a")}, "200 OK", false);
+        subject s = make(model.url());
+        co_await s.start();
+        std::vector<talker> clients;
+        for (int i = 0; i < 50; ++i) clients.push_back(make_client(s, "{}"));
+        co_await until([&] { return model.open == 50; });
+        co_await s->stop(0s);
+        for (talker& each : clients) EXPECT_THAT(co_await each.rest(), StartsWith("HTTP/1.1 200"));
+        co_await until([&] { return model.open == 0; });
+        co_await model.close();
+    });
+}
+
+TEST_P(relayed_streams, of_a_proxy_pass_a_response_through) {
+    run([this]() -> task<void> {
+        chat_api site({"any ", "bytes"}, "418 Teapot");
+        subject s = make(site.url(), {{"backend", "proxy"}});
+        co_await s.start();
+        const std::string answer = co_await answer_of(s, R"({"prompt":"hi","x":1})");
+        EXPECT_THAT(answer, StartsWith("HTTP/1.1 418 "));
+        EXPECT_THAT(answer, HasSubstr("Content-Type: text/event-stream\r\n"));
+        EXPECT_THAT(answer, EndsWith("\r\n\r\nany bytes"));
+        EXPECT_THAT(site.requests.at(0), StartsWith("POST /v1 HTTP/1.1\r\n"));
+        EXPECT_THAT(site.requests.at(0), EndsWith("\r\n\r\n{\"prompt\":\"hi\",\"x\":1}"));
+        co_await s->stop(0s);
+        co_await site.close();
+        subject gone = make("http://127.0.0.1:1/", {{"backend", "proxy"}});
+        co_await gone.start();
+        EXPECT_THAT(co_await answer_of(gone, "{}"), StartsWith("HTTP/1.1 502 Bad Gateway\r\n"));
+        co_await gone->stop(0s);
+    });
+}
+
+TEST_P(relayed_streams, reach_a_backend_at_a_Unix_socket) {
+    run([this]() -> task<void> {
+        listener listening = must(unix_socket::listen(folder_.file("api.sock")));
+        subject s = make("http://model/v1", {{"backend_socket", folder_.file("api.sock")}});
+        co_await s.start();
+        talker client = make_client(s, "{}");
+        talker server(must(co_await listening.accept()));
+        EXPECT_EQ(co_await line_of(server), "POST /v1/chat/completions HTTP/1.1");
+        std::string fields;
+        for (std::string line = co_await line_of(server); !line.empty();
+             line = co_await line_of(server))
+            fields += line + "\n";
+        EXPECT_THAT(fields, HasSubstr("Host: model\n"));
+        co_await server.say("HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\ndata: [DONE]\n\n");
+        EXPECT_THAT(co_await client.rest(), EndsWith("data: [DONE]\n\n"));
+        co_await s->stop(0s);
+    });
+}
+
+}  // namespace
+}  // namespace eddy::runtime::stream
