@@ -182,6 +182,26 @@ class StreamDaemon(harness.EddyTest):
             refused = answer_of(new_client(path, kind=socket.SOCK_STREAM))
             self.assertTrue(refused.startswith(b"HTTP/1.1 503 "), refused)
 
+    def test_takes_openai_from_the_environment(self):
+        path, api = (os.path.join(self.folder(), name) for name in ("s.sock", "api.sock"))
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(api)
+            listening.listen()
+            self.start(env={"DAEMON_SOCKET_PATH": path, "DAEMON_BACKEND_PROVIDER": "openai",
+                            "OPENAI_API_BASE": "http://model/v2", "OPENAI_API_SOCKET": api, "OPENAI_API_KEY": "sk-2"})
+            eventually(lambda: os.path.exists(path), "its socket")
+            client = new_client(path, b'{"prompt":"hi"}')
+            peer = listening.accept()[0]
+        with peer:
+            asked = b""
+            while b'"hi"' not in asked:
+                asked += peer.recv(1 << 16)
+            self.assertIn(b"POST /v2/chat/completions", asked)
+            self.assertIn(b"Bearer sk-2", asked)
+            peer.sendall(b"HTTP/1.1 200 OK\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"Hm\"}}]}\n\n"
+                         b"data: [DONE]\n\n")
+            self.assertTrue(answer_of(client).endswith(b'data: {"content":"Hm"}\n\ndata: [DONE]\n\n'))
+
     def test_refuses_what_it_cannot_use(self):
         for flags, text in ((("-socket-mode", "9"), "--mode"), (("-messages", "0"), "messages"),
                             (("-metrics-addr", "here"), "--metrics-addr"), (("-backend", "x"), "backend")):

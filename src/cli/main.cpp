@@ -217,9 +217,20 @@ std::vector<stream_flag> stream_flags() {
           .value_name = "BACKEND",
           .help = "source of the events",
           .default_value = "mock",
-          .choices = {"mock"}},
+          .choices = {"mock", "openai", "proxy"}},
          "backend",
          "DAEMON_BACKEND_PROVIDER"},
+        {{.name = "openai-base",
+          .value_name = "URL",
+          .help = "URL of the API, or of what proxy passes through; $OPENAI_API_KEY is its key"},
+         "backend_url",
+         "OPENAI_API_BASE"},
+        {{.name = "openai-socket",
+          .value_name = "PATH",
+          .help = "Unix socket to connect to in place of its host",
+          .is_path = true},
+         "backend_socket",
+         "OPENAI_API_SOCKET"},
         {{.name = "message-delay",
           .value_name = "TIME",
           .help = "time between two messages of the mock backend",
@@ -259,8 +270,12 @@ int run_stream_daemon(context&, const arguments& given) {
         std::string_view value = from_environment(each.variable);
         if (value.empty()) value = each.shown.default_value;
         value = given.value(each.shown.name, value);
+        if (value.empty()) continue;
         chosen[each.option] = each.option == "handoff" ? "unix://" + absolute(value) : value;
     }
+    // The environment may have these for another program.
+    if (chosen["backend"] == "mock")
+        for (const char* const name : {"backend_url", "backend_socket"}) chosen.erase(name);
     const eddy::runtime::type& type = *eddy::runtime::find_type("stream");
     auto options = eddy::runtime::settings::parse(type.options, chosen);
     if (!options) {
@@ -321,8 +336,8 @@ eddy::cli::command stream_daemon_command() {
     c.more =
         "One stream runtime in place of a program of its own: flags may have one dash or two, and\n"
         "the variables DAEMON_SOCKET_PATH, DAEMON_SOCKET_MODE, DAEMON_MAX_CONNECTIONS,\n"
-        "DAEMON_BACKEND_PROVIDER, DAEMON_METRICS_ADDR and DAEMON_METRICS_ENABLED count without "
-        "them.\n"
+        "DAEMON_BACKEND_PROVIDER, DAEMON_METRICS_ADDR, DAEMON_METRICS_ENABLED, OPENAI_API_BASE,\n"
+        "OPENAI_API_SOCKET and OPENAI_API_KEY count without them.\n"
         "SIGTERM lets streams end and prints their peak; a second one ends it at once.";
     c.run = run_stream_daemon;
     return c;

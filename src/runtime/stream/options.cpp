@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <utility>
@@ -105,7 +106,12 @@ outcome<> read_backend(const settings& chosen, config& into) {
                                   "the same with https",
                                   into.backend_url));
     into.backend_socket = chosen.text("backend-socket");
-    if (!chosen.has("key-file")) return {};
+    if (!chosen.has("key-file")) {
+        const char* key = std::getenv("OPENAI_API_KEY");
+        if (key != nullptr && into.backend == backend_type::openai && http1::is_field_value(key))
+            into.key = key;
+        return {};
+    }
     auto key = read_key(chosen.text("key-file"));
     if (!key) return std::unexpected(key.error());
     into.key = std::move(*key);
@@ -156,7 +162,8 @@ std::vector<option> option_table() {
          .is_path = true},
         {.name = "key-file",
          .value_name = "FILE",
-         .help = "file with the key of the API, which is sent as Authorization: Bearer KEY",
+         .help = "file with the key of the API, which is sent as Authorization: Bearer KEY; openai "
+                 "takes $OPENAI_API_KEY of the daemon without it",
          .is_path = true},
         {.name = "model",
          .value_name = "NAME",
