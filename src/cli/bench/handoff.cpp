@@ -101,7 +101,9 @@ command handoff_command() {
          .default_value = "10s"},
         {.name = "hold",
          .value_name = "TIME",
-         .help = "after the ramp-up, for which the run waits at most for streams to end",
+         .help =
+             "after the ramp-up, by the end of which each client must be handed over; streams that "
+             "are under way then go on",
          .default_value = "60s"},
         {.name = "stream-timeout",
          .value_name = "TIME",
@@ -156,7 +158,9 @@ command handoff_command() {
         "[DONE]\n"
         "and the end. Times count from connect() to the handoff, and from there to the first byte "
         "and\n"
-        "to the end. A stream that ends is not replaced.\n"
+        "to the end. A stream that ends is not replaced, so the "
+        "run\n"
+        "ends with the last one.\n"
         "\n"
         "Failures are counted by kind: connect, send, receive (broken off, malformed, another "
         "status),\n"

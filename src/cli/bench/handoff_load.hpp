@@ -26,9 +26,9 @@ struct handoff_options {
     std::string socket = "/var/run/streaming-daemon.sock";
     std::size_t connections = 100;
     duration ramp_up = std::chrono::seconds(10);
-    /// From the end of the ramp-up to when streams that have not ended are given up.
+    /// From the end of the ramp-up to when handoffs are given up that the runtime has not taken.
     duration hold = std::chrono::seconds(60);
-    /// The same for each stream, from its handoff.
+    /// From a stream's handoff to when it is given up.
     duration stream_timeout = std::chrono::seconds(120);
     std::string data = R"({"prompt":"benchmark test","user_id":1})";
     handoff::socket_kind kind = handoff::socket_kind::automatic;

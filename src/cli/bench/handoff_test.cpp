@@ -242,9 +242,24 @@ TEST_P(bench_handoff, gives_up_streams_that_take_too_long) {
     handoff_options wanted = options(to.path());
     wanted.stream_timeout = 50ms;
     expect_fault(handoff_fault::timeout, wanted, "no end of the answer");
-    wanted.stream_timeout = 1h;
+}
+
+TEST_P(bench_handoff, gives_up_handoffs_that_are_not_taken) {
+    // It has room for one connection, and accepts none.
+    const testing::temporary_folder folder;
+    const std::string path = folder.file("full.sock");
+    const auto at = endpoint::unix_path(path);
+    const unique_fd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::bind(listener.get(), at->data(), at->size()), 0);
+    ASSERT_EQ(::listen(listener.get(), 0), 0);
+    handoff_options wanted = options(path);
     wanted.hold = 50ms;
-    expect_fault(handoff_fault::timeout, wanted, "no end of the answer");
+    wanted.stream_timeout = 200ms;
+    const handoff_result made = load(wanted);
+    const auto& faults = made.counts.faults;
+    EXPECT_EQ(faults[static_cast<std::size_t>(handoff_fault::connect)], 4u);
+    EXPECT_EQ(faults[static_cast<std::size_t>(handoff_fault::timeout)], 1u);
+    EXPECT_EQ(made.counts.handoff.count(), 1u) << "of those that were made";
 }
 
 TEST_P(bench_handoff, incomplete_answers_are_failures) {

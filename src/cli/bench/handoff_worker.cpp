@@ -127,7 +127,7 @@ public:
         while (board_.start_ns.load(std::memory_order_acquire) == 0)
             static_cast<void>(co_await loop::current().sleep_for(1ms));
         begin_ = time_point(duration(board_.start_ns.load(std::memory_order_relaxed)));
-        give_up_at_ = begin_ + wanted_.ramp_up + wanted_.hold;
+        hold_end_ = begin_ + wanted_.ramp_up + wanted_.hold;
         co_await with_scope([&](scope& background) -> task<void> {
             background.spawn(watch());
             co_await join_scope([&](scope& streams) -> task<void> { co_await start_all(streams); });
@@ -163,17 +163,35 @@ private:
             const time_point now = steady::now();
             for (live_stream& each : streams_) {
                 if (!each.client || each.is_expired) continue;
-                if (now < std::min(each.sent + wanted_.stream_timeout, give_up_at_)) continue;
+                if (now < each.sent + wanted_.stream_timeout) continue;
                 each.is_expired = true;
                 each.client.close();
             }
         }
     }
 
+    // Starting is a coroutine of its own, so that a stream under way keeps one frame alone.
     task<void> run_stream(live_stream& own, std::size_t number) {
         ++counts_.started;
         board_.begin_stream();
-        const bool is_right = co_await start(own, number) && co_await read_answer(own, number);
+        bool is_right = co_await start(own, number);
+        if (is_right) {
+            event_stream_check check;
+            std::error_code ended;
+            for (;;) {
+                auto received = co_await own.client.read();
+                if (!received) {
+                    ended = received.error();
+                    break;
+                }
+                if (own.first_byte == time_point()) own.first_byte = steady::now();
+                counts_.bytes += received->size();
+                if (!check.feed(received->text())) break;
+            }
+            const time_point end = steady::now();
+            own.client.close();
+            is_right = judge(own, number, check, ended, end);
+        }
         if (!is_right) board_.failed.fetch_add(1, std::memory_order_relaxed);
         board_.end_stream();
     }
@@ -192,7 +210,7 @@ private:
         if (!next || *next != handoff::send_attempt::wait::none) {
             std::error_code error;
             if (next) {
-                const time_point until = std::min(begin + wanted_.stream_timeout, give_up_at_);
+                const time_point until = std::min(begin + wanted_.stream_timeout, hold_end_);
                 const auto finished = co_await handoff::finish(sending, *next, until);
                 if (!finished) error = finished.error();
             } else {
@@ -217,25 +235,6 @@ private:
         }
         own.client = std::move(*adopted);
         co_return true;
-    }
-
-    /// Reads the answer to its end. False after a fault.
-    task<bool> read_answer(live_stream& own, std::size_t number) {
-        event_stream_check check;
-        std::error_code ended;
-        for (;;) {
-            auto received = co_await own.client.read();
-            if (!received) {
-                ended = received.error();
-                break;
-            }
-            if (own.first_byte == time_point()) own.first_byte = steady::now();
-            counts_.bytes += received->size();
-            if (!check.feed(received->text())) break;
-        }
-        const time_point end = steady::now();
-        own.client.close();
-        co_return judge(own, number, check, ended, end);
     }
 
     bool judge(const live_stream& own, std::size_t number, const event_stream_check& check,
@@ -310,7 +309,7 @@ private:
     endpoint receiver_;
     std::string data_;
     time_point begin_;
-    time_point give_up_at_;
+    time_point hold_end_;
     std::vector<live_stream> streams_;
 };
 
