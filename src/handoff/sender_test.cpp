@@ -268,6 +268,16 @@ TEST_P(handoff_sender, raises_the_buffer_for_a_long_packet) {
     });
 }
 
+task<> expect_unsupported() {
+    EXPECT_EQ(error_of(co_await hand_over("/none", data, 0)), errc::unsupported);
+}
+
+TEST(handoff_sender_simulated, is_unsupported) {
+    loop_options wanted;
+    wanted.kind = backend_kind::sim;
+    must(loop::create(wanted))->run(expect_unsupported());
+}
+
 TEST(handoff_sender_blocking, passes_a_client_and_its_data) {
     for (const int type : types) {
         const receiver to(type);

@@ -327,6 +327,8 @@ void run_handoff_worker(const handoff_options& wanted, std::size_t index, std::s
                         handoff_board& board, handoff_share& share) {
     loop_options choices;
     choices.kind = wanted.backend;
+    // Measured: it costs a quarter more CPU, and brings no first byte earlier.
+    choices.polling = false;
     auto made = loop::create(choices);
     if (!made) give_up("no event loop can be had: " + made.error().message());
     worker part(wanted, index, processes, board, share);
