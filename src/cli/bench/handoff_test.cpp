@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,8 +20,8 @@
 #include <atomic>
 #include <fstream>
 #include <functional>
-#include <mutex>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -308,6 +309,27 @@ TEST_P(bench_handoff, drift_is_the_distance_from_the_ideal_end) {
     ASSERT_EQ(made.counts.drift.count(), 5u);
     EXPECT_LE(made.counts.drift.max(), 2'000'000'000u);
     EXPECT_GT(made.counts.drift.max(), 0u);
+}
+
+TEST(bench_handoff_processes, have_a_limit_of_streams) {
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    if (before.rlim_max < 20'000) GTEST_SKIP() << "so many open files are not allowed here";
+    handoff_options wanted;
+    for (const auto& [streams, processes] : std::vector<std::pair<std::size_t, std::size_t>>{
+             {1, 1}, {17'000, 1}, {17'001, 2}, {102'000, 6}}) {
+        wanted.connections = streams;
+        EXPECT_EQ(processes_for(wanted), processes) << streams;
+    }
+    wanted.connections = streams_a_process * process_limit;
+    EXPECT_EQ(processes_for(wanted), process_limit);
+    ++wanted.connections;
+    EXPECT_THROW(processes_for(wanted), std::runtime_error);
+    wanted.processes = 3;
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    if (before.rlim_max >= wanted.connections / 3) return;
+    EXPECT_THROW(processes_for(wanted), std::runtime_error) << "too many for each";
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(bench_handoff_report, json_has_the_form_of_other_load_generators) {

@@ -98,6 +98,7 @@ struct live_stream {
     time_point sent;
     time_point first_byte;  // the epoch before it has come
     bool is_expired = false;
+    bool has_ended = false;
 };
 
 class worker {
@@ -160,13 +161,19 @@ private:
             if (!co_await loop::current().sleep_for(watch_pause)) co_return;
             share_.cpu_ns.store(static_cast<std::int64_t>(own_cpu_seconds() * 1e9),
                                 std::memory_order_relaxed);
-            const time_point now = steady::now();
-            for (live_stream& each : streams_) {
-                if (!each.client || each.is_expired) continue;
-                if (now < each.sent + wanted_.stream_timeout) continue;
-                each.is_expired = true;
-                each.client.close();
-            }
+            end_late_streams(steady::now());
+        }
+    }
+
+    void end_late_streams(time_point now) noexcept {
+        // In the order of their starts, so that the first one that has time left ends the search.
+        while (oldest_ < streams_.size() && streams_[oldest_].has_ended) ++oldest_;
+        for (std::size_t i = oldest_; i < streams_.size(); ++i) {
+            live_stream& each = streams_[i];
+            if (each.is_expired || !each.client) continue;
+            if (now < each.sent + wanted_.stream_timeout) return;
+            each.is_expired = true;
+            each.client.close();
         }
     }
 
@@ -192,6 +199,7 @@ private:
             own.client.close();
             is_right = judge(own, number, check, ended, end);
         }
+        own.has_ended = true;
         if (!is_right) board_.failed.fetch_add(1, std::memory_order_relaxed);
         board_.end_stream();
     }
@@ -311,6 +319,7 @@ private:
     time_point begin_;
     time_point hold_end_;
     std::vector<live_stream> streams_;
+    std::size_t oldest_ = 0;  // of those that have not ended
 };
 
 }  // namespace
