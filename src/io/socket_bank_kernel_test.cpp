@@ -3,7 +3,9 @@
 #include "io/socket_bank_testing.hpp"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -127,9 +129,15 @@ TEST_P(socket_bank_kernel_io, input_that_is_not_read_costs_the_peer_nothing) {
         recorder seen;
         checked_bank bank(4, seen);
         connection ends = co_await connect();
-        // Of the request's body, much is not read when the answer ends.
-        const std::vector<std::byte> body(300'000);
+        // The request's body has come, and nothing reads it.
+        const std::vector<std::byte> body(40'000);
         must(co_await ends.client.write_all(body));
+        const auto on_its_way = [&] {
+            int bytes = 0;
+            EXPECT_EQ(ioctl(ends.client.native_handle(), SIOCOUTQ, &bytes), 0);
+            return bytes;
+        };
+        while (on_its_way() > 0) must(co_await here().sleep_for(1ms));
         const std::uint32_t slot = must(bank.add(std::move(ends.server)));
         pattern sent(1);
         pattern expected(1);
@@ -150,14 +158,21 @@ TEST_P(socket_bank_kernel_io, the_same_over_a_unix_socket) {
         recorder seen;
         checked_bank bank(4, seen);
         socket_ends ends = make_sockets();
+        const int most = 200'000;
+        setsockopt(ends.peer.get(), SOL_SOCKET, SO_SNDBUF, &most, sizeof(most));
+        const std::string body(150'000, 'x');
+        EXPECT_EQ(send(ends.peer.get(), body.data(), body.size(), MSG_DONTWAIT),
+                  static_cast<ssize_t>(body.size()));
         stream client = must(here().adopt(std::move(ends.peer)));
-        must(co_await client.write_all("unread"));
         const std::uint32_t slot = must(bank.add(std::move(ends.banked)));
         bank.write(slot, "answer");
+        bank.flush();
+        co_await seen.wait_writes(1);
         bank.close(slot);
         bank.flush();
         co_await seen.wait_closed(1);
         const rest end = co_await read_rest(client);
+        EXPECT_EQ(end.size, 6u);
         EXPECT_EQ(end.end, errc::end_of_stream);
     });
 }
