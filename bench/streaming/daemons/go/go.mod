@@ -1,0 +1,3 @@
+module eddy.test/streaming-daemon
+
+go 1.21
