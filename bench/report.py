@@ -323,7 +323,7 @@ COLOURS = {"eddy": "#0f766e", "eddy epoll": "#5eaaa3", "eddy spinning": "#134e4a
            "memcached": "#d6a85c", "asio": "#94a3b8", "boost": "#64748b",
            "libuv": "#c4b5fd", "copied": "#94a3b8", "zero copy": "#0f766e", "raw epoll": "#d6a85c", "raw uring": "#b7791f", "asleep": "#94a3b8",
            "spinning": "#0f766e", "nginx": "#94a3b8", "h2o": "#64748b", "hyper": "#b7791f", "fasthttp": "#60a5fa",
-           "bun": "#c4b5fd"}
+           "bun": "#c4b5fd", "go": "#60a5fa", "rust": "#b7791f", "python": "#d6a85c", "php": "#c4b5fd"}
 BAR, GAP, GROUP_GAP = 15, 3, 18
 LEFT, PLOT, WIDTH = 205, 400, 860       # labels, bars, then the columns of values and notes
 VALUES, NOTES = LEFT + PLOT + 72, LEFT + PLOT + 92
