@@ -45,10 +45,7 @@ class Result:
     def delta_kb(self):
         return None if self.peak_kb is None else self.peak_kb - self.baseline_kb
 
-    @property
-    def per_connection_kb(self):
-        """Of the connections that were there at the peak, where metrics tell them, else of all."""
-        connections = self.peak_connections or self.started
+    def per_connection_kb(self, connections):
         return self.delta_kb / connections if self.delta_kb is not None and connections else None
 
     @property
@@ -121,7 +118,7 @@ def comparison(results):
                             for kind in ("handoff", "ttfb") for percentile in ("p50", "p99"))) for one in results]),
         table("Memory (RSS in MB)", ("Baseline", "Peak", "Delta", "Per-Conn KB"), (10, 11, 11, 13), 56,
               [(one.name, *(number(value, 1, 1024) for value in (one.baseline_kb, one.peak_kb, one.delta_kb)),
-                number(one.per_connection_kb, 1)) for one in results]),
+                number(one.per_connection_kb(one.started), 1)) for one in results]),
         table("CPU Usage", ("Avg %", "Peak %", "Threads"), (9, 12, 11), 42,
               [(one.name, number(one.average_cpu_pct, 1), number(one.peak_cpu_pct, 1), number(one.threads, 0))
                for one in results]),

@@ -51,7 +51,8 @@ def parse():
                         help="time to reach the level (half of a stream's time, so that all are there at once)")
     parser.add_argument("--hold", type=seconds, metavar="TIME", help="time at the level (a tenth of a stream's time)")
     parser.add_argument("--socket-type", choices=("seqpacket", "stream"), default="seqpacket", help="(%(default)s)")
-    parser.add_argument("--interval", type=float, default=1, metavar="S", help="between two samples of resources (%(default)s)")
+    parser.add_argument("--interval", type=float, metavar="S",
+                        help="between two samples of resources (a second, or less where streams are short)")
     parser.add_argument("--output", metavar="FOLDER", help="of the results (results-YYYYMMDD-HHMMSS beside this suite)")
     parser.add_argument("--render", metavar="FOLDER", help="measure nothing: write the report of earlier results anew")
     chosen = parser.parse_args()
@@ -59,6 +60,7 @@ def parse():
     chosen.stream_s = stream_s
     chosen.ramp_up = max(0.5, stream_s / 2) if chosen.ramp_up is None else chosen.ramp_up
     chosen.hold = max(1, stream_s / 10) if chosen.hold is None else chosen.hold
+    chosen.interval = max(0.1, min(1, stream_s / 10)) if chosen.interval is None else chosen.interval
     if min(chosen.levels) < 1 or chosen.delay < 0 or chosen.messages < 1 or chosen.interval <= 0:
         parser.error("numbers begin with 1")
     return chosen
@@ -157,7 +159,7 @@ ROWS = (
     ("TTFB p99.9", lambda one, facts: cell(one.latency("ttfb", "p999"), 2, " ms")),
     ("Stream p50 / p99", lambda one, facts: pair(one, "stream")),
     ("Peak RSS", lambda one, facts: cell(one.peak_kb and one.peak_kb / 1024, 1, " MB")),
-    ("RSS a connection", lambda one, facts: cell(one.per_connection_kb, 2, " KB")),
+    ("RSS a stream, above the idle daemon's", lambda one, facts: cell(one.per_connection_kb(facts["peak_streams"]), 2, " KB")),
     ("CPU, average / peak", lambda one, facts: f"{cell(one.average_cpu_pct, 1)} / {cell(one.peak_cpu_pct, 1, ' %')}"),
     ("Processes", lambda one, facts: str(facts["processes"])),
     ("Peak concurrent streams", lambda one, facts: cell(facts["peak_streams"], 0)),
