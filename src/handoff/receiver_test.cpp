@@ -1,0 +1,216 @@
+// Receivers of handoffs: what senders may do, and what counts as a failure.
+#include "handoff/receiver.hpp"
+
+#include "io/testing.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace eddy::handoff {
+namespace {
+
+using testing::must;
+using unix_socket::socket_type;
+using namespace std::chrono_literals;
+
+/// Sink that notes what arrives.
+struct notes final : receiver::sink {
+    bool has_room() noexcept override { return room; }
+    void arrive(arrival what) override {
+        messages.emplace_back(what.message);
+        were_too_large.push_back(what.is_too_large);
+        clients.push_back(std::move(what.client));
+    }
+    void fail_handoff(fault why) noexcept override { ++faults[why]; }
+    void end_group() noexcept override { ++groups; }
+
+    bool room = true;
+    std::vector<std::string> messages;
+    std::vector<bool> were_too_large;
+    std::vector<unique_fd> clients;
+    std::map<fault, int> faults;
+    int groups = 0;
+};
+
+class handoff_receivers : public testing::on_backend {
+protected:
+    std::string path() const { return folder_.file("s"); }
+
+    /// A connection to the receiver.
+    unique_fd sender(socket_type type = socket_type::seqpacket) const {
+        const int kind = type == socket_type::stream ? SOCK_STREAM : SOCK_SEQPACKET;
+        unique_fd made(::socket(AF_UNIX, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        const endpoint to = must(endpoint::unix_path(path()));
+        if (::connect(made.get(), to.data(), to.size()) < 0) throw std::runtime_error("connect");
+        return made;
+    }
+    static void send(const unique_fd& from, std::string_view message) {
+        must(unix_socket::send_descriptor(from.get(), message, 0));
+    }
+    static task<void> until(const auto& met) {
+        while (!met()) must(co_await loop::current().sleep_for(1ms));
+    }
+
+    testing::temporary_folder folder_;
+};
+
+INSTANTIATE_TEST_SUITE_P(handoff, handoff_receivers,
+                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
+                         testing::backend_name);
+
+TEST_P(handoff_receivers, take_messages_of_senders_that_have_closed) {
+    run([this]() -> task<void> {
+        notes all;
+        receiver from(all);
+        must(from.open(path(), {}));
+        for (int i = 0; i < 500; ++i) send(sender(), "message " + std::to_string(i));
+        co_await until([&] { return all.messages.size() == 500; });
+        EXPECT_EQ(all.messages[499], "message 499");
+        EXPECT_TRUE(all.faults.empty());
+        EXPECT_LT(all.groups, 500) << "many of them at once";
+        co_await from.close();
+    });
+}
+
+TEST_P(handoff_receivers, wait_for_senders_that_take_their_time) {
+    run([this]() -> task<void> {
+        notes all;
+        receiver from(all);
+        must(from.open(path(), {}));
+        const unique_fd slow = sender();
+        send(sender(), "fast");
+        co_await until([&] { return all.messages.size() == 1; });
+        send(slow, "slow");
+        co_await until([&] { return all.messages.size() == 2; });
+        EXPECT_EQ(all.messages[1], "slow");
+        co_await from.close();
+    });
+}
+
+TEST_P(handoff_receivers, give_up_senders_that_never_send) {
+    run([this]() -> task<void> {
+        notes all;
+        receiver from(all);
+        receiver_options options;
+        options.message_time = 10ms;
+        must(from.open(path(), options));
+        const unique_fd silent = sender();
+        co_await until([&] { return all.faults[fault::receive_failed] == 1; });
+        EXPECT_TRUE(all.messages.empty());
+        co_await from.close();
+    });
+}
+
+TEST_P(handoff_receivers, bound_the_senders_that_they_wait_for) {
+    run([this]() -> task<void> {
+        notes all;
+        receiver from(all);
+        must(from.open(path(), {}));
+        std::vector<unique_fd> silent;
+        for (std::size_t i = 0; i < receiver::max_pending; ++i) {
+            silent.push_back(sender());
+            if (i % 100 == 0) co_await loop::current().yield();
+        }
+        send(sender(), "whole");  // needs no wait
+        co_await until([&] { return all.messages.size() == 1; });
+        EXPECT_TRUE(all.faults.empty());
+        const unique_fd one_more = sender();
+        co_await until([&] { return all.faults[fault::too_many_senders] == 1; });
+        send(silent[0], "late");
+        co_await until([&] { return all.messages.size() == 2; });
+        const unique_fd again = sender();
+        send(again, "again");
+        co_await until([&] { return all.messages.size() == 3; });
+        co_await from.close();
+    });
+}
+
+TEST_P(handoff_receivers, let_senders_wait_while_there_is_no_room) {
+    run([this]() -> task<void> {
+        notes all;
+        all.room = false;
+        receiver from(all);
+        must(from.open(path(), {}));
+        send(sender(), "waits");
+        must(co_await loop::current().sleep_for(3 * receiver::crowded_pause));
+        EXPECT_TRUE(all.messages.empty());
+        all.room = true;
+        co_await until([&] { return all.messages.size() == 1; });
+        EXPECT_TRUE(all.faults.empty());
+        co_await from.close();
+    });
+}
+
+TEST_P(handoff_receivers, bound_a_message) {
+    run([this]() -> task<void> {
+        for (const socket_type type : {socket_type::seqpacket, socket_type::stream}) {
+            notes all;
+            receiver from(all);
+            receiver_options options;
+            options.type = type;
+            options.max_message = 10;
+            must(from.open(path(), options));
+            send(sender(type), "{\"a\":1234}");
+            co_await until([&] { return all.messages.size() == 1; });
+            send(sender(type), "{\"a\":12345}");
+            co_await until([&] { return all.messages.size() == 2; });
+            EXPECT_EQ(all.were_too_large, (std::vector{false, true}));
+            EXPECT_EQ(all.messages[1], "{\"a\":12345");
+            co_await from.close();
+        }
+    });
+}
+
+TEST_P(handoff_receivers, take_a_message_in_parts) {
+    run([this]() -> task<void> {
+        notes all;
+        receiver from(all);
+        receiver_options options;
+        options.type = socket_type::stream;
+        must(from.open(path(), options));
+        const std::string message = R"({"a":"}","b":[1,2]})";
+        const unique_fd slow = sender(socket_type::stream);
+        send(slow, message.substr(0, 1));
+        for (std::size_t i = 1; i < message.size(); ++i) {
+            co_await loop::current().yield();
+            EXPECT_EQ(::send(slow.get(), &message[i], 1, 0), 1);
+        }
+        co_await until([&] { return all.messages.size() == 1; });
+        EXPECT_EQ(all.messages[0], message);
+        // Of another form: it ends with its sender.
+        send(sender(socket_type::stream), "no object");
+        co_await until([&] { return all.messages.size() == 2; });
+        EXPECT_EQ(all.messages[1], "no object");
+        co_await from.close();
+    });
+}
+
+TEST_P(handoff_receivers, end_while_senders_are_in_the_middle) {
+    run([this]() -> task<void> {
+        notes all;
+        {
+            receiver from(all);
+            must(from.open(path(), {}));
+            const unique_fd silent = sender();
+            send(sender(), "x");
+            co_await until([&] { return all.messages.size() == 1; });
+            co_await from.close();
+        }
+        EXPECT_THROW(sender(), std::runtime_error);
+        receiver again(all);
+        must(again.open(path(), {}));
+        send(sender(), "y");
+        co_await until([&] { return all.messages.size() == 2; });
+        co_await again.close();
+    });
+}
+
+}  // namespace
+}  // namespace eddy::handoff
