@@ -45,6 +45,14 @@ class StreamFlags(FlagTest):
         self.running.must("edit", "r", "--max-connections", "2")
         self.assertIn(b" 413 ", answer_of(new_client(self.path, b'{"a":"' + b"x" * 100 + b'"}')))
 
+    @effect_of("stream", "exec")
+    def test_programs(self):
+        self.stream("--backend", "exec", "--exec", 'echo "$HANDOFF_DATA"; cat')
+        client = new_client(self.path, b'{"a":1}')
+        client.sendall(b"echo")
+        client.shutdown(socket.SHUT_WR)
+        self.assertEqual(answer_of(client), b'{"a":1}\necho')
+
     @effect_of("stream", "backend-url", "backend-socket", "key-file", "model", "backend-timeout", "heartbeat")
     def test_backends(self):
         """One that reads the request, sends a piece, and goes silent."""

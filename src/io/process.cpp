@@ -48,7 +48,11 @@ public:
     spawn_plan& operator=(const spawn_plan&) = delete;
 
     /// Prepares the child's descriptor `number`; `ours` becomes the other end of a stream.
-    result<> connect(stdio how, int number, stream& ours) {
+    result<> connect(stdio how, int number, stream& ours, int shared) {
+        if (how == stdio::shared) {
+            if (shared < 0) return fail_errno(EBADF);
+            note(posix_spawn_file_actions_adddup2(&actions_, shared, number));
+        }
         if (how == stdio::null)
             note(posix_spawn_file_actions_addopen(&actions_, number, "/dev/null", O_RDWR, 0));
         if (how != stdio::stream) return {};
@@ -145,11 +149,11 @@ result<process> process::start(const std::vector<std::string>& arguments,
     if (arguments.empty() || arguments[0].empty()) return fail_errno(EINVAL);
     process made;
     spawn_plan plan;
-    if (auto ok = plan.connect(options.input, STDIN_FILENO, made.input); !ok)
+    if (auto ok = plan.connect(options.input, STDIN_FILENO, made.input, options.descriptor); !ok)
         return fail(ok.error());
-    if (auto ok = plan.connect(options.output, STDOUT_FILENO, made.output); !ok)
+    if (auto ok = plan.connect(options.output, STDOUT_FILENO, made.output, options.descriptor); !ok)
         return fail(ok.error());
-    if (auto ok = plan.connect(options.error, STDERR_FILENO, made.error); !ok)
+    if (auto ok = plan.connect(options.error, STDERR_FILENO, made.error, options.descriptor); !ok)
         return fail(ok.error());
     if (!options.folder.empty()) plan.start_in(options.folder);
 

@@ -33,6 +33,26 @@ task<std::string> read_all(stream& from) {
     }
 }
 
+TEST_P(process_io, a_child_may_have_a_descriptor_of_its_caller) {
+    run([]() -> task<> {
+        int ends[2];
+        EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+        stream ours = must(loop::current().adopt(unique_fd(ends[0])));
+        unique_fd theirs(ends[1]);
+        process_options how;
+        how.input = how.output = stdio::shared;
+        EXPECT_EQ(error_of(process::start({"cat"}, how)), errno_code(EBADF)) << "without one";
+        how.descriptor = theirs.get();
+        process cat = must(process::start({"cat"}, how));
+        theirs.reset();
+        must(co_await ours.write_all("hello"));
+        EXPECT_EQ(must(co_await ours.read()).text(), "hello");
+        must(ours.shutdown_write());
+        EXPECT_TRUE(must(co_await cat.wait()).success());
+        EXPECT_EQ(error_of(co_await ours.read()), errc::end_of_stream);
+    });
+}
+
 TEST_P(process_io, is_written_to_and_read_from) {
     run([]() -> task<> {
         process sort =

@@ -26,6 +26,7 @@ enum class stdio : std::uint8_t {
     inherit,  ///< this process's own
     null,     ///< /dev/null
     stream,   ///< the other end of a stream of the process object
+    shared,   ///< process_options::descriptor
 };
 
 /// Options of process::start().
@@ -36,6 +37,8 @@ struct process_options {
     stdio output = stdio::inherit;
     /// The child's descriptor 2.
     stdio error = stdio::inherit;
+    /// The descriptor of stdio::shared, which stays the caller's; the child has a copy.
+    int descriptor = -1;
     std::string folder = {};  ///< to start in; empty: this process's own
 
     /// "NAME=value" each; without one, this process's own.

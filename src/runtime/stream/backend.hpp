@@ -28,6 +28,9 @@ public:
         ~observer() = default;
     };
 
+    /// For notifications of streams that are not in the table.
+    static constexpr std::uint32_t no_client = UINT32_MAX;
+
     virtual ~backend() = default;
 
     /// Beginning of the answer to `from`, sent at once: the response's head, and what is known

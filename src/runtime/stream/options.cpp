@@ -88,10 +88,17 @@ outcome<> read_backend(const settings& chosen, config& into) {
     into.backend_timeout = duration(chosen.number("backend-timeout"));
     into.heartbeat = duration(chosen.number("heartbeat"));
     into.model = chosen.text("model");
-    if (name == "mock") {
+    into.command = chosen.text("exec");
+    if ((name == "exec") == into.command.empty())
+        return refuse(400, name == "exec"
+                               ? "--backend exec runs a program; say which by --exec COMMAND"
+                               : "--exec has no effect without --backend exec");
+    if (name == "mock" || name == "exec") {
+        if (name == "exec") into.backend = backend_type::exec;
         for (const std::string_view other : {"backend-url", "backend-socket", "key-file"})
             if (chosen.given(other))
-                return refuse(400, fmt::format("--{} has no effect with --backend mock", other));
+                return refuse(400,
+                              fmt::format("--{} has no effect with --backend {}", other, name));
         return {};
     }
     into.backend = name == "openai" ? backend_type::openai : backend_type::proxy;
@@ -148,10 +155,18 @@ std::vector<option> option_table() {
          .kind = option_kind::choice,
          .value_name = "BACKEND",
          .default_value = "mock",
-         .help = "source of the events: mock sends texts of its own, to try and to measure; openai "
-                 "asks an API of chat completions as OpenAI's, and sends each piece of the answer; "
-                 "proxy passes the response of a URL through as it comes",
-         .choices = {"mock", "openai", "proxy"}},
+         .help =
+             "source of the events: mock sends texts of its own, to try and to measure; openai "
+             "asks an API of chat completions as OpenAI's, and sends each piece of the answer; "
+             "proxy passes the response of a URL through as it comes; exec runs a program for each "
+             "client",
+         .choices = {"mock", "openai", "proxy", "exec"}},
+        {.name = "exec",
+         .value_name = "COMMAND",
+         .help =
+             "command for sh that exec runs, with the client's socket as its standard input and "
+             "output, and the handoff's message in $HANDOFF_DATA; it writes the whole response. "
+             "At most 1000 run at a time"},
         {.name = "backend-url",
          .value_name = "URL",
          .help = "URL that openai and proxy send requests to, such as http://127.0.0.1:11434/v1; "

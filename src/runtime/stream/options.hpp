@@ -25,6 +25,7 @@ enum class backend_type : std::uint8_t {
     mock,    ///< texts of its own
     openai,  ///< chat completions of an API as OpenAI's
     proxy,   ///< the response of a URL
+    exec,    ///< a program for each client
 };
 
 /// Checked and converted.
@@ -42,6 +43,7 @@ struct config {
     std::string backend_url = {};     ///< without a slash at its end
     std::string backend_socket = {};  ///< path of a Unix socket to connect to in place of its host
     std::string key = {};             ///< sent as a bearer's token; empty: none
+    std::string command = {};         ///< of exec, for sh(1)
     std::string model = {};           ///< where a request names none
     duration backend_timeout{};  ///< until the head of a response, and between pieces of its body
     duration heartbeat{};        ///< between signs of life while nothing else is sent

@@ -227,6 +227,29 @@ task<void> clients_get_signs_of_life(std::string type) {
                 HasSubstr("\n\n: heartbeat\n\n"));
 }
 
+task<void> a_program_answers(std::string type) {
+    const temporary_folder folder;
+    subject s(type, {{"handoff", "unix://" + folder.file("s")},
+                     {"backend", "exec"},
+                     {"exec", "printf '%s|' \"$HANDOFF_DATA\"; head -c 3"}});
+    co_await s.start();
+    talker client = make_client(s, R"({"prompt":"hi"})");
+    EXPECT_EQ(co_await client.bytes(16), R"({"prompt":"hi"}|)");
+    EXPECT_EQ(s->count().connections_now, 1U);
+    co_await client.say("abc");
+    EXPECT_EQ(co_await client.rest(), "abc");
+    co_await until([&] { return sample_of(*s, "streams_total") == 1; });
+    talker cut = make_client(s, "{}");
+    EXPECT_EQ(co_await cut.bytes(3), "{}|");
+    co_await s->stop(0s);
+    EXPECT_EQ(co_await cut.rest(), "");
+    EXPECT_TRUE(s.events.has("1 streams were cut off"));
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"backend", "exec"}}),
+                HasSubstr("--exec COMMAND"));
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"exec", "true"}}),
+                HasSubstr("no effect without --backend exec"));
+}
+
 }  // namespace
 }  // namespace eddy::runtime::stream
 
@@ -240,6 +263,7 @@ effect_table stream_effects() {
         {{"stream", "mode"}, {the_file_has_the_mode}},
         {{"stream", "allow-users"}, {other_users_are_refused}},
         {{"stream", "backend"}, {the_mock_backend_answers}},
+        {{"stream", "exec"}, {a_program_answers}},
         {{"stream", "backend-url"}, {a_backend_has_a_url}},
         {{"stream", "backend-socket"}, {a_backend_may_be_at_a_socket}},
         {{"stream", "key-file"}, {a_key_is_sent}},

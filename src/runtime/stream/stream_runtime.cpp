@@ -7,6 +7,7 @@
 #include "runtime/listening.hpp"
 #include "runtime/stream/answer.hpp"
 #include "runtime/stream/mock_backend.hpp"
+#include "runtime/stream/programs.hpp"
 #include "runtime/stream/relay_backend.hpp"
 
 #include <fmt/format.h>
@@ -65,6 +66,7 @@ std::unique_ptr<backend> make_backend(handoff::client_table& clients, backend::o
             return std::make_unique<mock_backend>(clients, owner, chosen.delay, chosen.messages);
         case backend_type::openai: return std::make_unique<openai_backend>(clients, owner, chosen);
         case backend_type::proxy: return std::make_unique<proxy_backend>(clients, owner, chosen);
+        case backend_type::exec: return nullptr;
     }
     EDDY_ASSERT(false);
 }
@@ -84,7 +86,13 @@ struct stream_runtime::running {
 
     handoff::receiver receiving;
     std::unique_ptr<handoff::client_table> clients;
+    // One of these.
     std::unique_ptr<stream::backend> backend;
+    std::unique_ptr<stream::programs> programs;
+
+    std::uint64_t streams() const noexcept {
+        return clients->active() + (programs ? programs->running() : 0);
+    }
     address_note note;
 };
 
@@ -110,6 +118,10 @@ task<outcome<>> stream_runtime::start() {
             500, fmt::format("cannot keep clients: {}", clients.error().message()));
     made->clients = std::move(*clients);
     made->backend = make_backend(*made->clients, *this, config_);
+    if (!made->backend) {
+        backend::observer& owner = *this;
+        made->programs = std::make_unique<programs>(config_.command, owner);
+    }
     handoff::receiver_options receiving;
     receiving.type = config_.type;
     receiving.mode = config_.mode;
@@ -133,10 +145,15 @@ task<void> stream_runtime::stop(duration drain) {
     // What is left of streams takes seconds, so polling costs nothing beside it.
     while (running_->clients->open_sockets() > 0 && here.now() < until)
         if (auto slept = co_await here.sleep_for(std::chrono::milliseconds(5)); !slept) break;
-    const std::uint32_t cut = running_->clients->active();
-    co_await running_->backend->close();
+    std::uint32_t cut = running_->clients->active();
+    if (running_->backend) co_await running_->backend->close();
+    if (running_->programs) {
+        const std::size_t before = killed_;
+        co_await running_->programs->close(until - here.now());
+        cut += static_cast<std::uint32_t>(killed_ - before);
+    }
     if (cut > 0) events_.write(fmt::format("{} streams were cut off", cut));
-    messages_before_ += running_->backend->messages_sent();
+    if (running_->backend) messages_before_ += running_->backend->messages_sent();
     bytes_before_ += running_->clients->bytes_sent();
     running_.reset();
     events_.write(fmt::format("Peak concurrent streams: {}", peak_));
@@ -146,16 +163,16 @@ metrics stream_runtime::count() const {
     metrics copy(counted_);
     std::uint64_t messages = messages_before_;
     std::uint64_t bytes = bytes_before_;
-    std::uint32_t active = 0;
+    std::uint64_t active = 0;
     if (running_) {
-        messages += running_->backend->messages_sent();
+        if (running_->backend) messages += running_->backend->messages_sent();
         bytes += running_->clients->bytes_sent();
-        active = running_->clients->active();
+        active = running_->streams();
     }
     copy.connections_now = active;
     copy.messages_out = messages;
     copy.bytes_out = bytes;
-    copy.add_sample(active_streams, active);
+    copy.add_sample(active_streams, static_cast<double>(active));
     copy.add_sample(peak_streams_metric, static_cast<double>(peak_));
     copy.add_sample(handoffs_total, static_cast<double>(handoffs_));
     copy.add_sample(streams_total, static_cast<double>(ended_));
@@ -205,25 +222,35 @@ void stream_runtime::arrive(handoff::arrival what) {
         count_fault("malformed_message");
         return refuse(std::move(what.client), 400, "the web server's message is malformed");
     }
-    if (running_->clients->active() >= config_.max_connections) {
+    const bool is_full = running_->programs && !running_->programs->has_room();
+    if (is_full || running_->streams() >= config_.max_connections) {
         ++counted_.connections_refused;
         count_fault("too_many_streams");
         return refuse(std::move(what.client), 503, "too many streams");
     }
-    begin(std::move(what.client), std::move(*wanted));
+    if (running_->programs)
+        start_program(std::move(what.client), *wanted);
+    else
+        begin(std::move(what.client), std::move(*wanted));
+    peak_ = std::max(peak_, running_->streams());
     handoff_time_.record(static_cast<std::uint64_t>((steady::now() - begun).count()));
 }
 
 void stream_runtime::begin(unique_fd client, request from) {
     auto added = running_->clients->add(std::move(client), running_->backend->opening(from));
     if (!added) return count_fault("client_failed");
-    peak_ = std::max<std::uint64_t>(peak_, running_->clients->active());
     try {
         running_->backend->begin(*added, std::move(from));
     } catch (const std::bad_alloc&) {
         running_->clients->abandon(*added);
         on_fault(*added, "no_memory");
     }
+}
+
+void stream_runtime::start_program(unique_fd client, const request& from) {
+    if (running_->programs->start(client, from)) return;
+    count_fault("program_not_started");
+    refuse(std::move(client), 502, "the program could not be started");
 }
 
 void stream_runtime::refuse(unique_fd client, int status, std::string_view reason) {
@@ -245,6 +272,7 @@ void stream_runtime::on_end(std::uint32_t /*client*/, duration since_begin) noex
 }
 
 void stream_runtime::on_fault(std::uint32_t /*client*/, std::string_view reason) noexcept {
+    if (reason == "program_killed") ++killed_;
     count_loss(reason);
 }
 

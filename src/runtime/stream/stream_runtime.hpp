@@ -45,6 +45,7 @@ private:
 
     void refuse(unique_fd client, int status, std::string_view reason);
     void begin(unique_fd client, request from);
+    void start_program(unique_fd client, const request& from);
     void count_fault(std::string_view reason) noexcept;
     void count_loss(std::string_view reason) noexcept;
 
@@ -61,6 +62,7 @@ private:
     tally handoffs_;
     tally ended_;
     std::uint64_t peak_ = 0;
+    std::uint64_t killed_ = 0;           // programs, at an end
     std::uint64_t messages_before_ = 0;  // of instances of the backend before
     std::uint64_t bytes_before_ = 0;
 

@@ -1,0 +1,46 @@
+// Programs that answer clients: one for each, with the client's socket as its standard input and
+// output.
+#pragma once
+
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+
+#include "runtime/problem.hpp"
+#include "runtime/stream/backend.hpp"
+#include "runtime/stream/request.hpp"
+
+#include <cstddef>
+#include <string>
+
+namespace eddy::runtime::stream {
+
+/// One loop's thread. close() must have ended before it dies.
+class programs {
+public:
+    /// Programs at a time, at most.
+    static constexpr std::size_t max_running = 1000;
+
+    /// `command` is for sh(1). `owner` outlives it.
+    programs(std::string command, backend::observer& owner)
+        : command_(std::move(command)), owner_(owner) {}
+
+    std::size_t running() const noexcept { return tasks_.children(); }
+    bool has_room() const noexcept { return running() < max_running; }
+
+    /// Starts the program for a client, with the handoff's message as HANDOFF_DATA in its
+    /// environment. Fails with posix_spawn(3)'s errors, such as E2BIG; the client stays the
+    /// caller's then. It is the program's from now on otherwise: the owner is notified of its end,
+    /// without a number.
+    result<> start(const unique_fd& client, const request& from);
+    /// Waits for the programs for at most `limit`; kills those that still run.
+    task<void> close(duration limit);
+
+private:
+    std::string command_;
+    backend::observer& owner_;
+    scope tasks_;
+};
+
+}  // namespace eddy::runtime::stream
