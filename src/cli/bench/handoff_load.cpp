@@ -194,6 +194,7 @@ void handoff_counts::merge(const handoff_counts& other) {
     for (std::size_t i = 0; i < faults.size(); ++i) faults[i] += other.faults[i];
     note(other.first_fault.data());
     cpu_seconds += other.cpu_seconds;
+    if (other.socket != handoff::socket_kind::automatic) socket = other.socket;
     handoff.merge(other.handoff);
     first_byte.merge(other.first_byte);
     stream.merge(other.stream);

@@ -66,6 +66,7 @@ struct handoff_counts {
     std::array<std::uint64_t, handoff_fault_names.size()> faults{};
     std::array<char, 200> first_fault{};  ///< ends with a zero
     double cpu_seconds = 0;
+    handoff::socket_kind socket = handoff::socket_kind::automatic;  ///< the runtime's
 
     // Nanoseconds.
     histogram handoff;     ///< from connect() to the message sent

@@ -52,7 +52,7 @@ const char* name_of(handoff::socket_kind kind) {
         case handoff::socket_kind::seqpacket: return "seqpacket";
         case handoff::socket_kind::automatic: break;
     }
-    return "auto";
+    return "no";
 }
 
 double seconds(duration time) { return std::chrono::duration<double>(time).count(); }
@@ -80,7 +80,7 @@ std::string handoff_report::text() const {
         fmt::format("{}\n{} stream{} over {} s, {} process{}, {} clients, {} sockets\n\n",
                     wanted.socket, wanted.connections, wanted.connections == 1 ? "" : "s",
                     seconds(wanted.ramp_up), result.processes, result.processes == 1 ? "" : "es",
-                    wanted.over_tcp ? "TCP" : "Unix", name_of(wanted.kind));
+                    wanted.over_tcp ? "TCP" : "Unix", name_of(all.socket));
     auto to = std::back_inserter(out);
     const auto line = [&](std::string_view name, const std::string& value) {
         fmt::format_to(to, "  {:<12} {}\n", name, value);
@@ -133,6 +133,7 @@ std::string handoff_report::json() const {
     made["first_error"] = std::string(all.first_fault.data());
     made["seconds"] = result.seconds;
     made["processes"] = result.processes;
+    made["socket_type"] = name_of(all.socket);
     made["late_starts_ms"] = latencies(all.lateness);
     made["generator_cpu"] = result.generator_cpu;
     made["generator_cpu_peak"] = result.generator_peak;

@@ -405,6 +405,7 @@ TEST(bench_handoff_command, takes_flags_with_one_dash_and_with_two) {
                  dash + "output", file, dash + "verbose"});
         EXPECT_EQ(made.status, 0) << made.err;
         EXPECT_THAT(made.out, HasSubstr("3 started, 3 completed, 0 failed"));
+        EXPECT_THAT(made.out, HasSubstr("Unix clients, stream sockets"));
         EXPECT_THAT(made.out, HasSubstr("verdict"));
         EXPECT_THAT(made.err, HasSubstr("stream 2: first byte after"));
         EXPECT_EQ(to.received(), std::vector<std::string>(3, "{\"a\":1}"));
@@ -445,6 +446,8 @@ TEST(bench_handoff_command, takes_the_other_flags) {
     const auto report = nlohmann::json::parse(made.out);
     EXPECT_EQ(report["connections_completed"], 4);
     EXPECT_EQ(report["processes"], 2);
+    EXPECT_EQ(report["socket_type"], "seqpacket");
+    EXPECT_EQ(report["late_starts_ms"]["p99"], 0);
     EXPECT_GT(report["server_cpu"], 0);
     EXPECT_TRUE(report.contains("drift_ms"));
     std::ostringstream drawn;
