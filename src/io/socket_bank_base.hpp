@@ -51,6 +51,7 @@ private:
 /// A socket's entry in the table.
 struct bank_slot {
     static constexpr std::uint32_t none = socket_bank_options::max_capacity;  // as `next`
+    static constexpr std::uint32_t is_queued = 128;  // flag: in a slot_queue
 
     const std::byte* data;    // of the write: what has not gone out yet
     std::uint32_t size;       // of the same
@@ -108,7 +109,10 @@ private:
 class slot_queue {
 public:
     std::uint32_t size() const noexcept { return size_; }
+    /// Does nothing for a slot that is in it.
     void push(slot_table& of, std::uint32_t slot) noexcept {
+        if (of[slot].has(bank_slot::is_queued)) return;
+        of[slot].set(bank_slot::is_queued);
         of[slot].next = bank_slot::none;
         if (size_++ == 0)
             first_ = slot;
@@ -120,6 +124,7 @@ public:
         const std::uint32_t slot = first_;
         first_ = of[slot].next;
         --size_;
+        of[slot].clear(bank_slot::is_queued);
         return slot;
     }
 

@@ -331,6 +331,28 @@ TEST_P(socket_bank_kernel_io, a_shared_description_does_not_disturb_the_next_soc
     });
 }
 
+TEST_P(socket_bank_kernel_io, the_same_socket_may_come_again) {
+    run([]() -> task<> {
+        recorder seen;
+        checked_bank bank(2, seen);
+        socket_ends ends = make_sockets();
+        // Each copy gets the same number where the bank has closed the one before.
+        const auto copy = [&] { return unique_fd(fcntl(ends.banked.get(), F_DUPFD_CLOEXEC, 0)); };
+        bank.close(must(bank.add(copy())));
+        co_await seen.wait_closed(1);
+        const std::uint32_t again = must(bank.add(copy()));
+        const std::uint32_t twice = must(bank.add(copy()));
+        EXPECT_NE(again, twice);
+        bank.write(again, "a");
+        bank.write(twice, "b");
+        bank.flush();
+        co_await seen.wait_writes(2);
+        EXPECT_EQ(received(ends.peer.get()).size(), 2u);
+        ends.peer.reset();
+        co_await seen.wait([&] { return seen.has_hung_up(twice); });
+    });
+}
+
 TEST_P(socket_bank_kernel_io, another_owner_may_change_the_description) {
     run([this]() -> task<> {
         recorder seen;

@@ -15,14 +15,13 @@
 namespace eddy {
 namespace {
 
-// Flags of a slot.
+// Flags of a slot, beside bank_slot::is_queued.
 constexpr std::uint32_t is_open = 1;
 constexpr std::uint32_t is_closing = 2;
-constexpr std::uint32_t is_queued = 4;
-constexpr std::uint32_t is_writing = 8;
-constexpr std::uint32_t needs_room = 16;    // its write waits for EPOLLOUT
-constexpr std::uint32_t watches_room = 32;  // registered for EPOLLOUT
-constexpr std::uint32_t has_hung_up = 64;   // reported
+constexpr std::uint32_t is_writing = 4;
+constexpr std::uint32_t needs_room = 8;     // its write waits for EPOLLOUT
+constexpr std::uint32_t watches_room = 16;  // registered for EPOLLOUT
+constexpr std::uint32_t has_hung_up = 32;   // reported
 
 constexpr std::uint32_t hangup_events = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
@@ -84,9 +83,6 @@ void epoll_socket_bank::close(std::uint32_t slot) {
 }
 
 void epoll_socket_bank::begin(std::uint32_t slot) noexcept {
-    bank_slot& one = slots_[slot];
-    if (one.has(is_queued)) return;
-    one.set(is_queued);
     begun_.push(slots_, slot);
     begin_work();
 }
@@ -94,7 +90,6 @@ void epoll_socket_bank::begin(std::uint32_t slot) noexcept {
 void epoll_socket_bank::run_batch() {
     for (std::uint32_t left = begun_.size(); left > 0; --left) {
         const std::uint32_t slot = begun_.pop(slots_);
-        slots_[slot].clear(is_queued);
         if (slots_[slot].has(is_closing)) {
             slots_.give_back(slot);
             to().on_closed(slot);

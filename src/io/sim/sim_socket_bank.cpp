@@ -16,11 +16,10 @@
 namespace eddy {
 namespace {
 
-// Flags of a slot.
+// Flags of a slot, beside bank_slot::is_queued.
 constexpr std::uint32_t is_closing = 1;
-constexpr std::uint32_t is_queued = 2;
-constexpr std::uint32_t is_begun = 4;    // its write waits for flush()
-constexpr std::uint32_t is_writing = 8;  // its write waits for room
+constexpr std::uint32_t is_begun = 2;    // its write waits for flush()
+constexpr std::uint32_t is_writing = 4;  // its write waits for room
 
 int to_errno(std::error_code error) noexcept {
     if (!error) return 0;
@@ -122,9 +121,6 @@ void sim_socket_bank::close(std::uint32_t slot) {
 }
 
 void sim_socket_bank::begin(std::uint32_t slot) noexcept {
-    bank_slot& one = slots_[slot];
-    if (one.has(is_queued)) return;
-    one.set(is_queued);
     begun_.push(slots_, slot);
     begin_work();
 }
@@ -132,7 +128,6 @@ void sim_socket_bank::begin(std::uint32_t slot) noexcept {
 void sim_socket_bank::run_batch() {
     for (std::uint32_t left = begun_.size(); left > 0; --left) {
         const std::uint32_t slot = begun_.pop(slots_);
-        slots_[slot].clear(is_queued);
         if (!slots_[slot].has(is_closing)) {
             send(slot);
         } else if (connections_[slot]->tasks == 0) {

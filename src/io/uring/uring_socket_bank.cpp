@@ -31,15 +31,14 @@ constexpr unsigned max_entries_a_slot = 2;
 /// Unread bytes that are dropped where the kernel copies them: all but TCP.
 constexpr std::size_t scratch_size = 64 * 1024;
 
-// Flags of a slot.
+// Flags of a slot, beside bank_slot::is_queued.
 constexpr std::uint32_t is_open = 1;      // has a direct descriptor
 constexpr std::uint32_t is_closing = 2;   // close() was called
-constexpr std::uint32_t is_queued = 4;    // in its ring's queue
+constexpr std::uint32_t has_hung_up = 4;  // reported
 constexpr std::uint32_t is_begun = 8;     // its write has to be submitted
 constexpr std::uint32_t is_sending = 16;  // its write is the kernel's
 constexpr std::uint32_t is_ending = 32;   // a step of its close is the kernel's
 constexpr std::uint32_t is_over_tcp = 64;
-constexpr std::uint32_t has_hung_up = 128;  // reported
 // What is unread was dropped. Only while it is closing, when no write begins.
 constexpr std::uint32_t is_dropped = is_begun;
 
@@ -167,11 +166,14 @@ result<std::uint32_t> uring_socket_bank::add(unique_fd socket) {
     if (slot / table_size_ == rings_.size())
         if (auto added = add_ring(); !added) return fail(added.error());
     if (auto made = make_blocking(socket.get()); !made) return fail(made.error());
-    if (auto added =
-            watch_.add(socket.get(), EPOLLRDHUP | EPOLLET, event_data(generations_[slot], slot));
-        !added)
-        return fail(added.error());
     const int fd = socket.get();
+    const std::uint64_t data = event_data(generations_[slot], slot);
+    auto watched = watch_.add(fd, EPOLLRDHUP | EPOLLET, data);
+    // The same description came before under this number: a slot has it, or another process still
+    // does. Its hang-up is this slot's from now on.
+    if (!watched && watched.error() == errno_code(EEXIST))
+        watched = watch_.change(fd, EPOLLRDHUP | EPOLLET, data);
+    if (!watched) return fail(watched.error());
     if (int outcome = io_uring_register_files_update(&ring_of(slot).io, slot % table_size_, &fd, 1);
         outcome != 1) {
         watch_.remove(fd);
@@ -204,9 +206,6 @@ void uring_socket_bank::close(std::uint32_t slot) {
 }
 
 void uring_socket_bank::begin(std::uint32_t slot) noexcept {
-    bank_slot& one = slots_[slot];
-    if (one.has(is_queued)) return;
-    one.set(is_queued);
     ring_of(slot).begun.push(slots_, slot);
     begin_work();
 }
@@ -228,11 +227,7 @@ void uring_socket_bank::run_batch(ring& on) {
     std::uint32_t left = on.begun.size();
     bool goes_on = true;
     while (goes_on) {
-        for (; left > 0 && on.has_room(); --left) {
-            const std::uint32_t slot = on.begun.pop(slots_);
-            slots_[slot].clear(is_queued);
-            prepare(on, slot);
-        }
+        for (; left > 0 && on.has_room(); --left) prepare(on, on.begun.pop(slots_));
         const unsigned ready = io_uring_sq_ready(&on.io);
         const int sent = io_uring_submit_and_get_events(&on.io);
         EDDY_ASSERT(sent >= 0 || sent == -EINTR || sent == -EAGAIN || sent == -EBUSY);
