@@ -77,10 +77,10 @@ public:
     /// Implementation in use: uring with direct descriptors, epoll, or sim.
     virtual backend_kind kind() const noexcept = 0;
 
-    /// Takes a connected stream socket over and returns its slot. It may become blocking
-    /// (O_NONBLOCK is of the open file description, which others may share). errc::limit_reached
-    /// at capacity, errc::unsupported in the simulator; else ENOMEM, EMFILE when a new ring finds
-    /// no descriptor, or the errors of fcntl(2) and epoll_ctl(2). After a failure it is closed.
+    /// Takes a connected stream socket over and returns its slot. The open file description, which
+    /// another process may share, keeps its flags (O_NONBLOCK). errc::limit_reached at capacity,
+    /// errc::unsupported in the simulator; else ENOMEM, EMFILE when a new ring finds no descriptor,
+    /// or the errors of epoll_ctl(2). After a failure it is closed.
     [[nodiscard]] virtual result<std::uint32_t> add(unique_fd socket) = 0;
     /// The same for a simulated stream; errc::unsupported elsewhere. Bytes from the peer are read
     /// and dropped.

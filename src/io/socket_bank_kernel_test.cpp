@@ -353,27 +353,35 @@ TEST_P(socket_bank_kernel_io, the_same_socket_may_come_again) {
     });
 }
 
-TEST_P(socket_bank_kernel_io, another_owner_may_change_the_description) {
+TEST_P(socket_bank_kernel_io, waits_for_room_whether_the_socket_is_blocking_or_not) {
     run([this]() -> task<> {
         recorder seen;
         checked_bank bank(1, seen);
-        socket_ends ends = make_sockets();
-        const unique_fd copy(fcntl(ends.banked.get(), F_DUPFD_CLOEXEC, 0));
-        const std::uint32_t slot = must(bank.add(std::move(ends.banked)));
-        for (const int nonblocking : {O_NONBLOCK, 0}) {
-            EXPECT_EQ(fcntl(copy.get(), F_SETFL, nonblocking), 0);
-            const std::string text(50'000, 'x');
-            const std::size_t before = seen.writes;
-            bank.write(slot, text);
-            bank.flush();
-            co_await here().yield();
-            EXPECT_EQ(seen.writes, before);
-            for (std::size_t size = 0; size < text.size();) {
-                size += received(ends.peer.get()).size();
+        for (const int before : {O_NONBLOCK, 0}) {
+            socket_ends ends = make_sockets();
+            // The description may be another owner's, too: its flag is left alone, and may change.
+            const unique_fd copy(fcntl(ends.banked.get(), F_DUPFD_CLOEXEC, 0));
+            EXPECT_EQ(fcntl(copy.get(), F_SETFL, before), 0);
+            const std::uint32_t slot = must(bank.add(std::move(ends.banked)));
+            EXPECT_EQ(fcntl(copy.get(), F_GETFL) & O_NONBLOCK, before);
+            for (const int now : {before, O_NONBLOCK, 0}) {
+                EXPECT_EQ(fcntl(copy.get(), F_SETFL, now), 0);
+                const std::string text(50'000, 'x');
+                const std::size_t writes = seen.writes;
+                bank.write(slot, text);
+                bank.flush();
                 co_await here().yield();
+                EXPECT_EQ(seen.writes, writes);
+                for (std::size_t size = 0; size < text.size();) {
+                    size += received(ends.peer.get()).size();
+                    co_await here().yield();
+                }
+                co_await seen.wait_writes(writes + 1);
+                EXPECT_EQ(seen.written[slot].back(), 0);
             }
-            co_await seen.wait_writes(before + 1);
-            EXPECT_EQ(seen.written[slot].back(), 0);
+            const std::size_t closed = seen.closed.size();
+            bank.close(slot);
+            co_await seen.wait_closed(closed + 1);
         }
     });
 }

@@ -5,7 +5,6 @@
 #include "io/posix/posix_datagram.hpp"
 #include "io/posix/signals.hpp"
 
-#include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -245,13 +244,6 @@ bool concerns_one_connection(int error) noexcept {
         case ENONET: return true;
         default: return false;
     }
-}
-
-result<> make_blocking(int fd) noexcept {
-    const int flags = fcntl(fd, F_GETFL);
-    if (flags < 0) return fail_errno();
-    if ((flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0) return fail_errno();
-    return {};
 }
 
 bool is_tcp(int fd) noexcept {

@@ -49,10 +49,6 @@ result<unique_fd> open_for_connect(const endpoint& peer, const local_binding* fr
 /// listener.
 bool concerns_one_connection(int error) noexcept;
 
-/// Clears O_NONBLOCK: on a non-blocking file io_uring answers EAGAIN instead of waiting. Errors are
-/// fcntl(2)'s.
-result<> make_blocking(int fd) noexcept;
-
 /// Whether the socket is a TCP connection, whose unread bytes can be dropped without a copy
 /// (MSG_TRUNC, tcp(7)).
 bool is_tcp(int fd) noexcept;

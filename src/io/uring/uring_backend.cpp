@@ -9,6 +9,7 @@
 #include "io/uring/uring_socket_bank.hpp"
 #include "io/uring/uring_stream.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -43,6 +44,14 @@ constexpr std::chrono::seconds end_patience{60};
 bool is_usual(int outcome) noexcept {
     return outcome >= 0 || outcome == -EINTR || outcome == -ETIME || outcome == -EAGAIN ||
            outcome == -EBUSY;
+}
+
+/// On a non-blocking file io_uring answers EAGAIN instead of waiting.
+result<> make_blocking(int fd) noexcept {
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags < 0) return fail_errno();
+    if ((flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0) return fail_errno();
+    return {};
 }
 
 }  // namespace

@@ -165,7 +165,6 @@ result<std::uint32_t> uring_socket_bank::add(unique_fd socket) {
     const std::uint32_t slot = slots_.next();
     if (slot / table_size_ == rings_.size())
         if (auto added = add_ring(); !added) return fail(added.error());
-    if (auto made = make_blocking(socket.get()); !made) return fail(made.error());
     const int fd = socket.get();
     const std::uint64_t data = event_data(generations_[slot], slot);
     auto watched = watch_.add(fd, EPOLLRDHUP | EPOLLET, data);
@@ -306,7 +305,7 @@ void uring_socket_bank::on_sent(std::uint32_t slot, int result) noexcept {
     bank_slot& from = slots_[slot];
     from.clear(is_sending);
     if (from.has(is_closing)) return end_if_unused(slot);
-    // EAGAIN: another owner of the description has made it non-blocking again.
+    // EAGAIN: it was to wait, but could not. Linux 6.1 and later wait, also with O_NONBLOCK.
     if (result == -EAGAIN) retry_later();
     if (result == -EAGAIN || result == -EINTR || (result > 0 && std::cmp_less(result, from.size))) {
         // Short: an error came behind these bytes, and the rest meets it again.
