@@ -27,6 +27,10 @@ struct socket_bank_options {
     std::uint32_t table_size = 0;
     /// io_uring: false takes plain descriptors and epoll all the same.
     bool direct_descriptors = true;
+    /// close() shuts the sending side down first, so that the peer sees the end even while another
+    /// process shares the description. On io_uring a thread of the kernel does it, which costs some
+    /// microseconds.
+    bool shuts_down = false;
 };
 
 /// Notified of what happens to the sockets of a bank, which it must outlive. All calls come from
@@ -95,7 +99,8 @@ public:
     /// Closes the socket. What was written reaches the peer, even where the peer has sent bytes
     /// that were not read (those that are here by now are dropped, so that TCP does not reset the
     /// connection); a write that has not ended is cut off. From now on only on_closed() comes for
-    /// this slot. As with close(2), a description that another process shares stays open there.
+    /// this slot. A description that another process shares stays open there, and so does the
+    /// connection unless socket_bank_options::shuts_down.
     virtual void close(std::uint32_t slot) = 0;
 
     /// Sockets that count against the capacity.

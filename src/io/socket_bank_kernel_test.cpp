@@ -331,6 +331,37 @@ TEST_P(socket_bank_kernel_io, a_shared_description_does_not_disturb_the_next_soc
     });
 }
 
+TEST_P(socket_bank_kernel_io, a_shared_connection_ends_if_it_is_shut_down) {
+    run([this]() -> task<> {
+        constexpr std::uint32_t count = 500;
+        recorder seen;
+        socket_bank_options options = with_tables_of(200, count);
+        options.shuts_down = true;
+        checked_bank bank(options, seen);
+        const std::string text(20'000, 'x');
+        std::vector<unique_fd> shared;
+        std::vector<stream> peers;
+        for (std::uint32_t i = 0; i < count; ++i) {
+            socket_ends ends = make_sockets();
+            shared.emplace_back(fcntl(ends.banked.get(), F_DUPFD_CLOEXEC, 0));
+            const std::uint32_t slot = must(bank.add(std::move(ends.banked)));
+            peers.push_back(must(here().adopt(std::move(ends.peer))));
+            // Some writes have gone, some wait.
+            if (i % 3 > 0) bank.write(slot, i % 3 == 1 ? "gone" : std::string_view(text));
+        }
+        bank.flush();
+        for (std::uint32_t i = 0; i < count; ++i) bank.close(i);
+        bank.flush();
+        co_await seen.wait_closed(count);
+        EXPECT_EQ(seen.writes, (count + 1) / 3);
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const rest end = co_await read_rest(peers[i]);
+            EXPECT_EQ(end.end, errc::end_of_stream);
+            if (i % 3 < 2) EXPECT_EQ(end.size, i % 3 == 0 ? 0u : 4u);
+        }
+    });
+}
+
 TEST_P(socket_bank_kernel_io, the_same_socket_may_come_again) {
     run([]() -> task<> {
         recorder seen;

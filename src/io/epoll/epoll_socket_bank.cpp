@@ -31,6 +31,7 @@ result<std::unique_ptr<socket_bank>> epoll_socket_bank::open(backend& where, dri
                                                              const socket_bank_options& options,
                                                              bank_observer& to) {
     auto made = std::make_unique<epoll_socket_bank>(to);
+    made->shuts_down_ = options.shuts_down;
     if (auto mapped = made->slots_.open(options.capacity); !mapped) return fail(mapped.error());
     if (auto mapped = made->descriptors_.open(options.capacity); !mapped)
         return fail(mapped.error());
@@ -75,6 +76,7 @@ void epoll_socket_bank::close(std::uint32_t slot) {
     EDDY_ASSERT(one.has(is_open));
     unique_fd socket(descriptors_[slot]);
     watch_.remove(socket.get());
+    if (shuts_down_) shutdown(socket.get(), SHUT_WR);
     drop_unread(socket.get());
     socket.reset();
     one.clear(is_open | is_writing | needs_room);

@@ -38,6 +38,7 @@ private:
     slot_table slots_;
     lazy_array<int> descriptors_;
     slot_queue begun_;
+    bool shuts_down_ = false;
     epoll_watch watch_;
 };
 

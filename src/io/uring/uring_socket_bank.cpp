@@ -31,6 +31,11 @@ constexpr unsigned max_entries_a_slot = 2;
 /// Unread bytes that are dropped where the kernel copies them: all but TCP.
 constexpr std::size_t scratch_size = 64 * 1024;
 
+/// A feature of Linux 6.14, IORING_FEAT_RW_ATTR. Older kernels may keep a file that a ring has
+/// closed until every older request of that ring has ended (before 6.13), and release it a second
+/// later.
+constexpr unsigned closes_promptly = 1U << 16;
+
 // Flags of a slot, beside bank_slot::is_queued.
 constexpr std::uint32_t is_open = 1;      // has a direct descriptor
 constexpr std::uint32_t is_closing = 2;   // close() was called
@@ -39,14 +44,16 @@ constexpr std::uint32_t is_begun = 8;     // its write has to be submitted
 constexpr std::uint32_t is_sending = 16;  // its write is the kernel's
 constexpr std::uint32_t is_ending = 32;   // a step of its close is the kernel's
 constexpr std::uint32_t is_over_tcp = 64;
-// What is unread was dropped. Only while it is closing, when no write begins.
-constexpr std::uint32_t is_dropped = is_begun;
+// Steps of a close. While it is closing no write begins, and no hang-up is reported.
+constexpr std::uint32_t is_shut_down = has_hung_up;
+constexpr std::uint32_t is_dropped = is_begun;  // what was unread
 
 // Requests, in the upper half of a completion's user data; below it is the slot.
 constexpr std::uint64_t request_send = 0;
-constexpr std::uint64_t request_drop = 1;
-constexpr std::uint64_t request_close = 2;
-constexpr std::uint64_t request_cancel = 3;
+constexpr std::uint64_t request_cancel = 1;
+constexpr std::uint64_t request_shutdown = 2;
+constexpr std::uint64_t request_drop = 3;
+constexpr std::uint64_t request_close = 4;
 
 constexpr std::uint64_t user_data(std::uint64_t request, std::uint32_t slot) noexcept {
     return request << 32 | slot;
@@ -79,6 +86,7 @@ public:
         if (int error = io_uring_queue_init_params(submission_entries, &io, &parameters); error < 0)
             return fail_errno(-error);
         open_ = true;
+        features_ = parameters.features;
         if (int error = io_uring_register_files_sparse(&io, table_size); error < 0)
             return fail_errno(-error);
         if (int error = io_uring_register_eventfd(&io, completions); error < 0)
@@ -109,8 +117,11 @@ public:
     io_uring io{};
     slot_queue begun;
 
+    bool has(unsigned feature) const noexcept { return (features_ & feature) != 0; }
+
 private:
     bool open_ = false;
+    unsigned features_ = 0;
 };
 
 uring_socket_bank::uring_socket_bank(bank_observer& to) noexcept : batching_bank(to) {}
@@ -144,6 +155,7 @@ result<std::unique_ptr<socket_bank>> uring_socket_bank::open(backend& where, dri
         !added)
         return fail(added.error());
     if (auto added = made->add_ring(); !added) return fail(added.error());
+    made->shuts_down_ = options.shuts_down || !made->rings_.front()->has(closes_promptly);
     return made;
 }
 
@@ -198,7 +210,7 @@ void uring_socket_bank::write(std::uint32_t slot, const_bytes bytes) {
 void uring_socket_bank::close(std::uint32_t slot) {
     bank_slot& one = slots_[slot];
     EDDY_ASSERT(one.has(is_open) && !one.has(is_closing));
-    one.clear(is_begun);
+    one.clear(is_begun | has_hung_up);
     one.set(is_closing);
     one.size = 0;  // from now on it counts the bytes that are dropped
     begin(slot);
@@ -260,13 +272,21 @@ void uring_socket_bank::prepare(ring& on, std::uint32_t slot) noexcept {
         one.set(is_sending);
         return;
     }
-    if (one.has(is_sending) && !one.has(is_dropped) && one.size == 0) {
+    if (one.has(is_sending) && one.data) {
         const auto [cancel, data] = entry(request_cancel);
         io_uring_prep_cancel64(cancel, user_data(request_send, slot), 0);
         cancel->flags |= IOSQE_CQE_SKIP_SUCCESS;
         io_uring_sqe_set_data64(cancel, data);
+        one.data = nullptr;  // once
     }
     one.set(is_ending);
+    if (shuts_down_ && !one.has(is_shut_down)) {
+        const auto [end, data] = entry(request_shutdown);
+        io_uring_prep_shutdown(end, static_cast<int>(index), SHUT_WR);
+        end->flags |= IOSQE_FIXED_FILE;
+        io_uring_sqe_set_data64(end, data);
+        return;
+    }
     if (one.has(is_dropped)) {
         const auto [end, data] = entry(request_close);
         io_uring_prep_close_direct(end, index);
@@ -293,6 +313,7 @@ void uring_socket_bank::reap(ring& on) noexcept {
         const auto slot = static_cast<std::uint32_t>(entry->user_data);
         switch (entry->user_data >> 32) {
             case request_send: on_sent(slot, entry->res); break;
+            case request_shutdown: on_shut_down(slot); break;
             case request_drop: on_dropped(slot, entry->res); break;
             case request_close: on_close_done(slot, entry->res); break;
             default: break;
@@ -315,6 +336,12 @@ void uring_socket_bank::on_sent(std::uint32_t slot, int result) noexcept {
         return begin(slot);
     }
     to().on_written(slot, result < 0 ? result : result == 0 ? -EPIPE : 0);
+}
+
+void uring_socket_bank::on_shut_down(std::uint32_t slot) noexcept {
+    slots_[slot].clear(is_ending);
+    slots_[slot].set(is_shut_down);
+    begin(slot);
 }
 
 /// A step of drop_unread(): once more until nothing is there, since dropping makes room for what

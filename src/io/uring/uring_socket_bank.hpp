@@ -47,6 +47,7 @@ private:
     void prepare(ring& on, std::uint32_t slot) noexcept;
     void reap(ring& on) noexcept;
     void on_sent(std::uint32_t slot, int result) noexcept;
+    void on_shut_down(std::uint32_t slot) noexcept;
     void on_dropped(std::uint32_t slot, int result) noexcept;
     void on_close_done(std::uint32_t slot, int result) noexcept;
     void end_if_unused(std::uint32_t slot) noexcept;
@@ -56,6 +57,7 @@ private:
     /// process shares the description, and its events are not those of the slot's next socket.
     lazy_array<std::uint16_t> generations_;
     std::uint32_t table_size_ = 0;  // slots of a ring
+    bool shuts_down_ = false;       // before each close
     std::vector<std::unique_ptr<ring>> rings_;
     unique_fd completions_;  // eventfd of all rings
     lazy_array<std::byte> scratch_;
