@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import urllib.request
 
@@ -182,7 +183,7 @@ class DaemonTests:
                 with client.stream:
                     return client.first().startswith(HEAD)
 
-            eventually(is_served, "a place is free again")
+            eventually(is_served, "a stream more is allowed again")
 
     def test_a_client_that_leaves_ends_its_stream(self):
         daemon = self.start(messages=100_000, delay_ms=10)
@@ -261,6 +262,70 @@ for _name, _language in (("go", "Go"), ("python", "Python"), ("rust", "Rust"), (
                                 {"name": _name, "language": _language, "__module__": __name__})
 
 
+class OpenAi(unittest.TestCase):
+    """The Rust daemon's backend of streamed chat completions, against a server that cuts its chunks anywhere."""
+
+    EVENTS = ['{"choices":[{"delta":{"role":"assistant"}}]}', '{"choices":[{"delta":{"content":"Grüße, \\"you\\""}}]}',
+              '{"choices":[{"delta":{"content":" and\\n all"}}]}', '{"choices":[{"delta":{},"finish_reason":"stop"}]}', "[DONE]"]
+
+    def setUp(self):
+        try:
+            self.command = daemons.build("rust")
+        except daemons.Missing as why:
+            self.skipTest(str(why))
+        self.requests = []
+
+    def serve(self, status, body, size):
+        """Answers one request with a chunked body, `size` bytes a chunk."""
+        def answer():
+            # The daemon closes where it needs no more.
+            with contextlib.suppress(ConnectionError), listener, listener.accept()[0] as stream:
+                stream.settimeout(DEADLINE_S)
+                request = b""
+                while b"\r\n\r\n" not in request:
+                    request += stream.recv(65536)
+                head, body_begin = request.split(b"\r\n\r\n", 1)
+                length = int(re.search(rb"Content-Length: (\d+)", head).group(1))
+                while len(body_begin) < length:
+                    body_begin += stream.recv(65536)
+                self.requests.append((head, json.loads(body_begin)))
+                stream.sendall(f"HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+                for at in range(0, len(body), size):
+                    stream.sendall(b"%x\r\n%b\r\n" % (len(body[at:at + size]), body[at:at + size]))
+                stream.sendall(b"0\r\n\r\n")
+
+        listener = socket.create_server(("127.0.0.1", 0))
+        thread = threading.Thread(target=answer)
+        thread.start()
+        self.addCleanup(thread.join)
+        return f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+
+    def answer(self, message, status="200 OK", events=None, size=1):
+        body = "".join(f"data: {event}\n\n" for event in events or self.EVENTS).encode()
+        environment = {"DAEMON_BACKEND_PROVIDER": "openai", "OPENAI_API_KEY": "key",
+                       "OPENAI_API_BASE": self.serve(status, body, size)}
+        with daemons.Daemon("rust", self.command, environment=environment) as daemon:
+            return Client(daemon, message).answer()
+
+    def test_contents_are_streamed(self):
+        whole = HEAD + ('data: {"content":"Grüße, \\"you\\""}\n\ndata: {"content":" and\\n all"}\n\n').encode() + \
+            b"data: [DONE]\n\n"
+        for size in (1, 7, 10_000):
+            self.assertEqual(self.answer(ask("x" * 60, model="small"), size=size), whole)
+        head, body = self.requests[0]
+        self.assertTrue(head.startswith(b"POST /v1/chat/completions HTTP/1.1\r\n"), head)
+        self.assertIn(b"\r\nAuthorization: Bearer key\r\n", head)
+        self.assertEqual(body, {"model": "small", "messages": [{"role": "user", "content": "x" * 60}], "stream": True})
+
+    def test_a_backend_that_refuses_is_a_502(self):
+        self.assertRegex(self.answer(ask(), status="500 No"), b"^HTTP/1.1 502 ")
+
+    def test_a_backend_that_breaks_off_gives_no_mark_of_the_end(self):
+        answer = self.answer(ask(), events=self.EVENTS[:2])
+        self.assertTrue(answer.startswith(HEAD))
+        self.assertNotIn(b"[DONE]", answer)
+
+
 TABLE = """\
 ================================================================================
 BENCHMARK COMPARISON
@@ -326,7 +391,7 @@ class Scripts(unittest.TestCase):
                               "rust              18.0       18.0        0.0          0.0")
         self.assertEqual(self.run_script(sys.executable, "scripts/analyze.py", self.folder), table)
 
-    def test_the_analysis_shows_connections_that_metrics_tell(self):
+    def test_the_analysis_shows_connections_of_metrics(self):
         self.store("go", {"connections_started": 1000}, "100.0,1024,9,1,0,0,0.0,0\n101.0,3072,9,1,0,0,0.0,500\n")
         shown = self.run_script(sys.executable, "scripts/analyze.py", self.folder)
         self.assertIn("### Peak Connections (Prometheus)\nDaemon              Peak\n------------------------\n"

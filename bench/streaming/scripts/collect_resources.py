@@ -52,7 +52,7 @@ class Usage:
 
 
 def active_connections(port):
-    """What the daemon's metrics say; empty where there are none."""
+    """The connections of the daemon's metrics; empty where there are none."""
     if not port:
         return ""
     try:

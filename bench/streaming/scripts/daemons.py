@@ -169,9 +169,10 @@ class Daemon:
     """A daemon in a folder of its own, while a `with` lasts: `socket`, `pid`, `metrics_port`, and afterwards `peak`."""
 
     def __init__(self, name, command, *, kind="seqpacket", connections=1000, delay_ms=50, messages=18, processes=1,
-                 core=None, limit=None):
+                 core=None, limit=None, environment=None):
         self.name, self.command, self.kind, self.connections = name, command, kind, connections
         self.delay_ms, self.messages, self.processes, self.core, self.limit = delay_ms, messages, processes, core, limit
+        self.environment = environment or {}
         self.process = self.peak = self.metrics_port = None
 
     @property
@@ -195,7 +196,7 @@ class Daemon:
             messages=self.messages, processes=self.processes,
             metrics=self.metrics_port and f"127.0.0.1:{self.metrics_port}")
         with open(os.path.join(self.folder, "log"), "wb") as log:
-            self.process = subprocess.Popen(self.command + words, env=dict(os.environ, **environment), cwd=self.folder,
+            self.process = subprocess.Popen(self.command + words, env={**os.environ, **environment, **self.environment}, cwd=self.folder,
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=self.prepare)
         end = time.monotonic() + READY_WITHIN_S
         while not listening_inodes(self.socket):

@@ -6,7 +6,7 @@
 #
 # From the environment, all optional:
 #   SOCKET          the daemon's socket; else the one that it has by default
-#   SOCKET_TYPE     stream (default, as the daemons') or seqpacket
+#   SOCKET_TYPE     stream or seqpacket; else what the load generator finds
 #   DAEMON_PID      its process; else the one that listens on SOCKET
 #   METRICS_PORT    of its Prometheus metrics; else 9090 for go and eddy, 9091 for rust
 #   STREAM_TIMEOUT  how long one stream may take (120s)
@@ -42,7 +42,7 @@ trap 'kill -TERM "$collector" 2>/dev/null || true; wait "$collector" || true' EX
 sleep 1  # samples of the memory before the load
 
 status=0
-"${pin[@]}" "${load[@]}" -socket "$socket" -socket-type "${SOCKET_TYPE:-stream}" -connections "$connections" \
+"${pin[@]}" "${load[@]}" -socket "$socket" ${SOCKET_TYPE:+-socket-type "$SOCKET_TYPE"} -connections "$connections" \
     -ramp-up "$ramp_up" -hold "$hold" -stream-timeout "${STREAM_TIMEOUT:-120s}" -output "$results/benchmark.json" || status=$?
 kill -TERM "$collector" 2>/dev/null || true
 wait "$collector" || true

@@ -242,7 +242,7 @@ func (d *daemon) handoff(connection *net.UnixConn) (client int, asked request, r
 	}
 	connection.SetReadDeadline(time.Now().Add(handoffWithin))
 	var pieces []byte
-	isSecondLook := false
+	isRetry := false
 	failed := raw.Read(func(fd uintptr) bool {
 		buffer := buffers.Get().(*[maxMessage]byte)
 		defer buffers.Put(buffer)
@@ -271,8 +271,8 @@ func (d *daemon) handoff(connection *net.UnixConn) (client int, asked request, r
 			if size == 0 {
 				// A SOCK_SEQPACKET peer that sends and closes can be seen as closed before its message is: the next
 				// call has the message.
-				if d.isSeqpacket && client < 0 && !isSecondLook {
-					isSecondLook = true
+				if d.isSeqpacket && client < 0 && !isRetry {
+					isRetry = true
 					continue
 				}
 				if client >= 0 {
@@ -371,11 +371,11 @@ func firstCharacters(text string, count int) string {
 // escaped is the inside of a JSON string. encoding/json would also escape U+2028, which the other daemons leave.
 func escaped(text string) string {
 	var out strings.Builder
-	for _, letter := range text {
-		switch letter {
+	for _, character := range text {
+		switch character {
 		case '"', '\\':
 			out.WriteByte('\\')
-			out.WriteRune(letter)
+			out.WriteRune(character)
 		case '\b':
 			out.WriteString(`\b`)
 		case '\f':
@@ -387,10 +387,10 @@ func escaped(text string) string {
 		case '\t':
 			out.WriteString(`\t`)
 		default:
-			if letter < ' ' {
-				fmt.Fprintf(&out, `\u%04x`, letter)
+			if character < ' ' {
+				fmt.Fprintf(&out, `\u%04x`, character)
 			} else {
-				out.WriteRune(letter)
+				out.WriteRune(character)
 			}
 		}
 	}

@@ -186,7 +186,7 @@ final class Daemon
         $connection = Kernel::accept($this->listener);
         if ($connection < 0) {
             if ($connection === Kernel::FAILED) {
-                say('accept has failed: errno ' . Kernel::errno());
+                report('accept has failed: errno ' . Kernel::errno());
             }
             return false;
         }
@@ -202,7 +202,7 @@ final class Daemon
         Kernel::close($connection);
         $this->handoffs--;
         if ($client < 0) {
-            say("handoff without a client: $response");
+            report("handoff without a client: $response");
             $this->update();
             return;
         }
@@ -264,7 +264,7 @@ final class Daemon
     {
         $client = -1;
         $message = '';
-        $is_second_look = false;
+        $is_retry = false;
         while (true) {
             $received = Kernel::receive($connection);
             if ($received === Kernel::AGAIN) {
@@ -288,8 +288,8 @@ final class Daemon
             if ($piece === '') {
                 // A SOCK_SEQPACKET peer that sends and closes can be seen as closed before its message is: the next call has
                 // the message.
-                if ($this->is_seqpacket && $client < 0 && !$is_second_look) {
-                    $is_second_look = true;
+                if ($this->is_seqpacket && $client < 0 && !$is_retry) {
+                    $is_retry = true;
                     continue;
                 }
                 return [$client, null, $client < 0 ? 'no descriptor' : BAD_FORMAT];

@@ -33,7 +33,7 @@ require __DIR__ . '/daemon.php';
 const MAX_PROCESSES = 64;
 const DRAIN_MARGIN_S = 2;  // after which a worker that has not ended is killed
 
-function say(string $text): void
+function report(string $text): void
 {
     fwrite(STDERR, "streaming_daemon: $text\n");
 }
@@ -105,7 +105,7 @@ function supervise(array $chosen, int $listener, Counters $counters, int $limit)
                     $status = 0;
                 }
             } catch (Throwable $why) {
-                say("worker $index: " . $why->getMessage());
+                report("worker $index: " . $why->getMessage());
             }
             exit($status);
         }
@@ -119,7 +119,7 @@ function supervise(array $chosen, int $listener, Counters $counters, int $limit)
         if ($pid > 0) {
             unset($running[$pid]);
             if ($status !== 0 || $end === null) {
-                say("a worker has ended with wait status $status");
+                report("a worker has ended with wait status $status");
                 $went_well = false;
             }
             if ($end !== null) {
@@ -162,7 +162,7 @@ function main(array $words): int
             (new Daemon($chosen, $listener, $counters, $limit))->run();
         }
     } catch (RuntimeException $why) {
-        say($why->getMessage());
+        report($why->getMessage());
         $went_well = false;
     }
     @unlink($chosen['socket']);

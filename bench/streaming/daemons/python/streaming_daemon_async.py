@@ -251,7 +251,7 @@ class Daemon:
         """
         client, message = None, b""
         end = self.loop.time() + HANDOFF_WITHIN_S
-        is_second_look = False
+        is_retry = False
         while True:
             try:
                 size, control, flags, _ = connection.recvmsg_into(
@@ -271,8 +271,8 @@ class Daemon:
             if not size:
                 # A SOCK_SEQPACKET peer that sends and closes can be seen as closed before its message is: the next
                 # call has the message.
-                if self.is_seqpacket and client is None and not is_second_look:
-                    is_second_look = True
+                if self.is_seqpacket and client is None and not is_retry:
+                    is_retry = True
                     continue
                 raise Unacceptable("no descriptor", client, BAD_FORMAT)
             if flags & socket.MSG_TRUNC or len(message) + size > MAX_MESSAGE:

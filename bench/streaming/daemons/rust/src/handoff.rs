@@ -107,18 +107,18 @@ fn start(daemon: &'static Daemon, connection: OwnedFd, permit: OwnedSemaphorePer
     tokio::spawn(async move {
         let started = Instant::now();
         // The whole message is mostly there already.
-        let mut receiver = Receiver { client: None, message: Vec::new(), is_second_look: false };
+        let mut receiver = Receiver { client: None, message: Vec::new(), is_retry: false };
         let received = match receiver.advance(daemon, &connection) {
             Some(result) => result,
             None => Box::pin(wait_and_receive(daemon, receiver, &connection)).await,
         };
         drop(connection);
-        hand_on(daemon, received, permit, started);
+        dispatch(daemon, received, permit, started);
     });
 }
 
 /// Starts the client's own task, which is small, and counts.
-fn hand_on(daemon: &'static Daemon, received: Result<(OwnedFd, Request), Refused>, mut permit: OwnedSemaphorePermit, started: Instant) {
+fn dispatch(daemon: &'static Daemon, received: Result<(OwnedFd, Request), Refused>, mut permit: OwnedSemaphorePermit, started: Instant) {
     drop(permit.split(1));
     let counted = |took: Duration| {
         daemon.own.handoffs.fetch_add(1, Relaxed);
@@ -166,7 +166,7 @@ async fn wait_and_receive(daemon: &Daemon, mut receiver: Receiver, connection: &
 struct Receiver {
     client: Option<OwnedFd>,
     message: Vec<u8>,
-    is_second_look: bool,
+    is_retry: bool,
 }
 
 impl Receiver {
@@ -188,8 +188,8 @@ impl Receiver {
             if received.size == 0 {
                 // A SOCK_SEQPACKET peer that sends and closes can be seen as closed before its message is: the next
                 // call has the message.
-                if daemon.config.is_seqpacket && self.client.is_none() && !self.is_second_look {
-                    self.is_second_look = true;
+                if daemon.config.is_seqpacket && self.client.is_none() && !self.is_retry {
+                    self.is_retry = true;
                     continue;
                 }
                 let reason = if self.client.is_some() { HandoffError::Format } else { HandoffError::NoDescriptor };

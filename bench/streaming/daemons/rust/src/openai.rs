@@ -87,7 +87,7 @@ impl Upstream {
     }
 
     async fn open(&self, message: &[u8]) -> io::Result<Body> {
-        let mut connection = patient(TcpStream::connect(&self.authority)).await?;
+        let mut connection = within_limit(TcpStream::connect(&self.authority)).await?;
         connection.set_nodelay(true)?;
         connection.write_all(self.request(message).as_bytes()).await?;
         let mut body = Body { source: BufReader::with_capacity(2048, connection), chunk: None, ended: false };
@@ -107,7 +107,7 @@ impl Upstream {
     }
 }
 
-async fn patient<T>(operation: impl std::future::Future<Output = io::Result<T>>) -> io::Result<T> {
+async fn within_limit<T>(operation: impl std::future::Future<Output = io::Result<T>>) -> io::Result<T> {
     timeout(SILENT_WITHIN, operation).await.unwrap_or_else(|_| Err(io::Error::other("the backend is silent")))
 }
 
@@ -122,7 +122,7 @@ impl Body {
     async fn raw_line(&mut self) -> io::Result<String> {
         let mut line = String::new();
         let mut limited = (&mut self.source).take(MAX_LINE);
-        patient(limited.read_line(&mut line)).await?;
+        within_limit(limited.read_line(&mut line)).await?;
         if line.ends_with('\n') {
             Ok(line)
         } else {
@@ -145,7 +145,7 @@ impl Body {
                 self.chunk = Some(size);
                 continue;
             }
-            let available = patient(self.source.fill_buf()).await?;
+            let available = within_limit(self.source.fill_buf()).await?;
             if available.is_empty() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }

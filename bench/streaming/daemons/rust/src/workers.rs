@@ -97,9 +97,9 @@ fn wait_for(running: &mut Vec<libc::pid_t>, awaited: &libc::sigset_t, socket_pat
         let mut is_stopping = ended > 0;
         if !is_stopping {
             let longest = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-            let patience = if end.is_some() { &raw const longest } else { ptr::null() };
+            let limit = if end.is_some() { &raw const longest } else { ptr::null() };
             // SAFETY: a null timeout waits for ever.
-            let number = unsafe { libc::sigtimedwait(awaited, ptr::null_mut(), patience) };
+            let number = unsafe { libc::sigtimedwait(awaited, ptr::null_mut(), limit) };
             is_stopping = number == libc::SIGTERM || number == libc::SIGINT;
         }
         let kill_all = |number| {
