@@ -196,6 +196,16 @@ class DaemonTests:
             client.stream.close()
         eventually(lambda: self.open_files(daemon) <= before + 1, "no stream")
 
+    def test_a_client_that_reads_late_gets_all(self):
+        daemon = self.start(messages=20_000, delay_ms=0)
+        late = Client(daemon, ask())
+        late.first()
+        # The late client's socket is full; others are served meanwhile.
+        prompt = Client(daemon, ask("x", 2))
+        whole = expected(self.language, "x", 2, 20_000)
+        self.assertTrue(prompt.answer() == whole, "another one's answer")
+        self.assertTrue(late.answer() == expected(self.language, "hello", 1, 20_000), "the late one's answer")
+
     def test_sigterm_drains(self):
         for daemon in self.on_both_kinds(messages=3, delay_ms=200):
             clients = [Client(daemon, ask()) for _ in range(20)]

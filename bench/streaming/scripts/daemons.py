@@ -9,6 +9,7 @@ Processes are ended by the ids that this program got as it started them.
 """
 
 import contextlib
+import ctypes
 import os
 import re
 import resource
@@ -34,6 +35,8 @@ READY_WITHIN_S = 30
 STOPPED_WITHIN_S = 20     # the daemons' own deadline is 10 s
 RESERVED_DESCRIPTORS = 128
 ACCEPTING = 1 << 16       # __SO_ACCEPTCON, as /proc/net/unix shows it
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
 
 
 class Missing(Exception):
@@ -165,6 +168,18 @@ def parent_of(pid):
         return int(file.read().rsplit(")", 1)[1].split()[1])
 
 
+def prepare_child(core, ending_signal):
+    """For a child, before its program: ends with this process, and has the first place on its core, if it has one."""
+    LIBC.prctl(PR_SET_PDEATHSIG, ending_signal)
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+        # Only root may. Where the kernel has autogroups (sched(7)), the priority counts within the session alone.
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, -20)
+            with open("/proc/self/autogroup", "w", encoding="ascii") as file:
+                file.write("-20")
+
+
 class Daemon:
     """A daemon in a folder of its own, while a `with` lasts: `socket`, `pid`, `metrics_port`, and afterwards `peak`."""
 
@@ -181,8 +196,7 @@ class Daemon:
 
     def prepare(self):
         """For the child, before its program."""
-        if self.core is not None:
-            os.sched_setaffinity(0, {self.core})
+        prepare_child(self.core, signal.SIGTERM)
         if self.limit is not None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (self.limit, self.limit))
 
@@ -197,7 +211,8 @@ class Daemon:
             metrics=self.metrics_port and f"127.0.0.1:{self.metrics_port}")
         with open(os.path.join(self.folder, "log"), "wb") as log:
             self.process = subprocess.Popen(self.command + words, env={**os.environ, **environment, **self.environment}, cwd=self.folder,
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=self.prepare)
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                                            preexec_fn=self.prepare)
         end = time.monotonic() + READY_WITHIN_S
         while not listening_inodes(self.socket):
             if self.process.poll() is not None or time.monotonic() > end:

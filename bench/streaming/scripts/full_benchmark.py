@@ -72,15 +72,6 @@ def load_words():
     return shlex.split(given) if given else [daemons.EDDY, "bench", "handoff"]
 
 
-def on_core(core):
-    """For a child, before its program."""
-    def prepare():
-        harness.LIBC.prctl(harness.PR_SET_PDEATHSIG, signal.SIGKILL)
-        if core is not None:
-            os.sched_setaffinity(0, {core})
-    return prepare
-
-
 class Backlog:
     """The longest queue of connections that the daemon has not accepted yet, as ss(8) shows it, while a `with` lasts."""
 
@@ -108,13 +99,17 @@ def measure(chosen, name, command, level, folder):
     """One daemon at one level; what the report needs of it beside the files. Raises Missing where it does not run."""
     os.makedirs(folder, exist_ok=True)
     server_core, load_core = daemons.cores()
+
+    def on_load_core():
+        daemons.prepare_child(load_core, signal.SIGTERM)
+
     processes = daemons.processes_for(name, level)
     with daemons.Daemon(name, command, kind=chosen.socket_type, connections=level + level // 10 + 100, delay_ms=chosen.delay,
                         messages=chosen.messages, processes=processes, core=server_core) as daemon:
         collector = subprocess.Popen(
             [os.path.join(daemons.HERE, "collect-resources.sh"), str(daemon.pid), os.path.join(folder, "resources.csv"),
              *([str(daemon.metrics_port)] if daemon.metrics_port else [])],
-            env=dict(os.environ, INTERVAL=str(chosen.interval)), preexec_fn=on_core(load_core))
+            env=dict(os.environ, INTERVAL=str(chosen.interval)), start_new_session=True, preexec_fn=on_load_core)
         try:
             threading.Event().wait(2 * chosen.interval)  # samples of the memory before the load
             timeout_s = chosen.stream_s + 30
@@ -122,7 +117,7 @@ def measure(chosen, name, command, level, folder):
                      "-ramp-up", f"{chosen.ramp_up:g}s", "-hold", f"{chosen.hold:g}s", "-stream-timeout", f"{timeout_s:g}s",
                      "-output", os.path.join(folder, "benchmark.json")]
             with Backlog(daemon.socket, chosen.interval) as backlog:
-                load = subprocess.Popen(words, stdin=subprocess.DEVNULL, preexec_fn=on_core(load_core))
+                load = subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=on_load_core)
                 try:
                     load.wait(chosen.ramp_up + chosen.hold + timeout_s + LOAD_MARGIN_S)
                 except subprocess.TimeoutExpired:
