@@ -233,7 +233,7 @@ final class Daemon
         $due = hrtime(true);
         for ($number = 2; $number <= $this->chosen['messages']; $number++) {
             $due += $delay;
-            $this->loop->sleep_until($due, $delay);
+            $this->loop->sleep_until($due);
             if (!$this->write($client, $number === 2 ? $this->event(2, "User ID: $user") : $this->events[$number - 3])) {
                 return;
             }

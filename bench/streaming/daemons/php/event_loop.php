@@ -176,23 +176,26 @@ Kernel::load();
 /**
  * Runs fibers: each waits for a descriptor or for a time. One for a process.
  *
- * Timers of one duration expire in the order in which they were set, so each duration has a queue, and no timer costs a search.
+ * Timers are kept by the millisecond at which they expire, so a heap orders milliseconds, and not each timer.
  */
 final class EventLoop
 {
     public const READABLE = 1, WRITABLE = 4;
     private const CTL_ADD = 1, CTL_DEL = 2, CLOEXEC = 0o2000000, EXCLUSIVE = 1 << 28;
     private const EVENTS_AT_ONCE = 256;
+    private const TICK_NS = 1_000_000;
 
     private int $epoll;
     private FFI\CData $events, $event;
     private array $callbacks = [];  // by descriptor: what is called as it gets ready
-    private array $timers = [];     // by duration: a queue of [due, fiber]
+    private array $timers = [];     // by tick, at its end: fibers and callbacks
+    private SplMinHeap $ticks;      // those that have timers
     private bool $is_stopped = false;
 
     public function __construct()
     {
         $c = Kernel::c();
+        $this->ticks = new SplMinHeap();
         $this->epoll = Kernel::check($c->epoll_create1(self::CLOEXEC), 'epoll_create1');
         $this->events = $c->new('epoll_event[' . self::EVENTS_AT_ONCE . ']');
         $this->event = $c->new('epoll_event[1]');
@@ -237,17 +240,26 @@ final class EventLoop
         }
     }
 
-    /** Suspends the fiber until a time of hrtime(), which is about `$delay_ns` from now. */
-    public function sleep_until(int $due, int $delay_ns): void
+    /** Suspends the fiber until a time of hrtime(). */
+    public function sleep_until(int $due): void
     {
-        ($this->timers[$delay_ns] ??= new SplQueue())->enqueue([$due, Fiber::getCurrent()]);
+        $this->add($due, Fiber::getCurrent());
         Fiber::suspend();
     }
 
     /** Calls `$callback` once after a time. */
     public function after(int $delay_ns, Closure $callback): void
     {
-        ($this->timers[$delay_ns] ??= new SplQueue())->enqueue([hrtime(true) + $delay_ns, $callback]);
+        $this->add(hrtime(true) + $delay_ns, $callback);
+    }
+
+    private function add(int $due, Fiber|Closure $waiting): void
+    {
+        $tick = intdiv($due + self::TICK_NS - 1, self::TICK_NS);
+        if (!isset($this->timers[$tick])) {
+            $this->ticks->insert($tick);
+        }
+        $this->timers[$tick][] = $waiting;
     }
 
     public function stop(): void
@@ -278,19 +290,19 @@ final class EventLoop
     /** Resumes what is due; the time of the next timer, or null. */
     private function expire(): ?int
     {
-        foreach ($this->timers as $queue) {
-            // No more than are there now, so that a delay of 0 leaves other events their time.
-            for ($left = $queue->count(); $left > 0 && $queue->bottom()[0] <= hrtime(true); $left--) {
-                $waiting = $queue->dequeue()[1];
+        $now = intdiv(hrtime(true), self::TICK_NS);
+        // Taken out before any is resumed, so that a delay of 0 leaves other events their time.
+        $expired = [];
+        while (!$this->ticks->isEmpty() && $this->ticks->top() <= $now) {
+            $tick = $this->ticks->extract();
+            $expired[] = $this->timers[$tick];
+            unset($this->timers[$tick]);
+        }
+        foreach ($expired as $timers) {
+            foreach ($timers as $waiting) {
                 $waiting instanceof Fiber ? $waiting->resume() : $waiting();
             }
         }
-        $next = null;
-        foreach ($this->timers as $queue) {
-            if (!$queue->isEmpty()) {
-                $next = min($next ?? PHP_INT_MAX, $queue->bottom()[0]);
-            }
-        }
-        return $next;
+        return $this->ticks->isEmpty() ? null : $this->ticks->top() * self::TICK_NS;
     }
 }
