@@ -3,6 +3,8 @@
 
 #include <eddy/base/assert.hpp>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -43,6 +45,9 @@ result<std::unique_ptr<client_table>> client_table::open(std::uint32_t capacity,
 }
 
 result<std::uint32_t> client_table::add(unique_fd socket, std::string_view first) {
+    // A message must not wait until the client has acknowledged the one before. Only TCP has that.
+    const int on = 1;
+    static_cast<void>(::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)));
     // While it has a plain descriptor, one call without waiting is the shortest way.
     ssize_t sent = 0;
     do {
