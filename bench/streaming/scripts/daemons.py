@@ -213,15 +213,19 @@ class Daemon:
             self.process = subprocess.Popen(self.command + words, env={**os.environ, **environment, **self.environment}, cwd=self.folder,
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                                             preexec_fn=self.prepare)
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def wait_until_ready(self):
         end = time.monotonic() + READY_WITHIN_S
         while not listening_inodes(self.socket):
             if self.process.poll() is not None or time.monotonic() > end:
-                self.process.kill()
-                text = self.log()
-                self.__exit__()
-                raise Missing(f"{self.name} does not start: {text[-2000:]}")
+                raise Missing(f"{self.name} does not start: {self.log()[-2000:]}")
             time.sleep(0.01)
-        return self
 
     def __exit__(self, *_):
         self.stop()
