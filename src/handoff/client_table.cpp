@@ -5,10 +5,8 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -35,12 +33,6 @@ result<std::unique_ptr<client_table>> client_table::open(std::uint32_t capacity,
     auto bank = socket_bank::open(capacity, *made);
     if (!bank) return fail(bank.error());
     made->bank_ = std::move(*bank);
-    if (made->bank_->kind() == backend_kind::epoll) {
-        rlimit limit{};
-        if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return fail_errno();
-        const rlim_t most = std::min<rlim_t>(limit.rlim_cur, UINT32_MAX);
-        made->room_ = static_cast<std::uint32_t>(most > reserve ? most - reserve : 1);
-    }
     return made;
 }
 

@@ -30,9 +30,6 @@ std::string_view to_string(loss why) noexcept;
 /// One loop's thread.
 class client_table final : socket_bank::observer {
 public:
-    /// Descriptors that clients leave to others, where each client takes one.
-    static constexpr std::uint32_t reserve = 512;
-
     /// Owner of the streams. It must outlive the table.
     class observer {
     public:
@@ -72,9 +69,6 @@ public:
     /// Passes what was begun to the kernel.
     void flush();
 
-    /// Whether there is a descriptor for one more client. The last `reserve` of the process are for
-    /// others.
-    bool has_room() const noexcept { return bank_->size() < room_; }
     /// Clients whose stream has not ended.
     std::uint32_t active() const noexcept { return active_; }
     /// The same with those that finish() has not closed yet.
@@ -107,7 +101,6 @@ private:
 
     observer& owner_;
     std::size_t max_backlog_;
-    std::uint32_t room_ = UINT32_MAX;
     std::uint32_t active_ = 0;
     std::uint64_t bytes_sent_ = 0;
     std::deque<client_state> clients_;  // as many as were ever there at a time

@@ -8,10 +8,13 @@
 
 #include "wire/handoff/message_end.hpp"
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <new>
 #include <utility>
 
@@ -84,6 +87,9 @@ result<> receiver::open(std::string_view path, const receiver_options& options) 
     const int type = options.type == socket_type::seqpacket ? SOCK_SEQPACKET : SOCK_STREAM;
     auto opened = open_unix_listener(*address, listening, type, true);
     if (!opened) return fail(opened.error());
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return fail_errno();
+    most_descriptors_ = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, INT_MAX));
     options_ = options;
     // One byte more than a message may have shows that one has more.
     buffer_.resize(options.max_message + 1);
@@ -107,19 +113,23 @@ task<void> receiver::accept_all() {
         // The listener is always in non-blocking mode, so accept(2) says when none waits.
         if (auto ready = co_await here.wait_readable(listening_.socket.get()); !ready) co_return;
         unsigned accepted = 0;
-        while (accepted < burst && accept_one()) ++accepted;
+        is_crowded_ = !has_room();
+        while (accepted < burst && !is_crowded_ && accept_one()) ++accepted;
         if (accepted > 0) sink_.end_group();
         if (!is_crowded_) continue;
-        is_crowded_ = false;
         if (auto slept = co_await here.sleep_for(crowded_pause); !slept) co_return;
     }
 }
 
+/// The kernel gives out the lowest free number: the first one of the reserve is free until the
+/// others are taken.
+bool receiver::has_room() const noexcept {
+    const int first = std::max(most_descriptors_ - reserve, 0);
+    const unique_fd probe(::fcntl(listening_.socket.get(), F_DUPFD_CLOEXEC, first));
+    return probe.get() == first;
+}
+
 bool receiver::accept_one() {
-    if (!sink_.has_room()) {
-        is_crowded_ = true;
-        return false;
-    }
     unique_fd sender(
         ::accept4(listening_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!sender) {

@@ -59,6 +59,9 @@ class receiver {
 public:
     /// Senders whose message has not arrived whole, at most.
     static constexpr std::size_t max_pending = 1024;
+    /// Descriptors that are left to others. A message that finds no room for its descriptor arrives
+    /// without it, so accepting pauses before.
+    static constexpr int reserve = 256;
     /// Handoffs accepted in a row before others on the loop have their turn.
     static constexpr unsigned burst = 64;
     /// Pause of accepting while there is no room for a descriptor.
@@ -67,8 +70,6 @@ public:
     /// Destination of what arrives. It must outlive the receiver's close().
     class sink {
     public:
-        /// Whether another descriptor may be received. While false, senders wait in the backlog.
-        virtual bool has_room() noexcept = 0;
         /// May throw std::bad_alloc; the client is closed then.
         virtual void arrive(arrival what) = 0;
         virtual void fail_handoff(fault why) noexcept = 0;
@@ -100,6 +101,7 @@ private:
     task<void> accept_all();
     /// False once no connection waits.
     bool accept_one();
+    bool has_room() const noexcept;
     bool is_allowed(int sender) const noexcept;
     void receive(unique_fd sender);
     task<void> receive_rest(unique_fd sender, partial_message part);
@@ -112,6 +114,7 @@ private:
     endpoint local_;
     opened_listener listening_;
     std::vector<std::byte> buffer_;
+    int most_descriptors_ = 0;
     bool is_crowded_ = false;
     scope tasks_;
 };

@@ -3,7 +3,9 @@
 
 #include "io/testing.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -22,7 +24,6 @@ using namespace std::chrono_literals;
 
 /// Sink that notes what arrives.
 struct notes final : receiver::sink {
-    bool has_room() noexcept override { return room; }
     void arrive(arrival what) override {
         messages.emplace_back(what.message);
         were_too_large.push_back(what.is_too_large);
@@ -31,7 +32,6 @@ struct notes final : receiver::sink {
     void fail_handoff(fault why) noexcept override { ++faults[why]; }
     void end_group() noexcept override { ++groups; }
 
-    bool room = true;
     std::vector<std::string> messages;
     std::vector<bool> were_too_large;
     std::vector<unique_fd> clients;
@@ -134,17 +134,24 @@ TEST_P(handoff_receivers, bound_the_senders_that_they_wait_for) {
 
 TEST_P(handoff_receivers, let_senders_wait_while_there_is_no_room) {
     run([this]() -> task<void> {
+        rlimit before{};
+        EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+        const rlimit few{512, before.rlim_max};
+        EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
         notes all;
-        all.room = false;
         receiver from(all);
         must(from.open(path(), {}));
+        std::vector<unique_fd> others;
+        while (others.empty() || others.back().get() < 512 - receiver::reserve)
+            others.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
         send(sender(), "waits");
         must(co_await loop::current().sleep_for(3 * receiver::crowded_pause));
         EXPECT_TRUE(all.messages.empty());
-        all.room = true;
+        others.clear();
         co_await until([&] { return all.messages.size() == 1; });
         EXPECT_TRUE(all.faults.empty());
         co_await from.close();
+        EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
     });
 }
 

@@ -40,7 +40,6 @@ void relay_backend::begin(std::uint32_t client, request from) {
     auto made = std::make_unique<relay>();
     made->client = client;
     made->begun = loop::current().now();
-    relays_[client] = made.get();
     tasks_.spawn(serve(std::move(made), std::move(from)));
 }
 
@@ -63,6 +62,7 @@ task<void> relay_backend::close() {
 }
 
 task<void> relay_backend::serve(std::unique_ptr<relay> to, request from) {
+    relays_[to->client] = to.get();
     const std::string_view fault = co_await run_safely(*to, std::move(from)).under(to->source);
     if (to->is_gone) co_return;
     if (!fault.empty() && !to->has_head) send(*to, refusal(502, fault));

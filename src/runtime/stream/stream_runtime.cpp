@@ -203,8 +203,6 @@ task<outcome<>> stream_runtime::check_restart(settings next, bool /*discards_dat
     co_return try_address(address_of(*read), std::span(&own, 1), host_.get());
 }
 
-bool stream_runtime::has_room() noexcept { return running_->clients->has_room(); }
-
 void stream_runtime::arrive(handoff::arrival what) {
     const auto begun = steady::now();
     ++handoffs_;

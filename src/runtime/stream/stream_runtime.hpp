@@ -35,7 +35,6 @@ public:
     std::uint64_t peak_streams() const noexcept { return peak_; }
 
 private:
-    bool has_room() noexcept override;
     void arrive(handoff::arrival what) override;
     void fail_handoff(handoff::fault why) noexcept override;
     void end_group() noexcept override;
