@@ -66,6 +66,12 @@ public:
         return {};
     }
 
+    void make_group() {
+        note(posix_spawnattr_setpgroup(&attributes_, 0));
+        note(posix_spawnattr_setflags(
+            &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP));
+    }
+
     void start_in(const std::string& folder) {
         note(posix_spawn_file_actions_addchdir_np(&actions_, folder.c_str()));
     }
@@ -156,6 +162,7 @@ result<process> process::start(const std::vector<std::string>& arguments,
     if (auto ok = plan.connect(options.error, STDERR_FILENO, made.error, options.descriptor); !ok)
         return fail(ok.error());
     if (!options.folder.empty()) plan.start_in(options.folder);
+    if (options.own_group) plan.make_group();
 
     left_children::of_this_process().reap();
 
@@ -168,6 +175,7 @@ result<process> process::start(const std::vector<std::string>& arguments,
     const auto child = plan.spawn(words.data(), options.environment ? chosen.data() : environ);
     if (!child) return fail(child.error());
     made.pid_ = *child;
+    made.leads_group_ = options.own_group;
     kept_free.reset();
     // Nobody else reaps it, so its number is its own still; with SIGCHLD ignored it may be gone.
     made.handle_.reset(pidfd_open(made.pid_, 0));
@@ -184,7 +192,8 @@ process::process(process&& other) noexcept
       output(std::move(other.output)),
       error(std::move(other.error)),
       handle_(std::move(other.handle_)),
-      pid_(std::exchange(other.pid_, 0)) {}
+      pid_(std::exchange(other.pid_, 0)),
+      leads_group_(std::exchange(other.leads_group_, false)) {}
 
 process& process::operator=(process&& other) noexcept {
     if (this == &other) return *this;
@@ -194,6 +203,7 @@ process& process::operator=(process&& other) noexcept {
     error = std::move(other.error);
     handle_ = std::move(other.handle_);
     pid_ = std::exchange(other.pid_, 0);
+    leads_group_ = std::exchange(other.leads_group_, false);
     return *this;
 }
 
@@ -201,6 +211,8 @@ process::~process() { end(); }
 
 void process::end() noexcept {
     if (!handle_) return;
+    // Until the child is reaped no other group can have its number.
+    if (leads_group_) ::kill(-pid_, SIGKILL);
     if (pidfd_send_signal(handle_.get(), SIGKILL, nullptr, 0) == 0) {
         pollfd ending{handle_.get(), POLLIN, 0};
         ::poll(&ending, 1, most_ms_to_die);

@@ -33,6 +33,22 @@ task<std::string> read_all(stream& from) {
     }
 }
 
+TEST_P(process_io, the_end_of_a_child_that_leads_a_group_is_that_of_what_it_started) {
+    run([]() -> task<> {
+        process_options how;
+        how.output = stdio::stream;
+        how.own_group = true;
+        stream output;
+        {
+            process shell = must(process::start({"sh", "-c", "echo ready; sleep 1000; true"}, how));
+            EXPECT_EQ(must(co_await shell.output.read()).text(), "ready\n");
+            output = std::move(shell.output);
+        }
+        // It would stay open as long as sleep(1) runs.
+        EXPECT_EQ(error_of(co_await output.read()), errc::end_of_stream);
+    });
+}
+
 TEST_P(process_io, a_child_may_have_a_descriptor_of_its_caller) {
     run([]() -> task<> {
         int ends[2];

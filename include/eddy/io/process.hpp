@@ -41,6 +41,10 @@ struct process_options {
     int descriptor = -1;
     std::string folder = {};  ///< to start in; empty: this process's own
 
+    /// The child leads a process group of its own, with what it starts (setpgid(2)): the end of the
+    /// process object kills all of them. A terminal's signals, such as Ctrl-C, do not reach it.
+    bool own_group = false;
+
     /// "NAME=value" each; without one, this process's own.
     std::optional<std::vector<std::string>> environment = std::nullopt;
 };
@@ -67,9 +71,9 @@ public:
     process(process&& other) noexcept;
     /// Ends the child that this had, as the destructor does.
     process& operator=(process&& other) noexcept;
-    /// Kills the child if it was not awaited, and reaps it. It waits some milliseconds at most for
-    /// the child's end. One that goes on, as a set-user-ID program may, which only its own user may
-    /// kill, is reaped when another child starts or ends.
+    /// Kills the child, and its group if it leads one, if it was not awaited, and reaps it. It
+    /// waits some milliseconds at most for the child's end. One that goes on, as a set-user-ID
+    /// program may, which only its own user may kill, is reaped when another child starts or ends.
     ~process();
 
     /// Its standard descriptors, where process_options requested streams; they are Unix sockets.
@@ -97,6 +101,7 @@ private:
 
     unique_fd handle_;  // a pidfd, until the child is reaped
     int pid_ = 0;
+    bool leads_group_ = false;
 };
 
 }  // namespace eddy

@@ -43,6 +43,7 @@ result<> programs::start(const unique_fd& client, const request& from) {
     process_options how;
     how.input = how.output = stdio::shared;
     how.descriptor = client.get();
+    how.own_group = true;  // the shell's programs end with it
     how.environment = environment_with(from.message);
     auto started = process::start({"/bin/sh", "-c", command_}, how);
     if (!started) return fail(started.error());
