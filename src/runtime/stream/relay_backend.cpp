@@ -7,6 +7,7 @@
 
 #include "runtime/stream/answer.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -94,11 +95,12 @@ bool relay_backend::send(relay& to, std::string bytes) {
 }
 
 task<result<std::string_view>> relay_backend::read(relay& to, http::body_reader& from) {
-    const time_point until = loop::current().after(config_.backend_timeout);
+    loop& here = loop::current();
+    const time_point until = here.after(config_.backend_timeout);
     for (;;) {
-        auto piece = co_await with_timeout(config_.heartbeat, from.read());
-        if (piece || piece.error() != errc::timed_out || loop::current().now() >= until)
-            co_return piece;
+        const time_point beat = std::min(until, here.after(config_.heartbeat));
+        auto piece = co_await with_deadline(beat, from.read());
+        if (piece || piece.error() != errc::timed_out || here.now() >= until) co_return piece;
         if (to.takes_events && !send(to, std::string(heartbeat_event)))
             co_return fail(errc::cancelled);
     }
