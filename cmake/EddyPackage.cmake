@@ -82,7 +82,8 @@ install(FILES "${changes}" "${PROJECT_SOURCE_DIR}/ARCHITECTURE.md" DESTINATION "
         COMPONENT dev)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/examples"
         DESTINATION "${doc_dir}/libeddy-dev" COMPONENT dev
-        FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.cpp" PATTERN "*.lua" PATTERN "*.mustache" PATTERN "*.css")
+        FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.cpp" PATTERN "*.lua" PATTERN "*.mustache" PATTERN "*.css"
+        PATTERN "hand_over.*")
 # The program that docs/from-asio.md ports.
 install(FILES "${PROJECT_SOURCE_DIR}/bench/echo/echo_asio.cpp" DESTINATION "${doc_dir}/libeddy-dev/bench/echo"
         COMPONENT dev)

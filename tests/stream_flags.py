@@ -6,8 +6,45 @@ import socket
 
 import harness
 from flag_effects import FlagTest, effect_of
-from harness import DEADLINE_S, eventually
-from streaming_test import answer_of, new_client
+from harness import DEADLINE_S, all_of, connect, eventually, free_port
+from streaming_test import StreamDaemonTest, answer_of, new_client
+
+
+class StreamDaemonFlags(StreamDaemonTest):
+    @effect_of("stream-daemon", "socket", "socket-mode", "socket-type", "messages", "backend", "max-connections", "max-message",
+               "message-delay")
+    def test_the_runtime(self):
+        self.start("--socket-mode", "0600", "--socket-type", "stream", "--messages", "2", "--backend", "mock",
+                   "--max-connections", "1", "--max-message", "100", "--message-delay", "1h")
+        self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o600)
+        with new_client(self.path, kind=socket.SOCK_STREAM) as first:
+            self.assertIn(b" 200 ", first.recv(1 << 16))
+            self.assertIn(b" 503 ", answer_of(new_client(self.path, kind=socket.SOCK_STREAM)))
+            large = b'{"a":"' + b"x" * 100 + b'"}'
+            self.assertIn(b" 413 ", answer_of(new_client(self.path, large, kind=socket.SOCK_STREAM)))
+
+    @effect_of("stream-daemon", "openai-base", "openai-socket")
+    def test_backends(self):
+        at = os.path.join(self.folder(), "api")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(at)
+            listening.listen()
+            self.start("--backend", "openai", "--openai-base", "http://model/v3", "--openai-socket", at)
+            with new_client(self.path), listening.accept()[0] as peer:
+                self.assertIn(b"POST /v3/chat/completions", peer.recv(1 << 16))
+
+    @effect_of("stream-daemon", "metrics-addr", "drain")
+    def test_operation(self):
+        port = free_port()
+        program = self.start("--metrics-addr", f"127.0.0.1:{port}", "--drain", "1ms", "--message-delay", "1h")
+        with connect(port) as client:
+            client.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            self.assertIn(b"\r\n\r\nok\n", all_of(client))
+        with new_client(self.path) as cut:
+            cut.recv(1)
+            program.terminate()
+            self.assertNotIn(b"[DONE]", answer_of(cut))
+        self.assertEqual(program.wait(DEADLINE_S), 0)
 
 
 @harness.on_each_backend

@@ -135,8 +135,10 @@ class Streams(harness.EddyTest):
         self.assertNotIn("lost_descriptor", running.request("GET", "/metrics")[1])
 
 
-class StreamDaemon(harness.EddyTest):
-    def start(self, *flags, env=None):
+class StreamDaemonTest(harness.EddyTest):
+    """With `eddy stream-daemon`, at `path`, or at that of the environment."""
+
+    def start(self, *flags, env=None, is_ready=True):
         self.path = os.path.join(self.folder(), "s.sock")
         command = [BINARY, "stream-daemon", *flags]
         if not env:
@@ -145,12 +147,16 @@ class StreamDaemon(harness.EddyTest):
         self.addCleanup(program.stderr.close)
         self.addCleanup(program.wait, DEADLINE_S)
         self.addCleanup(program.kill)
-        return program
+        if is_ready:
+            path = env["DAEMON_SOCKET_PATH"] if env else self.path
+            eventually(lambda: os.path.exists(path), "its socket")
+            return program
 
+
+class StreamDaemon(StreamDaemonTest):
     def test_runs_in_the_foreground_and_prints_its_peak(self):
         port = free_port()
         program = self.start("-message-delay", "5ms", "-messages=4", "-metrics-addr", f"127.0.0.1:{port}")
-        eventually(lambda: os.path.exists(self.path), "its socket")
         answers = [answer_of(client) for client in [new_client(self.path) for _ in range(10)]]
         self.assertTrue(all(each.endswith(b"4 of 4.\"}\n\ndata: [DONE]\n\n") for each in answers), answers)
 
@@ -175,7 +181,6 @@ class StreamDaemon(harness.EddyTest):
         path = os.path.join(self.folder(), "e.sock")
         self.start(env={"DAEMON_SOCKET_PATH": path, "DAEMON_SOCKET_MODE": "0602", "DAEMON_MAX_CONNECTIONS": "1",
                         "DAEMON_SOCKET_TYPE": "stream", "DAEMON_MESSAGE_DELAY": "1h"})
-        eventually(lambda: os.path.exists(path), "its socket")
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o602)
         with new_client(path, kind=socket.SOCK_STREAM) as first:
             self.assertTrue(first.recv(1 << 16).startswith(b"HTTP/1.1 200 "))
@@ -189,7 +194,6 @@ class StreamDaemon(harness.EddyTest):
             listening.listen()
             self.start(env={"DAEMON_SOCKET_PATH": path, "DAEMON_BACKEND_PROVIDER": "openai",
                             "OPENAI_API_BASE": "http://model/v2", "OPENAI_API_SOCKET": api, "OPENAI_API_KEY": "sk-2"})
-            eventually(lambda: os.path.exists(path), "its socket")
             client = new_client(path, b'{"prompt":"hi"}')
             peer = listening.accept()[0]
         with peer:
@@ -205,13 +209,12 @@ class StreamDaemon(harness.EddyTest):
     def test_refuses_what_it_cannot_use(self):
         for flags, text in ((("-socket-mode", "9"), "--mode"), (("-messages", "0"), "messages"),
                             (("-metrics-addr", "here"), "--metrics-addr"), (("-backend", "x"), "backend")):
-            program = self.start(*flags)
+            program = self.start(*flags, is_ready=False)
             self.assertIn(text, program.stderr.read())
             self.assertNotEqual(program.wait(DEADLINE_S), 0)
 
     def test_the_load_generator_streams_a_thousand(self):
         self.start("-message-delay", "10ms", "-messages", "18")
-        eventually(lambda: os.path.exists(self.path), "its socket")
         report = os.path.join(self.folder(), "report.json")
         done = subprocess.run([BINARY, "bench", "handoff", "-socket", self.path, "-connections", "1000", "-ramp-up",
                                "500ms", "-hold", "60s", "-output", report], capture_output=True, text=True,

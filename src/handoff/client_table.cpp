@@ -30,7 +30,11 @@ result<std::unique_ptr<client_table>> client_table::open(std::uint32_t capacity,
                                                          std::size_t max_backlog, observer& owner) {
     EDDY_ASSERT(capacity > 0);
     std::unique_ptr<client_table> made(new client_table(max_backlog, owner));
-    auto bank = socket_bank::open(capacity, *made);
+    socket_bank_options options;
+    options.capacity = capacity;
+    // The web server may keep its copy of the socket for a while.
+    options.shuts_down = true;
+    auto bank = socket_bank::open(options, *made);
     if (!bank) return fail(bank.error());
     made->bank_ = std::move(*bank);
     return made;

@@ -99,6 +99,19 @@ TEST_P(stream_clients, see_the_fields_that_the_web_server_adds) {
     });
 }
 
+TEST_P(stream_clients, see_the_end_while_the_web_server_keeps_its_copy) {
+    run([this]() -> task<void> {
+        subject s = make();
+        co_await s.start();
+        client_ends ends = socket_pair();
+        const unique_fd kept(::fcntl(ends.ours.get(), F_DUPFD_CLOEXEC, 0));
+        hand_over(s->local(), std::move(ends.ours), "{}");
+        talker client(must(loop::current().adopt(std::move(ends.theirs))));
+        EXPECT_THAT(co_await client.rest(), HasSubstr("[DONE]"));
+        co_await stop(s);
+    });
+}
+
 TEST_P(stream_clients, beyond_the_limit_get_503) {
     run([this]() -> task<void> {
         subject s = make({{"max_connections", 2}, {"delay", "1h"}});
