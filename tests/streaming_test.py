@@ -150,7 +150,7 @@ class StreamDaemonTest(harness.EddyTest):
         if is_ready:
             path = env["DAEMON_SOCKET_PATH"] if env else self.path
             eventually(lambda: os.path.exists(path), "its socket")
-            return program
+        return program
 
 
 class StreamDaemon(StreamDaemonTest):

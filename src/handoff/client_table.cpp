@@ -78,6 +78,7 @@ void client_table::begin(std::uint32_t client, std::string_view rest) {
     EDDY_ASSERT(its.now == phase::free && !its.late);
     its.now = phase::idle;
     its.is_finishing = false;
+    its.is_awaited = false;
     ++active_;
     if (!rest.empty()) static_cast<void>(send_owned(client, std::string(rest)));
 }
@@ -127,6 +128,11 @@ void client_table::abandon(std::uint32_t client) {
     close(client);
 }
 
+void client_table::notify_when_idle(std::uint32_t client) noexcept {
+    EDDY_ASSERT(is_writing(client));
+    at(client).is_awaited = true;
+}
+
 void client_table::flush() { bank_->flush(); }
 
 void client_table::lose(std::uint32_t client, loss why) noexcept {
@@ -155,7 +161,8 @@ void client_table::on_written(std::uint32_t slot, int result) noexcept {
     }
     its.late.reset();
     its.now = phase::idle;
-    if (its.is_finishing) close(slot);
+    if (its.is_finishing) return close(slot);
+    if (std::exchange(its.is_awaited, false)) owner_.on_idle(slot);
 }
 
 void client_table::on_hangup(std::uint32_t slot) noexcept {

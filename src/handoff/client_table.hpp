@@ -35,6 +35,8 @@ public:
     public:
         /// The client is gone; its number may be another client's from the next add() on.
         virtual void on_loss(std::uint32_t client, loss why) noexcept = 0;
+        /// The client has been passed all that it was sent: once after notify_when_idle().
+        virtual void on_idle(std::uint32_t /*client*/) noexcept {}
 
     protected:
         ~observer() = default;
@@ -69,6 +71,11 @@ public:
     /// Passes what was begun to the kernel.
     void flush();
 
+    /// Whether the client has not been passed all that it was sent.
+    bool is_writing(std::uint32_t client) noexcept { return at(client).now == phase::writing; }
+    /// Has on_idle() called when it has. It is writing.
+    void notify_when_idle(std::uint32_t client) noexcept;
+
     /// Clients whose stream has not ended.
     std::uint32_t active() const noexcept { return active_; }
     /// The same with those that finish() has not closed yet.
@@ -87,6 +94,7 @@ private:
         std::unique_ptr<backlog> late;
         phase now = phase::free;
         bool is_finishing = false;
+        bool is_awaited = false;  // by notify_when_idle()
     };
 
     client_table(std::size_t max_backlog, observer& owner);

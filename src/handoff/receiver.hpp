@@ -59,9 +59,9 @@ class receiver {
 public:
     /// Senders whose message has not arrived whole, at most.
     static constexpr std::size_t max_pending = 1024;
-    /// Descriptors that are left to others. A message that finds no room for its descriptor arrives
-    /// without it, so accepting pauses before.
-    static constexpr int reserve = 256;
+    /// Descriptors that are left to others, or a quarter of the limit if that is less. A message
+    /// that finds no room for its descriptor arrives without it, so accepting pauses before.
+    static constexpr int most_reserved = 256;
     /// Handoffs accepted in a row before others on the loop have their turn.
     static constexpr unsigned burst = 64;
     /// Pause of accepting while there is no room for a descriptor.

@@ -142,12 +142,13 @@ TEST_P(handoff_receivers, let_senders_wait_while_there_is_no_room) {
         receiver from(all);
         must(from.open(path(), {}));
         std::vector<unique_fd> others;
-        while (others.empty() || others.back().get() < 512 - receiver::reserve)
+        while (others.empty() || others.back().get() < 512 - 512 / 4)
             others.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
         send(sender(), "waits");
         must(co_await loop::current().sleep_for(3 * receiver::crowded_pause));
         EXPECT_TRUE(all.messages.empty());
-        others.clear();
+        // The last one, within the reserve, stays: the holes below count all the same.
+        others.erase(others.begin(), others.end() - 1);
         co_await until([&] { return all.messages.size() == 1; });
         EXPECT_TRUE(all.faults.empty());
         co_await from.close();

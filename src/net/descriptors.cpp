@@ -24,6 +24,9 @@ void take_descriptors(const cmsghdr& header, received_message& into) noexcept {
         int each = -1;
         std::memcpy(&each, CMSG_DATA(&header) + i * sizeof(int), sizeof(int));
         unique_fd taken(each);
+        // The sender's SO_LINGER would let close(2) block. What is no socket has none.
+        const linger none{};
+        static_cast<void>(::setsockopt(each, SOL_SOCKET, SO_LINGER, &none, sizeof(none)));
         if (into.descriptor)
             ++into.surplus;
         else

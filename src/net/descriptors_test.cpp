@@ -89,6 +89,21 @@ TEST_P(passed_descriptors, beyond_the_first_are_closed) {
     EXPECT_EQ(open_descriptors(), before + 1);
 }
 
+TEST_P(passed_descriptors, do_not_block_who_closes_them) {
+    const ends pair = make_pair(GetParam());
+    const unique_fd passed(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const linger wait{1, 1000};
+    ASSERT_EQ(::setsockopt(passed.get(), SOL_SOCKET, SO_LINGER, &wait, sizeof(wait)), 0);
+    ASSERT_EQ(send_descriptor(pair.sender.get(), "x", passed.get()), 1U);
+    std::array<std::byte, 8> room;
+    auto received = receive_message(pair.receiver.get(), room);
+    ASSERT_TRUE(received && received->descriptor);
+    linger found{1, 1};
+    socklen_t size = sizeof(found);
+    ASSERT_EQ(::getsockopt(received->descriptor.get(), SOL_SOCKET, SO_LINGER, &found, &size), 0);
+    EXPECT_EQ(found.l_onoff, 0);
+}
+
 TEST_P(passed_descriptors, are_not_needed_for_a_message) {
     const ends pair = make_pair(GetParam());
     ASSERT_EQ(::send(pair.sender.get(), "hello", 5, 0), 5);

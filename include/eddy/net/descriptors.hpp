@@ -40,7 +40,8 @@ struct received_message {
     bool is_cut = false;
 };
 
-/// Receives what has arrived, without waiting. Errors are recvmsg(2)'s: EAGAIN while nothing has.
+/// Receives what has arrived, without waiting. SO_LINGER is taken off sockets that come, so that
+/// closing one never blocks. Errors are recvmsg(2)'s: EAGAIN while nothing has.
 /// Any thread, one at a time for a socket.
 [[nodiscard]] result<received_message> receive_message(int socket,
                                                        std::span<std::byte> into) noexcept;

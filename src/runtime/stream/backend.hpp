@@ -41,6 +41,8 @@ public:
     virtual void begin(std::uint32_t client, request from) = 0;
     /// The client is gone: ends what is done for it.
     virtual void forget(std::uint32_t client) noexcept = 0;
+    /// A client that was waited for (client_table::notify_when_idle()) has caught up.
+    virtual void on_idle(std::uint32_t /*client*/) noexcept {}
     /// Ends everything that is under way, without notifications.
     virtual task<void> close() { co_return; }
 

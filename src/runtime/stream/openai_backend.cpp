@@ -67,7 +67,7 @@ task<std::string_view> openai_backend::run(relay& to, request from) {
     asked.body = completion_request(from, options().model);
     from = request();
     auto answer = co_await web().send(std::move(asked));
-    if (!answer) co_return "backend_unreachable";
+    if (!answer) co_return reason_of(answer.error());
     if (answer->status != 200) co_return "backend_status";
 
     sse::parser parser;
@@ -77,7 +77,7 @@ task<std::string_view> openai_backend::run(relay& to, request from) {
         const bool is_event = step.what == sse::step_kind::event;
         if (step.what == sse::step_kind::error) co_return "backend_malformed";
         if (is_event && parser.event().data == "[DONE]") {
-            send(to, std::string(done_event));
+            co_await send(to, std::string(done_event));
             co_return "";
         }
         if (is_event) {
@@ -85,11 +85,11 @@ task<std::string_view> openai_backend::run(relay& to, request from) {
             if (nests_deeper(data, chunk_depth)) co_return "backend_malformed";
             const auto content = content_of(data);
             if (!content) co_return "backend_malformed";
-            if (!content->empty() && !send(to, content_event(*content))) co_return "";
+            if (!content->empty() && !co_await send(to, content_event(*content))) co_return "";
         }
         input.consume(step.consumed);
         if (is_event) continue;
-        auto piece = co_await read(to, answer->body());
+        auto piece = co_await answer->body().read();
         if (!piece && piece.error() == errc::timed_out) co_return "backend_stalled";
         if (!piece) co_return "backend_broke_off";
         input.append(*piece);

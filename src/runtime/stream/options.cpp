@@ -222,7 +222,8 @@ std::vector<option> option_table() {
          .kind = option_kind::size,
          .value_name = "SIZE",
          .default_value = "64KiB",
-         .help = "bytes that may wait for one client that reads slowly; beyond it its stream ends",
+         .help = "bytes that may wait for one client that reads slowly; beyond it its stream ends. "
+                 "openai and proxy wait for their clients",
          .minimum = 1,
          .maximum = 1 << 30},
     };

@@ -4,6 +4,7 @@
 #include "runtime/option_effects.hpp"
 #include "runtime/stream/testing.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -239,6 +240,16 @@ task<void> a_program_answers(std::string type) {
     co_await client.say("abc");
     EXPECT_EQ(co_await client.rest(), "abc");
     co_await until([&] { return sample_of(*s, "streams_total") == 1; });
+    // A web server's own flags and options do not reach the program.
+    client_ends ends = socket_pair();
+    EXPECT_EQ(::fcntl(ends.ours.get(), F_SETFL, O_RDWR | O_NONBLOCK), 0);
+    const unique_fd kept(::fcntl(ends.ours.get(), F_DUPFD_CLOEXEC, 0));
+    hand_over(s->local(), std::move(ends.ours), "{}");
+    talker other(must(loop::current().adopt(std::move(ends.theirs))));
+    EXPECT_EQ(co_await other.bytes(3), "{}|");
+    EXPECT_EQ(::fcntl(kept.get(), F_GETFL) & O_NONBLOCK, 0);
+    co_await other.say("abc");
+    co_await until([&] { return sample_of(*s, "streams_total") == 2; });
     talker cut = make_client(s, "{}");
     EXPECT_EQ(co_await cut.bytes(3), "{}|");
     co_await s->stop(0s);

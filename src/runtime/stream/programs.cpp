@@ -5,6 +5,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/process.hpp>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <string_view>
@@ -43,6 +44,9 @@ result<> programs::start(const unique_fd& client, const request& from) {
     process_options how;
     how.input = how.output = stdio::shared;
     how.descriptor = client.get();
+    // Programs do not expect what an event-driven web server sets on its sockets.
+    const int flags = ::fcntl(client.get(), F_GETFL);
+    if (flags >= 0) static_cast<void>(::fcntl(client.get(), F_SETFL, flags & ~O_NONBLOCK));
     how.own_group = true;  // the shell's programs end with it
     how.environment = environment_with(from.message);
     auto started = process::start({"/bin/sh", "-c", command_}, how);

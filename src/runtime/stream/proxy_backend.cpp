@@ -12,19 +12,19 @@ task<std::string_view> proxy_backend::run(relay& to, request from) {
     http::pool_request asked = upstream("");
     asked.body = from.message.empty() ? std::string("{}") : std::move(from.message);
     auto answer = co_await web().send(std::move(asked));
-    if (!answer) co_return "backend_unreachable";
+    if (!answer) co_return reason_of(answer.error());
     if (answer->status < 200) co_return "backend_status";
     const auto type = answer->headers.find("Content-Type");
     to.has_head = true;
     const std::string_view content_type =
         type ? std::string_view(*type) : std::string_view("application/octet-stream");
-    if (!send(to, response_head(from.headers, answer->status, content_type))) co_return "";
+    if (!co_await send(to, response_head(from.headers, answer->status, content_type))) co_return "";
     for (;;) {
-        auto piece = co_await read(to, answer->body());
+        auto piece = co_await answer->body().read();
         if (!piece && piece.error() == errc::end_of_stream) co_return "";
         if (!piece && piece.error() == errc::timed_out) co_return "backend_stalled";
         if (!piece) co_return "backend_broke_off";
-        if (!send(to, std::string(*piece))) co_return "";
+        if (!co_await send(to, std::string(*piece))) co_return "";
     }
 }
 

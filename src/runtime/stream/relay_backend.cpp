@@ -7,7 +7,6 @@
 
 #include "runtime/stream/answer.hpp"
 
-#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -16,13 +15,12 @@ namespace {
 
 http::client_pool_options pool_options(const config& chosen) {
     http::client_pool_options options;
-    // Each stream has one, so the limit of streams is theirs; the machine's own limit comes first.
-    options.host_connections = chosen.max_connections;
-    options.connections = chosen.max_connections;
-    options.waiting = chosen.max_connections;
+    // Each stream has one, so the limit of streams, which may change, is theirs.
+    options.host_connections = max_streams;
+    options.connections = max_streams;
+    options.waiting = max_streams;
     options.limits.response_time = chosen.backend_timeout;
-    // Pauses of the body are bounded by read(), which sends heartbeats meanwhile.
-    options.limits.read_time = duration::max();
+    options.limits.read_time = chosen.backend_timeout;
     options.redirects = 0;
     options.decompress = false;
     return options;
@@ -64,10 +62,14 @@ task<void> relay_backend::close() {
 
 task<void> relay_backend::serve(std::unique_ptr<relay> to, request from) {
     relays_[to->client] = to.get();
+    scope beside;
+    if (sends_heartbeats()) beside.spawn(beat(*to));
     const std::string_view fault = co_await run_safely(*to, std::move(from)).under(to->source);
+    beside.cancel();
+    co_await beside.join();
     if (to->is_gone) co_return;
-    if (!fault.empty() && !to->has_head) send(*to, refusal(502, fault));
-    if (!fault.empty() && to->takes_events) send(*to, error_event(fault));
+    if (!fault.empty() && !to->has_head) pass_on(*to, refusal(502, fault));
+    if (!fault.empty() && to->takes_events) pass_on(*to, error_event(fault));
     if (to->is_gone) co_return;
     relays_[to->client] = nullptr;
     clients_.finish(to->client);
@@ -76,6 +78,22 @@ task<void> relay_backend::serve(std::unique_ptr<relay> to, request from) {
         owner_.on_end(to->client, loop::current().now() - to->begun);
     else
         owner_.on_fault(to->client, fault);
+}
+
+/// Signs of life while the client is sent nothing else, whatever the backend does meanwhile.
+task<void> relay_backend::beat(relay& to) {
+    loop& here = loop::current();
+    to.last_sent = here.now();
+    for (;;) {
+        if (auto slept = co_await here.sleep_until(to.last_sent + config_.heartbeat); !slept)
+            co_return;
+        if (to.is_gone) co_return;
+        if (here.now() - to.last_sent < config_.heartbeat) continue;
+        to.last_sent = here.now();
+        // A client that has not taken what it was sent last is not waiting for a sign of life.
+        if (!clients_.is_writing(to.client)) pass_on(to, std::string(heartbeat_event));
+        clients_.flush();
+    }
 }
 
 /// An exception would end all streams: the one that it came from ends with a reason.
@@ -87,23 +105,37 @@ task<std::string_view> relay_backend::run_safely(relay& to, request from) {
     }
 }
 
-bool relay_backend::send(relay& to, std::string bytes) {
+bool relay_backend::pass_on(relay& to, std::string bytes) {
     if (to.is_gone) return false;
     ++messages_sent_;
+    to.last_sent = loop::current().now();
     // A client that is lost over it is forgotten, which sets is_gone.
     return clients_.send_owned(to.client, std::move(bytes));
 }
 
-task<result<std::string_view>> relay_backend::read(relay& to, http::body_reader& from) {
-    loop& here = loop::current();
-    const time_point until = here.after(config_.backend_timeout);
-    for (;;) {
-        const time_point beat = std::min(until, here.after(config_.heartbeat));
-        auto piece = co_await with_deadline(beat, from.read());
-        if (piece || piece.error() != errc::timed_out || here.now() >= until) co_return piece;
-        if (to.takes_events && !send(to, std::string(heartbeat_event)))
-            co_return fail(errc::cancelled);
+task<bool> relay_backend::send(relay& to, std::string bytes) {
+    if (!pass_on(to, std::move(bytes))) co_return false;
+    clients_.flush();
+    if (to.is_gone) co_return false;
+    if (!clients_.is_writing(to.client)) co_return true;
+    // The backend waits for a client that reads more slowly than it sends.
+    to.has_caught_up.reset();
+    clients_.notify_when_idle(to.client);
+    auto waited = co_await with_timeout(config_.backend_timeout, to.has_caught_up.wait());
+    if (!waited && waited.error() == errc::timed_out && !to.is_gone) {
+        clients_.abandon(to.client);
+        owner_.on_fault(to.client, to_string(handoff::loss::too_slow));
+        forget(to.client);
     }
+    co_return !to.is_gone;
+}
+
+void relay_backend::on_idle(std::uint32_t client) noexcept {
+    if (client < relays_.size() && relays_[client] != nullptr) relays_[client]->has_caught_up.set();
+}
+
+std::string_view relay_backend::reason_of(std::error_code error) noexcept {
+    return error == errc::timed_out ? "backend_stalled" : "backend_unreachable";
 }
 
 void relay_backend::add_field(http::pool_request& to, std::string_view name,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <eddy/http/client_pool.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/operation.hpp>
 #include <eddy/io/scope.hpp>
 
@@ -23,6 +24,7 @@ class relay_backend : public backend {
 public:
     void begin(std::uint32_t client, request from) final;
     void forget(std::uint32_t client) noexcept final;
+    void on_idle(std::uint32_t client) noexcept final;
     task<void> close() final;
     std::uint64_t messages_sent() const noexcept final { return messages_sent_; }
 
@@ -36,25 +38,32 @@ protected:
         time_point begun;
         bool is_gone = false;
         bool has_head = false;      // of the response
-        bool takes_events = false;  // of ours: heartbeats, and the reason of a failure
+        bool takes_events = false;  // such as the reason of a failure
         cancel_source source;
+        event has_caught_up;
+        time_point last_sent{};
     };
     /// Produces one stream until it ends, the client has gone, or the task is cancelled. Yields the
     /// reason of a failure, a text that always lives; empty for a stream that is whole.
     virtual task<std::string_view> run(relay& to, request from) = 0;
 
-    /// Passes bytes on. False once the client has gone.
-    bool send(relay& to, std::string bytes);
-    /// The next piece of an upstream's body; meanwhile the client gets heartbeats.
-    task<result<std::string_view>> read(relay& to, http::body_reader& from);
+    /// Passes bytes on, and waits until the client has taken them, for at most --backend-timeout.
+    /// False once the client has gone.
+    task<bool> send(relay& to, std::string bytes);
     /// A request to --backend-url with `path` behind it.
     http::pool_request upstream(std::string_view path) const;
+    /// Reason of a request that got no response.
+    static std::string_view reason_of(std::error_code error) noexcept;
     /// Adds a field whose value is known to be one.
     static void add_field(http::pool_request& to, std::string_view name, std::string_view value);
     http::client_pool& web() noexcept { return web_; }
     const config& options() const noexcept { return config_; }
 
 private:
+    /// Whether its clients get heartbeats.
+    virtual bool sends_heartbeats() const noexcept { return false; }
+    bool pass_on(relay& to, std::string bytes);
+    task<void> beat(relay& to);
     task<void> serve(std::unique_ptr<relay> to, request from);
     task<std::string_view> run_safely(relay& to, request from);
 
@@ -75,6 +84,7 @@ public:
     std::string opening(const request& from) const override;
 
 private:
+    bool sends_heartbeats() const noexcept override { return true; }
     task<std::string_view> run(relay& to, request from) override;
 };
 

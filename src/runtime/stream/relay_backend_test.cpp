@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -182,6 +183,83 @@ TEST_P(relayed_streams, of_a_proxy_pass_a_response_through) {
         co_await gone.start();
         EXPECT_THAT(co_await answer_of(gone, "{}"), StartsWith("HTTP/1.1 502 Bad Gateway\r\n"));
         co_await gone->stop(0s);
+    });
+}
+
+TEST_P(relayed_streams, wait_for_clients_that_read_more_slowly_than_the_backend_sends) {
+    run([this]() -> task<void> {
+        const std::string large(3'000'000, 'x');
+        chat_api site({large});
+        subject proxied = make(site.url(), {{"backend", "proxy"}});
+        co_await proxied.start();
+        EXPECT_THAT(co_await answer_of(proxied, "{}"), EndsWith("\r\n\r\n" + large));
+        co_await proxied->stop(0s);
+        co_await site.close();
+
+        std::string tokens;
+        for (int i = 0; i < 20'000; ++i) tokens += chunk("token ");
+        chat_api model({tokens + "data: [DONE]\n\n"});
+        subject s = make(model.url());
+        co_await s.start();
+        const std::string answer = co_await answer_of(s, "{}");
+        EXPECT_EQ(std::ranges::count(answer, '}'), 20'000);
+        EXPECT_THAT(answer, EndsWith("data: [DONE]\n\n"));
+        co_await s->stop(0s);
+        co_await model.close();
+    });
+}
+
+TEST_P(relayed_streams, end_when_their_client_takes_nothing) {
+    run([this]() -> task<void> {
+        chat_api site({std::string(3'000'000, 'x')});
+        subject s = make(site.url(), {{"backend", "proxy"}, {"backend_timeout", "50ms"}});
+        co_await s.start();
+        client_ends ends = socket_pair();
+        hand_over(s->local(), std::move(ends.ours), "{}");
+        co_await until([&] { return faults(s, "client_too_slow") == 1; });
+        EXPECT_EQ(s->count().connections_now, 0U);
+        co_await s->stop(0s);
+        co_await site.close();
+    });
+}
+
+TEST_P(relayed_streams, have_signs_of_life_whatever_the_backend_does) {
+    run([this]() -> task<void> {
+        // One that reads the request, and says nothing.
+        listener silent = must(unix_socket::listen(folder_.file("api.sock")));
+        subject s = make("http://model/v1",
+                         {{"backend_socket", folder_.file("api.sock")}, {"heartbeat", "10ms"}});
+        co_await s.start();
+        talker client = make_client(s, "{}");
+        talker server(must(co_await silent.accept()));
+        const auto await_comment = [&]() -> task<void> {
+            while (co_await line_of(client) != ": heartbeat") {
+            }
+        };
+        co_await await_comment();
+        co_await server.say("HTTP/1.1 200 OK\r\n\r\n");
+        co_await await_comment();
+        co_await server.say(": comment\n\ndata: {\"choices\":[]}\n\n");
+        co_await await_comment();
+        co_await s->stop(0s);
+    });
+}
+
+TEST_P(relayed_streams, may_become_more_while_the_runtime_runs) {
+    run([this]() -> task<void> {
+        chat_api model({chunk("a")}, "200 OK", false);
+        subject s = make(model.url(), {{"max_connections", 1}});
+        co_await s.start();
+        json more = {{"max_connections", 20},
+                     {"backend", "openai"},
+                     {"backend_url", model.url()},
+                     {"handoff", "unix://" + folder_.file("handoff.sock")}};
+        must_do(s->apply(s.parse(more)));
+        std::vector<talker> clients;
+        for (int i = 0; i < 20; ++i) clients.push_back(make_client(s, "{}"));
+        co_await until([&] { return model.open == 20; });
+        co_await s->stop(0s);
+        co_await model.close();
     });
 }
 

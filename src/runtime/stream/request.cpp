@@ -19,12 +19,14 @@ using nlohmann::json;
 
 /// Fields that belong to the connection or frame its messages, RFC 9110 7.6.1 and RFC 9112 6.
 constexpr std::array kept_back = {
-    std::string_view("connection"),       std::string_view("content-length"),
-    std::string_view("keep-alive"),       std::string_view("proxy-authenticate"),
-    std::string_view("proxy-connection"), std::string_view("te"),
-    std::string_view("trailer"),          std::string_view("transfer-encoding"),
-    std::string_view("upgrade"),          std::string_view("content-type"),
-    std::string_view("cache-control"),    std::string_view("proxy-authorization"),
+    std::string_view("connection"),        std::string_view("content-length"),
+    std::string_view("keep-alive"),        std::string_view("proxy-authenticate"),
+    std::string_view("proxy-connection"),  std::string_view("te"),
+    std::string_view("trailer"),           std::string_view("transfer-encoding"),
+    std::string_view("upgrade"),           std::string_view("content-type"),
+    std::string_view("cache-control"),     std::string_view("proxy-authorization"),
+    std::string_view("content-encoding"),  std::string_view("content-range"),
+    std::string_view("x-accel-buffering"),
 };
 
 bool may_stand_in_response(std::string_view name, std::string_view value) noexcept {
@@ -48,8 +50,8 @@ bool read_member(const std::string& name, const json& value, request& into) {
     if (name == "backend") return read_text(into.backend);
     if (name == "user_id" || name == "request_id") {
         std::string& text = name == "user_id" ? into.user_id : into.request_id;
-        if (value.is_number_integer()) text = value.dump();
-        return value.is_number_integer() || read_text(text);
+        if (value.is_number()) text = value.dump();
+        return value.is_number() || read_text(text);
     }
     if (name == "max_tokens") {
         if (value.is_number_integer()) into.max_tokens = value.get<std::int64_t>();

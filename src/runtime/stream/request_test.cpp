@@ -36,6 +36,8 @@ TEST(handoff_request, may_be_a_NUL_byte) {
 TEST(handoff_request, may_name_its_user_by_a_text) {
     EXPECT_EQ(read_request(R"({"user_id":"anna"})")->user_id, "anna");
     EXPECT_EQ(read_request(R"({"user_id":null})")->user_id, "");
+    EXPECT_EQ(read_request(R"({"user_id":1.5})")->user_id, "1.5");
+    EXPECT_EQ(read_request(R"({"user_id":18446744073709551615})")->user_id, "18446744073709551615");
 }
 
 TEST(handoff_request, drops_headers_that_a_response_must_not_have) {

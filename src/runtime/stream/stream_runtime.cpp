@@ -264,6 +264,8 @@ void stream_runtime::on_loss(std::uint32_t client, handoff::loss why) noexcept {
     count_loss(to_string(why));
 }
 
+void stream_runtime::on_idle(std::uint32_t client) noexcept { running_->backend->on_idle(client); }
+
 void stream_runtime::on_end(std::uint32_t /*client*/, duration since_begin) noexcept {
     ++ended_;
     stream_time_.record(static_cast<std::uint64_t>(since_begin.count()));

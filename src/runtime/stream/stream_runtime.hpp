@@ -39,6 +39,7 @@ private:
     void fail_handoff(handoff::fault why) noexcept override;
     void end_group() noexcept override;
     void on_loss(std::uint32_t client, handoff::loss why) noexcept override;
+    void on_idle(std::uint32_t client) noexcept override;
     void on_end(std::uint32_t client, duration since_begin) noexcept override;
     void on_fault(std::uint32_t client, std::string_view reason) noexcept override;
 
