@@ -28,7 +28,7 @@ if (!$listening) {
     exit(1);
 }
 while ($client = stream_socket_accept($listening, -1)) {
-    // A real server reads the whole head, and checks who asks.
+    // A real server reads the whole head, and checks the user.
     $line = (string) fgets($client);
     parse_str((string) parse_url(explode(' ', $line)[1] ?? '/', PHP_URL_QUERY), $query);
     hand_over($argv[2], $client, ['prompt' => $query['prompt'] ?? '']);

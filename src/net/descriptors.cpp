@@ -14,7 +14,7 @@ namespace eddy::unix_socket {
 namespace {
 
 // As many as one message may have, SCM_MAX_FD: what does not fit would be lost as if the table were
-// full, and could not be told from it.
+// full, and could not be distinguished from it.
 constexpr std::size_t max_descriptors = 253;
 
 /// Takes the descriptors of one control message.

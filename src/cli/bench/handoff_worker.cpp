@@ -288,7 +288,7 @@ private:
                 fmt::format("the answer ended after {} events, {} data: [DONE]", check.events(),
                             check.is_done() ? "with" : "without");
             counts_.note(what);
-            tell(number, what);
+            report(number, what);
             return false;
         }
         ++counts_.completed;
@@ -301,7 +301,7 @@ private:
             counts_.drift.record(nanoseconds(drift < duration::zero() ? -drift : drift));
         }
         if (wanted_.is_verbose)
-            tell(number, fmt::format("first byte after {:.3f} ms, end after {:.3f} ms, {} events",
+            report(number, fmt::format("first byte after {:.3f} ms, end after {:.3f} ms, {} events",
                                      milliseconds(own.first_byte - own.sent),
                                      milliseconds(end - own.sent), check.events()));
         return true;
@@ -312,11 +312,11 @@ private:
         const std::string text =
             error ? fmt::format("{}: {}", what, error.message()) : std::string(what);
         counts_.count(kind, text);
-        tell(number,
+        report(number,
              fmt::format("{}: {}", handoff_fault_names[static_cast<std::size_t>(kind)], text));
     }
 
-    void tell(std::size_t number, std::string_view what) const {
+    void report(std::size_t number, std::string_view what) const {
         // In one call, so that lines of several processes do not mix.
         if (wanted_.is_verbose) fmt::print(stderr, "stream {}: {}\n", number, what);
     }

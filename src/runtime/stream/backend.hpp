@@ -21,7 +21,7 @@ public:
         /// The last bytes were passed on; the client is finished, and its number free.
         virtual void on_end(std::uint32_t client, duration since_begin) noexcept = 0;
         /// The same after a failure, by the reason that metrics show, a text that always lives. The
-        /// client has been told, as far as it could be.
+        /// client has got the reason, as far as it could be sent.
         virtual void on_fault(std::uint32_t client, std::string_view reason) noexcept = 0;
 
     protected:
