@@ -302,8 +302,8 @@ private:
         }
         if (wanted_.is_verbose)
             report(number, fmt::format("first byte after {:.3f} ms, end after {:.3f} ms, {} events",
-                                     milliseconds(own.first_byte - own.sent),
-                                     milliseconds(end - own.sent), check.events()));
+                                       milliseconds(own.first_byte - own.sent),
+                                       milliseconds(end - own.sent), check.events()));
         return true;
     }
 
@@ -313,7 +313,7 @@ private:
             error ? fmt::format("{}: {}", what, error.message()) : std::string(what);
         counts_.count(kind, text);
         report(number,
-             fmt::format("{}: {}", handoff_fault_names[static_cast<std::size_t>(kind)], text));
+               fmt::format("{}: {}", handoff_fault_names[static_cast<std::size_t>(kind)], text));
     }
 
     void report(std::size_t number, std::string_view what) const {
