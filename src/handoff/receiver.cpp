@@ -200,11 +200,10 @@ task<void> receiver::receive_rest(unique_fd sender, partial_message part) {
     while (!part.has_ended) {
         auto ready = co_await with_deadline(until, here.wait_readable(sender.get()));
         if (!ready && ready.error() == errc::cancelled) co_return;
-        if (!ready) break;
+        if (!ready) co_return sink_.fail_handoff(fault::incomplete_message);
         if (!has_memory([&] { take(sender.get(), part); }))
             co_return sink_.fail_handoff(fault::no_memory);
     }
-    part.has_failed |= !part.has_ended;
     if (!has_memory([&] { pass_on(part); })) co_return sink_.fail_handoff(fault::no_memory);
     sink_.end_group();
 }
@@ -213,8 +212,7 @@ void receiver::pass_on(partial_message& part) {
     if (part.client && !part.has_failed)
         return sink_.arrive({std::move(part.client), as_text(part.bytes), part.is_too_large});
     if (part.lost_descriptor) return sink_.fail_handoff(fault::lost_descriptor);
-    if (part.has_failed)
-        return sink_.fail_handoff(part.client ? fault::incomplete_message : fault::receive_failed);
+    if (part.has_failed) return sink_.fail_handoff(fault::receive_failed);
     sink_.fail_handoff(part.bytes.empty() ? fault::incomplete_message : fault::no_descriptor);
 }
 

@@ -28,7 +28,7 @@ enum class fault : std::uint8_t {
     peer_not_allowed,    ///< its user is not on the list
     no_descriptor,       ///< a message came without one
     lost_descriptor,     ///< this process had no room for it
-    incomplete_message,  ///< the sender closed or paused in the middle
+    incomplete_message,  ///< the sender closed before it, or it took receiver_options::message_time
     too_many_senders,    ///< receiver::max_pending of them have not sent their message yet
     receive_failed,      ///< recvmsg(2) failed
     no_memory,           ///< its client was closed

@@ -102,7 +102,7 @@ TEST_P(handoff_receivers, give_up_senders_that_never_send) {
         options.message_time = 10ms;
         must(from.open(path(), options));
         const unique_fd silent = sender();
-        co_await until([&] { return all.faults[fault::receive_failed] == 1; });
+        co_await until([&] { return all.faults[fault::incomplete_message] == 1; });
         EXPECT_TRUE(all.messages.empty());
         co_await from.close();
     });
