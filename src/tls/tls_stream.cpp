@@ -426,16 +426,6 @@ result<> tls_stream::shutdown_write() noexcept {
     return {};
 }
 
-/// Withdraws from the loop an operation below, which the closed stream has ended. False when the
-/// kernel still works on it; its completion comes later.
-bool tls_stream::ended_unused(bool& in_flight, operation* below) noexcept {
-    if (!in_flight) return true;
-    if (!below->linked()) return false;
-    below->unlink();
-    in_flight = false;
-    return true;
-}
-
 void tls_stream::close() noexcept {
     closing_ = true;
     loop::current().disarm(*this);

@@ -4,7 +4,7 @@
 #include <eddy/base/frame_pool.hpp>
 #include <eddy/io/loop.hpp>
 
-#include "tls/callback.hpp"
+#include "io/callback.hpp"
 #include "tls/engine.hpp"
 #include "tls/handshakes.hpp"
 
@@ -103,7 +103,6 @@ private:
     void encrypt(const_bytes plain);
     void send_end() noexcept;
     void complete_waiters(bool from_loop);
-    bool ended_unused(bool& in_flight, operation* below) noexcept;
 
     stream below_;
     engine engine_;

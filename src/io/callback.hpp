@@ -10,7 +10,7 @@
 #include <exception>
 #include <utility>
 
-namespace eddy::tls {
+namespace eddy {
 
 /// One function of one owner. The call may destroy the owner and with it this object.
 class callback {
@@ -69,4 +69,15 @@ private:
     std::coroutine_handle<> frame_;
 };
 
-}  // namespace eddy::tls
+/// For a driver that closes while its operation on the stream below may be under way, after that
+/// stream was closed: true when the operation is over. One that has only its callback left is taken
+/// back from the loop; another one calls back.
+inline bool ended_unused(bool& in_flight, operation* below) noexcept {
+    if (!in_flight) return true;
+    if (!below->linked()) return false;
+    below->unlink();
+    in_flight = false;
+    return true;
+}
+
+}  // namespace eddy

@@ -1,0 +1,58 @@
+/* Shared-memory stream protocol, version 1: the handshake message and the layout of the memory, for
+ * every language that speaks it. All numbers are in the machine's byte order; both peers run on it.
+ *
+ * Rendezvous: the client connects to a Unix stream socket (unix(7)) and sends its HELLO; the server
+ * answers with its own. With the HELLO goes one descriptor by SCM_RIGHTS: a memory file
+ * (memfd_create(2)) that only its sender writes. The socket stays open. From then on it is the
+ * doorbell: a byte of any value wakes a peer that waits, and a socket that is full has been rung
+ * already. Its end is the peer's death, or follows what the peer has published.
+ *
+ * A HELLO without EDDY_SHM_FEATURE_MEMORY brings no descriptor: this peer cannot share memory, and
+ * both go on with the bytes of the stream on the socket itself.
+ *
+ * Memory file: EDDY_SHM_HEADER_SIZE bytes of words, then the ring that its owner sends through. It
+ * is sealed (fcntl(2)) with F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE and F_SEAL_SEAL. Each
+ * word that a peer reads is checked after it was copied; a word out of its range ends the
+ * connection. */
+#ifndef EDDY_SHM_LAYOUT_H
+#define EDDY_SHM_LAYOUT_H
+
+#include <stdint.h>
+
+/* ---- HELLO: 32 bytes */
+
+#define EDDY_SHM_MAGIC 0x4d485345u /* "ESHM" in little-endian order */
+#define EDDY_SHM_VERSION 1u
+#define EDDY_SHM_HELLO_SIZE 32u
+
+#define EDDY_SHM_HELLO_MAGIC 0u     /* u32 */
+#define EDDY_SHM_HELLO_VERSION 4u   /* u32 */
+#define EDDY_SHM_HELLO_FEATURES 8u  /* u32; unknown bits are ignored */
+#define EDDY_SHM_HELLO_RESERVED 12u /* u32, 0 */
+#define EDDY_SHM_HELLO_RING 16u     /* u64: bytes of the sender's ring, a power of two */
+#define EDDY_SHM_HELLO_POSITION 24u /* u64: where the sender's positions begin */
+
+/* The sender shares memory: its descriptor came with the message. */
+#define EDDY_SHM_FEATURE_MEMORY 1u
+/* Before it sleeps, the sender has the kernel execute a fence in all processes (membarrier(2),
+ * MEMBARRIER_CMD_GLOBAL_EXPEDITED), and has registered itself for those of others. Where both have
+ * it, publishing needs no fence of its own. */
+#define EDDY_SHM_FEATURE_ASYMMETRIC 2u
+
+#define EDDY_SHM_MIN_RING 65536u
+#define EDDY_SHM_MAX_RING (1u << 30)
+#define EDDY_SHM_DEFAULT_RING (256u * 1024u)
+
+/* ---- Words of the memory file, each group on lines of its own */
+
+#define EDDY_SHM_HEADER_SIZE 65536u /* a multiple of every page size */
+
+#define EDDY_SHM_HEAD 128u   /* u64: end of what the owner has published in its ring */
+#define EDDY_SHM_TAIL 256u   /* u64: end of what the owner has read from the peer's ring */
+#define EDDY_SHM_READER 384u /* u32: odd while the owner waits for bytes; another value each time \
+                              */
+#define EDDY_SHM_WRITER 388u /* u32: the same while it waits for room */
+#define EDDY_SHM_END 512u    /* u64: 0, or 1 + the final head: no bytes follow */
+#define EDDY_SHM_CPU 640u    /* u32: 1 + the processor on which the owner last ran; 0: unknown */
+
+#endif

@@ -1,0 +1,237 @@
+// Shared memory of one connection: the ring that this side writes, the ring that it reads, and the
+// words by which each side knows whether the other one sleeps. No system calls but membarrier(2):
+// waiting and waking are the caller's.
+//
+// Whoever publishes bytes, or room, stores a position and then loads the peer's word of waiting;
+// whoever goes to sleep stores that word and then loads the position. With a fence between store
+// and load on both sides, one of them sees the other (Dekker). Reading gives room back in steps of
+// a quarter of the ring, so its fence is rare; a writer that waits has three quarters unread then,
+// and the reader comes past its next step before it has read them.
+#pragma once
+
+#include <eddy/base/assert.hpp>
+#include <eddy/base/bytes.hpp>
+#include <eddy/base/result.hpp>
+#include <eddy/shm/layout.h>
+
+#include "shm/memory.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace eddy::shm {
+
+/// Whether this process can be part of asymmetric fences; it is registered with the first call.
+bool has_asymmetric_fence() noexcept;
+/// The fence in all processes that are registered; has_asymmetric_fence().
+void fence_everywhere() noexcept;
+
+/// One thread for writing and one for reading; each uses only its part below.
+class channel {
+public:
+    struct parts {
+        memory own;
+        memory peer;
+        std::uint64_t own_position = 0;  ///< as in the HELLOs
+        std::uint64_t peer_position = 0;
+        bool is_asymmetric = false;  ///< both have EDDY_SHM_FEATURE_ASYMMETRIC
+    };
+    explicit channel(parts from) noexcept
+        : own_(std::move(from.own)),
+          peer_(std::move(from.peer)),
+          is_asymmetric_(from.is_asymmetric),
+          out_(from.own_position, own_.ring_size()),
+          in_(from.peer_position, peer_.ring_size()) {
+        store(own_.word64(EDDY_SHM_HEAD), from.own_position);
+        store(own_.word64(EDDY_SHM_TAIL), from.peer_position);
+    }
+
+    // ---- writing
+
+    /// Free bytes of the own ring, of which at least `wanted` are looked for; fewer may be there,
+    /// none while the peer has not read enough. ECONNRESET for a peer that broke the protocol.
+    result<mutable_bytes> room(std::size_t wanted = 1) noexcept {
+        if (out_free() < wanted && !load_tail()) return fail_errno(ECONNRESET);
+        return mutable_bytes(own_.ring() + (out_.position & out_.mask), out_free());
+    }
+    /// Puts `size` bytes that were written to room() behind what is to be published.
+    void append(std::size_t size) noexcept {
+        EDDY_ASSERT(size <= out_free());
+        out_.position += size;
+    }
+    /// The peer may read what was appended. True when it has to be woken.
+    bool publish() noexcept {
+        store(own_.word64(EDDY_SHM_HEAD), out_.position);
+        fence();
+        return sleeps(EDDY_SHM_READER, out_);
+    }
+    /// No bytes follow those published. True when the peer has to be woken.
+    bool finish() noexcept {
+        store(own_.word64(EDDY_SHM_END), out_.position + 1);
+        fence();
+        return sleeps(EDDY_SHM_READER, out_);
+    }
+    bool is_finished() const noexcept { return load(own_.word64(EDDY_SHM_END)) != 0; }
+    /// Announces that this side waits for room, until disarm_writer(): the next consume() from then
+    /// on has the peer wake it, once. Whether there is room already is to be checked after that.
+    void arm_writer() noexcept { arm(EDDY_SHM_WRITER, out_); }
+    void disarm_writer() noexcept { disarm(EDDY_SHM_WRITER, out_); }
+    bool is_writer_armed() const noexcept { return out_.epoch % 2 == 1; }
+
+    /// Copies as much as there is room for, and publishes it. 0 while there is none.
+    result<std::size_t> write(const_bytes from, bool& wakes) noexcept {
+        const auto found = room(from.size());
+        if (!found) return fail(found.error());
+        const std::size_t size = found->size() < from.size() ? found->size() : from.size();
+        if (size == 0) return 0;
+        std::memcpy(found->data(), from.data(), size);
+        append(size);
+        if (publish()) wakes = true;
+        return size;
+    }
+
+    // ---- reading
+
+    /// Bytes to read; empty while there are none. A hostile peer may change them while they are
+    /// read, so what is parsed must be copied before. ECONNRESET as with room().
+    result<const_bytes> bytes() noexcept {
+        if (in_.position == in_.other && !load_head()) return fail_errno(ECONNRESET);
+        return const_bytes(peer_.ring() + (in_.position & in_.mask), in_unread());
+    }
+    /// The same with what was published since, though some are there.
+    result<const_bytes> all_bytes() noexcept {
+        if (!load_head()) return fail_errno(ECONNRESET);
+        return bytes();
+    }
+    /// Whether the peer has finished, and everything was read. ECONNRESET for an end that is none.
+    result<bool> is_at_end() noexcept {
+        const std::uint64_t end = load(peer_.word64(EDDY_SHM_END));
+        if (end == 0) return false;
+        if (!load_head() || end != in_.other + 1) return fail_errno(ECONNRESET);
+        return in_.position == in_.other;
+    }
+    /// Gives the room of `size` bytes back. True when the peer has to be woken.
+    bool consume(std::size_t size) noexcept {
+        EDDY_ASSERT(size <= in_unread());
+        in_.position += size;
+        store(own_.word64(EDDY_SHM_TAIL), in_.position);
+        owed_ += size;
+        return owed_ > in_.mask / 4 && settle();
+    }
+    /// Whether the peer sleeps on room that it was given since it was last checked for that, and
+    /// has to be woken. A side that finds nothing to read calls it before it does other things.
+    bool settle() noexcept {
+        if (owed_ == 0) return false;
+        owed_ = 0;
+        fence();
+        return sleeps(EDDY_SHM_WRITER, in_);
+    }
+    /// As arm_writer(), for bytes. True when the peer has to be woken, by settle().
+    bool arm_reader() noexcept {
+        arm(EDDY_SHM_READER, in_);
+        return settle();
+    }
+    void disarm_reader() noexcept { disarm(EDDY_SHM_READER, in_); }
+    bool is_reader_armed() const noexcept { return in_.epoch % 2 == 1; }
+
+    /// Copies what is there, and gives its room back. 0 while there is nothing. `wakes` becomes
+    /// true when the peer has to be woken.
+    result<std::size_t> read(mutable_bytes into, bool& wakes) noexcept {
+        const auto found = bytes();
+        if (!found) return fail(found.error());
+        const std::size_t size = found->size() < into.size() ? found->size() : into.size();
+        if (size == 0) return 0;
+        std::memcpy(into.data(), found->data(), size);
+        if (consume(size)) wakes = true;
+        return size;
+    }
+
+    // ---- either
+    /// Publishes the processor on which this side runs.
+    void set_processor(std::uint32_t number) noexcept {
+        __atomic_store_n(own_.word32(EDDY_SHM_CPU), number + 1, __ATOMIC_RELAXED);
+    }
+    /// 1 + the processor of the peer as it last said; 0 if it did not.
+    std::uint32_t peer_processor() const noexcept {
+        return __atomic_load_n(peer_.word32(EDDY_SHM_CPU), __ATOMIC_RELAXED);
+    }
+
+    std::size_t own_ring_size() const noexcept { return own_.ring_size(); }
+    std::size_t peer_ring_size() const noexcept { return peer_.ring_size(); }
+
+private:
+    /// State of one direction, on lines of its own: its thread writes it all the time.
+    struct alignas(128) direction {
+        direction(std::uint64_t begin, std::size_t ring_size) noexcept
+            : position(begin), other(begin), mask(ring_size - 1) {}
+
+        std::uint64_t position;   // of this side
+        std::uint64_t other;      // of the peer, as last seen and checked
+        std::uint64_t mask;       // size of the ring - 1
+        std::uint32_t epoch = 0;  // of this side's sleep; odd while it is armed
+        std::uint32_t woken = 0;  // of the peer's sleep that it was last woken from
+    };
+
+    static void store(std::uint64_t* word, std::uint64_t value) noexcept {
+        __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    }
+    static std::uint64_t load(const std::uint64_t* word) noexcept {
+        return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    }
+
+    std::size_t out_free() const noexcept { return out_.mask + 1 - (out_.position - out_.other); }
+    std::size_t in_unread() const noexcept { return in_.other - in_.position; }
+
+    /// Both take a position of the peer only between the last one and what is possible.
+    bool load_tail() noexcept {
+        const std::uint64_t found = load(peer_.word64(EDDY_SHM_TAIL));
+        if (found - out_.other > out_.position - out_.other) return false;
+        out_.other = found;
+        return true;
+    }
+    bool load_head() noexcept {
+        const std::uint64_t found = load(peer_.word64(EDDY_SHM_HEAD));
+        const std::uint64_t unread = found - in_.position;
+        if (unread > in_.mask + 1 || unread < in_unread()) return false;
+        in_.other = found;
+        return true;
+    }
+
+    void fence() const noexcept {
+        if (is_asymmetric_)
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        else
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+    /// After a position was stored, and the fence: whether the peer sleeps on it, and was not woken
+    /// from this sleep yet.
+    bool sleeps(std::size_t offset, direction& in) const noexcept {
+        const std::uint32_t epoch = __atomic_load_n(peer_.word32(offset), __ATOMIC_RELAXED);
+        if (epoch % 2 == 0 || epoch == in.woken) return false;
+        in.woken = epoch;
+        return true;
+    }
+    void arm(std::size_t offset, direction& in) noexcept {
+        in.epoch += in.epoch % 2 == 0 ? 1 : 2;
+        __atomic_store_n(own_.word32(offset), in.epoch, __ATOMIC_RELAXED);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        if (is_asymmetric_) fence_everywhere();
+    }
+    void disarm(std::size_t offset, direction& in) noexcept {
+        if (in.epoch % 2 == 0) return;
+        ++in.epoch;
+        __atomic_store_n(own_.word32(offset), in.epoch, __ATOMIC_RELAXED);
+    }
+
+    memory own_;
+    memory peer_;
+    bool is_asymmetric_;
+    direction out_;
+    direction in_;
+    std::size_t owed_ = 0;  // bytes read since the writer was last checked
+};
+
+}  // namespace eddy::shm

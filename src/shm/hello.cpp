@@ -1,0 +1,146 @@
+// HELLO: encoding, checks and the exchange.
+#include "shm/hello.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/net/descriptors.hpp>
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace eddy::shm {
+namespace {
+
+template <class T>
+void put(hello_bytes& to, std::size_t offset, T value) noexcept {
+    std::memcpy(to.data() + offset, &value, sizeof(value));
+}
+template <class T>
+T get(std::span<const std::byte> from, std::size_t offset) noexcept {
+    T value;
+    std::memcpy(&value, from.data() + offset, sizeof(value));
+    return value;
+}
+
+result<std::size_t> send_bytes(int socket, std::string_view bytes) noexcept {
+    const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) return fail_errno(errno == EINTR ? EAGAIN : errno);
+    return static_cast<std::size_t>(sent);
+}
+
+}  // namespace
+
+hello_bytes encode(const hello& message) noexcept {
+    hello_bytes bytes{};
+    put<std::uint32_t>(bytes, EDDY_SHM_HELLO_MAGIC, EDDY_SHM_MAGIC);
+    put<std::uint32_t>(bytes, EDDY_SHM_HELLO_VERSION, EDDY_SHM_VERSION);
+    put<std::uint32_t>(bytes, EDDY_SHM_HELLO_FEATURES, message.features);
+    put<std::uint64_t>(bytes, EDDY_SHM_HELLO_RING, message.ring_size);
+    put<std::uint64_t>(bytes, EDDY_SHM_HELLO_POSITION, message.position);
+    return bytes;
+}
+
+result<hello> decode(std::span<const std::byte, EDDY_SHM_HELLO_SIZE> bytes) noexcept {
+    if (get<std::uint32_t>(bytes, EDDY_SHM_HELLO_MAGIC) != EDDY_SHM_MAGIC)
+        return fail(errc::malformed);
+    if (get<std::uint32_t>(bytes, EDDY_SHM_HELLO_VERSION) != EDDY_SHM_VERSION)
+        return fail(errc::unsupported);
+    hello message;
+    message.features = get<std::uint32_t>(bytes, EDDY_SHM_HELLO_FEATURES);
+    message.ring_size = get<std::uint64_t>(bytes, EDDY_SHM_HELLO_RING);
+    message.position = get<std::uint64_t>(bytes, EDDY_SHM_HELLO_POSITION);
+    if (message.has(EDDY_SHM_FEATURE_MEMORY) && !is_ring_size(message.ring_size))
+        return fail(errc::malformed);
+    return message;
+}
+
+result<exchange> exchange::begin(int socket, const offer& own) {
+    EDDY_ASSERT(socket >= 0 && is_ring_size(own.ring_size));
+    exchange made(socket, own);
+    if (made.offer_.is_asymmetric && !has_asymmetric_fence()) made.offer_.is_asymmetric = false;
+    if (!own.shares_memory) return made;
+    auto memory = memory::create(own.ring_size, made.own_file_);
+    if (!memory) return fail(memory.error());
+    made.own_ = std::move(*memory);
+    return made;
+}
+
+result<exchange::wait> exchange::step() noexcept {
+    if (!is_sent_) {
+        if (auto sent = send(); !sent) {
+            if (sent.error() == errno_code(EAGAIN)) return wait::writable;
+            return fail(sent.error());
+        }
+    }
+    while (received_size_ < received_.size()) {
+        if (auto received = receive(); !received) {
+            if (received.error() == errno_code(EAGAIN)) return wait::readable;
+            return fail(received.error());
+        }
+    }
+    if (auto accepted = accept(std::move(peer_file_)); !accepted) return fail(accepted.error());
+    return wait::none;
+}
+
+result<> exchange::send() noexcept {
+    hello own;
+    if (own_) own.features |= EDDY_SHM_FEATURE_MEMORY;
+    if (offer_.is_asymmetric) own.features |= EDDY_SHM_FEATURE_ASYMMETRIC;
+    own.ring_size = own_ ? own_.ring_size() : 0;
+    own.position = offer_.position;
+    const hello_bytes bytes = encode(own);
+    const std::string_view text = as_text(bytes);
+    const auto sent = own_ ? unix_socket::send_descriptor(socket_, text, own_file_.get())
+                           : send_bytes(socket_, text);
+    if (!sent && sent.error() == errno_code(EPIPE)) return fail(errc::truncated);
+    if (!sent) return fail(sent.error());
+    // Nothing was sent before it, so the socket has room for so few bytes.
+    if (*sent != bytes.size()) return fail(errc::truncated);
+    is_sent_ = true;
+    own_file_.reset();
+    return {};
+}
+
+result<> exchange::receive() noexcept {
+    const std::span room = std::span(received_).subspan(received_size_);
+    auto part = unix_socket::receive_message(socket_, room);
+    // A peer that closes without having read the HELLO resets the connection.
+    if (!part && part.error() == errno_code(ECONNRESET)) return fail(errc::truncated);
+    if (!part) return fail(part.error());
+    if (part->size == 0) return fail(errc::truncated);
+    if (part->lost_descriptors) return fail_errno(EMFILE);
+    if (part->descriptor) {
+        if (peer_file_ || part->surplus > 0) return fail(errc::malformed);
+        peer_file_ = std::move(part->descriptor);
+    }
+    received_size_ += part->size;
+    return {};
+}
+
+result<> exchange::accept(unique_fd file) noexcept {
+    const auto message = decode(received_);
+    if (!message) return fail(message.error());
+    peer_ = *message;
+    if (peer_.has(EDDY_SHM_FEATURE_MEMORY) != static_cast<bool>(file)) return fail(errc::malformed);
+    if (!file) return {};
+    auto opened = memory::open(file.get(), peer_.ring_size);
+    if (!opened) return fail(opened.error());
+    peer_memory_ = std::move(*opened);
+    return {};
+}
+
+std::unique_ptr<channel> exchange::take_channel() {
+    if (!own_ || !peer_memory_) return nullptr;
+    channel::parts parts;
+    parts.own = std::move(own_);
+    parts.peer = std::move(peer_memory_);
+    parts.own_position = offer_.position;
+    parts.peer_position = peer_.position;
+    parts.is_asymmetric = offer_.is_asymmetric && peer_.has(EDDY_SHM_FEATURE_ASYMMETRIC);
+    return std::make_unique<channel>(std::move(parts));
+}
+
+}  // namespace eddy::shm

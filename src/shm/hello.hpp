@@ -1,0 +1,83 @@
+// HELLO of a shared-memory connection: how it is written and read, and the two sides' exchange in
+// steps. Between steps the driver waits, a coroutine or a blocking call.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/shm/layout.h>
+
+#include "shm/channel.hpp"
+#include "shm/memory.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace eddy::shm {
+
+/// The message.
+struct hello {
+    std::uint32_t features = 0;  ///< EDDY_SHM_FEATURE_…
+    std::uint64_t ring_size = 0;
+    std::uint64_t position = 0;
+
+    bool has(std::uint32_t feature) const noexcept { return (features & feature) != 0; }
+};
+
+using hello_bytes = std::array<std::byte, EDDY_SHM_HELLO_SIZE>;
+
+hello_bytes encode(const hello& message) noexcept;
+/// errc::malformed for a message of another protocol or with a ring that cannot be;
+/// errc::unsupported for another version.
+result<hello> decode(std::span<const std::byte, EDDY_SHM_HELLO_SIZE> bytes) noexcept;
+
+/// What one side offers.
+struct offer {
+    std::size_t ring_size = EDDY_SHM_DEFAULT_RING;
+    std::uint64_t position = 0;
+    bool shares_memory = true;
+    bool is_asymmetric = false;
+};
+
+/// Exchange of the HELLOs over a Unix stream socket that stays the caller's. One thread.
+class exchange {
+public:
+    /// What is to be done before the next step.
+    enum class wait : std::uint8_t {
+        none,      ///< nothing: it is over
+        readable,  ///< the peer's HELLO has not arrived
+        writable,  ///< the socket was full
+    };
+
+    /// Allocates the own memory. Errors are memory::create()'s.
+    static result<exchange> begin(int socket, const offer& own);
+
+    /// Sends, and receives, as far as that goes. Errors: errc::malformed and errc::unsupported as
+    /// decode(), errc::truncated if the peer closes, the system's.
+    result<wait> step() noexcept;
+
+    /// Once it is over: the shared memory, or null where the peer has none and the socket carries
+    /// the stream. Throws std::bad_alloc.
+    std::unique_ptr<channel> take_channel();
+
+private:
+    exchange(int socket, const offer& own) noexcept : socket_(socket), offer_(own) {}
+    result<> send() noexcept;
+    result<> receive() noexcept;
+    result<> accept(unique_fd file) noexcept;
+
+    int socket_;
+    offer offer_;
+    memory own_;
+    unique_fd own_file_;
+    memory peer_memory_;
+    hello peer_;
+    hello_bytes received_{};
+    std::size_t received_size_ = 0;
+    bool is_sent_ = false;
+    unique_fd peer_file_;
+};
+
+}  // namespace eddy::shm

@@ -1,0 +1,170 @@
+// HELLO: encoding, and exchanges with peers of every kind.
+#include "shm/hello.hpp"
+
+#include <eddy/base/random.hpp>
+#include <eddy/net/descriptors.hpp>
+
+#include "io/testing.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace eddy::shm {
+namespace {
+
+using testing::error_of;
+using testing::must;
+
+struct sockets {
+    unique_fd first;
+    unique_fd second;
+};
+
+sockets connected() {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+        throw std::runtime_error("socketpair");
+    return {unique_fd(ends[0]), unique_fd(ends[1])};
+}
+
+hello usual() {
+    hello made;
+    made.features = EDDY_SHM_FEATURE_MEMORY;
+    made.ring_size = EDDY_SHM_MIN_RING;
+    return made;
+}
+
+/// The outcome of an exchange with a peer that sends this.
+std::error_code outcome_of(std::string_view bytes, int descriptor) {
+    const sockets pair = connected();
+    exchange own = must(exchange::begin(pair.first.get(), {}));
+    if (descriptor >= 0)
+        must(unix_socket::send_descriptor(pair.second.get(), bytes, descriptor));
+    else if (!bytes.empty())
+        EXPECT_EQ(::send(pair.second.get(), bytes.data(), bytes.size(), 0),
+                  static_cast<ssize_t>(bytes.size()));
+    ::shutdown(pair.second.get(), SHUT_WR);
+    const auto stepped = own.step();
+    if (stepped) {
+        EXPECT_EQ(*stepped, exchange::wait::none);
+        return {};
+    }
+    return stepped.error();
+}
+
+std::string text_of(const hello& message) {
+    const hello_bytes bytes = encode(message);
+    return std::string(as_text(bytes));
+}
+
+TEST(shm_hello, says_the_same_after_decoding) {
+    hello sent = usual();
+    sent.features |= EDDY_SHM_FEATURE_ASYMMETRIC;
+    sent.position = 0x123456789abcdef0;
+    const hello got = must(decode(encode(sent)));
+    EXPECT_EQ(got.features, sent.features);
+    EXPECT_EQ(got.ring_size, sent.ring_size);
+    EXPECT_EQ(got.position, sent.position);
+}
+
+// The same bytes that other languages' implementations check theirs against.
+TEST(shm_hello, has_these_bytes) {
+    hello sent = usual();
+    sent.position = 0x80000000;
+    const unsigned char expected[] = {
+        'E', 'S', 'H', 'M', 1, 0, 0, 0, 1, 0, 0, 0,    0, 0, 0, 0,  //
+        0,   0,   1,   0,   0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0,
+    };
+    const hello_bytes bytes = encode(sent);
+    ASSERT_EQ(sizeof(expected), bytes.size());
+    EXPECT_EQ(std::memcmp(expected, bytes.data(), bytes.size()), 0);
+}
+
+TEST(shm_hello, survives_random_bytes) {
+    random_generator dice(testing::seed_of_this_run());
+    for (int i = 0; i < 20'000; ++i) {
+        hello_bytes bytes = encode(usual());
+        const std::size_t changes = 1 + dice.below(4);
+        for (std::size_t c = 0; c < changes; ++c)
+            bytes[dice.below(bytes.size())] = static_cast<std::byte>(dice.below(256));
+        const auto got = decode(bytes);
+        if (got && got->has(EDDY_SHM_FEATURE_MEMORY)) EXPECT_TRUE(is_ring_size(got->ring_size));
+    }
+}
+
+TEST(shm_hello, connects_two_sides) {
+    const sockets pair = connected();
+    exchange first = must(exchange::begin(pair.first.get(), {.position = 11}));
+    exchange second =
+        must(exchange::begin(pair.second.get(), {.ring_size = EDDY_SHM_MIN_RING, .position = 22}));
+    EXPECT_EQ(must(first.step()), exchange::wait::readable);
+    EXPECT_EQ(must(second.step()), exchange::wait::none);
+    EXPECT_EQ(must(first.step()), exchange::wait::none);
+    const auto a = first.take_channel();
+    const auto b = second.take_channel();
+    ASSERT_TRUE(a && b);
+    EXPECT_EQ(a->own_ring_size(), b->peer_ring_size());
+    EXPECT_EQ(b->own_ring_size(), a->peer_ring_size());
+    bool wakes = false;
+    EXPECT_EQ(must(a->write(as_bytes("to the second"), wakes)), 13u);
+    EXPECT_EQ(as_text(must(b->bytes())), "to the second");
+    EXPECT_EQ(must(b->write(as_bytes("to the first"), wakes)), 12u);
+    EXPECT_EQ(as_text(must(a->bytes())), "to the first");
+    EXPECT_FALSE(wakes);
+}
+
+TEST(shm_hello, leaves_the_socket_to_a_peer_without_memory) {
+    const sockets pair = connected();
+    exchange first = must(exchange::begin(pair.first.get(), {}));
+    exchange second = must(exchange::begin(pair.second.get(), {.shares_memory = false}));
+    EXPECT_EQ(must(first.step()), exchange::wait::readable);
+    EXPECT_EQ(must(second.step()), exchange::wait::none);
+    EXPECT_EQ(must(first.step()), exchange::wait::none);
+    EXPECT_FALSE(first.take_channel());
+    EXPECT_FALSE(second.take_channel());
+}
+
+TEST(shm_hello, refuses_bad_peers) {
+    unique_fd file;
+    const memory own = must(memory::create(EDDY_SHM_MIN_RING, file));
+    EXPECT_EQ(outcome_of(text_of(usual()), file.get()), std::error_code());
+    EXPECT_EQ(outcome_of("", -1), errc::truncated);
+    EXPECT_EQ(outcome_of(text_of(usual()).substr(0, 31), file.get()), errc::truncated);
+    EXPECT_EQ(outcome_of("GET / HTTP/1.1\r\nHost: example\r\n\r\n", -1), errc::malformed);
+    EXPECT_EQ(outcome_of(text_of(usual()), -1), errc::malformed) << "no memory came";
+    hello without = usual();
+    without.features = 0;
+    EXPECT_EQ(outcome_of(text_of(without), file.get()), errc::malformed) << "memory came";
+    hello too_large = usual();
+    too_large.ring_size = EDDY_SHM_DEFAULT_RING;
+    EXPECT_EQ(outcome_of(text_of(too_large), file.get()), errc::malformed);
+    std::string other_version = text_of(usual());
+    other_version[EDDY_SHM_HELLO_VERSION] = 2;
+    EXPECT_EQ(outcome_of(other_version, file.get()), errc::unsupported);
+    const unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    EXPECT_EQ(outcome_of(text_of(usual()), null.get()), errc::malformed);
+}
+
+TEST(shm_hello, arrives_in_any_pieces) {
+    unique_fd file;
+    const memory own = must(memory::create(EDDY_SHM_MIN_RING, file));
+    const std::string text = text_of(usual());
+    const sockets pair = connected();
+    exchange waiting = must(exchange::begin(pair.first.get(), {}));
+    must(unix_socket::send_descriptor(pair.second.get(), text.substr(0, 1), file.get()));
+    for (std::size_t i = 1; i < text.size(); ++i) {
+        EXPECT_EQ(must(waiting.step()), exchange::wait::readable);
+        EXPECT_EQ(::send(pair.second.get(), &text[i], 1, 0), 1);
+    }
+    EXPECT_EQ(must(waiting.step()), exchange::wait::none);
+    EXPECT_TRUE(waiting.take_channel());
+}
+
+}  // namespace
+}  // namespace eddy::shm

@@ -1,0 +1,93 @@
+// Memory files: creation, seals, mapping.
+#include "shm/memory.hpp"
+
+#include <eddy/base/assert.hpp>
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+// Since Linux 5.1 and 6.3; older headers lack them.
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+namespace eddy::shm {
+namespace {
+
+constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+
+result<unique_fd> create_file() noexcept {
+    constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    unique_fd file(::memfd_create("eddy-shm", flags | MFD_NOEXEC_SEAL));
+    // Kernels before 6.3 do not know the flag.
+    if (!file && errno == EINVAL) file.reset(::memfd_create("eddy-shm", flags));
+    if (!file) return fail_errno();
+    return file;
+}
+
+}  // namespace
+
+result<memory> memory::create(std::size_t ring_size, unique_fd& file) noexcept {
+    EDDY_ASSERT(is_ring_size(ring_size));
+    auto created = create_file();
+    if (!created) return fail(created.error());
+    const auto size = static_cast<off_t>(EDDY_SHM_HEADER_SIZE + ring_size);
+    if (::ftruncate(created->get(), size) < 0) return fail_errno();
+    auto mapped = map(created->get(), ring_size, PROT_READ | PROT_WRITE);
+    if (!mapped) return fail(mapped.error());
+    // After the own mapping, which the seal against writing would refuse.
+    if (::fcntl(created->get(), F_ADD_SEALS, seals) < 0) return fail_errno();
+    file = std::move(*created);
+    return mapped;
+}
+
+result<memory> memory::open(int file, std::size_t ring_size) noexcept {
+    if (!is_ring_size(ring_size)) return fail(errc::malformed);
+    // Files of other systems could end, or block, under a reader: only memory files have seals, and
+    // those of huge pages may have none when they are touched.
+    const int found = ::fcntl(file, F_GET_SEALS);
+    if (found < 0 || (found & seals) != seals) return fail(errc::malformed);
+    struct statfs system{};
+    if (::fstatfs(file, &system) < 0) return fail_errno();
+    if (static_cast<unsigned long>(system.f_type) != TMPFS_MAGIC) return fail(errc::malformed);
+    struct stat info{};
+    if (::fstat(file, &info) < 0) return fail_errno();
+    const auto size = static_cast<off_t>(EDDY_SHM_HEADER_SIZE + ring_size);
+    if (!S_ISREG(info.st_mode) || info.st_size != size) return fail(errc::malformed);
+    return map(file, ring_size, PROT_READ);
+}
+
+result<memory> memory::map(int file, std::size_t ring_size, int protection) noexcept {
+    const std::size_t once = EDDY_SHM_HEADER_SIZE + ring_size;
+    // The room for both first, so that the second one has its place.
+    void* const room =
+        ::mmap(nullptr, once + ring_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) return fail_errno();
+    memory made;
+    made.base_ = static_cast<std::byte*>(room);
+    made.ring_size_ = ring_size;
+    if (::mmap(made.base_, once, protection, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED)
+        return fail_errno();
+    if (::mmap(made.base_ + once, ring_size, protection, MAP_SHARED | MAP_FIXED, file,
+               EDDY_SHM_HEADER_SIZE) == MAP_FAILED)
+        return fail_errno();
+    return made;
+}
+
+void memory::unmap() noexcept {
+    if (!base_) return;
+    const int failed = ::munmap(base_, EDDY_SHM_HEADER_SIZE + 2 * ring_size_);
+    EDDY_ASSERT(failed == 0);
+    base_ = nullptr;
+}
+
+}  // namespace eddy::shm

@@ -1,0 +1,131 @@
+// Accepting below, handshakes side by side, and their end.
+#include "shm/shm_listener.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/io/executor.hpp>
+#include <eddy/io/loop.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <new>
+#include <utility>
+
+namespace eddy::shm {
+namespace {
+
+/// Pause after a failed accept(2): of those for want of descriptors or memory.
+constexpr duration crowded_pause = std::chrono::milliseconds(5);
+
+}  // namespace
+
+shm_listener::shm_listener(listener below, listen_options wanted)
+    : below_(std::move(below)), options_(std::move(wanted)) {}
+
+bool shm_listener::start(accept_operation& op) {
+    EDDY_ASSERT(!waiter_);
+    if (give(op)) return true;
+    if (!accepting_ && !begin_accepting()) {
+        op.set_error(errno_code(ENOMEM));
+        return true;
+    }
+    // It may have accepted at once.
+    if (give(op)) return true;
+    waiter_ = &op;
+    return false;
+}
+
+/// Completes `op` with the stream that was ready first; false if there is none.
+bool shm_listener::give(accept_operation& op) {
+    if (ready_.empty()) return false;
+    op.set_accepted(std::move(ready_.front()));
+    ready_.pop_front();
+    has_room_.set();
+    return true;
+}
+
+/// Accepting waits in coroutines that end before the loop's run() returns, as its posted tasks do;
+/// the next accept() begins anew.
+bool shm_listener::begin_accepting() noexcept try {
+    // It outlives what the accepting coroutine has inherited.
+    const detail::frames_from pool(nullptr);
+    static_cast<void>(executor::current().dispatch(accept_all(this)));
+    return accepting_ != nullptr;
+} catch (const std::bad_alloc&) {
+    return false;
+}
+
+task<void> shm_listener::accept_all(shm_listener* self) {
+    {
+        scope handshakes;
+        self->accepting_ = &handshakes;
+        co_await self->accept_until_closed(handshakes);
+        handshakes.cancel();
+        co_await handshakes.join();
+        self->accepting_ = nullptr;
+    }
+    if (self->is_closing_)
+        delete self;
+    else
+        self->end_waiter(make_error_code(errc::cancelled));
+}
+
+task<void> shm_listener::accept_until_closed(scope& handshakes) {
+    while (!is_closing_) {
+        if (is_full()) {
+            has_room_.reset();
+            if (auto waited = co_await has_room_.wait(); !waited) co_return;
+            continue;
+        }
+        auto plain = co_await below_.accept();
+        if (is_closing_) co_return;
+        if (plain) {
+            handshakes.spawn(shake_hands(this, std::move(*plain)));
+            continue;
+        }
+        if (plain.error() == errc::cancelled || plain.error() == errc::closed) co_return;
+        end_waiter(plain.error());
+        if (auto slept = co_await loop::current().sleep_for(crowded_pause); !slept) co_return;
+    }
+}
+
+task<void> shm_listener::shake_hands(shm_listener* self, stream plain) {
+    ++self->under_way_;
+    auto finished = co_await accept_over(std::move(plain), self->options_);
+    --self->under_way_;
+    if (self->is_closing_) co_return;
+    if (!finished) {
+        ++self->failures_;
+        self->has_room_.set();
+        co_return;
+    }
+    self->ready_.push_back(std::move(*finished));
+    if (!self->waiter_ || !self->give(*self->waiter_)) co_return;
+    std::exchange(self->waiter_, nullptr)->complete_later();
+}
+
+void shm_listener::end_waiter(std::error_code error) noexcept {
+    if (!waiter_) return;
+    accept_operation& op = *std::exchange(waiter_, nullptr);
+    op.set_error(error);
+    op.complete_later();
+}
+
+void shm_listener::cancel(accept_operation& op) noexcept {
+    EDDY_ASSERT(waiter_ == &op);
+    end_waiter(make_error_code(errc::cancelled));
+}
+
+void shm_listener::close() noexcept {
+    is_closing_ = true;
+    end_waiter(make_error_code(errc::cancelled));
+    ready_.clear();
+    below_.close();
+    if (!accepting_) {
+        delete this;
+        return;
+    }
+    accepting_->cancel();
+    has_room_.set();
+}
+
+}  // namespace eddy::shm

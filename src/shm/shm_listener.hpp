@@ -1,0 +1,51 @@
+// Driver of a shared-memory listener: a Unix listener, and the handshakes of what it accepted.
+#pragma once
+
+#include <eddy/io/event.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/shm/shm.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+namespace eddy::shm {
+
+/// It frees itself once it is closed and its tasks have ended. One loop's thread.
+class shm_listener final : public listener_driver {
+public:
+    shm_listener(listener below, listen_options wanted);
+
+    bool start(accept_operation& op) override;
+    void cancel(accept_operation& op) noexcept override;
+    endpoint local() const noexcept override { return below_.local(); }
+    int native_handle() const noexcept override { return below_.native_handle(); }
+    void close() noexcept override;
+
+    std::uint64_t failures() const noexcept { return failures_; }
+
+private:
+    ~shm_listener() = default;
+
+    static task<void> accept_all(shm_listener* self);
+    static task<void> shake_hands(shm_listener* self, stream plain);
+    task<void> accept_until_closed(scope& handshakes);
+    bool begin_accepting() noexcept;
+    bool give(accept_operation& op);
+    void end_waiter(std::error_code error) noexcept;
+    bool is_full() const noexcept { return under_way_ + ready_.size() >= max_waiting_connections; }
+
+    listener below_;
+    const listen_options options_;
+    std::deque<stream> ready_;
+    std::size_t under_way_ = 0;
+    std::uint64_t failures_ = 0;
+    accept_operation* waiter_ = nullptr;
+    scope* accepting_ = nullptr;  // while accept_all() runs
+    event has_room_;
+    bool is_closing_ = false;
+};
+
+}  // namespace eddy::shm
