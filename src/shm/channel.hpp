@@ -38,11 +38,13 @@ public:
         std::uint64_t own_position = 0;  ///< as in the HELLOs
         std::uint64_t peer_position = 0;
         bool is_asymmetric = false;  ///< both have EDDY_SHM_FEATURE_ASYMMETRIC
+        std::uint32_t peer_doorbell = EDDY_SHM_DOORBELL_SOCKET;
     };
     explicit channel(parts from) noexcept
         : own_(std::move(from.own)),
           peer_(std::move(from.peer)),
           is_asymmetric_(from.is_asymmetric),
+          peer_doorbell_(from.peer_doorbell),
           out_(from.own_position, own_.ring_size()),
           in_(from.peer_position, peer_.ring_size()) {
         store(own_.word64(EDDY_SHM_HEAD), from.own_position);
@@ -57,6 +59,14 @@ public:
         if (out_free() < wanted && !load_tail()) return fail_errno(ECONNRESET);
         return mutable_bytes(own_.ring() + (out_.position & out_.mask), out_free());
     }
+    /// Looks how far the peer has read. ECONNRESET as room().
+    result<> look_at_tail() noexcept {
+        if (!load_tail()) return fail_errno(ECONNRESET);
+        return {};
+    }
+    /// The position behind what was appended, and that up to which the peer had read.
+    std::uint64_t appended() const noexcept { return out_.position; }
+    std::uint64_t read_by_peer() const noexcept { return out_.other; }
     /// Puts `size` bytes that were written to room() behind what is to be published.
     void append(std::size_t size) noexcept {
         EDDY_ASSERT(size <= out_free());
@@ -159,6 +169,16 @@ public:
         return __atomic_load_n(peer_.word32(EDDY_SHM_CPU), __ATOMIC_RELAXED);
     }
 
+    std::uint32_t peer_doorbell() const noexcept { return peer_doorbell_; }
+    /// Adds 1 to the word on which a peer sleeps by futex(2) that waits for bytes or the end, or
+    /// for room; it is to be woken then.
+    const std::uint32_t* raise_reader_bell() noexcept { return raise(EDDY_SHM_READER_BELL); }
+    const std::uint32_t* raise_writer_bell() noexcept { return raise(EDDY_SHM_WRITER_BELL); }
+    /// Those words of the peer. They are loaded before arm_reader(), or arm_writer(), and this side
+    /// sleeps until they differ.
+    const std::uint32_t* reader_bell() const noexcept { return peer_.word32(EDDY_SHM_READER_BELL); }
+    const std::uint32_t* writer_bell() const noexcept { return peer_.word32(EDDY_SHM_WRITER_BELL); }
+
     std::size_t own_ring_size() const noexcept { return own_.ring_size(); }
     std::size_t peer_ring_size() const noexcept { return peer_.ring_size(); }
 
@@ -180,6 +200,12 @@ private:
     }
     static std::uint64_t load(const std::uint64_t* word) noexcept {
         return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    }
+
+    const std::uint32_t* raise(std::size_t offset) noexcept {
+        std::uint32_t* const word = own_.word32(offset);
+        __atomic_fetch_add(word, 1, __ATOMIC_RELEASE);
+        return word;
     }
 
     std::size_t out_free() const noexcept { return out_.mask + 1 - (out_.position - out_.other); }
@@ -229,6 +255,7 @@ private:
     memory own_;
     memory peer_;
     bool is_asymmetric_;
+    std::uint32_t peer_doorbell_;
     direction out_;
     direction in_;
     std::size_t owed_ = 0;  // bytes read since the writer was last checked

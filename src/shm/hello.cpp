@@ -38,6 +38,7 @@ hello_bytes encode(const hello& message) noexcept {
     put<std::uint32_t>(bytes, EDDY_SHM_HELLO_MAGIC, EDDY_SHM_MAGIC);
     put<std::uint32_t>(bytes, EDDY_SHM_HELLO_VERSION, EDDY_SHM_VERSION);
     put<std::uint32_t>(bytes, EDDY_SHM_HELLO_FEATURES, message.features);
+    put<std::uint32_t>(bytes, EDDY_SHM_HELLO_DOORBELL, message.doorbell);
     put<std::uint64_t>(bytes, EDDY_SHM_HELLO_RING, message.ring_size);
     put<std::uint64_t>(bytes, EDDY_SHM_HELLO_POSITION, message.position);
     return bytes;
@@ -50,10 +51,12 @@ result<hello> decode(std::span<const std::byte, EDDY_SHM_HELLO_SIZE> bytes) noex
         return fail(errc::unsupported);
     hello message;
     message.features = get<std::uint32_t>(bytes, EDDY_SHM_HELLO_FEATURES);
+    message.doorbell = get<std::uint32_t>(bytes, EDDY_SHM_HELLO_DOORBELL);
     message.ring_size = get<std::uint64_t>(bytes, EDDY_SHM_HELLO_RING);
     message.position = get<std::uint64_t>(bytes, EDDY_SHM_HELLO_POSITION);
     if (message.has(EDDY_SHM_FEATURE_MEMORY) && !is_ring_size(message.ring_size))
         return fail(errc::malformed);
+    if (message.doorbell > EDDY_SHM_DOORBELL_FUTEX) return fail(errc::malformed);
     return message;
 }
 
@@ -90,6 +93,7 @@ result<> exchange::send() noexcept {
     if (own_) own.features |= EDDY_SHM_FEATURE_MEMORY;
     if (offer_.is_asymmetric) own.features |= EDDY_SHM_FEATURE_ASYMMETRIC;
     own.ring_size = own_ ? own_.ring_size() : 0;
+    own.doorbell = offer_.doorbell;
     own.position = offer_.position;
     const hello_bytes bytes = encode(own);
     const std::string_view text = as_text(bytes);
@@ -139,6 +143,7 @@ std::unique_ptr<channel> exchange::take_channel() {
     parts.peer = std::move(peer_memory_);
     parts.own_position = offer_.position;
     parts.peer_position = peer_.position;
+    parts.peer_doorbell = peer_.doorbell;
     parts.is_asymmetric = offer_.is_asymmetric && peer_.has(EDDY_SHM_FEATURE_ASYMMETRIC);
     return std::make_unique<channel>(std::move(parts));
 }

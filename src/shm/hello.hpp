@@ -20,6 +20,7 @@ namespace eddy::shm {
 /// The message.
 struct hello {
     std::uint32_t features = 0;  ///< EDDY_SHM_FEATURE_…
+    std::uint32_t doorbell = EDDY_SHM_DOORBELL_SOCKET;
     std::uint64_t ring_size = 0;
     std::uint64_t position = 0;
 
@@ -29,7 +30,8 @@ struct hello {
 using hello_bytes = std::array<std::byte, EDDY_SHM_HELLO_SIZE>;
 
 hello_bytes encode(const hello& message) noexcept;
-/// errc::malformed for a message of another protocol or with a ring that cannot be;
+/// errc::malformed for a message of another protocol or with a ring or a
+/// doorbell that cannot be;
 /// errc::unsupported for another version.
 result<hello> decode(std::span<const std::byte, EDDY_SHM_HELLO_SIZE> bytes) noexcept;
 
@@ -39,6 +41,7 @@ struct offer {
     std::uint64_t position = 0;
     bool shares_memory = true;
     bool is_asymmetric = false;
+    std::uint32_t doorbell = EDDY_SHM_DOORBELL_SOCKET;
 };
 
 /// Exchange of the HELLOs over a Unix stream socket that stays the caller's. One thread.

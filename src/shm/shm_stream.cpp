@@ -8,6 +8,7 @@
 #include <eddy/base/assert.hpp>
 
 #include "io/posix/sockets.hpp"
+#include "shm/futex.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -26,6 +27,9 @@ buffer_pool& lease_buffers() noexcept {
     thread_local buffer_pool pool(kept_leases, shm_stream::lease_size, max_leases);
     return pool;
 }
+
+/// One byte. A socket that is full has been rung already; the end of one is reported by reading.
+void ring(stream& bell) noexcept { static_cast<void>(bell.try_write(as_bytes("!"))); }
 
 }  // namespace
 
@@ -68,9 +72,20 @@ void shm_stream::on_bell() {
     complete_waiters();
 }
 
-void shm_stream::ring() noexcept {
-    // One byte. A socket that is full has been rung already; the end of one is reported by reading.
-    static_cast<void>(bell_.try_write(as_bytes("!")));
+/// Wakes a peer that waits for bytes.
+void shm_stream::wake_reader() noexcept {
+    if (shared_->peer_doorbell() == EDDY_SHM_DOORBELL_FUTEX)
+        futex_wake(shared_->raise_reader_bell());
+    else
+        ring(bell_);
+}
+
+/// Wakes a peer that waits for room.
+void shm_stream::wake_writer() noexcept {
+    if (shared_->peer_doorbell() == EDDY_SHM_DOORBELL_FUTEX)
+        futex_wake(shared_->raise_writer_bell());
+    else
+        ring(bell_);
 }
 
 /// Goes on in the loop's next turn, after others.
@@ -121,7 +136,7 @@ bool shm_stream::wait_for_bytes(read_operation& op) {
         shared_->disarm_reader();
         return true;
     }
-    if (shared_->arm_reader()) ring();
+    if (shared_->arm_reader()) wake_writer();
     // Bytes that came before the peer could know.
     if (!receive(op)) return false;
     shared_->disarm_reader();
@@ -144,7 +159,7 @@ bool shm_stream::receive(read_operation& op) {
     }
     const std::size_t size = std::min(found->size(), lends ? lease_size : op.into().size());
     std::memcpy(to, found->data(), size);
-    if (shared_->consume(size)) ring();
+    if (shared_->consume(size)) wake_writer();
     if (lends) op.set_received(lease_buffers().lend(to, size));
     op.set_size(size);
     return true;
@@ -183,12 +198,12 @@ result<const_bytes> shm_stream::peek() noexcept {
     if (!ended) return fail(ended.error());
     if (*ended) return fail(errc::end_of_stream);
     if (bell_end_) return fail_errno(ECONNRESET);
-    if (shared_->settle()) ring();
+    if (shared_->settle()) wake_writer();
     return const_bytes();
 }
 
 void shm_stream::consume(std::size_t size) noexcept {
-    if (shared_->consume(size)) ring();
+    if (shared_->consume(size)) wake_writer();
 }
 
 // ---- writing
@@ -234,7 +249,7 @@ bool shm_stream::send(write_operation& op) {
         const const_bytes piece = op.piece(0);
         bool wakes = false;
         const auto sent = shared_->write(piece.first(std::min(piece.size(), left)), wakes);
-        if (wakes) ring();
+        if (wakes) wake_reader();
         if (!sent) {
             op.set_error(sent.error());
             return true;
@@ -251,7 +266,7 @@ result<std::size_t> shm_stream::try_write(const_bytes bytes) noexcept {
     if (writer_ || bytes.empty()) return 0;
     bool wakes = false;
     const auto sent = shared_->write(bytes, wakes);
-    if (wakes) ring();
+    if (wakes) wake_reader();
     return sent;
 }
 
@@ -270,7 +285,7 @@ result<> shm_stream::shutdown_write() noexcept {
         cancel(op);
         op.set_error(errno_code(EPIPE));
     }
-    if (shared_->finish()) ring();
+    if (shared_->finish()) wake_reader();
     return {};
 }
 
@@ -283,7 +298,7 @@ void shm_stream::close() noexcept {
     const bool is_cut = writer_ != nullptr;
     if (writer_) cancel(*writer_);
     // A stream that ends within a write has no orderly end.
-    if (!is_cut && !shared_->is_finished()) static_cast<void>(shared_->finish());
+    if (!is_cut && !shared_->is_finished() && shared_->finish()) wake_reader();
     bell_.close();
     const bool no_bell = ended_unused(is_watching_, bell_op_ ? &*bell_op_ : nullptr);
     const bool no_pause = ended_unused(is_pausing_, pause_op_ ? &*pause_op_ : nullptr);

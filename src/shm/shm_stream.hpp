@@ -54,7 +54,8 @@ private:
     void on_bell();
     void on_pause();
     void pause();
-    void ring() noexcept;
+    void wake_reader() noexcept;
+    void wake_writer() noexcept;
     bool receive(read_operation& op);
     bool find_end(read_operation& op) noexcept;
     bool send(write_operation& op);

@@ -3,9 +3,13 @@
  *
  * Rendezvous: the client connects to a Unix stream socket (unix(7)) and sends its HELLO; the server
  * answers with its own. With the HELLO goes one descriptor by SCM_RIGHTS: a memory file
- * (memfd_create(2)) that only its sender writes. The socket stays open. From then on it is the
- * doorbell: a byte of any value wakes a peer that waits, and a socket that is full has been rung
- * already. Its end is the peer's death, or follows what the peer has published.
+ * (memfd_create(2)) that only its sender writes. The socket stays open, and its end is the peer's.
+ *
+ * Doorbell: the HELLO also chooses how its sender is woken. By the socket: a byte of any value
+ * wakes it, and a socket that is full has been rung already. By futex(2): the waker adds 1 to a
+ * bell word of its own memory, EDDY_SHM_READER_BELL for bytes and for the end, EDDY_SHM_WRITER_BELL
+ * for room, and calls FUTEX_WAKE on it. The sleeper waits, through its own mapping, for the word to
+ * differ from what it was before the sleep was announced.
  *
  * A HELLO without EDDY_SHM_FEATURE_MEMORY brings no descriptor: this peer cannot share memory, and
  * both go on with the bytes of the stream on the socket itself.
@@ -28,7 +32,7 @@
 #define EDDY_SHM_HELLO_MAGIC 0u     /* u32 */
 #define EDDY_SHM_HELLO_VERSION 4u   /* u32 */
 #define EDDY_SHM_HELLO_FEATURES 8u  /* u32; unknown bits are ignored */
-#define EDDY_SHM_HELLO_RESERVED 12u /* u32, 0 */
+#define EDDY_SHM_HELLO_DOORBELL 12u /* u32 */
 #define EDDY_SHM_HELLO_RING 16u     /* u64: bytes of the sender's ring, a power of two */
 #define EDDY_SHM_HELLO_POSITION 24u /* u64: where the sender's positions begin */
 
@@ -39,6 +43,9 @@
  * it, publishing needs no fence of its own. */
 #define EDDY_SHM_FEATURE_ASYMMETRIC 2u
 
+#define EDDY_SHM_DOORBELL_SOCKET 0u
+#define EDDY_SHM_DOORBELL_FUTEX 1u
+
 #define EDDY_SHM_MIN_RING 65536u
 #define EDDY_SHM_MAX_RING (1u << 30)
 #define EDDY_SHM_DEFAULT_RING (256u * 1024u)
@@ -47,12 +54,15 @@
 
 #define EDDY_SHM_HEADER_SIZE 65536u /* a multiple of every page size */
 
-#define EDDY_SHM_HEAD 128u   /* u64: end of what the owner has published in its ring */
-#define EDDY_SHM_TAIL 256u   /* u64: end of what the owner has read from the peer's ring */
-#define EDDY_SHM_READER 384u /* u32: odd while the owner waits for bytes; another value each time \
+#define EDDY_SHM_HEAD 128u /* u64: end of what the owner has published in its ring */
+#define EDDY_SHM_TAIL 256u /* u64: end of what the owner has read from the peer's ring */
+#define EDDY_SHM_READER                                                                           \
+    384u                     /* u32: odd while the owner waits for bytes; another value each time \
                               */
 #define EDDY_SHM_WRITER 388u /* u32: the same while it waits for room */
-#define EDDY_SHM_END 512u    /* u64: 0, or 1 + the final head: no bytes follow */
-#define EDDY_SHM_CPU 640u    /* u32: 1 + the processor on which the owner last ran; 0: unknown */
+#define EDDY_SHM_READER_BELL 448u /* u32: wake-ups of the peer's reader by futex(2) */
+#define EDDY_SHM_WRITER_BELL 452u /* u32: the same of its writer */
+#define EDDY_SHM_END 512u         /* u64: 0, or 1 + the final head: no bytes follow */
+#define EDDY_SHM_CPU 640u /* u32: 1 + the processor on which the owner last ran; 0: unknown */
 
 #endif

@@ -1,0 +1,157 @@
+// Shared-memory connections for threads of their own, without a loop: calls that return at once,
+// and calls that wait by spinning and then by sleeping. The other side may be one of these, a
+// stream of shm.hpp, or the Java library.
+//
+//     auto server = shm::acceptor::listen("/run/ticks.sock");
+//     auto peer = server->accept();
+//     peer->write_all(as_bytes("hello"));
+#pragma once
+
+#include <eddy/base/bytes.hpp>
+#include <eddy/base/result.hpp>
+#include <eddy/io/timer.hpp>
+#include <eddy/shm/shm.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace eddy::shm {
+
+/// How a thread waits for its peer.
+enum class waiting : std::uint8_t {
+    /// Spin as long as that has been worth it lately, at most max_spin; then sleep. Not at all
+    /// where
+    /// it would keep the peer from running: with one processor, under a CPU quota, and while both
+    /// run on the same one.
+    adaptive,
+    spin,   ///< never sleep: the lowest latency, for a processor
+    sleep,  ///< at once
+};
+
+/// Longest spin before a sleep, about twice what a wake-up costs on other processors.
+inline constexpr duration max_spin = std::chrono::microseconds(50);
+
+struct connection_options : listen_options {
+    /// Default of both sides.
+    waiting wait = waiting::adaptive;
+    /// Flushes that the peer may not have read, at most; 0 for no limit. try_write() takes nothing
+    /// beyond it, and write_all() waits.
+    std::size_t max_packets = 0;
+};
+
+/// Longest queue of packets.
+inline constexpr std::size_t most_packets = 1024 * 1024;
+
+struct connection_state;
+
+/// A connection. One thread may read while another one writes; close() and is_open() are for any
+/// thread. It must outlive the calls of other threads. Errors of all of them: errc::closed after
+/// close(); ECONNRESET, from reading after everything was read, if the peer died or broke the
+/// protocol; EPIPE from writing to one that has gone.
+class connection {
+public:
+    /// Without a connection: every call is errc::closed.
+    connection() noexcept;
+    connection(connection&& other) noexcept;
+    connection& operator=(connection&& other) noexcept;
+    /// Closes it.
+    ~connection();
+
+    /// Connects to a listener at `path`. Errors as shm::connect()'s.
+    [[nodiscard]] static result<connection> connect(std::string_view path,
+                                                    const connection_options& wanted = {});
+    /// Both ends of one within this process, for two threads.
+    [[nodiscard]] static result<std::pair<connection, connection>> pair(
+        const connection_options& wanted = {});
+
+    /// Whether there is one that close() has not ended.
+    bool is_open() const noexcept;
+
+    // ---- reading: one thread
+
+    /// Copies what has arrived, without waiting; 0 while nothing has. errc::end_of_stream once the
+    /// peer has finished and everything was read.
+    [[nodiscard]] result<std::size_t> try_read(mutable_bytes into) noexcept;
+    /// Waits for bytes, at most for `limit`: errc::timed_out. Yields at least 1, but 0 if `into` is
+    /// empty.
+    [[nodiscard]] result<std::size_t> read_some(mutable_bytes into,
+                                                duration limit = duration::max()) noexcept;
+    /// Waits until `into` is full. errc::truncated if the peer finished in the middle; after
+    /// errc::timed_out, which counts for all of it, the bytes so far are lost.
+    [[nodiscard]] result<> read_exactly(mutable_bytes into,
+                                        duration limit = duration::max()) noexcept;
+    /// The bytes that have arrived, where they lie; empty while there are none. They stay valid
+    /// until consume(). A peer that is not trusted may change them. errc::unsupported over the
+    /// socket.
+    [[nodiscard]] result<const_bytes> peek() noexcept;
+    /// The same, waiting for at least one.
+    [[nodiscard]] result<const_bytes> peek_some(duration limit = duration::max()) noexcept;
+    /// Gives the first bytes of peek() back.
+    void consume(std::size_t size) noexcept;
+    /// How many bytes can be read without waiting.
+    std::size_t available() noexcept;
+
+    // ---- writing: one thread
+
+    /// Writes as many bytes as there is room for, without waiting, and flushes; 0 when full.
+    [[nodiscard]] result<std::size_t> try_write(const_bytes bytes) noexcept;
+    /// Writes all of them and flushes, waiting for room, at most for `limit`: errc::timed_out, and
+    /// some have gone.
+    [[nodiscard]] result<> write_all(const_bytes bytes, duration limit = duration::max()) noexcept;
+    /// Room to write to, where the peer will read it, and its size; empty while full or over the
+    /// socket. Followed by append().
+    [[nodiscard]] result<mutable_bytes> room() noexcept;
+    /// The first bytes of room() are to be sent with the next flush().
+    void append(std::size_t size) noexcept;
+    /// Has the peer read what was appended: one packet.
+    [[nodiscard]] result<> flush() noexcept;
+    /// No more bytes follow. What was appended is flushed.
+    [[nodiscard]] result<> shutdown_write() noexcept;
+
+    // ---- any thread
+
+    /// Flushes, and ends all waits of this side. The peer reads what was written before it sees the
+    /// end. The memory stays mapped until this object dies.
+    void close() noexcept;
+
+    /// Whether the bytes go over shared memory, and not over the socket.
+    bool shares_memory() const noexcept;
+    /// The socket, to set its options or see who is there; the connection's own.
+    int native_handle() const noexcept;
+
+private:
+    friend class acceptor;
+    explicit connection(std::unique_ptr<connection_state> made) noexcept;
+    std::unique_ptr<connection_state> state_;
+};
+
+/// Listener for connections. One thread accepts; close() is for any thread.
+class acceptor {
+public:
+    acceptor() noexcept;
+    acceptor(acceptor&& other) noexcept;
+    acceptor& operator=(acceptor&& other) noexcept;
+    ~acceptor();
+
+    /// Listens at `path`, a file or "@name". Errors as shm::listen()'s.
+    [[nodiscard]] static result<acceptor> listen(std::string_view path,
+                                                 const connection_options& wanted = {});
+    /// Waits for a connection whose handshake is over; errc::timed_out, errc::closed, and
+    /// accept(2)'s errors. Peers that fail, stall or may not connect are closed and do not end it.
+    [[nodiscard]] result<connection> accept(duration limit = duration::max());
+    /// Ends accept() and listening.
+    void close() noexcept;
+    /// Connections that never came about.
+    std::uint64_t failures() const noexcept;
+
+private:
+    struct state;
+    explicit acceptor(std::unique_ptr<state> made) noexcept;
+    std::unique_ptr<state> state_;
+};
+
+}  // namespace eddy::shm

@@ -1,0 +1,402 @@
+// Connections for threads: calls that return at once, and waits that spin and then sleep.
+#include <eddy/shm/connection.hpp>
+
+#include <eddy/base/assert.hpp>
+
+#include "shm/connection_state.hpp"
+#include "shm/futex.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace eddy::shm {
+namespace {
+
+using state = connection_state;
+
+/// Looks at the ring so often before the clock is read for the first time: about a microsecond.
+constexpr int quick_looks = 40;
+/// And so often between two looks at the clock, and at what else ends a wait.
+constexpr int looks_between = 32;
+
+time_point deadline_of(duration limit) noexcept {
+    if (limit == duration::max()) return time_point::max();
+    return clock_now() + limit;
+}
+
+duration left_until(time_point deadline) noexcept {
+    if (deadline == time_point::max()) return duration::max();
+    return std::max(deadline - clock_now(), duration::zero());
+}
+
+void ring_socket(int socket) noexcept {
+    // A socket that is full has been rung already.
+    static_cast<void>(::send(socket, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+void wake_reader(const state& of) noexcept {
+    if (of.shared->peer_doorbell() == EDDY_SHM_DOORBELL_FUTEX)
+        futex_wake(of.shared->raise_reader_bell());
+    else
+        ring_socket(of.life->socket());
+}
+
+void wake_writer(const state& of) noexcept {
+    if (of.shared->peer_doorbell() == EDDY_SHM_DOORBELL_FUTEX)
+        futex_wake(of.shared->raise_writer_bell());
+    else
+        ring_socket(of.life->socket());
+}
+
+// ---- reading
+
+/// What ends reading while there are no bytes; none while more may come.
+std::error_code read_end(const state& of) noexcept {
+    if (of.life->is_closed()) return errc::closed;
+    // Before the end of the ring: what a peer published before it went is seen then.
+    const bool is_gone = of.life->is_peer_gone();
+    const auto ended = of.shared->is_at_end();
+    if (!ended) return ended.error();
+    if (*ended) return errc::end_of_stream;
+    if (!is_gone) return {};
+    const auto left = of.shared->bytes();
+    if (!left) return left.error();
+    return left->empty() ? errno_code(ECONNRESET) : std::error_code();
+}
+
+/// Waits until there are bytes to read, or an error.
+result<> wait_for_bytes(state& of, time_point deadline) noexcept {
+    channel& shared = *of.shared;
+    const auto has_come = [&shared]() noexcept {
+        const auto found = shared.bytes();
+        return !found || !found->empty();
+    };
+    for (int i = 0; i < quick_looks; ++i) {
+        if (has_come()) return {};
+        relax();
+    }
+    if (shared.settle()) wake_writer(of);
+    const time_point begun = clock_now();
+    duration spin = of.reading.budget(shared.peer_processor());
+    for (time_point now = begun;; now = clock_now()) {
+        if (has_come()) break;
+        if (const auto end = read_end(of)) return fail(end);
+        if (now >= deadline) return fail(errc::timed_out);
+        if (now - begun < spin) {
+            for (int i = 0; i < looks_between && !has_come(); ++i) relax();
+            continue;
+        }
+        shared.set_processor(this_processor() - 1);
+        const std::uint32_t seen = __atomic_load_n(shared.reader_bell(), __ATOMIC_ACQUIRE);
+        of.life->begin_sleep();
+        if (shared.arm_reader()) wake_writer(of);
+        if (!has_come() && !read_end(of))
+            futex_wait(shared.reader_bell(), seen, left_until(deadline));
+        of.life->end_sleep();
+        shared.disarm_reader();
+    }
+    of.reading.note(clock_now() - begun);
+    return {};
+}
+
+// ---- writing
+
+std::error_code write_end(const state& of) noexcept {
+    if (of.life->is_closed()) return errc::closed;
+    if (of.life->is_peer_gone() || of.shared->is_finished()) return errno_code(EPIPE);
+    return {};
+}
+
+/// Whether one more packet may be written, with some bytes.
+result<bool> has_room(state& of) noexcept {
+    channel& shared = *of.shared;
+    if (!of.packets.has_room(shared.read_by_peer(), shared.appended())) {
+        if (auto looked = shared.look_at_tail(); !looked) return fail(looked.error());
+        if (!of.packets.has_room(shared.read_by_peer(), shared.appended())) return false;
+    }
+    const auto found = shared.room();
+    if (!found) return fail(found.error());
+    return !found->empty();
+}
+
+result<> wait_for_room(state& of, time_point deadline) noexcept {
+    channel& shared = *of.shared;
+    const auto has_come = [&of]() noexcept {
+        const auto found = has_room(of);
+        return !found || *found;
+    };
+    for (int i = 0; i < quick_looks; ++i) {
+        if (has_come()) return {};
+        relax();
+    }
+    const time_point begun = clock_now();
+    const duration spin = of.writing.budget(shared.peer_processor());
+    for (time_point now = begun;; now = clock_now()) {
+        if (has_come()) break;
+        if (const auto end = write_end(of)) return fail(end);
+        if (now >= deadline) return fail(errc::timed_out);
+        if (now - begun < spin) {
+            for (int i = 0; i < looks_between && !has_come(); ++i) relax();
+            continue;
+        }
+        const std::uint32_t seen = __atomic_load_n(shared.writer_bell(), __ATOMIC_ACQUIRE);
+        of.life->begin_sleep();
+        shared.arm_writer();
+        if (!has_come() && !write_end(of))
+            futex_wait(shared.writer_bell(), seen, left_until(deadline));
+        of.life->end_sleep();
+        shared.disarm_writer();
+    }
+    of.writing.note(clock_now() - begun);
+    return {};
+}
+
+void flush_shared(state& of) noexcept {
+    if (of.unflushed == 0) return;
+    of.unflushed = 0;
+    of.packets.add(of.shared->appended());
+    if (of.shared->publish()) wake_reader(of);
+}
+
+// ---- over the socket
+
+/// Waits until the socket is ready; close() shuts it down, which ends the wait.
+result<> wait_for_socket(const state& of, short events, time_point deadline) noexcept {
+    const duration left = left_until(deadline);
+    if (left == duration::zero()) return fail(errc::timed_out);
+    pollfd watched{of.life->socket(), events, 0};
+    const timespec time{static_cast<time_t>(left.count() / 1'000'000'000),
+                        static_cast<long>(left.count() % 1'000'000'000)};
+    static_cast<void>(::ppoll(&watched, 1, left == duration::max() ? nullptr : &time, nullptr));
+    if (of.life->is_closed()) return fail(errc::closed);
+    return {};
+}
+
+result<std::size_t> receive(const state& of, mutable_bytes into) noexcept {
+    if (of.life->is_closed()) return fail(errc::closed);
+    if (into.empty()) return 0;
+    const ssize_t size = ::recv(of.life->socket(), into.data(), into.size(), MSG_DONTWAIT);
+    if (size > 0) return static_cast<std::size_t>(size);
+    if (size == 0) return fail(errc::end_of_stream);
+    if (errno == EAGAIN || errno == EINTR) return 0;
+    return fail_errno();
+}
+
+result<std::size_t> send(const state& of, const_bytes bytes) noexcept {
+    if (of.life->is_closed()) return fail(errc::closed);
+    if (bytes.empty()) return 0;
+    const ssize_t size =
+        ::send(of.life->socket(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (size >= 0) return static_cast<std::size_t>(size);
+    if (errno == EAGAIN || errno == EINTR) return 0;
+    return fail_errno();
+}
+
+}  // namespace
+
+connection_state::~connection_state() { life->set_channel(nullptr); }
+
+offer offer_of(const connection_options& wanted) noexcept {
+    offer made;
+    made.ring_size = wanted.ring_size;
+    made.position = wanted.first_position;
+    made.shares_memory = wanted.share_memory;
+    made.is_asymmetric = wanted.asymmetric_fence;
+    made.doorbell = EDDY_SHM_DOORBELL_FUTEX;
+    return made;
+}
+
+result<> check(const connection_options& wanted) noexcept {
+    if (!is_ring_size(wanted.ring_size) || wanted.max_packets > most_packets)
+        return fail_errno(EINVAL);
+    return {};
+}
+
+result<std::unique_ptr<connection_state>> make_state(unique_fd socket, exchange& over,
+                                                     const connection_options& wanted) {
+    auto made = std::make_unique<state>(std::move(socket), wanted);
+    made->shared = over.take_channel();
+    if (!made->shared) return made;
+    made->life->set_channel(made->shared.get());
+    if (auto watched = watch_hangup(made->life); !watched) return fail(watched.error());
+    return made;
+}
+
+connection::connection() noexcept = default;
+connection::connection(std::unique_ptr<connection_state> made) noexcept : state_(std::move(made)) {}
+connection::connection(connection&& other) noexcept = default;
+connection& connection::operator=(connection&& other) noexcept {
+    if (this != &other) {
+        close();
+        state_ = std::move(other.state_);
+    }
+    return *this;
+}
+connection::~connection() { close(); }
+
+bool connection::is_open() const noexcept { return state_ && !state_->life->is_closed(); }
+bool connection::shares_memory() const noexcept { return state_ && state_->shared; }
+int connection::native_handle() const noexcept { return state_ ? state_->life->socket() : -1; }
+
+result<std::size_t> connection::try_read(mutable_bytes into) noexcept {
+    if (!state_) return fail(errc::closed);
+    if (!state_->shared) return receive(*state_, into);
+    bool wakes = false;
+    const auto size = state_->shared->read(into, wakes);
+    if (wakes) wake_writer(*state_);
+    if (!size || *size > 0) return size;
+    if (state_->shared->settle()) wake_writer(*state_);
+    if (into.empty()) return 0;
+    if (const auto end = read_end(*state_)) return fail(end);
+    return 0;
+}
+
+result<std::size_t> connection::read_some(mutable_bytes into, duration limit) noexcept {
+    if (!state_) return fail(errc::closed);
+    if (into.empty()) return 0;
+    const time_point deadline = deadline_of(limit);
+    for (;;) {
+        if (!state_->shared) {
+            const auto size = receive(*state_, into);
+            if (!size || *size > 0) return size;
+            if (auto waited = wait_for_socket(*state_, POLLIN, deadline); !waited)
+                return fail(waited.error());
+            continue;
+        }
+        bool wakes = false;
+        const auto size = state_->shared->read(into, wakes);
+        if (wakes) wake_writer(*state_);
+        if (!size || *size > 0) return size;
+        if (auto waited = wait_for_bytes(*state_, deadline); !waited) return fail(waited.error());
+    }
+}
+
+result<> connection::read_exactly(mutable_bytes into, duration limit) noexcept {
+    const time_point deadline = deadline_of(limit);
+    bool has_some = false;
+    while (!into.empty()) {
+        const auto size = read_some(into, left_until(deadline));
+        if (!size && size.error() == errc::end_of_stream && has_some) return fail(errc::truncated);
+        if (!size) return fail(size.error());
+        into = into.subspan(*size);
+        has_some = true;
+    }
+    return {};
+}
+
+result<const_bytes> connection::peek() noexcept {
+    if (!state_) return fail(errc::closed);
+    if (!state_->shared) return fail(errc::unsupported);
+    const auto found = state_->shared->all_bytes();
+    if (!found || !found->empty()) return found;
+    if (state_->shared->settle()) wake_writer(*state_);
+    if (const auto end = read_end(*state_)) return fail(end);
+    return state_->shared->bytes();
+}
+
+result<const_bytes> connection::peek_some(duration limit) noexcept {
+    if (!state_) return fail(errc::closed);
+    if (!state_->shared) return fail(errc::unsupported);
+    const time_point deadline = deadline_of(limit);
+    for (;;) {
+        const auto found = state_->shared->bytes();
+        if (!found || !found->empty()) return found;
+        if (auto waited = wait_for_bytes(*state_, deadline); !waited) return fail(waited.error());
+    }
+}
+
+void connection::consume(std::size_t size) noexcept {
+    EDDY_ASSERT(state_ && state_->shared);
+    if (state_->shared->consume(size)) wake_writer(*state_);
+}
+
+std::size_t connection::available() noexcept {
+    if (!state_ || !state_->shared) return 0;
+    const auto found = state_->shared->all_bytes();
+    return found ? found->size() : 0;
+}
+
+result<std::size_t> connection::try_write(const_bytes bytes) noexcept {
+    if (!state_) return fail(errc::closed);
+    if (!state_->shared) return send(*state_, bytes);
+    if (const auto end = write_end(*state_)) return fail(end);
+    const auto free = has_room(*state_);
+    if (!free) return fail(free.error());
+    if (!*free || bytes.empty()) return 0;
+    const auto found = state_->shared->room(bytes.size());
+    if (!found) return fail(found.error());
+    const std::size_t size = std::min(found->size(), bytes.size());
+    std::memcpy(found->data(), bytes.data(), size);
+    append(size);
+    flush_shared(*state_);
+    return size;
+}
+
+result<> connection::write_all(const_bytes bytes, duration limit) noexcept {
+    const time_point deadline = deadline_of(limit);
+    while (!bytes.empty()) {
+        const auto size = try_write(bytes);
+        if (!size) return fail(size.error());
+        bytes = bytes.subspan(*size);
+        if (*size > 0) continue;
+        const auto waited = state_->shared ? wait_for_room(*state_, deadline)
+                                           : wait_for_socket(*state_, POLLOUT, deadline);
+        if (!waited) return fail(waited.error());
+    }
+    return {};
+}
+
+result<mutable_bytes> connection::room() noexcept {
+    if (!state_) return fail(errc::closed);
+    if (!state_->shared) return mutable_bytes();
+    if (const auto end = write_end(*state_)) return fail(end);
+    const auto free = has_room(*state_);
+    if (!free) return fail(free.error());
+    if (!*free) return mutable_bytes();
+    return state_->shared->room();
+}
+
+void connection::append(std::size_t size) noexcept {
+    EDDY_ASSERT(state_ && state_->shared);
+    state_->shared->append(size);
+    state_->unflushed += size;
+}
+
+result<> connection::flush() noexcept {
+    if (!state_) return fail(errc::closed);
+    if (!state_->shared) return {};
+    if (const auto end = write_end(*state_)) return fail(end);
+    flush_shared(*state_);
+    return {};
+}
+
+result<> connection::shutdown_write() noexcept {
+    if (!is_open()) return fail(errc::closed);
+    if (!state_->shared) {
+        if (::shutdown(state_->life->socket(), SHUT_WR) < 0) return fail_errno();
+        return {};
+    }
+    if (state_->shared->is_finished()) return {};
+    flush_shared(*state_);
+    if (state_->shared->finish()) wake_reader(*state_);
+    return {};
+}
+
+void connection::close() noexcept {
+    if (!is_open()) return;
+    if (state_->shared && !state_->shared->is_finished()) {
+        // The peer reads what is in the ring, and then this end.
+        if (state_->shared->finish()) wake_reader(*state_);
+    }
+    state_->life->mark_closed();
+    // Ends waits over the socket, the watch, and the peer's.
+    ::shutdown(state_->life->socket(), SHUT_RDWR);
+}
+
+}  // namespace eddy::shm

@@ -1,0 +1,303 @@
+// Connections for threads: transfer, waits, ends, limits, and peers that die or stall.
+#include <eddy/shm/connection.hpp>
+
+#include <eddy/base/random.hpp>
+#include <eddy/net/blocking.hpp>
+
+#include "io/testing.hpp"
+#include "shm/spinning.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace eddy::shm {
+namespace {
+
+using testing::error_of;
+using testing::must;
+using namespace std::chrono_literals;
+
+using both = std::pair<connection, connection>;
+
+std::string text_of(result<std::size_t> size, const std::vector<std::byte>& buffer) {
+    return std::string(as_text(const_bytes(buffer).first(must(size))));
+}
+
+class shm_connections : public ::testing::TestWithParam<waiting> {
+protected:
+    connection_options wanted() const {
+        connection_options made;
+        made.wait = GetParam();
+        return made;
+    }
+    both connected() const { return must(connection::pair(wanted())); }
+    std::string path() const { return folder_.file("s"); }
+
+private:
+    testing::temporary_folder folder_;
+};
+std::string name_of(const ::testing::TestParamInfo<waiting>& of) {
+    if (of.param == waiting::adaptive) return "adaptive";
+    return of.param == waiting::spin ? "spin" : "sleep";
+}
+INSTANTIATE_TEST_SUITE_P(shm, shm_connections,
+                         ::testing::Values(waiting::adaptive, waiting::spin, waiting::sleep),
+                         name_of);
+
+void send_all(connection& to, std::uint64_t number, std::size_t total) {
+    testing::pattern content(number);
+    random_generator dice(number);
+    while (content.position() < total) {
+        const std::size_t size =
+            std::min<std::size_t>(total - content.position(), 1 + dice.below(20'000));
+        must(to.write_all(content.next(size)));
+    }
+}
+
+void expect_all(connection& from, std::uint64_t number, std::size_t total) {
+    testing::pattern content(number);
+    std::vector<std::byte> buffer(9000);
+    while (content.position() < total) {
+        const std::size_t size = must(from.read_some(buffer));
+        if (!content.continues_with(const_bytes(buffer).first(size))) {
+            ADD_FAILURE() << "other bytes before " << content.position();
+            return;
+        }
+    }
+}
+
+TEST_P(shm_connections, carry_bytes_both_ways_between_four_threads) {
+    for (const std::uint64_t begin : {0ull, (1ull << 31) - 9000, (1ull << 32) - 9000}) {
+        connection_options small = wanted();
+        small.ring_size = min_ring_size;
+        small.first_position = begin;
+        small.asymmetric_fence = begin == 0;
+        both pair = must(connection::pair(small));
+        constexpr std::size_t total = 500'000;
+        std::thread writing([&] { send_all(pair.first, 1, total); });
+        std::thread reading([&] { expect_all(pair.first, 2, total); });
+        std::thread answering([&] { send_all(pair.second, 2, total); });
+        expect_all(pair.second, 1, total);
+        for (std::thread* each : {&writing, &reading, &answering}) each->join();
+    }
+}
+
+TEST_P(shm_connections, end_after_what_was_written) {
+    both pair = connected();
+    must(pair.first.write_all(as_bytes("last words")));
+    pair.first.close();
+    std::vector<std::byte> buffer(100);
+    EXPECT_EQ(pair.second.available(), 10u);
+    EXPECT_EQ(text_of(pair.second.read_some(buffer), buffer), "last words");
+    EXPECT_EQ(error_of(pair.second.read_some(buffer)), errc::end_of_stream);
+    EXPECT_EQ(error_of(pair.second.read_some(buffer)), errc::end_of_stream) << "for ever";
+    EXPECT_EQ(error_of(pair.first.write_all(as_bytes("x"))), errc::closed);
+    EXPECT_EQ(error_of(pair.first.read_some(buffer)), errc::closed);
+    const auto until_noticed = clock_now() + 40s;
+    std::error_code refused;
+    while (!refused && clock_now() < until_noticed)
+        refused = error_of(pair.second.write_all(as_bytes("x")));
+    EXPECT_EQ(refused, errno_code(EPIPE));
+}
+
+TEST_P(shm_connections, end_one_way_alone) {
+    both pair = connected();
+    must(pair.first.shutdown_write());
+    std::vector<std::byte> buffer(100);
+    EXPECT_EQ(error_of(pair.second.read_some(buffer)), errc::end_of_stream);
+    must(pair.second.write_all(as_bytes("still")));
+    EXPECT_EQ(text_of(pair.first.read_some(buffer), buffer), "still");
+    EXPECT_EQ(error_of(pair.first.write_all(as_bytes("x"))), errno_code(EPIPE));
+}
+
+TEST_P(shm_connections, wake_a_reader_and_a_writer_at_the_end) {
+    for (const bool own : {true, false}) {
+        both pair = connected();
+        std::error_code read;
+        std::error_code written;
+        std::thread reading([&] {
+            std::vector<std::byte> buffer(10);
+            read = error_of(pair.first.read_some(buffer));
+        });
+        std::thread writing([&] {
+            const std::vector<std::byte> many(1'000'000);
+            written = error_of(pair.first.write_all(many));
+        });
+        std::this_thread::sleep_for(5ms);  // so that both wait, mostly
+        (own ? pair.first : pair.second).close();
+        reading.join();
+        writing.join();
+        EXPECT_EQ(read, own ? errc::closed : errc::end_of_stream);
+        EXPECT_EQ(written, own ? make_error_code(errc::closed) : errno_code(EPIPE));
+    }
+}
+
+TEST_P(shm_connections, wait_only_as_long_as_they_may) {
+    both pair = connected();
+    std::vector<std::byte> buffer(10);
+    EXPECT_EQ(error_of(pair.first.read_some(buffer, 1ms)), errc::timed_out);
+    EXPECT_EQ(error_of(pair.first.read_some(buffer, 0ms)), errc::timed_out);
+    const std::vector<std::byte> many(1'000'000);
+    EXPECT_EQ(error_of(pair.first.write_all(many, 1ms)), errc::timed_out);
+    must(pair.second.write_all(as_bytes("abc")));
+    EXPECT_EQ(error_of(pair.first.read_exactly(buffer, 1ms)), errc::timed_out);
+}
+
+TEST_P(shm_connections, return_at_once_from_calls_that_do_not_wait) {
+    both pair = connected();
+    std::vector<std::byte> buffer(10);
+    EXPECT_EQ(must(pair.first.try_read(buffer)), 0u);
+    EXPECT_EQ(must(pair.first.read_some({})), 0u);
+    EXPECT_TRUE(must(pair.first.peek()).empty());
+    const std::vector<std::byte> many(1'000'000);
+    EXPECT_EQ(must(pair.first.try_write(many)), wanted().ring_size);
+    EXPECT_EQ(must(pair.first.try_write(many)), 0u);
+    EXPECT_TRUE(must(pair.first.room()).empty());
+}
+
+TEST_P(shm_connections, send_packets_up_to_their_limit) {
+    connection_options few = wanted();
+    few.max_packets = 3;
+    both pair = must(connection::pair(few));
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(must(pair.first.try_write(as_bytes("ab"))), 2u);
+    EXPECT_EQ(must(pair.first.try_write(as_bytes("ab"))), 0u);
+    EXPECT_TRUE(must(pair.first.room()).empty());
+    std::vector<std::byte> buffer(3);
+    EXPECT_EQ(must(pair.second.try_read(buffer)), 3u);
+    EXPECT_EQ(must(pair.first.try_write(as_bytes("cd"))), 2u) << "one packet was read whole";
+    EXPECT_EQ(must(pair.first.try_write(as_bytes("ef"))), 0u);
+    std::thread reading([&] {
+        std::vector<std::byte> all(9);
+        must(pair.second.read_exactly(all));
+    });
+    for (int i = 0; i < 2; ++i) must(pair.first.write_all(as_bytes("gh")));
+    reading.join();
+}
+
+TEST_P(shm_connections, have_what_was_appended_read_after_a_flush) {
+    both pair = connected();
+    for (const std::string_view part : {"one ", "packet"}) {
+        const mutable_bytes room = must(pair.first.room());
+        std::copy(part.begin(), part.end(), reinterpret_cast<char*>(room.data()));
+        pair.first.append(part.size());
+    }
+    EXPECT_TRUE(must(pair.second.peek()).empty());
+    must(pair.first.flush());
+    EXPECT_EQ(as_text(must(pair.second.peek())), "one packet");
+    pair.second.consume(4);
+    EXPECT_EQ(as_text(must(pair.second.peek_some())), "packet");
+}
+
+TEST_P(shm_connections, are_accepted_beside_stalled_and_bad_peers) {
+    connection_options patient = wanted();
+    patient.handshake_timeout = 1h;
+    acceptor accepting = must(acceptor::listen(path(), patient));
+    const endpoint to = must(endpoint::unix_path(path()));
+    std::vector<blocking::stream> stalled;
+    for (int i = 0; i < 20; ++i) stalled.push_back(must(blocking::connect(to)));
+    blocking::stream bad = must(blocking::connect(to));
+    must(bad.write_all("GET / HTTP/1.1\r\nHost: example\r\n\r\n"));
+    connection client;
+    std::thread connecting([&] { client = must(connection::connect(path(), wanted())); });
+    connection server = must(accepting.accept());
+    connecting.join();
+    must(client.write_all(as_bytes("hello")));
+    std::vector<std::byte> buffer(5);
+    must(server.read_exactly(buffer));
+    EXPECT_EQ(as_text(buffer), "hello");
+    EXPECT_EQ(accepting.failures(), 1u);
+    EXPECT_EQ(error_of(accepting.accept(1ms)), errc::timed_out);
+}
+
+TEST_P(shm_connections, go_over_the_socket_where_a_side_shares_no_memory) {
+    acceptor accepting = must(acceptor::listen(path(), wanted()));
+    connection_options without = wanted();
+    without.share_memory = false;
+    connection client;
+    std::thread connecting([&] { client = must(connection::connect(path(), without)); });
+    connection server = must(accepting.accept());
+    connecting.join();
+    EXPECT_FALSE(client.shares_memory());
+    std::thread writing([&] { send_all(client, 4, 500'000); });
+    expect_all(server, 4, 500'000);
+    writing.join();
+    client.close();
+    std::vector<std::byte> buffer(5);
+    EXPECT_EQ(error_of(server.read_some(buffer)), errc::end_of_stream);
+}
+
+TEST_P(shm_connections, notice_a_killed_peer_after_what_it_had_written) {
+    acceptor accepting = must(acceptor::listen(path(), wanted()));
+    const pid_t child = ::fork();
+    if (child == 0) {
+        auto client = connection::connect(path(), wanted());
+        if (client && client->write_all(as_bytes("written"))) ::pause();
+        ::_exit(1);
+    }
+    connection server = must(accepting.accept());
+    std::vector<std::byte> buffer(7);
+    must(server.read_exactly(buffer));
+    std::thread killing([child] {
+        std::this_thread::sleep_for(2ms);
+        ::kill(child, SIGKILL);
+    });
+    EXPECT_EQ(error_of(server.read_some(buffer)), errno_code(ECONNRESET));
+    EXPECT_EQ(error_of(server.write_all(as_bytes("x"))), errno_code(EPIPE));
+    killing.join();
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+}
+
+TEST_P(shm_connections, end_accepting_from_another_thread) {
+    acceptor accepting = must(acceptor::listen(path(), wanted()));
+    std::thread closing([&] {
+        std::this_thread::sleep_for(2ms);
+        accepting.close();
+    });
+    EXPECT_EQ(error_of(accepting.accept()), errc::closed);
+    closing.join();
+}
+
+TEST(shm_connection, without_a_peer_is_closed) {
+    connection none;
+    std::vector<std::byte> buffer(5);
+    EXPECT_FALSE(none.is_open());
+    EXPECT_EQ(error_of(none.try_read(buffer)), errc::closed);
+    EXPECT_EQ(error_of(none.read_some(buffer)), errc::closed);
+    EXPECT_EQ(error_of(none.write_all(buffer)), errc::closed);
+    EXPECT_EQ(error_of(none.flush()), errc::closed);
+    EXPECT_EQ(error_of(none.shutdown_write()), errc::closed);
+    EXPECT_EQ(error_of(connection::connect("@eddy-no-such-listener")), errno_code(ECONNREFUSED));
+    connection_options bad;
+    bad.ring_size = 1000;
+    EXPECT_EQ(error_of(connection::pair(bad)), errno_code(EINVAL));
+    bad = {};
+    bad.max_packets = most_packets + 1;
+    EXPECT_EQ(error_of(connection::pair(bad)), errno_code(EINVAL));
+}
+
+TEST(shm_spin_history, spins_only_where_it_has_been_worth_it) {
+    if (spinning_takes_turns()) GTEST_SKIP() << "one processor, or a quota";
+    spin_history history(waiting::adaptive);
+    EXPECT_GT(history.budget(0), 0ns);
+    EXPECT_LE(history.budget(0), max_spin);
+    for (int i = 0; i < 100; ++i) history.note(10ms);
+    int spins = 0;
+    for (int i = 0; i < 640; ++i) spins += history.budget(0) > 0ns ? 1 : 0;
+    EXPECT_EQ(spins, 10);
+    for (int i = 0; i < 100; ++i) history.note(1us);
+    EXPECT_GT(history.budget(0), 0ns);
+    EXPECT_EQ(history.budget(this_processor()), 0ns) << "the peer waits for this processor";
+    EXPECT_EQ(spin_history(waiting::sleep).budget(0), 0ns);
+    EXPECT_EQ(spin_history(waiting::spin).budget(0), duration::max());
+}
+
+}  // namespace
+}  // namespace eddy::shm

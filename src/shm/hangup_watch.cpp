@@ -1,0 +1,82 @@
+// The thread that watches, and how sleepers are woken.
+#include "shm/hangup_watch.hpp"
+
+#include <eddy/io/executor.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/loop_group.hpp>
+#include <eddy/io/task.hpp>
+
+#include "shm/futex.hpp"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace eddy::shm {
+namespace {
+
+/// Until the socket ends: bytes that come all the same are dropped.
+task<void> watch(std::shared_ptr<liveness> of) {
+    for (;;) {
+        if (auto ready = co_await loop::current().wait_readable(of->socket()); !ready) co_return;
+        std::array<std::byte, 256> dropped;
+        const ssize_t size = ::recv(of->socket(), dropped.data(), dropped.size(), MSG_DONTWAIT);
+        if (size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR))) continue;
+        of->mark_peer_gone();
+        co_return;
+    }
+}
+
+result<loop_group*> watching_thread() {
+    static std::mutex starting;
+    static std::unique_ptr<loop_group> group;
+    const std::scoped_lock lock(starting);
+    if (!group) {
+        loop_group_options options;
+        options.threads = 1;
+        auto started = loop_group::start(options);
+        if (!started) return fail(started.error());
+        group = std::move(*started);
+    }
+    return group.get();
+}
+
+}  // namespace
+
+void liveness::set_channel(channel* shared) noexcept {
+    const std::scoped_lock lock(mutex_);
+    shared_ = shared;
+}
+
+void liveness::mark_peer_gone() noexcept {
+    is_peer_gone_.store(true, std::memory_order_seq_cst);
+    wake_all();
+}
+
+void liveness::mark_closed() noexcept {
+    is_closed_.store(true, std::memory_order_seq_cst);
+    wake_all();
+}
+
+/// The word does not change, so a thread that was about to sleep misses one call; it does not miss
+/// them all.
+void liveness::wake_all() noexcept {
+    const std::scoped_lock lock(mutex_);
+    while (shared_ && sleepers_.load(std::memory_order_seq_cst) > 0) {
+        futex_wake(shared_->reader_bell());
+        futex_wake(shared_->writer_bell());
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+}
+
+result<> watch_hangup(std::shared_ptr<liveness> of) {
+    auto group = watching_thread();
+    if (!group) return fail(group.error());
+    return (*group)->executor(0).post(watch(std::move(of)));
+}
+
+}  // namespace eddy::shm

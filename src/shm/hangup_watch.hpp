@@ -1,0 +1,52 @@
+// Watch over the sockets of connections whose threads sleep by futex(2), and so cannot see that the
+// peer has gone: one thread a process reads them, and wakes the sleepers of one that ends.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/base/unique_fd.hpp>
+
+#include "shm/channel.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+namespace eddy::shm {
+
+/// State of a connection that its threads and the watch share. Any thread.
+class liveness {
+public:
+    explicit liveness(unique_fd socket) noexcept : socket_(std::move(socket)) {}
+
+    int socket() const noexcept { return socket_.get(); }
+    /// The peer has gone: what it had published is all there will be.
+    bool is_peer_gone() const noexcept { return is_peer_gone_.load(std::memory_order_acquire); }
+    /// close() was called.
+    bool is_closed() const noexcept { return is_closed_.load(std::memory_order_acquire); }
+
+    /// Around a sleep on one of the channel's bells; what can end it is checked in between.
+    void begin_sleep() noexcept { sleepers_.fetch_add(1, std::memory_order_seq_cst); }
+    void end_sleep() noexcept { sleepers_.fetch_sub(1, std::memory_order_release); }
+
+    /// The channel whose sleepers are woken; null from the end of its life on.
+    void set_channel(channel* shared) noexcept;
+    void mark_peer_gone() noexcept;
+    void mark_closed() noexcept;
+
+private:
+    void wake_all() noexcept;
+
+    unique_fd socket_;
+    std::atomic<bool> is_peer_gone_{false};
+    std::atomic<bool> is_closed_{false};
+    std::atomic<std::uint32_t> sleepers_{0};
+    std::mutex mutex_;
+    channel* shared_ = nullptr;
+};
+
+/// Has a connection watched until its socket ends. Errors are those of starting a thread and a
+/// loop, and errc::limit_reached.
+result<> watch_hangup(std::shared_ptr<liveness> of);
+
+}  // namespace eddy::shm

@@ -1,0 +1,61 @@
+// Decision of a thread whether, and how long, to spin before it sleeps.
+#pragma once
+
+#include <eddy/io/timer.hpp>
+#include <eddy/shm/connection.hpp>
+
+#include <chrono>
+#include <cstdint>
+
+namespace eddy::shm {
+
+/// Hint to the processor that this thread spins.
+inline void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb");
+#endif
+}
+
+inline time_point clock_now() noexcept { return std::chrono::steady_clock::now(); }
+
+/// Whether a thread that spins may keep its peer from running: there is one processor, or a quota
+/// of their time (cgroups(7), cpu.max). Read once.
+bool spinning_takes_turns() noexcept;
+
+/// 1 + the processor that this thread runs on; 0 if that is unknown.
+std::uint32_t this_processor() noexcept;
+
+/// What the waits of one direction have brought. One thread.
+class spin_history {
+public:
+    explicit spin_history(waiting how) noexcept : how_(how) {}
+
+    /// How long to spin now; `peer` is the peer's processor, as this_processor() of it.
+    duration budget(std::uint32_t peer) noexcept {
+        if (how_ == waiting::spin) return duration::max();
+        if (how_ == waiting::sleep || spinning_takes_turns()) return duration::zero();
+        if (peer != 0 && peer == this_processor()) return duration::zero();
+        // What takes longer than a wake-up costs is not worth the time, but it may change.
+        if (average_ > max_spin && ++skipped_ % retry_every != 0) return duration::zero();
+        const duration wanted = 2 * average_ + least;
+        return wanted < max_spin ? wanted : max_spin;
+    }
+    /// A wait took so long.
+    void note(duration took) noexcept {
+        const duration counted = took < longest_counted ? took : longest_counted;
+        average_ += (counted - average_) / 8;
+    }
+
+private:
+    static constexpr duration least = std::chrono::microseconds(2);
+    static constexpr duration longest_counted = std::chrono::milliseconds(1);
+    static constexpr std::uint32_t retry_every = 64;
+
+    waiting how_;
+    duration average_{};
+    std::uint32_t skipped_ = 0;
+};
+
+}  // namespace eddy::shm
