@@ -31,7 +31,7 @@ LAYERS = {
     "script": {"base", "io", "net", "transport", "http", "lua"},
     "runtime": BELOW_RUNTIME,
     "daemon": BELOW_RUNTIME | {"runtime"},
-    "cli": {"base", "io", "net", "wire", "transport", "http", "handoff"},
+    "cli": {"base", "io", "net", "wire", "shm", "transport", "http", "handoff"},
 }
 # Folders of the layer runtime that are no type, but for all types.
 FOR_ALL_RUNTIMES = {"serving"}

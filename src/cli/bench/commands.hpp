@@ -13,5 +13,7 @@ command http_command();
 command ws_command();
 /// `eddy bench handoff`: clients handed over to a stream runtime. handoff.cpp.
 command handoff_command();
+/// `eddy bench shm`: round trips over shared memory. shm.cpp.
+command shm_command();
 
 }  // namespace eddy::cli::bench

@@ -1,6 +1,8 @@
 // Report of a load.
 #include "cli/bench/report.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -168,15 +170,28 @@ std::string report::figure() const {
 }
 
 std::string latency_figure(const histogram& of, const figure_words& words) {
+    const figure_line line{&of};
+    return latency_figure(std::span(&line, 1), words);
+}
+
+std::string latency_figure(std::span<const figure_line> lines, const figure_words& words) {
+    constexpr std::array<const char*, max_figure_lines> colours = {"#0f766e", "#b45309", "#1d4ed8",
+                                                                   "#be123c"};
+    EDDY_ASSERT(!lines.empty() && lines.size() <= max_figure_lines);
     constexpr double left = 80;
     constexpr double top = 70;
     constexpr double width = 680;
     constexpr double height = 300;
     // The axis of percentiles: -log10 of the share above.
     constexpr double decades = 5;
-    const double low = std::floor(std::log10(std::max(microseconds(of.min()), 1.0)));
-    const double high =
-        std::max(low + 1, std::ceil(std::log10(std::max(microseconds(of.max()), 1.0))));
+    double least = microseconds(lines[0].of->min());
+    double most = 0;
+    for (const figure_line& line : lines) {
+        least = std::min(least, microseconds(line.of->min()));
+        most = std::max(most, microseconds(line.of->max()));
+    }
+    const double low = std::floor(std::log10(std::max(least, 0.01)));
+    const double high = std::max(low + 1, std::ceil(std::log10(std::max(most, 0.01))));
     const auto x = [&](double percent) {
         const double above = std::max(1 - percent / 100, 1e-5);
         return left + width * -std::log10(above) / decades;
@@ -207,17 +222,25 @@ std::string latency_figure(const histogram& of, const figure_words& words) {
                        "<path d=\"M{0:.1f} {1}V{2}\" stroke=\"#e2e8f0\"/>\n<text x=\"{0:.1f}\" "
                        "y=\"{3}\" text-anchor=\"middle\" fill=\"#64748b\">{4} %</text>\n",
                        x(percent), top, top + height, top + height + 18, percent);
-    std::string path;
-    for (int step = 0; step <= 250; ++step) {
-        const double percent = 100 * (1 - std::pow(10, -decades * step / 250));
-        fmt::format_to(std::back_inserter(path), "{}{:.1f} {:.1f}", path.empty() ? "M" : "L",
-                       x(percent), y(microseconds(of.percentile(percent))));
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        std::string path;
+        for (int step = 0; step <= 250; ++step) {
+            const double percent = 100 * (1 - std::pow(10, -decades * step / 250));
+            fmt::format_to(std::back_inserter(path), "{}{:.1f} {:.1f}", path.empty() ? "M" : "L",
+                           x(percent), y(microseconds(lines[i].of->percentile(percent))));
+        }
+        fmt::format_to(to, "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n",
+                       path, colours[i]);
+        if (lines[i].name.empty()) continue;
+        fmt::format_to(to, "<text x=\"{}\" y=\"{}\" font-weight=\"600\" fill=\"{}\">{}</text>\n",
+                       left + 10, top + 16 + 18 * static_cast<double>(i), colours[i],
+                       escaped(lines[i].name));
     }
     fmt::format_to(to,
-                   "<path d=\"{}\" fill=\"none\" stroke=\"#0f766e\" stroke-width=\"2\"/>\n"
                    "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#64748b\">percentile of "
                    "{} {}</text>\n</svg>\n",
-                   path, left + width / 2, top + height + 40, of.count(), escaped(words.counted));
+                   left + width / 2, top + height + 40, lines[0].of->count(),
+                   escaped(words.counted));
     return out;
 }
 

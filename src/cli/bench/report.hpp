@@ -3,6 +3,8 @@
 
 #include "cli/bench/load.hpp"
 
+#include <cstddef>
+#include <span>
 #include <string>
 
 namespace eddy::cli::bench {
@@ -39,7 +41,18 @@ struct figure_words {
     std::string counted;  ///< what has the latencies: "replies"
 };
 
-/// SVG of latencies by percentile, both axes logarithmic.
+/// One line of a figure.
+struct figure_line {
+    const histogram* of;
+    std::string name = {};
+};
+
+/// Lines of a figure at most: there are so many colours.
+inline constexpr std::size_t max_figure_lines = 4;
+
+/// SVG of latencies by percentile, both axes logarithmic. There is at least one line, with values.
+std::string latency_figure(std::span<const figure_line> lines, const figure_words& words);
+/// The same of one.
 std::string latency_figure(const histogram& of, const figure_words& words);
 
 /// Writes a report or a figure to a file. Gives up when that fails.
