@@ -8,8 +8,10 @@
 #include <eddy/io/timeout.hpp>
 
 #include "http/alpn.hpp"
+#include "http/client_plan.hpp"
 #include "http/message_reader.hpp"
 #include "http/message_writer.hpp"
+#include "http/spare_buffers.hpp"
 
 #include <limits>
 #include <string_view>
@@ -19,10 +21,13 @@ namespace eddy::http {
 
 using http1::body_framing;
 
-/// A connection, and the exchange that it is used for.
+/// A connection, and the exchange that it is used for. While it waits for more of a response it
+/// holds no buffer: a body may come in pieces for minutes, as of an event stream.
 struct detail::client_connection {
-    client_connection(stream connected, const client_limits& bounds)
-        : peer(std::move(connected)), limits(bounds), parser(parser_limits(bounds)) {}
+    client_connection(stream connected, std::shared_ptr<const client_plan> chosen)
+        : peer(std::move(connected)),
+          plan(std::move(chosen)),
+          parser(parser_limits(plan->options.limits)) {}
 
     static http1::limits parser_limits(const client_limits& bounds) {
         http1::limits made;
@@ -37,8 +42,10 @@ struct detail::client_connection {
     task<void> transmit(const body& content, message_writer& to, cancel_source& waiting);
     task<void> receive(cancel_source& waiting);
 
+    const client_limits& limits() const noexcept { return plan->options.limits; }
+
     stream peer;
-    client_limits limits;
+    std::shared_ptr<const client_plan> plan;
     http1::response_parser parser;
     traffic counted;
     message_reader reader{peer, parser, counted};
@@ -92,7 +99,7 @@ task<result<>> detail::client_connection::await_head() {
         if (step.what == http1::event::head) {
             const int status = parser.head().status;
             if (status >= 200 || status == 101) co_return result<>();
-            if (++interim > limits.interim_responses) co_return fail(errc::limit_reached);
+            if (++interim > limits().interim_responses) co_return fail(errc::limit_reached);
         }
         if (step.what != http1::event::need_more) continue;
         const auto received = co_await reader.receive(time_point::max());
@@ -109,6 +116,7 @@ task<void> detail::client_connection::transmit(const body& content, message_writ
     if (sent && !content.producer()) sent = co_await to.write(content.text());
     if (sent) sent = co_await to.finish();
     is_sent = sent.has_value();
+    if (out.empty()) give_spare(out);
     write_failure = to.failure();
     end_of_sending.set();
     if (!sent && !write_failure) {
@@ -118,7 +126,7 @@ task<void> detail::client_connection::transmit(const body& content, message_writ
     }
     // A server that refuses a request early may close before it has read all of it; its response is
     // there to read all the same.
-    const auto slept = co_await loop::current().sleep_for(limits.response_time);
+    const auto slept = co_await loop::current().sleep_for(limits().response_time);
     if (!slept) co_return;
     is_late = true;
     waiting.request();
@@ -141,10 +149,15 @@ client_response::switched client_response::take_connection() {
     return {std::move(connection_->peer), connection_->reader.take_rest()};
 }
 
-client::client(transport::address server, client_options options)
-    : server_(std::move(server)), options_(std::move(options)), host_(host_of(server_)) {
-    offer_by_alpn(server_);
+detail::client_plan::client_plan(transport::address server, client_options chosen)
+    : at(std::move(server)), options(std::move(chosen)), host(host_of(at)) {
+    offer_by_alpn(at);
 }
+
+client::client(transport::address server, client_options options)
+    : client(std::make_shared<const detail::client_plan>(std::move(server), std::move(options))) {}
+
+client::client(std::shared_ptr<const detail::client_plan> plan) noexcept : plan_(std::move(plan)) {}
 
 client::~client() { close(); }
 
@@ -156,7 +169,7 @@ void client::close() noexcept {
 bool client::is_reusable() {
     return connection_ && connection_->keep && connection_->reader.skip_received() &&
            connection_->reader.waiting() == 0 &&  // what was not asked for answers no request
-           loop::current().now() - connection_->last_use <= options_.limits.keep_time;
+           loop::current().now() - connection_->last_use <= plan_->options.limits.keep_time;
 }
 
 /// Whether the server has sent nothing since, neither a response that was not asked for nor the end
@@ -167,15 +180,15 @@ task<bool> client::is_quiet() {
 }
 
 task<result<>> client::connect() {
-    auto connected = co_await (options_.connector ? options_.connector()
-                                                  : transport::connect(server_, options_.connect));
+    const client_options& options = plan_->options;
+    auto connected = co_await (options.connector ? options.connector()
+                                                 : transport::connect(plan_->at, options.connect));
     if (!connected) co_return fail(connected.error());
-    if (options_.check) {
-        const result<> fine = options_.check(*connected);
+    if (options.check) {
+        const result<> fine = options.check(*connected);
         if (!fine) co_return fine;
     }
-    connection_ =
-        std::make_shared<detail::client_connection>(std::move(*connected), options_.limits);
+    connection_ = std::make_shared<detail::client_connection>(std::move(*connected), plan_);
     co_return result<>();
 }
 
@@ -210,9 +223,10 @@ task<result<client_response>> client::send(client_request request) {
 task<result<client_response>> client::exchange(client_request& request) {
     detail::client_connection& with = *connection_;
     const body_framing framing = framing_of(request);
+    take_spare(with.out);
     http1::head_writer writer(with.out);
     writer.request(request.method, request.target);
-    if (!request.headers.contains("Host")) writer.field("Host", host_);
+    if (!request.headers.contains("Host")) writer.field("Host", plan_->host);
     writer.fields(request.headers);
     const auto written = writer.end(framing);
     if (!written) co_return fail(written.error());
@@ -222,7 +236,7 @@ task<result<client_response>> client::exchange(client_request& request) {
     with.own_failure = {};
     with.end_of_sending.reset();
     with.parser.expect_response_to(request.method);
-    message_writer to(with.peer, with.out, framing, options_.limits.write_time, with.counted);
+    message_writer to(with.peer, with.out, framing, with.limits().write_time, with.counted);
     cancel_source waiting(co_await current_source());
     co_await with_scope([&](scope& sending) {
         sending.spawn(with.transmit(request.body, to, waiting));
@@ -234,14 +248,14 @@ task<result<client_response>> client::exchange(client_request& request) {
         co_return fail(with.write_failure ? with.write_failure : with.head.error());
     }
 
-    const http1::response_head& head = with.parser.head();
+    http1::response_head& head = with.parser.head();
     client_response answered;
     answered.status = head.status;
-    answered.headers = head.headers;
+    answered.headers = std::move(head.headers);
     answered.connection_ = connection_;
     answered.serial_ = with.serial;
     message_reader::terms terms;
-    terms.pause = options_.limits.read_time;
+    terms.pause = with.limits().read_time;
     with.reader.begin_body(terms);
     with.reader.probe_end();
     with.keep = head.keep_alive && with.is_sent && !with.parser.tunnel();

@@ -1,8 +1,12 @@
-// Memory of a server's idle connections in user space: HTTP that rests, and WebSockets.
+// Memory of idle connections in user space: a server's HTTP that rests, WebSockets, and responses
+// that a client waits for more of.
 #include <eddy/base/frame_pool.hpp>
+#include <eddy/http/client_pool.hpp>
 #include <eddy/http/server.hpp>
 #include <eddy/http/websocket.hpp>
+#include <eddy/io/scope.hpp>
 
+#include "http/pausing_server.hpp"
 #include "http/server_worker.hpp"
 #include "io/testing.hpp"
 
@@ -169,6 +173,53 @@ TEST_P(http_memory, an_idle_websocket_costs_1900_bytes_at_most) {
         RecordProperty("bytes_each", std::to_string(each));
         std::printf("%zu bytes for each idle WebSocket\n", each);
         EXPECT_LE(each, 1900U);
+    });
+}
+
+/// No coroutine, so that the request goes with the task.
+task<result<pool_response>> ask(client_pool& web, const transport::address& at) {
+    pool_request asked;
+    asked.url = "http://pausing/events";
+    asked.connect_to = at;
+    return web.send(std::move(asked));
+}
+
+task<void> follow(client_pool& web, const transport::address& at, std::size_t& pieces) {
+    auto answer = co_await ask(web, at);
+    if (!answer) co_return;
+    while (co_await answer->body().read()) ++pieces;
+}
+
+TEST_P(http_memory, a_response_that_pauses_costs_2400_bytes_at_most) {
+    if (!frame_pool_recycles()) GTEST_SKIP() << "the sanitizer's allocator counts otherwise";
+    run([]() -> task<void> {
+        const eddy::testing::temporary_folder folder;
+        testing::pausing_server site(folder.file("site.sock"), "piece");
+        transport::address at;
+        at.kind = transport::scheme::unix_socket;
+        at.path = folder.file("site.sock");
+        client_pool_options options;
+        options.host_connections = options.connections = 2 * connections;
+        client_pool web(std::move(options));
+        scope readers;
+        std::size_t pieces = 0;
+        std::size_t before = 0;
+        for (std::size_t i = 1; i <= 2 * connections; ++i) {
+            readers.spawn(follow(web, at, pieces));
+            if (i % 50 != 0) continue;
+            while (pieces < i) {
+                site.serve();
+                must(co_await loop::current().sleep_for(100us));
+            }
+            // As many before: what pools keep for later connections is no connection's.
+            if (i == connections) before = bytes_in_use();
+        }
+        const std::size_t each = (bytes_in_use() - before) / connections;
+        RecordProperty("bytes_each", std::to_string(each));
+        std::printf("%zu bytes for each response that pauses\n", each);
+        EXPECT_LE(each, 2400U);
+        readers.cancel();
+        co_await readers.join();
     });
 }
 

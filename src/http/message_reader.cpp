@@ -91,6 +91,7 @@ task<result<std::string_view>> message_reader::next(time_point last) {
         if (step.what == http1::event::body) co_return step.body;
         if (step.what == http1::event::end) {
             body_end_.set();
+            if (in_.empty()) give_spare(in_);
             continue;
         }
         if (step.what == http1::event::error) {
@@ -103,11 +104,15 @@ task<result<std::string_view>> message_reader::next(time_point last) {
             if (!announced) co_return fail(announced.error());
             continue;
         }
+        // All that came has been parsed: no buffer is held while nothing comes.
+        give_spare(in_);
         const time_point began = loop::current().now();
-        const std::size_t before = in_.size();
         const duration left = std::max(terms_.pause - waited_, duration{});
-        const auto received = co_await receive(std::min(last, loop::current().after(left)));
-        note_received(began, in_.size() - before);
+        // A task for the wait would be another frame for as long as the peer pauses.
+        const auto received =
+            co_await with_deadline(std::min(last, loop::current().after(left)), from_.read());
+        if (received) append(received->bytes());
+        note_received(began, in_.size());
         if (received) continue;
         if (received.error() == errc::cancelled) co_return fail(errc::cancelled);
         if (received.error() == errc::end_of_stream)

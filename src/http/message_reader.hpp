@@ -20,7 +20,8 @@
 namespace eddy::http {
 
 /// Reader of messages from a stream. Memory: what one read() of the stream lends, and what was
-/// received ahead. Stream, parser and `counted` must outlive it. One loop's thread.
+/// received ahead; none while it waits for more of a body. Stream, parser and `counted` must
+/// outlive it. One loop's thread.
 class message_reader final : public body_reader {
 public:
     /// Terms of receiving a body.

@@ -69,7 +69,9 @@ struct client_request {
 
 namespace detail {
 struct client_connection;
-}
+struct client_plan;
+struct pool_state;
+}  // namespace detail
 
 /// A response whose head has arrived. Its body is read from the connection: to its end before the
 /// next request, or that takes a new connection. One loop's thread.
@@ -133,13 +135,13 @@ public:
     void close() noexcept;
 
 private:
+    friend struct detail::pool_state;
+    explicit client(std::shared_ptr<const detail::client_plan> plan) noexcept;
     task<bool> is_quiet();
     task<result<>> connect();
     task<result<client_response>> exchange(client_request& request);
 
-    transport::address server_;
-    client_options options_;
-    std::string host_;
+    std::shared_ptr<const detail::client_plan> plan_;
     std::shared_ptr<detail::client_connection> connection_;
     bool busy_ = false;
 };

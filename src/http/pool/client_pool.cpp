@@ -7,6 +7,7 @@
 #include <eddy/io/timeout.hpp>
 
 #include "http/alpn.hpp"
+#include "http/client_plan.hpp"
 #include "http/codings/decoding_reader.hpp"
 #include "http/content_coding.hpp"
 #include "http/http_date.hpp"
@@ -116,6 +117,8 @@ struct detail::pool_exchange final : body_reader {
         return *decoded.back();
     }
     task<result<std::string_view>> read() override {
+        // Without a total time no task is held for it while the body pauses.
+        if (deadline == time_point::max()) return from().read();
         return with_deadline(deadline, from().read());
     }
     task<result<std::string>> whole(std::size_t limit) override {
@@ -143,6 +146,7 @@ struct detail::pool_state {
     client_request make_request(const pool_request& from, const path_to& path);
     void keep_cookies(const client_response& from, const url& of);
     task<result<lease>> take(path_to path);
+    std::shared_ptr<const client_plan> make_plan(path_to path) const;
     result<pool_response> finish(lease held, client_response answered, const url& of, bool decodes,
                                  time_point deadline) const;
     task<result<pool_response>> send(pool_request request);
@@ -174,7 +178,6 @@ client_request detail::pool_state::make_request(const pool_request& from, const 
     made.method = from.method;
     made.target = path.is_forwarded() ? to.to_string() : to.target;
     made.headers = from.headers;
-    made.body = from.body.text();
     const auto add = [&made](std::string_view name, const std::string& value) {
         if (!made.headers.contains(name)) static_cast<void>(made.headers.add(name, value));
     };
@@ -202,13 +205,25 @@ task<result<lease>> detail::pool_state::take(path_to path) {
     auto taken = co_await connections->take(path.key());
     if (!taken) co_return fail(taken.error());
     lease held(connections, **taken);
-    if (!(*held).through) {
-        client_options each;
-        each.limits = options->limits;
-        each.connector = [path, all = options] { return open_path(path, all); };
-        (*held).through = std::make_unique<client>(path.first, std::move(each));
+    pool_connection& with = *held;
+    if (!with.through) {
+        auto& plan = with.route->second.plan;
+        if (!plan) plan = make_plan(std::move(path));
+        with.through.reset(new client(plan));
     }
     co_return std::move(held);
+}
+
+/// Plan of the connections along a path.
+std::shared_ptr<const detail::client_plan> detail::pool_state::make_plan(path_to path) const {
+    client_options each;
+    each.limits = options->limits;
+    // Of one request, and of no interest to those that come later.
+    path.server.target = "/";
+    path.server.user.clear();
+    transport::address first = path.first;
+    each.connector = [path = std::move(path), all = options] { return open_path(path, all); };
+    return std::make_shared<const client_plan>(std::move(first), std::move(each));
 }
 
 /// The URL to go on with; none where the response is to be returned.
@@ -229,7 +244,7 @@ result<pool_response> detail::pool_state::finish(lease held, client_response ans
                                                  time_point deadline) const {
     pool_response made;
     made.status = answered.status;
-    made.headers = answered.headers;
+    made.headers = std::move(answered.headers);
     made.url = of.to_string();
     made.exchange_ =
         std::make_unique<pool_exchange>(std::move(held), std::move(answered), deadline);
@@ -264,7 +279,11 @@ task<result<pool_response>> detail::pool_state::send(pool_request request) {
         if (!held) co_return fail(held.error());
         client_request next = make_request(request, *path);
         const bool has_producer = request.body.producer() != nullptr;
-        if (has_producer) next.body = std::exchange(request.body, {});
+        // A text is sent again with a redirect.
+        if (has_producer || options->redirects == 0)
+            next.body = std::exchange(request.body, {});
+        else
+            next.body = request.body.text();
         auto answered = co_await with_deadline(deadline, (**held).through->send(std::move(next)));
         if (!answered) co_return fail(answered.error());
         keep_cookies(*answered, *at);

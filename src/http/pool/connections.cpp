@@ -5,7 +5,6 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include <algorithm>
 #include <iterator>
 #include <new>
 #include <utility>
@@ -40,7 +39,7 @@ task<result<pool_connection*>> pool_connections::take(std::string key) {
 pool_connection* pool_connections::try_take(const std::string& key) {
     for (auto each = idle_.end(); each != idle_.begin();) {
         --each;
-        if (each->key != key) continue;
+        if (each->route->first != key) continue;
         if (each->through->is_reusable()) {
             busy_.splice(busy_.end(), idle_, each);
             return &busy_.back();
@@ -48,38 +47,42 @@ pool_connection* pool_connections::try_take(const std::string& key) {
         each = std::next(each);
         drop_idle(std::prev(each));
     }
-    const auto count = counts_.find(key);
-    if (count != counts_.end() && count->second >= limits_.of_key) return nullptr;
+    const auto same = routes_.find(key);
+    if (same != routes_.end() && same->second.count >= limits_.of_key) return nullptr;
     if (size() >= limits_.of_all) {
         if (idle_.empty()) return nullptr;
         drop_idle(idle_.begin());
     }
-    std::size_t& of_key = counts_[key];
-    busy_.push_back({key, nullptr, {}});
-    ++of_key;
-    return &busy_.back();
+    busy_.push_back({nullptr, nullptr});
+    pool_connection& made = busy_.back();
+    made.self = std::prev(busy_.end());
+    try {
+        made.route = &*routes_.try_emplace(key).first;
+    } catch (...) {
+        busy_.pop_back();
+        throw;
+    }
+    ++made.route->second.count;
+    return &made;
 }
 
-void pool_connections::forget(const std::string& key) noexcept {
-    const auto count = counts_.find(key);
-    if (--count->second == 0) counts_.erase(count);
+void pool_connections::forget(const pool_connection& ended) noexcept {
+    if (--ended.route->second.count == 0) routes_.erase(routes_.find(ended.route->first));
 }
 
 void pool_connections::drop_idle(place which) noexcept {
-    forget(which->key);
+    forget(*which);
     idle_.erase(which);
 }
 
 void pool_connections::give_back(pool_connection& used) noexcept {
-    const auto at =
-        std::ranges::find(busy_, &used, [](const pool_connection& each) { return &each; });
-    EDDY_ASSERT(at != busy_.end());
+    const place at = used.self;
     if (!is_closed_ && used.through && used.through->is_reusable()) {
         used.idle_since = loop::current().now();
         idle_.splice(idle_.end(), busy_, at);
         arm_timer();
     } else {
-        forget(used.key);
+        forget(used);
         busy_.erase(at);
     }
     serve_waiting();

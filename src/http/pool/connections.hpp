@@ -12,14 +12,27 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace eddy::http {
 
+namespace detail {
+struct client_plan;
+}
+
+/// What connections that are as good share; there is one as long as there is such a connection.
+struct pool_route {
+    std::size_t count = 0;                            ///< of connections, busy and idle
+    std::shared_ptr<const detail::client_plan> plan;  ///< null until the first request
+};
+
 /// A connection, or the place for one.
 struct pool_connection {
-    std::string key;                  ///< the connections that are as good have the same
+    /// The key, and what those of the same key share.
+    std::pair<const std::string, pool_route>* route;
     std::unique_ptr<client> through;  ///< null until the first request
     time_point idle_since{};
+    std::list<pool_connection>::iterator self{};
 };
 
 /// Bounded set of connections. It must outlive all that it gives out. One loop's thread.
@@ -60,7 +73,7 @@ private:
 
     pool_connection* try_take(const std::string& key);
     void drop_idle(place which) noexcept;
-    void forget(const std::string& key) noexcept;
+    void forget(const pool_connection& ended) noexcept;
     void serve_waiting();
     void fire() noexcept override;
     void arm_timer() noexcept;
@@ -68,8 +81,8 @@ private:
     limits limits_;
     std::list<pool_connection> busy_;
     std::list<pool_connection> idle_;  // the one that has idled for longest first
-    std::unordered_map<std::string, std::size_t> counts_;  // busy and idle, by key
-    std::list<waiter*> waiting_;                           // in their order
+    std::unordered_map<std::string, pool_route> routes_;  // by key
+    std::list<waiter*> waiting_;                          // in their order
     bool is_closed_ = false;
 };
 
