@@ -2,7 +2,6 @@
 // that have the same one.
 //
 // https://platform.openai.com/docs/api-reference/chat/streaming
-#include <eddy/base/byte_buffer.hpp>
 #include <eddy/wire/json.hpp>
 #include <eddy/wire/sse.hpp>
 
@@ -57,23 +56,31 @@ std::string openai_backend::opening(const request& from) const {
     return response_head(from.headers);
 }
 
-task<std::string_view> openai_backend::run(relay& to, request from) {
-    to.has_head = true;
-    to.takes_events = true;
+/// Sends the request, and frees the handoff's. It is no coroutine: what it makes is the task's that
+/// it returns, and goes with that.
+task<result<http::pool_response>> openai_backend::ask(std::unique_ptr<request>& from) {
     http::pool_request asked = upstream("/chat/completions");
     add_field(asked, "Accept", sse::content_type);
-    if (http1::is_field_value(from.test_pattern) && !from.test_pattern.empty())
-        add_field(asked, "X-Test-Pattern", from.test_pattern);
-    asked.body = completion_request(from, options().model);
-    from = request();
-    auto answer = co_await web().send(std::move(asked));
+    if (http1::is_field_value(from->test_pattern) && !from->test_pattern.empty())
+        add_field(asked, "X-Test-Pattern", from->test_pattern);
+    asked.body = completion_request(*from, options().model);
+    from.reset();
+    return web().send(std::move(asked));
+}
+
+task<std::string_view> openai_backend::run(relay& to, std::unique_ptr<request> from) {
+    to.has_head = true;
+    to.takes_events = true;
+    auto answer = co_await ask(from);
     if (!answer) co_return reason_of(answer.error());
     if (answer->status != 200) co_return "backend_status";
+    answer->headers = {};
+    answer->url = {};
 
     sse::parser parser;
-    byte_buffer input;
+    std::string_view piece;  // of the body, and not parsed
     for (;;) {
-        const sse::step step = parser.parse(input.text());
+        const sse::step step = parser.parse(piece);
         const bool is_event = step.what == sse::step_kind::event;
         if (step.what == sse::step_kind::error) co_return "backend_malformed";
         if (is_event && parser.event().data == "[DONE]") {
@@ -87,12 +94,12 @@ task<std::string_view> openai_backend::run(relay& to, request from) {
             if (!content) co_return "backend_malformed";
             if (!content->empty() && !co_await send(to, content_event(*content))) co_return "";
         }
-        input.consume(step.consumed);
+        piece.remove_prefix(step.consumed);
         if (is_event) continue;
-        auto piece = co_await answer->body().read();
-        if (!piece && piece.error() == errc::timed_out) co_return "backend_stalled";
-        if (!piece) co_return "backend_broke_off";
-        input.append(*piece);
+        auto next = co_await answer->body().read();
+        if (!next && next.error() == errc::timed_out) co_return "backend_stalled";
+        if (!next) co_return "backend_broke_off";
+        piece = *next;
     }
 }
 

@@ -8,17 +8,26 @@
 
 namespace eddy::runtime::stream {
 
-task<std::string_view> proxy_backend::run(relay& to, request from) {
+/// Sends the request, which keeps its fields for the response alone. As openai_backend::ask().
+task<result<http::pool_response>> proxy_backend::ask(request& from) {
     http::pool_request asked = upstream("");
-    asked.body = from.message.empty() ? std::string("{}") : std::move(from.message);
-    auto answer = co_await web().send(std::move(asked));
+    asked.body = from.message.empty() ? std::string("{}") : std::exchange(from.message, {});
+    return web().send(std::move(asked));
+}
+
+task<std::string_view> proxy_backend::run(relay& to, std::unique_ptr<request> from) {
+    auto answer = co_await ask(*from);
     if (!answer) co_return reason_of(answer.error());
     if (answer->status < 200) co_return "backend_status";
     const auto type = answer->headers.find("Content-Type");
     to.has_head = true;
     const std::string_view content_type =
         type ? std::string_view(*type) : std::string_view("application/octet-stream");
-    if (!co_await send(to, response_head(from.headers, answer->status, content_type))) co_return "";
+    std::string head = response_head(from->headers, answer->status, content_type);
+    from.reset();
+    answer->headers = {};
+    answer->url = {};
+    if (!co_await send(to, std::move(head))) co_return "";
     for (;;) {
         auto piece = co_await answer->body().read();
         if (!piece && piece.error() == errc::end_of_stream) co_return "";

@@ -31,84 +31,108 @@ http::client_pool_options pool_options(const config& chosen) {
 relay_backend::relay_backend(handoff::client_table& clients, observer& owner, const config& chosen)
     : clients_(clients), owner_(owner), config_(chosen), web_(pool_options(chosen)) {}
 
-relay_backend::~relay_backend() { EDDY_ASSERT(tasks_.children() == 0); }
+relay_backend::~relay_backend() {
+    EDDY_ASSERT(tasks_.children() == 0);
+    loop::current().disarm(*this);
+}
 
 void relay_backend::begin(std::uint32_t client, request from) {
     if (client >= relays_.size()) relays_.resize(client + 1);
     EDDY_ASSERT(relays_[client] == nullptr);
-    auto made = std::make_unique<relay>();
-    made->client = client;
-    made->begun = loop::current().now();
-    tasks_.spawn(serve(std::move(made), std::move(from)));
+    tasks_.spawn(serve(client, std::make_unique<request>(std::move(from))));
 }
 
 void relay_backend::forget(std::uint32_t client) noexcept {
-    if (client >= relays_.size() || relays_[client] == nullptr) return;
-    relays_[client]->is_gone = true;
-    relays_[client]->source.request();
-    relays_[client] = nullptr;
+    if (client < relays_.size() && relays_[client] != nullptr) leave(*relays_[client]);
+}
+
+/// Ends the stream of a client that has gone.
+void relay_backend::leave(relay& gone) noexcept {
+    gone.is_gone = true;
+    gone.unlink();
+    gone.source.request();
+    relays_[gone.client] = nullptr;
 }
 
 task<void> relay_backend::close() {
-    for (relay*& each : relays_) {
-        if (each == nullptr) continue;
-        each->is_gone = true;
-        each->source.request();
-        each = nullptr;
-    }
+    for (relay* const each : relays_)
+        if (each != nullptr) leave(*each);
     web_.close();
     co_await tasks_.join();
 }
 
-task<void> relay_backend::serve(std::unique_ptr<relay> to, request from) {
-    relays_[to->client] = to.get();
-    scope beside;
-    if (sends_heartbeats()) beside.spawn(beat(*to));
-    const std::string_view fault = co_await run_safely(*to, std::move(from)).under(to->source);
-    beside.cancel();
-    co_await beside.join();
-    if (to->is_gone) co_return;
-    if (!fault.empty() && !to->has_head) pass_on(*to, refusal(502, fault));
-    if (!fault.empty() && to->takes_events) pass_on(*to, error_event(fault));
-    if (to->is_gone) co_return;
-    relays_[to->client] = nullptr;
-    clients_.finish(to->client);
+/// Its frame is there as long as the stream: it holds the relay and nothing else of weight.
+task<void> relay_backend::serve(std::uint32_t client, std::unique_ptr<request> from) {
+    relay to(client);
+    relays_[client] = &to;
+    if (sends_heartbeats()) {
+        quiet_.push_back(to);
+        if (!armed()) loop::current().arm(*this, to.last_sent + config_.heartbeat);
+    }
+    std::string_view fault;
+    try {
+        fault = co_await run(to, std::move(from)).under(to.source);
+    } catch (const std::bad_alloc&) {
+        // It would end all streams.
+        fault = "no_memory";
+    }
+    end(to, fault);
+}
+
+void relay_backend::end(relay& to, std::string_view fault) {
+    to.unlink();
+    if (to.is_gone) return;
+    if (!fault.empty() && !to.has_head) pass_on(to, refusal(502, fault));
+    if (!fault.empty() && to.takes_events) pass_on(to, error_event(fault));
+    if (to.is_gone) return;
+    relays_[to.client] = nullptr;
+    clients_.finish(to.client);
     clients_.flush();
     if (fault.empty())
-        owner_.on_end(to->client, loop::current().now() - to->begun);
+        owner_.on_end(to.client, loop::current().now() - to.begun);
     else
-        owner_.on_fault(to->client, fault);
+        owner_.on_fault(to.client, fault);
 }
 
-/// Signs of life while the client is sent nothing else, whatever the backend does meanwhile.
-task<void> relay_backend::beat(relay& to) {
+/// Heartbeats for clients that were sent nothing else, whatever their backend does meanwhile.
+void relay_backend::fire() noexcept {
     loop& here = loop::current();
-    to.last_sent = here.now();
-    for (;;) {
-        if (auto slept = co_await here.sleep_until(to.last_sent + config_.heartbeat); !slept)
-            co_return;
-        if (to.is_gone) co_return;
-        if (here.now() - to.last_sent < config_.heartbeat) continue;
-        to.last_sent = here.now();
-        // A client that has not taken what it was sent last is not waiting for a sign of life.
-        if (!clients_.is_writing(to.client)) pass_on(to, std::string(heartbeat_event));
-        clients_.flush();
+    for (unsigned i = 0; i < burst && !quiet_.empty(); ++i) {
+        relay& first = quiet_.front();
+        if (here.now() - first.last_sent < config_.heartbeat) break;
+        try {
+            beat(first);
+        } catch (const std::bad_alloc&) {
+            const std::uint32_t client = first.client;
+            clients_.abandon(client);
+            leave(first);
+            owner_.on_fault(client, "no_memory");
+        }
     }
+    clients_.flush();
+    if (!quiet_.empty()) here.arm(*this, quiet_.front().last_sent + config_.heartbeat);
 }
 
-/// An exception would end all streams: the one that it came from ends with a reason.
-task<std::string_view> relay_backend::run_safely(relay& to, request from) {
-    try {
-        co_return co_await run(to, std::move(from));
-    } catch (const std::bad_alloc&) {
-        co_return "no_memory";
-    }
+void relay_backend::beat(relay& to) {
+    // A client that has not taken what it was sent last is not waiting for a sign of life.
+    if (clients_.is_writing(to.client))
+        note_sent(to);
+    else
+        pass_on(to, std::string(heartbeat_event));
+}
+
+/// Puts its next heartbeat off.
+void relay_backend::note_sent(relay& to) noexcept {
+    to.last_sent = loop::current().now();
+    if (!to.linked()) return;
+    to.unlink();
+    quiet_.push_back(to);
 }
 
 bool relay_backend::pass_on(relay& to, std::string bytes) {
     if (to.is_gone) return false;
     ++messages_sent_;
-    to.last_sent = loop::current().now();
+    note_sent(to);
     // A client that is lost over it is forgotten, which sets is_gone.
     return clients_.send_owned(to.client, std::move(bytes));
 }

@@ -1,11 +1,17 @@
 // Relay backend: streams that come from elsewhere, such as from a model's API, with a task for
 // each.
+//
+// A stream lives for minutes and mostly waits for its backend's next piece: what it holds then is
+// its memory. So the request ends before the first piece, heartbeats are one list for all, and
+// nothing is copied that the connection holds.
 #pragma once
 
+#include <eddy/base/intrusive_list.hpp>
 #include <eddy/http/client_pool.hpp>
 #include <eddy/io/event.hpp>
 #include <eddy/io/operation.hpp>
 #include <eddy/io/scope.hpp>
+#include <eddy/io/timer.hpp>
 
 #include "handoff/client_table.hpp"
 #include "runtime/stream/backend.hpp"
@@ -20,7 +26,7 @@
 namespace eddy::runtime::stream {
 
 /// One loop's thread. close() must have ended before it dies.
-class relay_backend : public backend {
+class relay_backend : public backend, timer {
 public:
     void begin(std::uint32_t client, request from) final;
     void forget(std::uint32_t client) noexcept final;
@@ -32,20 +38,23 @@ protected:
     relay_backend(handoff::client_table& clients, observer& owner, const config& chosen);
     ~relay_backend() override;
 
-    /// A client's stream while its task runs.
-    struct relay {
+    /// A client's stream while its task runs. It is in a list while heartbeats are due.
+    struct relay : list_link<relay_backend> {
+        explicit relay(std::uint32_t number) noexcept : client(number) {}
+
         std::uint32_t client;
-        time_point begun;
+        time_point begun = loop::current().now();
         bool is_gone = false;
         bool has_head = false;      // of the response
         bool takes_events = false;  // such as the reason of a failure
         cancel_source source;
         event has_caught_up;
-        time_point last_sent{};
+        time_point last_sent = begun;
     };
-    /// Produces one stream until it ends, the client has gone, or the task is cancelled. Yields the
-    /// reason of a failure, a text that always lives; empty for a stream that is whole.
-    virtual task<std::string_view> run(relay& to, request from) = 0;
+    /// Produces one stream until it ends, the client has gone, or the task is cancelled. It should
+    /// free the request once that is sent. Yields the reason of a failure, a text that always
+    /// lives; empty for a stream that is whole.
+    virtual task<std::string_view> run(relay& to, std::unique_ptr<request> from) = 0;
 
     /// Passes bytes on, and waits until the client has taken them, for at most --backend-timeout.
     /// False once the client has gone.
@@ -62,16 +71,23 @@ protected:
 private:
     /// Whether its clients get heartbeats.
     virtual bool sends_heartbeats() const noexcept { return false; }
+    /// Relays that one call of fire() takes, at most.
+    static constexpr unsigned burst = 1024;
+
     bool pass_on(relay& to, std::string bytes);
-    task<void> beat(relay& to);
-    task<void> serve(std::unique_ptr<relay> to, request from);
-    task<std::string_view> run_safely(relay& to, request from);
+    void note_sent(relay& to) noexcept;
+    void fire() noexcept override;
+    void beat(relay& to);
+    task<void> serve(std::uint32_t client, std::unique_ptr<request> from);
+    void end(relay& to, std::string_view fault);
+    void leave(relay& gone) noexcept;
 
     handoff::client_table& clients_;
     observer& owner_;
     const config config_;
     http::client_pool web_;
-    std::vector<relay*> relays_;  // by the client's number
+    std::vector<relay*> relays_;                  // by the client's number
+    intrusive_list<relay, relay_backend> quiet_;  // by last_sent, if there are heartbeats
     std::uint64_t messages_sent_ = 0;
     scope tasks_;
 };
@@ -85,7 +101,8 @@ public:
 
 private:
     bool sends_heartbeats() const noexcept override { return true; }
-    task<std::string_view> run(relay& to, request from) override;
+    task<result<http::pool_response>> ask(std::unique_ptr<request>& from);
+    task<std::string_view> run(relay& to, std::unique_ptr<request> from) override;
 };
 
 /// Any URL's response, passed through as it comes.
@@ -96,7 +113,8 @@ public:
     std::string opening(const request&) const override { return {}; }
 
 private:
-    task<std::string_view> run(relay& to, request from) override;
+    task<result<http::pool_response>> ask(request& from);
+    task<std::string_view> run(relay& to, std::unique_ptr<request> from) override;
 };
 
 }  // namespace eddy::runtime::stream

@@ -2,14 +2,18 @@
 // failures.
 #include "runtime/stream/relay_backend.hpp"
 
+#include <eddy/base/frame_pool.hpp>
 #include <eddy/net/unix.hpp>
 
+#include "http/pausing_server.hpp"
 #include "runtime/stream/testing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -245,6 +249,31 @@ TEST_P(relayed_streams, have_signs_of_life_whatever_the_backend_does) {
     });
 }
 
+TEST_P(relayed_streams, have_signs_of_life_while_others_come_and_go) {
+    run([this]() -> task<void> {
+        chat_api model({chunk("a")}, "200 OK", false);
+        subject s = make(model.url(), {{"heartbeat", "10ms"}});
+        co_await s.start();
+        std::vector<talker> clients;
+        for (int i = 0; i < 5; ++i) clients.push_back(make_client(s, "{}"));
+        for (int left = 5; left > 0; --left) {
+            for (talker& each : clients) {
+                while (co_await line_of(each) != ": heartbeat") {
+                }
+            }
+            clients.erase(clients.begin() + left / 2);
+            const auto gone = static_cast<unsigned>(left - 1);
+            co_await until([&] { return s->count().connections_now == gone; });
+        }
+        // A stream that begins when no other is there.
+        talker late = make_client(s, "{}");
+        while (co_await line_of(late) != ": heartbeat") {
+        }
+        co_await s->stop(0s);
+        co_await model.close();
+    });
+}
+
 TEST_P(relayed_streams, may_become_more_while_the_runtime_runs) {
     run([this]() -> task<void> {
         chat_api model({chunk("a")}, "200 OK", false);
@@ -278,6 +307,43 @@ TEST_P(relayed_streams, reach_a_backend_at_a_Unix_socket) {
         EXPECT_THAT(fields, HasSubstr("Host: model\n"));
         co_await server.say("HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\ndata: [DONE]\n\n");
         EXPECT_THAT(co_await client.rest(), EndsWith("data: [DONE]\n\n"));
+        co_await s->stop(0s);
+    });
+}
+
+/// Bytes that malloc has given out.
+std::size_t bytes_in_use() {
+    const struct mallinfo2 now = mallinfo2();
+    return now.uordblks + now.hblkhd;
+}
+
+TEST_P(relayed_streams, cost_3400_bytes_each_at_most) {
+    if (!frame_pool_recycles()) GTEST_SKIP() << "the sanitizer's allocator counts otherwise";
+    run([this]() -> task<void> {
+        constexpr std::size_t streams = 1000;
+        http::testing::pausing_server model(folder_.file("api.sock"), chunk("A piece of it."));
+        subject s = make("http://model/v1", {{"backend_socket", folder_.file("api.sock")}});
+        co_await s.start();
+        const auto messages = [&] { return s->count().messages_out; };
+        std::vector<unique_fd> clients;
+        clients.reserve(2 * streams);
+        std::size_t before = 0;
+        while (clients.size() < 2 * streams) {
+            client_ends ends = socket_pair();
+            hand_over(s->local(), std::move(ends.ours), R"({"prompt":"Why?","user_id":1})");
+            clients.push_back(std::move(ends.theirs));
+            if (clients.size() % 50 != 0) continue;
+            while (messages() < clients.size()) {
+                model.serve();
+                must(co_await loop::current().sleep_for(100us));
+            }
+            // As many before: what pools keep for later streams is none's.
+            if (clients.size() == streams) before = bytes_in_use();
+        }
+        const std::size_t each = (bytes_in_use() - before) / streams;
+        RecordProperty("bytes_each", std::to_string(each));
+        std::printf("%zu bytes for each stream of openai\n", each);
+        EXPECT_LE(each, 3400U);
         co_await s->stop(0s);
     });
 }
