@@ -102,8 +102,9 @@ task<result<>> detail::client_connection::await_head() {
             if (++interim > limits().interim_responses) co_return fail(errc::limit_reached);
         }
         if (step.what != http1::event::need_more) continue;
-        const auto received = co_await reader.receive(time_point::max());
-        if (!received) co_return received;
+        const auto received = co_await peer.read();
+        if (!received) co_return fail(received.error());
+        reader.append(received->bytes());
         has_received = true;
     }
 }
@@ -220,34 +221,47 @@ task<result<client_response>> client::send(client_request request) {
     }
 }
 
+/// Its frame is there until the head of the response comes, for which a server may take long. So it
+/// holds what the wait needs, and the rest is done in functions that are not inlined.
 task<result<client_response>> client::exchange(client_request& request) {
     detail::client_connection& with = *connection_;
-    const body_framing framing = framing_of(request);
+    const result<> written = begin_exchange(request);
+    if (!written) co_return fail(written.error());
+    message_writer to(with.peer, with.out, framing_of(request), with.limits().write_time,
+                      with.counted);
+    cancel_source waiting(co_await current_source());
+    co_await with_scope([&](scope& sending) {
+        sending.spawn(with.transmit(request.body, to, waiting));
+        return with.receive(waiting);
+    });
+    co_return end_exchange();
+}
+
+[[gnu::noinline]] result<> client::begin_exchange(const client_request& request) {
+    detail::client_connection& with = *connection_;
     take_spare(with.out);
     http1::head_writer writer(with.out);
     writer.request(request.method, request.target);
     if (!request.headers.contains("Host")) writer.field("Host", plan_->host);
     writer.fields(request.headers);
-    const auto written = writer.end(framing);
-    if (!written) co_return fail(written.error());
+    const result<> written = writer.end(framing_of(request));
+    if (!written) return written;
 
     ++with.serial;
     with.keep = with.has_received = with.is_sent = with.is_late = false;
     with.own_failure = {};
     with.end_of_sending.reset();
     with.parser.expect_response_to(request.method);
-    message_writer to(with.peer, with.out, framing, with.limits().write_time, with.counted);
-    cancel_source waiting(co_await current_source());
-    co_await with_scope([&](scope& sending) {
-        sending.spawn(with.transmit(request.body, to, waiting));
-        return with.receive(waiting);
-    });
-    if (!with.head) {
-        if (with.own_failure) co_return fail(with.own_failure);
-        if (with.is_late) co_return fail(errc::timed_out);
-        co_return fail(with.write_failure ? with.write_failure : with.head.error());
-    }
+    return {};
+}
 
+[[gnu::noinline]] result<client_response> client::end_exchange() {
+    detail::client_connection& with = *connection_;
+    if (!with.head) {
+        if (with.own_failure) return fail(with.own_failure);
+        if (with.is_late) return fail(errc::timed_out);
+        return fail(with.write_failure ? with.write_failure : with.head.error());
+    }
     http1::response_head& head = with.parser.head();
     client_response answered;
     answered.status = head.status;
@@ -260,7 +274,7 @@ task<result<client_response>> client::exchange(client_request& request) {
     with.reader.probe_end();
     with.keep = head.keep_alive && with.is_sent && !with.parser.tunnel();
     with.last_use = loop::current().now();
-    co_return answered;
+    return answered;
 }
 
 }  // namespace eddy::http

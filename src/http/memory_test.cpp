@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 
 #include <cstdio>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -190,36 +191,54 @@ task<void> follow(client_pool& web, const transport::address& at, std::size_t& p
     while (co_await answer->body().read()) ++pieces;
 }
 
+/// Bytes that each of many requests costs while its response pauses.
+task<std::size_t> cost_of_each_response(bool has_head) {
+    const eddy::testing::temporary_folder folder;
+    testing::pausing_server site(
+        folder.file("site.sock"),
+        has_head ? std::optional<std::string_view>("piece") : std::nullopt);
+    transport::address at;
+    at.kind = transport::scheme::unix_socket;
+    at.path = folder.file("site.sock");
+    client_pool_options options;
+    options.host_connections = options.connections = 2 * connections;
+    client_pool web(std::move(options));
+    scope readers;
+    std::size_t pieces = 0;
+    std::size_t before = 0;
+    for (std::size_t i = 1; i <= 2 * connections; ++i) {
+        readers.spawn(follow(web, at, pieces));
+        if (i % 50 != 0) continue;
+        while (site.requests() < i || (has_head && pieces < i)) {
+            site.serve();
+            must(co_await loop::current().sleep_for(100us));
+        }
+        // As many before: what pools keep for later connections is no connection's.
+        if (i == connections) before = bytes_in_use();
+    }
+    const std::size_t each = (bytes_in_use() - before) / connections;
+    readers.cancel();
+    co_await readers.join();
+    co_return each;
+}
+
 TEST_P(http_memory, a_response_that_pauses_costs_2400_bytes_at_most) {
     if (!frame_pool_recycles()) GTEST_SKIP() << "the sanitizer's allocator counts otherwise";
     run([]() -> task<void> {
-        const eddy::testing::temporary_folder folder;
-        testing::pausing_server site(folder.file("site.sock"), "piece");
-        transport::address at;
-        at.kind = transport::scheme::unix_socket;
-        at.path = folder.file("site.sock");
-        client_pool_options options;
-        options.host_connections = options.connections = 2 * connections;
-        client_pool web(std::move(options));
-        scope readers;
-        std::size_t pieces = 0;
-        std::size_t before = 0;
-        for (std::size_t i = 1; i <= 2 * connections; ++i) {
-            readers.spawn(follow(web, at, pieces));
-            if (i % 50 != 0) continue;
-            while (pieces < i) {
-                site.serve();
-                must(co_await loop::current().sleep_for(100us));
-            }
-            // As many before: what pools keep for later connections is no connection's.
-            if (i == connections) before = bytes_in_use();
-        }
-        const std::size_t each = (bytes_in_use() - before) / connections;
+        const std::size_t each = co_await cost_of_each_response(/*has_head*/ true);
         RecordProperty("bytes_each", std::to_string(each));
         std::printf("%zu bytes for each response that pauses\n", each);
         EXPECT_LE(each, 2400U);
-        readers.cancel();
-        co_await readers.join();
+    });
+}
+
+TEST_P(http_memory, a_response_that_has_not_begun_costs_6500_bytes_at_most) {
+    if (!frame_pool_recycles()) GTEST_SKIP() << "the sanitizer's allocator counts otherwise";
+    run([]() -> task<void> {
+        const std::size_t each = co_await cost_of_each_response(/*has_head*/ false);
+        RecordProperty("bytes_each", std::to_string(each));
+        std::printf("%zu bytes for each response that has not begun\n", each);
+        EXPECT_LE(each, 6500U);
     });
 }
 

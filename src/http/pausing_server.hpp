@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -19,20 +20,18 @@
 namespace eddy::http::testing {
 
 /// Server of a Unix socket by system calls alone. Each response begins with a chunk of its content,
-/// and goes on for as long as the server lives, without another one. One thread.
+/// and goes on for as long as the server lives, without another one; or it does not begin. One
+/// thread.
 class pausing_server {
 public:
-    pausing_server(const std::string& path, std::string_view content)
-        : answer_(
-              "HTTP/1.1 200 OK\r\n"
-              "Content-Type: text/event-stream\r\n"
-              "Cache-Control: no-store\r\n"
-              "X-Accel-Buffering: no\r\n"
-              "Transfer-Encoding: chunked\r\n\r\n"),
-          listening_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-        byte_buffer chunk;
-        http1::write_chunk(chunk, content);
-        answer_ += chunk.text();
+    pausing_server(const std::string& path, std::optional<std::string_view> content)
+        : listening_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+        if (content) {
+            byte_buffer chunk;
+            http1::write_chunk(chunk, *content);
+            answer_ = head;
+            answer_ += chunk.text();
+        }
         sockaddr_un where{};
         where.sun_family = AF_UNIX;
         std::ranges::copy(path, where.sun_path);
@@ -49,19 +48,27 @@ public:
             peers_.push_back(std::move(peer));
         }
         char request[4096];
-        for (; answered_ < peers_.size(); ++answered_) {
-            const int peer = peers_[answered_].get();
+        for (; requests_ < peers_.size(); ++requests_) {
+            const int peer = peers_[requests_].get();
             if (::recv(peer, request, sizeof(request), MSG_DONTWAIT) <= 0) return;
-            if (::send(peer, answer_.data(), answer_.size(), MSG_NOSIGNAL) < 0)
+            if (!answer_.empty() && ::send(peer, answer_.data(), answer_.size(), MSG_NOSIGNAL) < 0)
                 throw std::runtime_error("send");
         }
     }
+    std::size_t requests() const noexcept { return requests_; }
 
 private:
-    std::string answer_;
+    static constexpr std::string_view head =
+        "HTTP/1.1 200 OK\r\n"
+        "Content-Type: text/event-stream\r\n"
+        "Cache-Control: no-store\r\n"
+        "X-Accel-Buffering: no\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n";
+
     unique_fd listening_;
+    std::string answer_;  // empty for none
     std::vector<unique_fd> peers_;
-    std::size_t answered_ = 0;
+    std::size_t requests_ = 0;
 };
 
 }  // namespace eddy::http::testing

@@ -140,6 +140,8 @@ private:
     task<bool> is_quiet();
     task<result<>> connect();
     task<result<client_response>> exchange(client_request& request);
+    result<> begin_exchange(const client_request& request);
+    result<client_response> end_exchange();
 
     std::shared_ptr<const detail::client_plan> plan_;
     std::shared_ptr<detail::client_connection> connection_;

@@ -87,6 +87,33 @@ void remove_all(http1::header_list& from, std::initializer_list<std::string_view
     for (const std::string_view name : names) from.remove(name);
 }
 
+/// Changes a request, and its URL, to what a redirect of this status asks for.
+void follow_redirect(pool_request& request, url& at, url onward, int status) {
+    const bool becomes_get =
+        (status == 303 && request.method != "GET" && request.method != "HEAD") ||
+        (status < 303 && request.method == "POST");
+    if (becomes_get) {
+        request.method = "GET";
+        request.body = {};
+        remove_all(request.headers, {"Content-Type", "Content-Encoding", "Content-Language",
+                                     "Content-Location", "Expect"});
+    }
+    if (onward.has_origin_of(at)) {
+        if (onward.user.empty()) onward.user = at.user;
+    } else {
+        remove_all(request.headers, {"Authorization", "Cookie", "Proxy-Authorization", "Host"});
+        request.connect_to.reset();
+    }
+    at = std::move(onward);
+}
+
+/// As with_deadline(), but without a task that waits beside `work` where there is no deadline.
+template <class T>
+task<result<T>> within(time_point deadline, task<result<T>> work) {
+    if (deadline == time_point::max()) return work;
+    return with_deadline(deadline, std::move(work));
+}
+
 /// A connection in use, given back at the end.
 class lease {
 public:
@@ -116,13 +143,9 @@ struct detail::pool_exchange final : body_reader {
         if (decoded.empty()) return answer.body();
         return *decoded.back();
     }
-    task<result<std::string_view>> read() override {
-        // Without a total time no task is held for it while the body pauses.
-        if (deadline == time_point::max()) return from().read();
-        return with_deadline(deadline, from().read());
-    }
+    task<result<std::string_view>> read() override { return within(deadline, from().read()); }
     task<result<std::string>> whole(std::size_t limit) override {
-        return with_deadline(deadline, from().whole(limit));
+        return within(deadline, from().whole(limit));
     }
     void set_limit(std::uint64_t bytes) noexcept override { from().set_limit(bytes); }
     std::uint64_t limit() const noexcept override { return from().limit(); }
@@ -145,11 +168,13 @@ struct detail::pool_state {
     result<path_to> find_path(const url& to, const std::optional<transport::address>& fixed) const;
     client_request make_request(const pool_request& from, const path_to& path);
     void keep_cookies(const client_response& from, const url& of);
-    task<result<lease>> take(path_to path);
+    task<result<lease>> take(const url& to, const std::optional<transport::address>& fixed);
+    task<result<client_response>> ask(const lease& through, const url& at,
+                                      std::unique_ptr<pool_request>& request);
     std::shared_ptr<const client_plan> make_plan(path_to path) const;
     result<pool_response> finish(lease held, client_response answered, const url& of, bool decodes,
                                  time_point deadline) const;
-    task<result<pool_response>> send(pool_request request);
+    task<result<pool_response>> send(std::unique_ptr<pool_request> request);
     std::optional<url> next_url(const client_response& answered, const url& from,
                                 const pool_request& request) const;
 
@@ -201,14 +226,17 @@ void detail::pool_state::keep_cookies(const client_response& from, const url& of
             cookies.store(each.value, of.host, of.path(), of.is_secure, wall_clock_seconds());
 }
 
-task<result<lease>> detail::pool_state::take(path_to path) {
-    auto taken = co_await connections->take(path.key());
+task<result<lease>> detail::pool_state::take(const url& to,
+                                             const std::optional<transport::address>& fixed) {
+    auto path = find_path(to, fixed);
+    if (!path) co_return fail(path.error());
+    auto taken = co_await connections->take(path->key());
     if (!taken) co_return fail(taken.error());
     lease held(connections, **taken);
     pool_connection& with = *held;
     if (!with.through) {
         auto& plan = with.route->second.plan;
-        if (!plan) plan = make_plan(std::move(path));
+        if (!plan) plan = make_plan(std::move(*path));
         with.through.reset(new client(plan));
     }
     co_return std::move(held);
@@ -229,7 +257,7 @@ std::shared_ptr<const detail::client_plan> detail::pool_state::make_plan(path_to
 /// The URL to go on with; none where the response is to be returned.
 std::optional<url> detail::pool_state::next_url(const client_response& answered, const url& from,
                                                 const pool_request& request) const {
-    if (options->redirects == 0 || !is_redirect(answered.status)) return std::nullopt;
+    if (!is_redirect(answered.status)) return std::nullopt;
     const auto location = answered.headers.find("Location");
     if (!location) return std::nullopt;
     auto next = from.resolve(*location);
@@ -267,47 +295,42 @@ result<pool_response> detail::pool_state::finish(lease held, client_response ans
     return made;
 }
 
-task<result<pool_response>> detail::pool_state::send(pool_request request) {
+/// Sends a request, and frees what is not needed for a redirect. It is no coroutine: what it makes
+/// is the task's that it returns, and goes with that.
+task<result<client_response>> detail::pool_state::ask(const lease& through, const url& at,
+                                                      std::unique_ptr<pool_request>& request) {
+    // It was found before, to take the connection.
+    const auto path = find_path(at, request->connect_to);
+    EDDY_ASSERT(path);
+    client_request next = make_request(*request, *path);
+    if (request->body.producer() || options->redirects == 0)
+        next.body = std::exchange(request->body, {});
+    else
+        next.body = request->body.text();
+    if (options->redirects == 0) request.reset();
+    return (*through).through->send(std::move(next));
+}
+
+/// Its frame is there until the head of the response comes, for which a server may take long: it
+/// holds little.
+task<result<pool_response>> detail::pool_state::send(std::unique_ptr<pool_request> request) {
     const time_point deadline = loop::current().after(options->total_time);
-    auto at = url::parse(request.url);
+    auto at = url::parse(request->url);
     if (!at) co_return fail(at.error());
-    const bool decodes = options->decompress && !request.headers.contains("Accept-Encoding");
+    const bool decodes = options->decompress && !request->headers.contains("Accept-Encoding");
+    const bool has_producer = request->body.producer() != nullptr;
     for (std::size_t followed = 0;;) {
-        auto path = find_path(*at, request.connect_to);
-        if (!path) co_return fail(path.error());
-        auto held = co_await with_deadline(deadline, take(*path));
+        auto held = co_await within(deadline, take(*at, request->connect_to));
         if (!held) co_return fail(held.error());
-        client_request next = make_request(request, *path);
-        const bool has_producer = request.body.producer() != nullptr;
-        // A text is sent again with a redirect.
-        if (has_producer || options->redirects == 0)
-            next.body = std::exchange(request.body, {});
-        else
-            next.body = request.body.text();
-        auto answered = co_await with_deadline(deadline, (**held).through->send(std::move(next)));
+        auto answered = co_await within(deadline, ask(*held, *at, request));
         if (!answered) co_return fail(answered.error());
         keep_cookies(*answered, *at);
 
-        auto onward = next_url(*answered, *at, request);
-        if (!onward || (has_producer && answered->status != 303))
+        auto onward = request ? next_url(*answered, *at, *request) : std::nullopt;
+        if (!onward || (has_producer && followed == 0 && answered->status != 303))
             co_return finish(std::move(*held), std::move(*answered), *at, decodes, deadline);
         if (++followed > options->redirects) co_return fail(errc::limit_reached);
-        const bool becomes_get =
-            (answered->status == 303 && request.method != "GET" && request.method != "HEAD") ||
-            (answered->status < 303 && request.method == "POST");
-        if (becomes_get) {
-            request.method = "GET";
-            request.body = {};
-            remove_all(request.headers, {"Content-Type", "Content-Encoding", "Content-Language",
-                                         "Content-Location", "Expect"});
-        }
-        if (onward->has_origin_of(*at)) {
-            if (onward->user.empty()) onward->user = at->user;
-        } else {
-            remove_all(request.headers, {"Authorization", "Cookie", "Proxy-Authorization", "Host"});
-            request.connect_to.reset();
-        }
-        *at = std::move(*onward);
+        follow_redirect(*request, *at, std::move(*onward), answered->status);
     }
 }
 
@@ -327,13 +350,13 @@ client_pool::client_pool(client_pool_options options)
 client_pool::~client_pool() { close(); }
 
 task<result<pool_response>> client_pool::send(pool_request request) {
-    return state_->send(std::move(request));
+    return state_->send(std::make_unique<pool_request>(std::move(request)));
 }
 
 task<result<pool_response>> client_pool::get(std::string url) {
     pool_request request;
     request.url = std::move(url);
-    return state_->send(std::move(request));
+    return send(std::move(request));
 }
 
 void client_pool::close() noexcept { state_->connections->close(); }
