@@ -42,8 +42,10 @@ descriptor_pair make_sockets() {
 task<void> wait_for(loop& here, int fd, readiness wanted, int& ready) {
     if (wanted == readiness::readable)
         must(co_await here.wait_readable(fd));
-    else
+    else if (wanted == readiness::writable)
         must(co_await here.wait_writable(fd));
+    else
+        must(co_await here.wait_hangup(fd));
     ++ready;
 }
 
@@ -82,6 +84,29 @@ TEST_P(descriptor_io, the_end_of_the_peer_is_readiness) {
             ends.second.reset();
         });
         EXPECT_EQ(ready, 1);
+    });
+}
+
+TEST_P(descriptor_io, a_hang_up_is_noticed_behind_what_is_unread) {
+    run([this]() -> task<> {
+        for (const bool closes : {true, false}) {
+            descriptor_pair ends = make_sockets();
+            int ready = 0;
+            co_await join_scope([&](scope& children) -> task<> {
+                children.spawn(wait_for(here(), ends.first.get(), readiness::hung_up, ready));
+                put(ends.second.get(), "x");
+                must(co_await here().wait_readable(ends.first.get()));
+                for (int turn = 0; turn < 3; ++turn) co_await here().yield();
+                EXPECT_EQ(ready, 0);
+                if (closes)
+                    ends.second.reset();
+                else
+                    ::shutdown(ends.second.get(), SHUT_WR);
+            });
+            EXPECT_EQ(ready, 1);
+            char byte;
+            EXPECT_EQ(read(ends.first.get(), &byte, 1), 1) << "it is still there";
+        }
     });
 }
 

@@ -228,6 +228,14 @@ result<> process::kill(int signal) noexcept {
     return {};
 }
 
+result<> process::kill_group(int signal) noexcept {
+    EDDY_ASSERT(leads_group_ || !handle_);
+    if (!handle_) return fail_errno(ESRCH);
+    // Until the child is reaped no other group can have its number.
+    if (::kill(-pid_, signal) != 0) return fail_errno();
+    return {};
+}
+
 task<result<exit_status>> process::wait() {
     EDDY_ASSERT(handle_);
     const auto ready = co_await loop::current().wait_readable(handle_.get());

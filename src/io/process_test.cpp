@@ -49,6 +49,20 @@ TEST_P(process_io, the_end_of_a_child_that_leads_a_group_is_that_of_what_it_star
     });
 }
 
+TEST_P(process_io, a_signal_reaches_all_of_a_group) {
+    run([]() -> task<> {
+        process_options how;
+        how.output = stdio::stream;
+        how.own_group = true;
+        process shell = must(process::start({"sh", "-c", "echo ready; sleep 1000; true"}, how));
+        EXPECT_EQ(must(co_await shell.output.read()).text(), "ready\n");
+        must(shell.kill_group(SIGHUP));
+        EXPECT_EQ(error_of(co_await shell.output.read()), errc::end_of_stream);
+        EXPECT_EQ(must(co_await shell.wait()).signal, SIGHUP);
+        EXPECT_EQ(error_of(shell.kill_group(SIGHUP)), errno_code(ESRCH));
+    });
+}
+
 TEST_P(process_io, a_child_may_have_a_descriptor_of_its_caller) {
     run([]() -> task<> {
         int ends[2];

@@ -146,9 +146,10 @@ private:
 };
 
 /// Readiness of a descriptor, to wait for.
-enum class readiness { readable, writable };
+enum class readiness { readable, writable, hung_up };
 
-/// Waits until a descriptor is readable or writable (or has failed), poll(2). For descriptors of
+/// Waits until a descriptor is readable or writable, or its peer has hung up (or it has failed),
+/// poll(2). For descriptors of
 /// other libraries; sockets of Eddy have their own operations.
 class poll_operation final : public operation, private completion {
 public:
@@ -341,6 +342,11 @@ public:
     /// The same for writable.
     [[nodiscard]] awaiting<poll_operation> wait_writable(int fd) {
         return awaiting<poll_operation>(*backend_, fd, readiness::writable);
+    }
+    /// The same for the end of what comes from a connected stream socket's peer, which has closed
+    /// or shut its sending side down (POLLRDHUP), also while bytes before it are unread.
+    [[nodiscard]] awaiting<poll_operation> wait_hangup(int fd) {
+        return awaiting<poll_operation>(*backend_, fd, readiness::hung_up);
     }
 
     /// How many times in a row a coroutine may go on without giving others a turn.

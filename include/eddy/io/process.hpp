@@ -89,6 +89,8 @@ public:
 
     /// Sends a signal; errno ESRCH once it was awaited.
     [[nodiscard]] result<> kill(int signal) noexcept;
+    /// The same to all of the group that it leads (process_options::own_group).
+    [[nodiscard]] result<> kill_group(int signal) noexcept;
 
     /// Awaits its end and reaps it. Yields a result<exit_status>: errc::cancelled, or waitid(2)'s
     /// errors: ECHILD once it has ended where this process ignores SIGCHLD, since the kernel then

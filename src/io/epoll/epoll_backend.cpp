@@ -271,7 +271,9 @@ void epoll_backend::start_poll(int fd, readiness wanted, completion& done) {
     made.owner = this;
     made.done = &done;
     made.fd = fd;
-    const std::uint32_t events = wanted == readiness::readable ? EPOLLIN : EPOLLOUT;
+    const std::uint32_t events = wanted == readiness::readable   ? EPOLLIN
+                                 : wanted == readiness::writable ? EPOLLOUT
+                                                                 : EPOLLRDHUP;
     auto added = add(fd, events, made);
     if (!added && added.error() == errno_code(EEXIST)) {
         made.duplicate.reset(fcntl(fd, F_DUPFD_CLOEXEC, 0));

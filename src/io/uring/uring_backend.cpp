@@ -346,7 +346,10 @@ void uring_backend::cancel(connect_operation& op) noexcept {
 
 void uring_backend::start_poll(int fd, readiness wanted, completion& done) {
     io_uring_sqe& entry = submission();
-    io_uring_prep_poll_add(&entry, fd, wanted == readiness::readable ? POLLIN : POLLOUT);
+    const unsigned events = wanted == readiness::readable   ? POLLIN
+                            : wanted == readiness::writable ? POLLOUT
+                                                            : POLLRDHUP;
+    io_uring_prep_poll_add(&entry, fd, events);
     io_uring_sqe_set_data(&entry, &done);
 }
 
