@@ -2,6 +2,7 @@
 #include "handoff/client_table.hpp"
 
 #include <eddy/base/assert.hpp>
+#include <eddy/io/loop.hpp>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,15 +22,16 @@ std::string_view to_string(loss why) noexcept {
     EDDY_ASSERT(false);
 }
 
-client_table::client_table(std::size_t max_backlog, observer& owner)
-    : owner_(owner), max_backlog_(max_backlog) {}
+client_table::client_table(std::size_t max_backlog, observer& owner, duration finish_time)
+    : owner_(owner), max_backlog_(max_backlog), finish_time_(finish_time) {}
 
-client_table::~client_table() = default;
+client_table::~client_table() { loop::current().disarm(*this); }
 
 result<std::unique_ptr<client_table>> client_table::open(std::uint32_t capacity,
-                                                         std::size_t max_backlog, observer& owner) {
-    EDDY_ASSERT(capacity > 0);
-    std::unique_ptr<client_table> made(new client_table(max_backlog, owner));
+                                                         std::size_t max_backlog, observer& owner,
+                                                         duration finish_time) {
+    EDDY_ASSERT(capacity > 0 && finish_time > duration::zero());
+    std::unique_ptr<client_table> made(new client_table(max_backlog, owner, finish_time));
     socket_bank_options options;
     options.capacity = capacity;
     // The web server may keep its copy of the socket for a while.
@@ -79,6 +81,7 @@ void client_table::begin(std::uint32_t client, std::string_view rest) {
     its.now = phase::idle;
     its.is_finishing = false;
     its.is_awaited = false;
+    its.is_late = false;
     ++active_;
     if (!rest.empty()) static_cast<void>(send_owned(client, std::string(rest)));
 }
@@ -118,7 +121,32 @@ void client_table::finish(std::uint32_t client) {
     client_state& its = at(client);
     --active_;
     its.is_finishing = true;
-    if (its.now == phase::idle) close(client);
+    if (its.now == phase::idle) return close(client);
+    loop& here = loop::current();
+    if (!armed()) here.arm(*this, here.after(finish_time_));
+}
+
+void client_table::fire() noexcept {
+    bool is_needed = false;
+    for (std::uint32_t i = 0; i < clients_.size(); ++i) {
+        client_state& its = clients_[i];
+        if (its.now != phase::writing || !its.is_finishing) continue;
+        if (its.is_late) {
+            close(i);
+            owner_.on_unsent();
+        } else {
+            its.is_late = is_needed = true;
+        }
+    }
+    if (is_needed) loop::current().arm(*this, loop::current().after(finish_time_));
+    flush();
+}
+
+std::uint32_t client_table::unsent() const noexcept {
+    std::uint32_t count = active_;
+    for (const client_state& each : clients_)
+        if (each.now == phase::writing && each.is_finishing) ++count;
+    return count;
 }
 
 void client_table::abandon(std::uint32_t client) {

@@ -5,9 +5,11 @@
 #include <eddy/base/result.hpp>
 #include <eddy/base/unique_fd.hpp>
 #include <eddy/io/stream.hpp>
+#include <eddy/io/timer.hpp>
 
 #include "io/socket_bank.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -28,7 +30,7 @@ inline constexpr std::size_t loss_count = 3;
 std::string_view to_string(loss why) noexcept;
 
 /// One loop's thread.
-class client_table final : socket_bank::observer {
+class client_table final : socket_bank::observer, timer {
 public:
     /// Owner of the streams. It must outlive the table.
     class observer {
@@ -37,15 +39,19 @@ public:
         virtual void on_loss(std::uint32_t client, loss why) noexcept = 0;
         /// The client has been passed all that it was sent: once after notify_when_idle().
         virtual void on_idle(std::uint32_t /*client*/) noexcept {}
+        /// A client was closed after finish() before it had taken all, since that took too long.
+        virtual void on_unsent() noexcept {}
 
     protected:
         ~observer() = default;
     };
 
     /// A table of `capacity` clients at most, for each of which at most `max_backlog` bytes may
-    /// wait. On the running loop; errors as socket_bank::open().
-    static result<std::unique_ptr<client_table>> open(std::uint32_t capacity,
-                                                      std::size_t max_backlog, observer& owner);
+    /// wait. One that has not taken all of it is closed `finish_time` to twice as long after its
+    /// finish(). On the running loop; errors as socket_bank::open().
+    static result<std::unique_ptr<client_table>> open(
+        std::uint32_t capacity, std::size_t max_backlog, observer& owner,
+        duration finish_time = std::chrono::seconds(60));
     /// Closes all clients.
     ~client_table();
     client_table(const client_table&) = delete;
@@ -63,8 +69,8 @@ public:
     bool send(std::uint32_t client, std::string_view shared);
     /// The same for bytes that it keeps.
     bool send_owned(std::uint32_t client, std::string bytes);
-    /// Closes the client once all has been sent. Its number is free from now on for the owner, and
-    /// on_loss() is not called.
+    /// Closes the client once all has been sent, or open()'s `finish_time` is over. Its number is
+    /// free from now on for the owner, and on_loss() is not called.
     void finish(std::uint32_t client);
     /// Closes the client now.
     void abandon(std::uint32_t client);
@@ -80,6 +86,9 @@ public:
     std::uint32_t active() const noexcept { return active_; }
     /// The same with those that finish() has not closed yet.
     std::uint32_t open_sockets() const noexcept { return bank_->size(); }
+    /// Clients that have not been passed all that they were sent, or whose stream has not ended.
+    /// Takes time in proportion to the clients that were ever there at a time.
+    std::uint32_t unsent() const noexcept;
     /// Bytes passed to the kernel.
     std::uint64_t bytes_sent() const noexcept { return bytes_sent_; }
 
@@ -95,9 +104,10 @@ private:
         phase now = phase::free;
         bool is_finishing = false;
         bool is_awaited = false;  // by notify_when_idle()
+        bool is_late = false;     // finish() was before the last fire()
     };
 
-    client_table(std::size_t max_backlog, observer& owner);
+    client_table(std::size_t max_backlog, observer& owner, duration finish_time);
     client_state& at(std::uint32_t client) noexcept;
     void begin(std::uint32_t client, std::string_view rest);
     bool enqueue(std::uint32_t client, std::string_view bytes);
@@ -106,9 +116,13 @@ private:
     void on_written(std::uint32_t slot, int result) noexcept override;
     void on_hangup(std::uint32_t slot) noexcept override;
     void on_closed(std::uint32_t slot) noexcept override;
+    /// Closes late clients, and marks those that are late the next time. Armed by finish(), since a
+    /// list of the clients that finish would cost each of them memory.
+    void fire() noexcept override;
 
     observer& owner_;
     std::size_t max_backlog_;
+    duration finish_time_;
     std::uint32_t active_ = 0;
     std::uint64_t bytes_sent_ = 0;
     std::deque<client_state> clients_;  // as many as were ever there at a time

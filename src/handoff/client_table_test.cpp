@@ -24,7 +24,9 @@ struct losses final : client_table::observer {
     void on_loss(std::uint32_t client, loss why) noexcept override {
         all.emplace_back(client, why);
     }
+    void on_unsent() noexcept override { ++unsent; }
     std::vector<std::pair<std::uint32_t, loss>> all;
+    int unsent = 0;
 };
 
 class client_tables : public testing::on_backend {
@@ -111,6 +113,35 @@ TEST_P(client_tables, lose_a_client_at_the_limit_of_its_backlog) {
         EXPECT_EQ(table->active(), 0U);
         co_await emptied(*table);
         EXPECT_LT((co_await rest_of(theirs)).size(), large.size());
+    });
+}
+
+TEST_P(client_tables, do_not_wait_for_ever_for_what_a_finished_client_does_not_take) {
+    run([]() -> task<void> {
+        losses owner;
+        auto table = must(client_table::open(100, max_backlog, owner, 20ms));
+        stream reading;
+        const std::uint32_t client = co_await add(*table, reading);
+        EXPECT_TRUE(table->send(client, "all"));
+        table->finish(client);
+        table->flush();
+        EXPECT_EQ(co_await rest_of(reading), "all");
+        co_await emptied(*table);
+        EXPECT_EQ(owner.unsent, 0);
+
+        const std::string large(1 << 20, 'x');
+        stream stuck;
+        const std::uint32_t late = co_await add(*table, stuck);
+        EXPECT_TRUE(table->send(late, large));
+        table->finish(late);
+        table->flush();
+        EXPECT_EQ(table->active(), 0U);
+        EXPECT_EQ(table->unsent(), 1U);
+        co_await emptied(*table);
+        EXPECT_EQ(table->unsent(), 0U);
+        EXPECT_EQ(owner.unsent, 1);
+        EXPECT_TRUE(owner.all.empty());
+        EXPECT_LT((co_await rest_of(stuck)).size(), large.size());
     });
 }
 

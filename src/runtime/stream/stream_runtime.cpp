@@ -112,7 +112,8 @@ task<outcome<>> stream_runtime::start() {
     if (!read) co_return std::unexpected(read.error());
     config_ = std::move(*read);
     auto made = std::make_unique<running>(static_cast<handoff::receiver::sink&>(*this));
-    auto clients = handoff::client_table::open(max_streams, config_.max_queue, *this);
+    auto clients =
+        handoff::client_table::open(max_streams, config_.max_queue, *this, config_.backend_timeout);
     if (!clients)
         co_return runtime::refuse(
             500, fmt::format("cannot keep clients: {}", clients.error().message()));
@@ -145,18 +146,22 @@ task<void> stream_runtime::stop(duration drain) {
     // What is left of streams takes seconds, so polling costs nothing beside it.
     while (running_->clients->open_sockets() > 0 && here.now() < until)
         if (auto slept = co_await here.sleep_for(std::chrono::milliseconds(5)); !slept) break;
-    std::uint32_t cut = running_->clients->active();
+    cut_ = running_->clients->unsent();
     if (running_->backend) co_await running_->backend->close();
     if (running_->programs) {
-        const std::size_t before = killed_;
+        const std::uint64_t before = killed_;
         co_await running_->programs->close(until - here.now());
-        cut += static_cast<std::uint32_t>(killed_ - before);
+        cut_ += killed_ - before;
     }
-    if (cut > 0) events_.write(fmt::format("{} streams were cut off", cut));
+    if (cut_ > 0) events_.write(fmt::format("{} streams were cut off", cut_));
     if (running_->backend) messages_before_ += running_->backend->messages_sent();
     bytes_before_ += running_->clients->bytes_sent();
     running_.reset();
     events_.write(fmt::format("Peak concurrent streams: {}", peak_));
+}
+
+std::string stream_runtime::lost() const {
+    return cut_ > 0 ? fmt::format("{} streams that had not ended", cut_) : std::string();
 }
 
 metrics stream_runtime::count() const {
@@ -265,6 +270,8 @@ void stream_runtime::on_loss(std::uint32_t client, handoff::loss why) noexcept {
 }
 
 void stream_runtime::on_idle(std::uint32_t client) noexcept { running_->backend->on_idle(client); }
+
+void stream_runtime::on_unsent() noexcept { count_loss(to_string(handoff::loss::too_slow)); }
 
 void stream_runtime::on_end(std::uint32_t /*client*/, duration since_begin) noexcept {
     ++ended_;

@@ -26,6 +26,7 @@ public:
 
     task<outcome<>> start() override;
     task<void> stop(duration drain) override;
+    std::string lost() const override;
     metrics count() const override;
     endpoint local() const override;
     outcome<> apply(const settings& changed) override;
@@ -40,6 +41,7 @@ private:
     void end_group() noexcept override;
     void on_loss(std::uint32_t client, handoff::loss why) noexcept override;
     void on_idle(std::uint32_t client) noexcept override;
+    void on_unsent() noexcept override;
     void on_end(std::uint32_t client, duration since_begin) noexcept override;
     void on_fault(std::uint32_t client, std::string_view reason) noexcept override;
 
@@ -62,6 +64,7 @@ private:
     tally handoffs_;
     tally ended_;
     std::uint64_t peak_ = 0;
+    std::uint64_t cut_ = 0;              // by the last stop
     std::uint64_t killed_ = 0;           // programs, at an end
     std::uint64_t messages_before_ = 0;  // of instances of the backend before
     std::uint64_t bytes_before_ = 0;

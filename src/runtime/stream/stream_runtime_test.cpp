@@ -232,6 +232,10 @@ TEST_P(stream_clients, are_cut_off_when_the_drain_is_over) {
         co_await stop(s);
         co_await client.rest();
         EXPECT_TRUE(s.events.has("1 streams were cut off"));
+        EXPECT_EQ(s->lost(), "1 streams that had not ended");
+        co_await s.start();
+        co_await stop(s);
+        EXPECT_EQ(s->lost(), "") << "of the last stop";
     });
 }
 
