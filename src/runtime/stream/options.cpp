@@ -165,8 +165,9 @@ std::vector<option> option_table() {
          .value_name = "COMMAND",
          .help =
              "command for sh that exec runs, with the client's socket as its standard input and "
-             "output, and the handoff's message in $HANDOFF_DATA; it writes the whole response. "
-             "At most 1000 run at a time"},
+             "output, and the handoff's message in $HANDOFF_DATA; it writes the whole response, "
+             "and "
+             "gets SIGHUP when its client leaves. At most 1000 run at a time"},
         {.name = "backend-url",
          .value_name = "URL",
          .help = "URL that openai and proxy send requests to, such as http://127.0.0.1:11434/v1; "
@@ -188,7 +189,8 @@ std::vector<option> option_table() {
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "60s",
-         .help = "how long a backend may take to begin its response, and pause within it",
+         .help = "how long a backend may take to begin its response, and pause within it, and a "
+                 "client to read what is left of a stream that has ended",
          .minimum = 1'000'000},
         {.name = "heartbeat",
          .kind = option_kind::duration,

@@ -3,11 +3,11 @@
 
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
-#include <eddy/io/process.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -25,21 +25,17 @@ std::vector<std::string> environment_with(const std::string& message) {
     return made;
 }
 
-task<void> await_end(process program, backend::observer& owner) {
-    const time_point begun = loop::current().now();
-    const auto status = co_await program.wait();
-    // Killed by close(), with its object.
-    if (!status && status.error() == errc::cancelled)
-        owner.on_fault(backend::no_client, "program_killed");
-    else if (status && status->success())
-        owner.on_end(backend::no_client, loop::current().now() - begun);
-    else
-        owner.on_fault(backend::no_client, "program_failed");
+/// A program's client, whose end is the program's, as a terminal's is. One that ignores the signal
+/// goes on.
+task<void> watch(process& program, int client, bool& has_left) {
+    if (auto ended = co_await loop::current().wait_hangup(client); !ended) co_return;
+    // It may have ended meanwhile.
+    has_left = program.kill_group(SIGHUP).has_value();
 }
 
 }  // namespace
 
-result<> programs::start(const unique_fd& client, const request& from) {
+result<> programs::start(unique_fd& client, const request& from) {
     EDDY_ASSERT(has_room());
     process_options how;
     how.input = how.output = stdio::shared;
@@ -51,8 +47,30 @@ result<> programs::start(const unique_fd& client, const request& from) {
     how.environment = environment_with(from.message);
     auto started = process::start({"/bin/sh", "-c", command_}, how);
     if (!started) return fail(started.error());
-    tasks_.spawn(await_end(std::move(*started), owner_));
+    tasks_.spawn(serve(std::move(*started), std::move(client)));
     return {};
+}
+
+task<void> programs::serve(process program, unique_fd client) {
+    loop& here = loop::current();
+    const time_point begun = here.now();
+    const int group = program.pid();
+    guard_.add(group);
+    bool has_left = false;
+    scope beside;
+    beside.spawn(watch(program, client.get(), has_left));
+    const auto status = co_await program.wait();
+    beside.cancel();
+    co_await beside.join();
+    client.reset();
+    guard_.remove(group);
+    // Killed by close(), with its object.
+    if (!status && status.error() == errc::cancelled)
+        owner_.on_fault(backend::no_client, "program_killed");
+    else if (status && status->success())
+        owner_.on_end(backend::no_client, here.now() - begun);
+    else
+        owner_.on_fault(backend::no_client, has_left ? "client_hung_up" : "program_failed");
 }
 
 task<void> programs::close(duration limit) {

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <eddy/base/unique_fd.hpp>
+#include <eddy/io/process.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
 #include "runtime/problem.hpp"
 #include "runtime/stream/backend.hpp"
+#include "runtime/stream/program_guard.hpp"
 #include "runtime/stream/request.hpp"
 
 #include <cstddef>
@@ -26,20 +28,27 @@ public:
     programs(std::string command, backend::observer& owner)
         : command_(std::move(command)), owner_(owner) {}
 
+    /// Starts their guard. Before the first start(). Errors are process::start()'s.
+    result<> open() { return guard_.start(); }
+
     std::size_t running() const noexcept { return tasks_.children(); }
     bool has_room() const noexcept { return running() < max_running; }
 
     /// Starts the program for a client, with the handoff's message as HANDOFF_DATA in its
     /// environment. Fails with posix_spawn(3)'s errors, such as E2BIG; the client stays the
-    /// caller's then. It is the program's from now on otherwise: the owner is notified of its end,
-    /// without a number.
-    result<> start(const unique_fd& client, const request& from);
+    /// caller's then. Otherwise it is taken, and closed at the program's end, of which the owner is
+    /// notified without a number. The program and what it started get SIGHUP once the client has
+    /// closed or shut its sending side down.
+    result<> start(unique_fd& client, const request& from);
     /// Waits for the programs for at most `limit`; kills those that still run.
     task<void> close(duration limit);
 
 private:
+    task<void> serve(process program, unique_fd client);
+
     std::string command_;
     backend::observer& owner_;
+    program_guard guard_;
     scope tasks_;
 };
 

@@ -122,6 +122,9 @@ task<outcome<>> stream_runtime::start() {
     if (!made->backend) {
         backend::observer& owner = *this;
         made->programs = std::make_unique<programs>(config_.command, owner);
+        if (auto opened = made->programs->open(); !opened)
+            co_return runtime::refuse(
+                500, fmt::format("cannot start /bin/sh: {}", opened.error().message()));
     }
     handoff::receiver_options receiving;
     receiving.type = config_.type;
