@@ -4,9 +4,26 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace eddy::runtime::stream {
+namespace {
+
+/// The length that a response declares for content that is passed on as it comes. With it the
+/// client notices content that broke off.
+std::optional<std::string> length_of(const http::pool_response& of) {
+    const auto length = of.headers.find("Content-Length");
+    if (!length || of.headers.contains("Transfer-Encoding") || of.status == 204 || of.status == 304)
+        return std::nullopt;
+    const bool is_number =
+        !length->empty() && length->find_first_not_of("0123456789") == std::string_view::npos;
+    return is_number ? std::optional(std::string(*length)) : std::nullopt;
+}
+
+}  // namespace
 
 /// Sends the request, which keeps its fields for the response alone. As openai_backend::ask().
 task<result<http::pool_response>> proxy_backend::ask(request& from) {
@@ -20,6 +37,8 @@ task<std::string_view> proxy_backend::run(relay& to, std::unique_ptr<request> fr
     if (!answer) co_return reason_of(answer.error());
     if (answer->status < 200) co_return "backend_status";
     const auto type = answer->headers.find("Content-Type");
+    if (auto length = length_of(*answer))
+        from.headers.push_back({"Content-Length", std::move(*length)});
     to.has_head = true;
     const std::string_view content_type =
         type ? std::string_view(*type) : std::string_view("application/octet-stream");
