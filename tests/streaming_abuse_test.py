@@ -20,7 +20,7 @@ from harness import DEADLINE_S, OTHER_USER, as_user, eventually
 from streaming_test import answer_of, hand_over, new_client
 
 KINDS = {"seqpacket": socket.SOCK_SEQPACKET, "stream": socket.SOCK_STREAM}
-MANY = 10_000
+MANY = 2_000 if harness.sanitized() else 10_000
 FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 needs_many_files = unittest.skipIf(FILES < MANY + 1000, f"needs {MANY + 1000} open files")
 
@@ -477,10 +477,20 @@ class Programs(Streams):
     def run_for(self, client, command, name="llm"):
         self.create("--backend", "exec", "--exec", command, name=name)
         mine, theirs = client
+        self.addCleanup(mine.close)
         mine.settimeout(DEADLINE_S)
         with theirs:
             hand_over(self.path, [theirs.fileno()], b"{}")
         return mine
+
+    def test_that_cannot_start_or_fail_are_counted(self):
+        self.create("--backend", "exec", "--exec", "echo ready; exit 3", "--max-message", "1MiB")
+        # More than the kernel takes for a variable of the environment.
+        refused = answer_of(new_client(self.path, b'{"a":"' + b"x" * 140_000 + b'"}'))
+        self.assertTrue(refused.startswith(b"HTTP/1.1 502 "), refused)
+        self.await_error("program_not_started")
+        self.assertEqual(answer_of(new_client(self.path)), b"ready\n")
+        self.await_error("program_failed", kind="stream")
 
     def test_end_with_what_they_started_when_their_client_leaves(self):
         for make in (socket.socketpair, tcp_pair):
