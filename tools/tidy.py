@@ -10,7 +10,7 @@ import re
 import sys
 
 BELOW_RUNTIME = {
-    "base", "io", "wire", "lua", "net", "tls", "shm", "transport", "http", "handoff", "cache", "proxy", "script",
+    "base", "io", "wire", "lua", "net", "tls", "shm", "handoff", "transport", "http", "cache", "proxy", "script",
 }
 ENGINE = {"base", "io", "wire", "transport", "http"}
 
@@ -23,9 +23,9 @@ LAYERS = {
     "net": {"base", "io"},
     "tls": {"base", "io", "net"},
     "shm": {"base", "io", "net"},
-    "transport": {"base", "io", "net", "tls", "shm"},
+    "handoff": {"base", "io", "net", "wire"},
+    "transport": {"base", "io", "net", "tls", "shm", "handoff"},
     "http": {"base", "io", "wire", "net", "transport"},
-    "handoff": {"base", "io", "net", "wire", "http"},
     "cache": {"base", "wire", "lua"},
     "proxy": ENGINE,
     "script": {"base", "io", "net", "transport", "http", "lua"},

@@ -66,6 +66,7 @@ std::string_view to_string(fault why) noexcept {
 
 struct receiver::partial_message {
     std::vector<std::byte> bytes;
+    std::size_t size = 0;  // of what has arrived, at most the limit
     unique_fd client;
     message_end end;
     bool has_ended = false;
@@ -77,6 +78,17 @@ struct receiver::partial_message {
 receiver::~receiver() { EDDY_ASSERT(!listening_.socket); }
 
 result<> receiver::open(std::string_view path, const receiver_options& options) {
+    if (auto listens = listen(path, options); !listens) return listens;
+    begin();
+    return {};
+}
+
+task<void> receiver::close() {
+    co_await end();
+    close_socket();
+}
+
+result<> receiver::listen(std::string_view path, const receiver_options& options) {
     EDDY_ASSERT(!listening_.socket);
     EDDY_ASSERT(options.max_message > 0);
     if (loop::current().kind() == backend_kind::sim) return fail(errc::unsupported);
@@ -96,26 +108,48 @@ result<> receiver::open(std::string_view path, const receiver_options& options) 
     buffer_.resize(options.max_message + 1);
     listening_ = std::move(*opened);
     local_ = *address;
-    tasks_.spawn(accept_all());
     return {};
 }
 
-task<void> receiver::close() {
-    tasks_.cancel();
-    co_await tasks_.join();
-    if (!listening_.socket) co_return;
+void receiver::begin() {
+    EDDY_ASSERT(listening_.socket && !tasks_);
+    tasks_.emplace();
+    try {
+        tasks_->spawn(accept_all());
+    } catch (...) {
+        tasks_.reset();
+        throw;
+    }
+}
+
+task<void> receiver::end() {
+    if (!tasks_) co_return;
+    tasks_->cancel();
+    co_await tasks_->join();
+    tasks_.reset();
+}
+
+void receiver::refuse_senders() noexcept {
+    if (!listening_.socket) return;
     remove_socket_file(local_, listening_.file);
+    ::shutdown(listening_.socket.get(), SHUT_RDWR);
+}
+
+void receiver::close_socket() noexcept {
+    EDDY_ASSERT(!tasks_);
+    refuse_senders();
     listening_.socket.reset();
 }
 
 task<void> receiver::accept_all() {
     loop& here = loop::current();
     for (;;) {
+        if (auto resumed = co_await not_paused_.wait(); !resumed) co_return;
         // The listener is always in non-blocking mode, so accept(2) says when none waits.
         if (auto ready = co_await here.wait_readable(listening_.socket.get()); !ready) co_return;
         unsigned accepted = 0;
         is_crowded_ = !has_room();
-        while (accepted < burst && !is_crowded_ && accept_one()) ++accepted;
+        while (accepted < burst && !is_crowded_ && not_paused_.is_set() && accept_one()) ++accepted;
         if (accepted > 0) sink_.end_group();
         if (!is_crowded_) continue;
         if (auto slept = co_await here.sleep_for(crowded_pause); !slept) co_return;
@@ -167,8 +201,9 @@ bool receiver::is_allowed(int sender) const noexcept {
 void receiver::receive(unique_fd sender) {
     partial_message part;
     if (take(sender.get(), part)) return pass_on(part);
-    if (tasks_.children() > max_pending) return sink_.fail_handoff(fault::too_many_senders);
-    tasks_.spawn(receive_rest(std::move(sender), std::move(part)));
+    // One of the tasks accepts.
+    if (tasks_->children() > max_pending) return sink_.fail_handoff(fault::too_many_senders);
+    tasks_->spawn(receive_rest(std::move(sender), std::move(part)));
 }
 
 bool receiver::take(int sender, partial_message& part) {
@@ -182,11 +217,12 @@ bool receiver::take(int sender, partial_message& part) {
         part.lost_descriptor |= received->lost_descriptors;
         if (received->descriptor && !part.client) part.client = std::move(received->descriptor);
         const std::span<const std::byte> bytes(buffer_.data(), received->size);
-        const std::size_t room = options_.max_message - part.bytes.size();
+        const std::size_t room = options_.max_message - part.size;
+        const auto taken = bytes.first(std::min(room, bytes.size()));
         if (bytes.size() > room || received->is_cut) part.is_too_large = true;
-        part.bytes.insert(
-            part.bytes.end(), bytes.begin(),
-            bytes.begin() + static_cast<std::ptrdiff_t>(std::min(room, bytes.size())));
+        part.size += taken.size();
+        if (options_.keeps_messages)
+            part.bytes.insert(part.bytes.end(), taken.begin(), taken.end());
         part.has_ended = options_.type == socket_type::seqpacket || received->size == 0 ||
                          part.is_too_large ||
                          part.end.feed({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -213,7 +249,7 @@ void receiver::pass_on(partial_message& part) {
         return sink_.arrive({std::move(part.client), as_text(part.bytes), part.is_too_large});
     if (part.lost_descriptor) return sink_.fail_handoff(fault::lost_descriptor);
     if (part.has_failed) return sink_.fail_handoff(fault::receive_failed);
-    sink_.fail_handoff(part.bytes.empty() ? fault::incomplete_message : fault::no_descriptor);
+    sink_.fail_handoff(part.size == 0 ? fault::incomplete_message : fault::no_descriptor);
 }
 
 }  // namespace eddy::handoff

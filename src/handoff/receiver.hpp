@@ -5,6 +5,7 @@
 #include <eddy/base/result.hpp>
 #include <eddy/base/unique_fd.hpp>
 #include <eddy/io/endpoint.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
@@ -17,6 +18,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +42,7 @@ std::string_view to_string(fault why) noexcept;
 /// A handed-over socket and the message that came with it.
 struct arrival {
     unique_fd client;
-    /// Valid during the call.
+    /// Valid during the call. Empty without receiver_options::keeps_messages.
     std::string_view message;
     /// The message is larger than receiver_options::max_message; `message` is its beginning.
     bool is_too_large = false;
@@ -50,11 +52,12 @@ struct receiver_options {
     unix_socket::socket_type type = unix_socket::socket_type::seqpacket;
     int mode = 0660;                        ///< permissions of the socket's file
     std::size_t max_message = 128 * 1024;   ///< bytes
+    bool keeps_messages = true;             ///< false: they are received, and dropped
     std::vector<uid_t> allowed_users = {};  ///< effective users that may hand over; empty: all
     duration message_time = std::chrono::seconds(5);  ///< for a message, from accept(2) on
 };
 
-/// One loop's thread. close() must have ended before it dies.
+/// One loop's thread. close() must have ended before it dies, or end() and close_socket().
 class receiver {
 public:
     /// Senders whose message has not arrived whole, at most.
@@ -80,7 +83,7 @@ public:
         ~sink() = default;
     };
 
-    explicit receiver(sink& to) noexcept : sink_(to) {}
+    explicit receiver(sink& to) noexcept : sink_(to) { resume(); }
     ~receiver();
     receiver(const receiver&) = delete;
     receiver& operator=(const receiver&) = delete;
@@ -92,7 +95,28 @@ public:
     /// Ends accepting and receiving, and removes the socket's file.
     task<void> close();
 
+    // The same in steps.
+
+    /// Listens: senders wait in the kernel's backlog. Errors as open()'s.
+    result<> listen(std::string_view path, const receiver_options& options);
+    /// Accepts until end(). After listen(). Throws std::bad_alloc.
+    void begin();
+    /// Ends accepting and receiving. Senders whose message has not arrived are closed. begin() may
+    /// follow.
+    task<void> end();
+    /// Removes the socket's file, and refuses senders from then on.
+    void refuse_senders() noexcept;
+    /// refuse_senders(), and closes the socket. After end(), or without begin().
+    void close_socket() noexcept;
+
+    /// Accepts no further senders until resume(). The messages of those that it has accepted may
+    /// still arrive. Also within a call of the sink.
+    void pause() noexcept { not_paused_.reset(); }
+    void resume() noexcept { not_paused_.set(); }
+
     const endpoint& local() const noexcept { return local_; }
+    /// The listening socket; -1 when it is closed.
+    int native_handle() const noexcept { return listening_.socket.get(); }
 
 private:
     /// Message that arrives in parts.
@@ -110,13 +134,14 @@ private:
     void pass_on(partial_message& part);
 
     sink& sink_;
+    event not_paused_;
     receiver_options options_;
     endpoint local_;
     opened_listener listening_;
     std::vector<std::byte> buffer_;
     int most_descriptors_ = 0;
     bool is_crowded_ = false;
-    scope tasks_;
+    std::optional<scope> tasks_;  // from begin() to end()
 };
 
 }  // namespace eddy::handoff

@@ -1,7 +1,7 @@
 // Receivers of handoffs: what senders may do, and what counts as a failure.
 #include "handoff/receiver.hpp"
 
-#include "io/testing.hpp"
+#include "handoff/testing.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -19,6 +19,7 @@ namespace eddy::handoff {
 namespace {
 
 using testing::must;
+using testing::until;
 using unix_socket::socket_type;
 using namespace std::chrono_literals;
 
@@ -39,31 +40,9 @@ struct notes final : receiver::sink {
     int groups = 0;
 };
 
-class handoff_receivers : public testing::on_backend {
-protected:
-    std::string path() const { return folder_.file("s"); }
+class handoff_receivers : public testing::on_kernel_backend {};
 
-    /// A connection to the receiver.
-    unique_fd sender(socket_type type = socket_type::seqpacket) const {
-        const int kind = type == socket_type::stream ? SOCK_STREAM : SOCK_SEQPACKET;
-        unique_fd made(::socket(AF_UNIX, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-        const endpoint to = must(endpoint::unix_path(path()));
-        if (::connect(made.get(), to.data(), to.size()) < 0) throw std::runtime_error("connect");
-        return made;
-    }
-    static void send(const unique_fd& from, std::string_view message) {
-        must(unix_socket::send_descriptor(from.get(), message, 0));
-    }
-    static task<void> until(const auto& met) {
-        while (!met()) must(co_await loop::current().sleep_for(1ms));
-    }
-
-    testing::temporary_folder folder_;
-};
-
-INSTANTIATE_TEST_SUITE_P(handoff, handoff_receivers,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         testing::backend_name);
+EDDY_HANDOFFS_ON_KERNEL_BACKENDS(handoff_receivers);
 
 TEST_P(handoff_receivers, take_messages_of_senders_that_have_closed) {
     run([this]() -> task<void> {

@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
-#include <cerrno>
-
 namespace eddy::runtime::stream {
 namespace {
 
@@ -17,12 +15,6 @@ std::string member(std::string_view name, std::string_view text) {
     json_writer out;
     out.begin_object().member(name, text).end_object();
     return out.take();
-}
-
-int option_of(int socket, int name) noexcept {
-    int value = 0;
-    socklen_t size = sizeof(value);
-    return ::getsockopt(socket, SOL_SOCKET, name, &value, &size) < 0 ? -1 : value;
 }
 
 }  // namespace
@@ -59,18 +51,6 @@ std::string refusal(int status, std::string_view reason) {
         "Connection: close\r\n\r\n{}",
         status, http1::reason_phrase(status), body.size(),
         status == 503 ? "Retry-After: 1\r\n" : "", body);
-}
-
-std::string_view find_fault(int client) noexcept {
-    const int type = option_of(client, SO_TYPE);
-    if (type < 0) return "not_a_socket";
-    if (type != SOCK_STREAM) return "not_a_stream_socket";
-    if (option_of(client, SO_ACCEPTCONN) != 0) return "listening_socket";
-    sockaddr_storage peer{};
-    socklen_t size = sizeof(peer);
-    if (::getpeername(client, reinterpret_cast<sockaddr*>(&peer), &size) < 0)
-        return "not_connected";
-    return {};
 }
 
 void refuse_client(unique_fd client, std::string_view response) noexcept {

@@ -4,6 +4,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "handoff/client_check.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/stream/answer.hpp"
 #include "runtime/stream/mock_backend.hpp"
@@ -217,7 +218,7 @@ void stream_runtime::arrive(handoff::arrival what) {
     ++counted_.connections_total;
     ++counted_.messages_in;
     counted_.bytes_in += what.message.size();
-    if (const std::string_view fault = find_fault(what.client.get()); !fault.empty())
+    if (const std::string_view fault = handoff::find_fault(what.client.get()); !fault.empty())
         return count_fault(fault);
     if (what.is_too_large) {
         count_fault("message_too_large");

@@ -3,6 +3,7 @@
 
 #include <eddy/net/descriptors.hpp>
 
+#include "handoff/testing.hpp"
 #include "runtime/testing.hpp"
 
 #include <sys/socket.h>
@@ -18,18 +19,8 @@ namespace eddy::runtime::stream::testing {
 
 using namespace runtime::testing;
 
-/// Both ends of a connection.
-struct client_ends {
-    unique_fd theirs;  ///< the client's
-    unique_fd ours;    ///< that is handed over
-};
-
-inline client_ends socket_pair() {
-    int pair[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        throw std::runtime_error("socketpair");
-    return {unique_fd(pair[0]), unique_fd(pair[1])};
-}
+using handoff::testing::client_ends;
+using handoff::testing::socket_pair;
 
 /// Connects to a handoff socket of this type, without waiting.
 inline unique_fd connect_sender(const endpoint& to, int type) {

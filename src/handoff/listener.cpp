@@ -1,0 +1,165 @@
+// Driver of listeners of handed-over sockets: a receiver and a queue of clients.
+#include "handoff/listener.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/io/executor.hpp>
+#include <eddy/io/loop.hpp>
+
+#include "handoff/client_check.hpp"
+#include "io/posix/sockets.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <deque>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace eddy::handoff {
+namespace {
+
+/// As of sockets that a TCP listener accepts.
+void send_without_delay(int client) noexcept {
+    const int on = 1;
+    if (is_tcp(client))
+        static_cast<void>(::setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)));
+}
+
+class handoff_listener final : public listener_driver, private receiver::sink {
+public:
+    /// After a failure the object may be deleted directly.
+    result<> open(std::string_view path, const receiver_options& options) {
+        return receiver_.listen(path, options);
+    }
+    ~handoff_listener() { receiver_.close_socket(); }
+
+    bool start(accept_operation& op) override;
+    void cancel(accept_operation& op) noexcept override;
+    endpoint local() const noexcept override { return receiver_.local(); }
+    int native_handle() const noexcept override { return receiver_.native_handle(); }
+    void close() noexcept override;
+    void observe(failure_observer observer) { observer_ = std::move(observer); }
+
+private:
+    static task<void> receive(handoff_listener* self);
+    bool start_receiving() noexcept;
+    bool give(accept_operation& op);
+    void end_waiter() noexcept;
+    void arrive(arrival what) override;
+    void fail_handoff(fault why) noexcept override { note(to_string(why)); }
+    void end_group() noexcept override;
+    void note(std::string_view reason) const noexcept {
+        if (observer_) observer_(reason);
+    }
+
+    receiver receiver_{*this};
+    std::deque<unique_fd> ready_;
+    accept_operation* waiter_ = nullptr;
+    failure_observer observer_;
+    event closing_;
+    bool is_receiving_ = false;  // receive() runs
+};
+
+bool handoff_listener::start(accept_operation& op) {
+    EDDY_ASSERT(!waiter_);
+    if (give(op)) return true;
+    if (!is_receiving_ && !start_receiving()) {
+        op.set_error(errno_code(ENOMEM));
+        return true;
+    }
+    waiter_ = &op;
+    return false;
+}
+
+/// Completes `op` with the client that came first; false if there is none.
+bool handoff_listener::give(accept_operation& op) {
+    if (ready_.empty()) return false;
+    unique_fd client = std::move(ready_.front());
+    ready_.pop_front();
+    if (ready_.size() < max_ready_clients) receiver_.resume();
+    auto adopted = loop::current().adopt(std::move(client));
+    if (adopted)
+        op.set_accepted(std::move(*adopted));
+    else
+        op.set_error(adopted.error());
+    return true;
+}
+
+/// Receiving waits in coroutines, which end before the loop's run() returns, as its posted tasks
+/// do: so nothing waits when the loop is destroyed after the listener. The next accept() begins
+/// anew.
+bool handoff_listener::start_receiving() noexcept try {
+    // It outlives what the accepting coroutine has inherited.
+    const detail::frames_from pool(nullptr);
+    // It runs here until its first wait, or not at all for want of memory.
+    static_cast<void>(executor::current().dispatch(receive(this)));
+    return is_receiving_;
+} catch (const std::bad_alloc&) {
+    return false;
+}
+
+task<void> handoff_listener::receive(handoff_listener* self) {
+    self->receiver_.begin();
+    self->is_receiving_ = true;
+    static_cast<void>(co_await self->closing_.wait());  // or the end of the run
+    co_await self->receiver_.end();
+    self->is_receiving_ = false;
+    if (self->closing_.is_set())
+        delete self;
+    else
+        self->end_waiter();
+}
+
+void handoff_listener::arrive(arrival what) {
+    if (const std::string_view why = find_fault(what.client.get()); !why.empty()) return note(why);
+    send_without_delay(what.client.get());
+    ready_.push_back(std::move(what.client));
+    if (ready_.size() >= max_ready_clients) receiver_.pause();
+}
+
+void handoff_listener::end_group() noexcept {
+    if (!waiter_ || !give(*waiter_)) return;
+    std::exchange(waiter_, nullptr)->complete_later();
+}
+
+void handoff_listener::end_waiter() noexcept {
+    if (!waiter_) return;
+    accept_operation& op = *std::exchange(waiter_, nullptr);
+    op.set_error(errc::cancelled);
+    op.complete_later();
+}
+
+void handoff_listener::cancel(accept_operation& op) noexcept {
+    EDDY_ASSERT(waiter_ == &op);
+    end_waiter();
+}
+
+void handoff_listener::close() noexcept {
+    end_waiter();
+    observer_ = nullptr;
+    ready_.clear();
+    receiver_.refuse_senders();
+    closing_.set();
+    if (!is_receiving_) delete this;
+}
+
+}  // namespace
+
+result<listener> listen(std::string_view path, const receiver_options& options) {
+    receiver_options dropping = options;
+    dropping.keeps_messages = false;
+    auto made = std::make_unique<handoff_listener>();
+    if (auto opened = made->open(path, dropping); !opened) return fail(opened.error());
+    return listener(*made.release());
+}
+
+bool observe_failures(listener& of, failure_observer observer) {
+    auto* const driver = dynamic_cast<handoff_listener*>(&of.driver());
+    if (driver != nullptr) driver->observe(std::move(observer));
+    return driver != nullptr;
+}
+
+}  // namespace eddy::handoff
