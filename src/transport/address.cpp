@@ -4,13 +4,18 @@
 
 #include "base/terminal_text.hpp"
 #include "base/text.hpp"
+#include "transport/handoff_parameters.hpp"
 #include "transport/schemes.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace eddy::transport {
 namespace {
@@ -20,6 +25,15 @@ constexpr std::size_t longest_host = 253;
 constexpr std::size_t longest_shown = 120;
 
 std::unexpected<fault> wrong(std::string what) { return std::unexpected(fault{std::move(what)}); }
+
+/// A number in digits of `base`, at most `most`.
+std::optional<std::uint32_t> number_of(std::string_view text, int base,
+                                       std::uint32_t most) noexcept {
+    std::uint32_t read = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read, base);
+    if (error != std::errc{} || end != text.data() + text.size() || read > most) return {};
+    return read;
+}
 
 std::expected<std::uint16_t, fault> parse_port(std::string_view text) {
     if (text.empty()) return wrong("the port is missing after the colon");
@@ -77,10 +91,11 @@ std::expected<void, fault> parse_host_and_port(std::string_view text, address& i
     return {};
 }
 
-/// A parameter of a tls URI. Without choices any text will do.
-struct tls_field {
+/// A parameter of a URI. Without choices any text will do.
+template <class Parameters>
+struct field {
     std::string_view name;
-    std::string tls_parameters::* place;
+    std::string Parameters::* place;
     std::array<std::string_view, 3> choices = {};
 
     bool may_be(std::string_view value) const {
@@ -88,7 +103,7 @@ struct tls_field {
     }
 };
 
-constexpr tls_field tls_fields[] = {
+constexpr field<tls_parameters> tls_fields[] = {
     {"cert", &tls_parameters::cert},
     {"key", &tls_parameters::key},
     {"ca", &tls_parameters::ca},
@@ -102,6 +117,12 @@ constexpr tls_field tls_fields[] = {
     {"alpn", &tls_parameters::alpn},
 };
 
+constexpr field<handoff_parameters> handoff_fields[] = {
+    {"type", &handoff_parameters::type, {"seqpacket", "stream"}},
+    {"mode", &handoff_parameters::mode},
+    {"allow", &handoff_parameters::allow},
+};
+
 std::string joined(const std::array<std::string_view, 3>& choices) {
     std::string made(choices[0]);
     if (!choices[2].empty()) made += ", " + std::string(choices[1]);
@@ -109,32 +130,41 @@ std::string joined(const std::array<std::string_view, 3>& choices) {
 }
 
 /// cert=/a.pem&key=/a.key&ca=/ca.pem&clients=no, each at most once.
-std::expected<void, fault> parse_tls_parameters(std::string_view query, tls_parameters& into) {
+template <class Parameters, std::size_t Count>
+std::expected<void, fault> parse_parameters(std::string_view query,
+                                            const field<Parameters> (&fields)[Count],
+                                            Parameters& into) {
     while (!query.empty()) {
         const std::size_t end = std::min(query.find('&'), query.size());
         const std::string_view pair = query.substr(0, end);
         query.remove_prefix(std::min(end + 1, query.size()));
         const std::size_t equals = std::min(pair.find('='), pair.size());
         const std::string_view name = pair.substr(0, equals);
-        const tls_field* const field = std::ranges::find(tls_fields, name, &tls_field::name);
-        if (field == std::end(tls_fields)) {
+        const auto found = std::ranges::find(fields, name, &field<Parameters>::name);
+        if (found == std::end(fields)) {
             std::string known;
-            for (const tls_field& one : tls_fields)
+            for (const field<Parameters>& one : fields)
                 known += (known.empty() ? "" : ", ") + std::string(one.name);
             return wrong("after the ? stand NAME=VALUE, joined by &, with " + known + ", not " +
                          in_quotes(name, longest_shown));
         }
-        std::string& place = into.*field->place;
+        std::string& place = into.*found->place;
         if (!place.empty()) return wrong("it names " + in_quotes(name, longest_shown) + " twice");
         if (equals + 1 >= pair.size())
             return wrong(in_quotes(name, longest_shown) + " says nothing: write " +
                          std::string(name) + "=VALUE");
         place = pair.substr(equals + 1);
         if (place.contains('\0')) return wrong("the value holds a zero byte");
-        if (!field->may_be(place))
-            return wrong(std::string(name) + "= is " + joined(field->choices) + ", not " +
+        if (!found->may_be(place))
+            return wrong(std::string(name) + "= is " + joined(found->choices) + ", not " +
                          in_quotes(place, longest_shown));
     }
+    return {};
+}
+
+std::expected<void, fault> parse_tls_parameters(std::string_view query, tls_parameters& into) {
+    auto read = parse_parameters(query, tls_fields, into);
+    if (!read) return read;
     if (into.cert.empty() && !into.key.empty())
         return wrong("the key has no certificate: add cert=FILE");
     if (into.verify == "chain" && into.ca.empty())
@@ -142,6 +172,43 @@ std::expected<void, fault> parse_tls_parameters(std::string_view query, tls_para
     if (into.min == "1.3" && into.max == "1.2")
         return wrong("no version lies between min=1.3 and max=1.2");
     return {};
+}
+
+std::expected<void, fault> parse_handoff_parameters(std::string_view query,
+                                                    handoff_parameters& into) {
+    auto read = parse_parameters(query, handoff_fields, into);
+    if (!read) return read;
+    if (!into.mode.empty() && !mode_of(into.mode))
+        return wrong("mode= is octal digits, such as 0660, not " +
+                     in_quotes(into.mode, longest_shown));
+    if (!users_of(into.allow))
+        return wrong("allow= is the numbers of at most " + std::to_string(max_handoff_users) +
+                     " users, joined by commas, not " + in_quotes(into.allow, longest_shown));
+    return {};
+}
+
+/// What stands before the parameters; these are read.
+std::expected<std::string_view, fault> parse_query(std::string_view rest, address& into) {
+    if (into.kind != scheme::tls && into.kind != scheme::handoff) return rest;
+    const std::string_view place = rest.substr(0, rest.find('?'));
+    const std::string_view query = rest.substr(std::min(place.size() + 1, rest.size()));
+    auto read = into.kind == scheme::tls ? parse_tls_parameters(query, into.tls)
+                                         : parse_handoff_parameters(query, into.handoff);
+    if (!read) return std::unexpected(read.error());
+    return place;
+}
+
+/// ?name=value&name=value of those that are given.
+template <class Parameters, std::size_t Count>
+std::string query_of(const Parameters& given, const field<Parameters> (&fields)[Count]) {
+    std::string made;
+    char joint = '?';
+    for (const field<Parameters>& one : fields) {
+        const std::string& value = given.*one.place;
+        if (value.empty()) continue;
+        made += std::exchange(joint, '&') + std::string(one.name) + '=' + value;
+    }
+    return made;
 }
 
 std::expected<void, fault> parse_path(std::string_view path, address& into) {
@@ -191,14 +258,9 @@ std::expected<address, fault> parse_or_explain(std::string_view uri) {
         if (!is_word(name, one.name)) continue;
         address made;
         made.kind = one.kind;
-        std::string_view place = rest;
-        if (one.kind == scheme::tls) {
-            place = rest.substr(0, rest.find('?'));
-            auto files = parse_tls_parameters(rest.substr(std::min(place.size() + 1, rest.size())),
-                                              made.tls);
-            if (!files) return std::unexpected(files.error());
-        }
-        auto parsed = one.has_path ? parse_path(place, made) : parse_host_and_port(place, made);
+        const auto place = parse_query(rest, made);
+        if (!place) return std::unexpected(place.error());
+        auto parsed = one.has_path ? parse_path(*place, made) : parse_host_and_port(*place, made);
         if (!parsed) return std::unexpected(parsed.error());
         return made;
     }
@@ -206,6 +268,25 @@ std::expected<address, fault> parse_or_explain(std::string_view uri) {
     for (const scheme_entry& one : schemes())
         known += (known.empty() ? "" : ", ") + std::string(one.name) + "://";
     return wrong("its scheme is none of " + known);
+}
+
+std::optional<int> mode_of(std::string_view text) noexcept {
+    const auto mode = number_of(text, 8, 0777);
+    if (!mode) return std::nullopt;
+    return static_cast<int>(*mode);
+}
+
+std::optional<std::vector<uid_t>> users_of(std::string_view text) {
+    std::vector<uid_t> users;
+    for (bool is_last = text.empty(); !is_last;) {
+        const std::size_t end = std::min(text.find(','), text.size());
+        const auto user = number_of(text.substr(0, end), 10, UINT32_MAX - 1);
+        if (!user || users.size() == max_handoff_users) return std::nullopt;
+        users.push_back(*user);
+        is_last = end == text.size();
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return users;
 }
 
 result<address> parse(std::string_view uri) {
@@ -223,19 +304,12 @@ std::string_view to_string(scheme kind) noexcept {
 std::string address::to_string() const {
     std::string made(transport::to_string(kind));
     made += "://";
-    if (!path.empty()) return made + path;
+    if (!path.empty()) return made + path + query_of(handoff, handoff_fields);
     if (host.contains(':'))
         made += '[' + host + ']';
     else
         made += host.empty() ? "*" : host;
-    made += ':' + std::to_string(port);
-    char joint = '?';
-    for (const tls_field& one : tls_fields) {
-        const std::string& value = tls.*one.place;
-        if (value.empty()) continue;
-        made += std::exchange(joint, '&') + std::string(one.name) + '=' + value;
-    }
-    return made;
+    return made + ':' + std::to_string(port) + query_of(tls, tls_fields);
 }
 
 std::string explain(std::string_view uri, std::error_code error) {

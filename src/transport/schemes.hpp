@@ -33,6 +33,10 @@ struct fault {
 
 std::expected<address, fault> parse_or_explain(std::string_view uri);
 
+// handoff_scheme.cpp, or in builds without the layer handoff, no_handoff_scheme.cpp.
+
+extern const scheme_entry handoff_entry;
+
 // tls_scheme.cpp, or in builds without the layer tls, no_tls_scheme.cpp.
 
 extern const scheme_entry tls_entry;

@@ -44,9 +44,7 @@ const std::array table = {
     scheme_entry{"shm", scheme::shm, true, nullptr, nullptr, nullptr, nullptr,
                  "shm:// needs the shm layer (shared memory), which this build does not have; use "
                  "unix://"},
-    scheme_entry{"handoff", scheme::handoff, true, nullptr, nullptr, nullptr, nullptr,
-                 "handoff:// needs the stream runtime, which this build does not have; use "
-                 "unix://"},
+    handoff_entry,
 };
 
 const scheme_entry& entry_of(const address& where) noexcept {

@@ -5,7 +5,9 @@
 //     tls://db.example:6380   tls://db.example:6380?ca=/etc/ca.pem   (connecting)
 //     tls://*:6380?cert=/etc/tls/db.pem&key=/etc/tls/db.key          (listening)
 //     tls://*:6380?cert=/etc/tls/db.pem&ca=/etc/ca.pem&clients=optional&min=1.3
-//     shm://...  handoff://...   known, and refused until their layer is built in
+//     handoff:///run/eddy/chat.sock                    (listening, for sockets that are handed
+//     over) handoff:///run/eddy/chat.sock?type=stream&mode=0600&allow=33,1000 shm://... known, and
+//     refused until its layer is built in
 //
 // Callers hold a URI and get a stream; only this file chooses the protocol. Opening belongs to one
 // loop's thread, parsing to any.
@@ -80,6 +82,26 @@ struct tls_parameters {
     friend bool operator==(const tls_parameters&, const tls_parameters&) = default;
 };
 
+/// The part after the `?` of a handoff URI, which therefore has no `?` in its path; an empty one is
+/// not given.
+struct handoff_parameters {
+    /// Type of the Unix socket, "seqpacket" or "stream". Empty: "seqpacket".
+    std::string type = {};
+    /// Permissions of the socket's file, in octal digits. Empty: "0660".
+    std::string mode = {};
+    /// Numbers of the effective users that may hand over, joined by ',', at most
+    /// max_handoff_users. Empty: all that may connect.
+    std::string allow = {};
+    /// The same texts.
+    friend bool operator==(const handoff_parameters&, const handoff_parameters&) = default;
+};
+
+/// Users that handoff_parameters::allow names.
+inline constexpr std::size_t max_handoff_users = 64;
+
+/// Bytes of a handed-over socket's message that are received.
+inline constexpr std::size_t max_handoff_message = std::size_t{128} * 1024;
+
 /// A parsed URI. Host and port for tcp, udp and tls; a path for unix, shm and handoff.
 struct address {
     /// The protocol.
@@ -88,8 +110,9 @@ struct address {
 
     /// In host order; 0 lets the kernel choose, for listeners.
     std::uint16_t port = 0;
-    std::string path;         ///< absolute, or "@name"
-    tls_parameters tls = {};  ///< only of tls
+    std::string path;                 ///< absolute, or "@name"
+    tls_parameters tls = {};          ///< only of tls
+    handoff_parameters handoff = {};  ///< only of handoff
 
     /// The URI again, in its usual form.
     std::string to_string() const;
@@ -112,6 +135,14 @@ std::string explain(std::string_view uri, std::error_code error);
 /// streams or is not built in; errc::unusable_certificate, which explain() describes; else the
 /// system's error. A tls listener's streams make their handshake while they are used, as those of
 /// tls::listen().
+///
+/// A handoff listener yields the sockets that other processes pass to it, as handoff::hand_over()
+/// does: connected sockets of any protocol, as plain streams. For each a process connects to the
+/// Unix socket and sends one message with one descriptor (SCM_RIGHTS); the message, a JSON object
+/// or a NUL byte, is read up to max_handoff_message and dropped. A handoff that brings no connected
+/// stream socket is closed, and accept() goes on waiting. A sender has 5 s for its message, and of
+/// those that have not sent it 1,024 are kept. While the process has few free descriptors, senders
+/// wait. errc::unsupported on the simulator.
 [[nodiscard]] result<listener> listen(std::string_view uri, const listen_options& options = {});
 /// The same for a parsed URI.
 [[nodiscard]] result<listener> listen(const address& where, const listen_options& options = {});

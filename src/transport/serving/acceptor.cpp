@@ -3,10 +3,30 @@
 
 #include <eddy/io/loop.hpp>
 
+#include "transport/failed_handoffs.hpp"
+
 #include <new>
 #include <utility>
 
 namespace eddy::serving {
+namespace {
+
+/// Has a worker note the failed handoffs of a listener as long as this lives.
+class failed_handoff_notes {
+public:
+    failed_handoff_notes(listener& of, loop_worker& to) : listener_(of) {
+        transport::observe_failed_handoffs(
+            of, [&to](std::string_view reason) { to.note_failed_handoff(reason); });
+    }
+    ~failed_handoff_notes() { transport::observe_failed_handoffs(listener_, nullptr); }
+    failed_handoff_notes(const failed_handoff_notes&) = delete;
+    failed_handoff_notes& operator=(const failed_handoff_notes&) = delete;
+
+private:
+    listener& listener_;
+};
+
+}  // namespace
 
 void acceptor::open(served_listener& from, std::string_view refusal, bool is_secure) {
     tasks_.spawn(accept_all(from, is_secure ? std::string_view() : refusal));
@@ -19,6 +39,7 @@ task<void> acceptor::close() {
 
 task<void> acceptor::accept_all(served_listener& from, std::string_view refusal) {
     loop_worker& here = *pool_.here();
+    const failed_handoff_notes notes(from.socket, here);
     for (;;) {
         // Clients that send nothing must not hold all slots.
         bool is_crowded = from.finish != nullptr && pool_.limits().handshakes.is_spent();

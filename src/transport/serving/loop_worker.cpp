@@ -67,7 +67,8 @@ task<void> loop_worker::shake_hands(stream plain, const served_listener& from, c
 task<void> loop_worker::drain(duration limit) {
     handshakes_.cancel();
     co_await handshakes_.join();
-    report_unreported_handshakes();
+    report_rest(handshake_failures_);
+    report_rest(handoff_failures_);
     clients_.drain();
     stop_timer patience(tasks_, limit);
     co_await tasks_.join();
@@ -83,24 +84,39 @@ void loop_worker::note_no_memory() noexcept {
 
 void loop_worker::note_failed_handshake(std::error_code error) noexcept {
     ++counted_.errors;
-    const time_point now = loop::current().now();
-    if (handshake_reported_at_ && now - *handshake_reported_at_ < handshake_report_interval) {
-        ++unreported_handshakes_;
-        return;
-    }
-    report_unreported_handshakes();
-    handshake_reported_at_ = now;
     try {
-        events_.write("a TLS handshake with a client failed: " + error.message());
+        note_failure(handshake_failures_,
+                     "a TLS handshake with a client failed: ", error.message());
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
     }
 }
 
-void loop_worker::report_unreported_handshakes() noexcept {
-    const std::uint64_t failed = std::exchange(unreported_handshakes_, 0);
+void loop_worker::note_failed_handoff(std::string_view reason) noexcept {
+    ++counted_.errors;
+    note_failure(handoff_failures_, "a handoff brought no client: ", reason);
+}
+
+void loop_worker::note_failure(failure_report& of, std::string_view kind,
+                               std::string_view why) noexcept {
+    const time_point now = loop::current().now();
+    if (of.written_at && now - *of.written_at < failure_report_interval) {
+        ++of.unreported;
+        return;
+    }
+    report_rest(of);
+    of.written_at = now;
+    try {
+        events_.write(std::string(kind).append(why));
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
+    }
+}
+
+void loop_worker::report_rest(failure_report& of) noexcept {
+    const std::uint64_t failed = std::exchange(of.unreported, 0);
     if (failed == 0) return;
     try {
-        events_.write(std::to_string(failed) + " more TLS handshakes failed since the last report");
+        std::string line = std::to_string(failed) + " more ";
+        events_.write(line.append(of.many).append(" since the last report"));
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
     }
 }

@@ -39,9 +39,10 @@ struct worker_place {
     std::size_t count = 1;  ///< workers of the pool, that one included
 };
 
-/// The least time between two journal lines of a worker about failed handshakes; those between are
-/// counted, and the next line, or the end of the worker, gives their number.
-inline constexpr duration handshake_report_interval = std::chrono::seconds(10);
+/// The least time between two journal lines of a worker about failures of a kind, handshakes or
+/// handoffs; those between are counted, and the next line, or the end of the worker, gives their
+/// number.
+inline constexpr duration failure_report_interval = std::chrono::seconds(10);
 
 class loop_worker;
 
@@ -81,7 +82,7 @@ public:
     /// Takes a connection that another loop has accepted from a listener in parts, `from`, which
     /// outlives the connection: makes its handshake, within the budget that `begun` is of, and
     /// calls take(). Failures are counted in counters::errors and written to the journal, those of
-    /// handshakes at most once per handshake_report_interval.
+    /// handshakes at most once per failure_report_interval.
     void adopt(unique_fd accepted, const served_listener& from, connection_slot slot,
                handshake begun) noexcept;
     /// The same for a stream of this loop.
@@ -93,6 +94,9 @@ public:
     void note_no_memory() noexcept;
     /// Counts a connection that was closed because it could not be given to another loop.
     void note_lost(std::string_view why, std::error_code error);
+    /// Counts a handoff that yielded no connection in counters::errors, and writes its reason to
+    /// the journal at most once per failure_report_interval.
+    void note_failed_handoff(std::string_view reason) noexcept;
 
     /// The connections, for accepting them and for their limits.
     connections& clients() noexcept { return clients_; }
@@ -111,14 +115,22 @@ protected:
 private:
     task<void> shake_hands(stream plain, const served_listener& from, connection_slot slot,
                            handshake under_way);
+    /// Failures of a kind in the journal.
+    struct failure_report {
+        std::string_view many;  // for a sentence about their number
+        std::optional<time_point> written_at = {};
+        std::uint64_t unreported = 0;  // since then
+    };
+
     void note_failed_handshake(std::error_code error) noexcept;
-    void report_unreported_handshakes() noexcept;
+    void note_failure(failure_report& of, std::string_view kind, std::string_view why) noexcept;
+    void report_rest(failure_report& of) noexcept;
 
     shared_limits& shared_;
     journal& events_;
     connection_slots slots_;
-    std::optional<time_point> handshake_reported_at_;
-    std::uint64_t unreported_handshakes_ = 0;  // failed since then
+    failure_report handshake_failures_{"TLS handshakes failed"};
+    failure_report handoff_failures_{"handoffs brought no client"};
 };
 
 }  // namespace eddy::serving

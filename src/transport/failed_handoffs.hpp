@@ -1,0 +1,16 @@
+// Failures of handoff:// listeners: handoffs that yield no stream.
+#pragma once
+
+#include <eddy/io/stream.hpp>
+
+#include <functional>
+#include <string_view>
+
+namespace eddy::transport {
+
+/// Has `observer`, which must not throw, called with the reason of each handoff to `of` that yields
+/// no stream, such as "no_descriptor"; an empty one ends that. No effect on other listeners. The
+/// loop's thread.
+void observe_failed_handoffs(listener& of, std::function<void(std::string_view reason)> observer);
+
+}  // namespace eddy::transport

@@ -1,0 +1,15 @@
+// Scheme handoff:// in a build without the layer handoff: an error that says so.
+#include "transport/failed_handoffs.hpp"
+#include "transport/schemes.hpp"
+
+namespace eddy::transport {
+
+constinit const scheme_entry handoff_entry = {
+    "handoff", scheme::handoff,
+    true,      nullptr,
+    nullptr,   nullptr,
+    nullptr,   "handoff:// needs the handoff layer, which this build does not have; use unix://"};
+
+void observe_failed_handoffs(listener&, std::function<void(std::string_view reason)>) {}
+
+}  // namespace eddy::transport
