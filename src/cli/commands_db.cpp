@@ -150,13 +150,18 @@ std::expected<std::string, std::string> uri_of(const json& runtime, const argume
         return std::unexpected(
             fmt::format("{0} does not run; start it with: eddy start {0}", printable(name)));
     std::string address = text_of(runtime, "address");
+    const json options = runtime.value("options", json::object());
+    const std::string listen = text_of(options, "listen");
+    if (listen.starts_with("handoff:"))
+        return std::unexpected(
+            fmt::format("{} serves clients that other programs hand over at {}; nothing connects "
+                        "to it",
+                        printable(name), printable(address)));
     if (address.starts_with('/') || address.starts_with('@')) return "unix://" + address;
     if (address.starts_with("unix:")) return address;
     for (const std::string_view any : {"0.0.0.0:", "[::]:"}) {
         if (address.starts_with(any)) address.replace(0, any.size(), "127.0.0.1:");
     }
-    const json options = runtime.value("options", json::object());
-    const std::string listen = text_of(options, "listen");
     const bool has_tls_port_alone = options.contains("tls_port") && !options.contains("port") &&
                                     !options.contains("unix") && !options.contains("listen");
     if (!listen.starts_with("tls://") && !has_tls_port_alone) return "tcp://" + address;

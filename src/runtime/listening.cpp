@@ -22,8 +22,13 @@ std::string server_at(const host* of, const endpoint& where, bool is_datagram) {
     return of == nullptr ? std::string() : of->server_at(where, is_datagram);
 }
 
+/// Whether it is the path of a Unix socket.
+bool is_path(const address& where) noexcept {
+    return where.kind == scheme::unix_socket || where.kind == scheme::handoff;
+}
+
 result<endpoint> endpoint_of(const address& where) {
-    if (where.kind == scheme::unix_socket) return endpoint::unix_path(where.path);
+    if (is_path(where)) return endpoint::unix_path(where.path);
     return endpoint::ip(where.host == "localhost" ? "127.0.0.1" : where.host, where.port);
 }
 
@@ -74,7 +79,8 @@ bool lacks_scope(const address& where) {
 }  // namespace
 
 problem explain_listen_failure(const address& wanted, std::error_code error, const host* of) {
-    if (wanted.kind == scheme::unix_socket) return explain_path_failure(wanted.path, error, of);
+    if (is_path(wanted) && error != errc::unsupported)
+        return explain_path_failure(wanted.path, error, of);
     if (wanted.kind != scheme::tcp && wanted.kind != scheme::udp)
         return {400, transport::explain(wanted.to_string(), error)};
 
@@ -254,14 +260,13 @@ outcome<noted_datagram> bind_datagram_on(const address& where, host* of) {
 }
 
 outcome<> try_address(address wanted, std::span<const endpoint> own, const host* of) {
-    const bool is_path = wanted.kind == scheme::unix_socket;
     const auto has_it = [&](const endpoint& each) {
-        if (!is_path) return !each.is_unix() && each.port() == wanted.port;
+        if (!is_path(wanted)) return !each.is_unix() && each.port() == wanted.port;
         const result<endpoint> path = endpoint::unix_path(wanted.path);
         return path && each == *path;
     };
     const bool is_own = std::any_of(own.begin(), own.end(), has_it);
-    if (is_own && is_path) return {};
+    if (is_own && is_path(wanted)) return {};
     if (is_own) wanted.port = 0;
     const std::error_code failure = wanted.kind == scheme::udp
                                         ? failure_of(transport::bind_datagram(wanted))

@@ -35,7 +35,7 @@ std::vector<option> option_table() {
                     "address of this machine to serve on; * for all, so that others on the network "
                     "may read and write the cache"),
         unix_option(),
-        listen_option("serve on a URI instead: tcp://HOST:PORT or unix:///PATH"),
+        listen_option("serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
         {.name = "tls-port",
          .kind = option_kind::integer,
          .value_name = "N",

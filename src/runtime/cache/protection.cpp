@@ -71,7 +71,7 @@ bool is_loopback(std::string_view host) {
 eddy::cache::listening_place as_listening(const transport::address& where,
                                           const noted_listener& opened) {
     using by = eddy::cache::listening_place::by;
-    if (where.kind == scheme::unix_socket) return {by::unix_socket, where.path, 0};
+    if (!where.path.empty()) return {by::unix_socket, where.path, 0};
     return {where.kind == scheme::tls ? by::tls : by::tcp, where.host.empty() ? "*" : where.host,
             opened.socket.local().port()};
 }

@@ -41,7 +41,7 @@ std::vector<option> option_table() {
         port_option(),
         bind_option("*", "address of this machine to serve on; * for all"),
         unix_option(),
-        listen_option("serve on a URI instead: tcp://HOST:PORT or unix:///PATH"),
+        listen_option("serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
         {.name = "root",
          .value_name = "DIR",
          .help = "folder whose files are served; nothing outside it is",

@@ -94,7 +94,8 @@ std::vector<option> option_table() {
         port_option(),
         bind_option("*", "address of this machine to serve on; * for all"),
         unix_option(),
-        listen_option("serve on a URI instead: tcp://HOST:PORT, udp://HOST:PORT or unix:///PATH"),
+        listen_option("serve on a URI instead: tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH or "
+                      "handoff:///PATH"),
         {.name = "udp",
          .kind = option_kind::flag,
          .help = "serve UDP on the port: peers are those who sent something lately"},

@@ -40,6 +40,10 @@ outcome<std::string> read_path(const settings& chosen) {
         return refuse(400, fmt::format("--handoff cannot be \"{}\": write unix:///PATH, such as "
                                        "unix:///run/eddy/llm.sock, or unix://@NAME",
                                        given));
+    if (where->handoff != transport::handoff_parameters())
+        return refuse(400,
+                      "--handoff names a path alone: write --handoff-type, --mode and "
+                      "--allow-users in place of what follows the ?");
     return where->path;
 }
 
