@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
 #include <utility>
@@ -123,6 +124,12 @@ TEST_P(handed_over, a_runtime_restarts_on_its_socket) {
             talker client = co_await join();
             co_await until([&] { return server->count().connections_now == 1; });
             co_await server->stop(0s);
+        }
+        const json abstract = {{"listen", "handoff://@eddy-h-" + std::to_string(getpid())}};
+        subject nameless("server", abstract);
+        for (int i = 0; i < 3; ++i) {
+            co_await nameless.start();
+            co_await nameless->stop(0s);
         }
         subject misplaced("server", {{"listen", "handoff:///no/such/folder/s"}});
         EXPECT_THAT(co_await misplaced.failure_to_start(), HasSubstr("create it first"));
