@@ -77,8 +77,28 @@ struct receiver::partial_message {
 
 receiver::~receiver() { EDDY_ASSERT(!listening_.socket); }
 
+result<handoff_listener> listen_for_handoffs(std::string_view path,
+                                             const receiver_options& options) {
+    const auto address = endpoint::unix_path(path);
+    if (!address) return fail(address.error());
+    listen_options listening;
+    listening.unix_mode = options.mode;
+    listening.backlog = 4096;
+    const int type = options.type == socket_type::seqpacket ? SOCK_SEQPACKET : SOCK_STREAM;
+    auto opened = open_unix_listener(*address, listening, type, true);
+    if (!opened) return fail(opened.error());
+    return handoff_listener{std::move(*opened), *address};
+}
+
 result<> receiver::open(std::string_view path, const receiver_options& options) {
     if (auto listens = listen(path, options); !listens) return listens;
+    begin();
+    return {};
+}
+
+result<> receiver::open(handoff_listener from, const receiver_options& options) {
+    if (auto adopted = adopt(std::move(from), options); !adopted) return adopted;
+    is_shared_ = true;
     begin();
     return {};
 }
@@ -89,25 +109,29 @@ task<void> receiver::close() {
 }
 
 result<> receiver::listen(std::string_view path, const receiver_options& options) {
+    if (loop::current().kind() == backend_kind::sim) return fail(errc::unsupported);
+    auto opened = listen_for_handoffs(path, options);
+    if (!opened) return fail(opened.error());
+    return adopt(std::move(*opened), options);
+}
+
+result<> receiver::adopt(handoff_listener from, const receiver_options& options) {
     EDDY_ASSERT(!listening_.socket);
     EDDY_ASSERT(options.max_message > 0);
     if (loop::current().kind() == backend_kind::sim) return fail(errc::unsupported);
-    const auto address = endpoint::unix_path(path);
-    if (!address) return fail(address.error());
-    listen_options listening;
-    listening.unix_mode = options.mode;
-    listening.backlog = 4096;
-    const int type = options.type == socket_type::seqpacket ? SOCK_SEQPACKET : SOCK_STREAM;
-    auto opened = open_unix_listener(*address, listening, type, true);
-    if (!opened) return fail(opened.error());
     rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return fail_errno();
+    if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) {
+        const int error = errno;
+        remove_socket_file(from.local, from.socket.file);
+        return fail_errno(error);
+    }
     most_descriptors_ = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, INT_MAX));
     options_ = options;
     // One byte more than a message may have shows that one has more.
     buffer_.resize(options.max_message + 1);
-    listening_ = std::move(*opened);
-    local_ = *address;
+    listening_ = std::move(from.socket);
+    local_ = from.local;
+    is_shared_ = false;
     return {};
 }
 
@@ -132,7 +156,8 @@ task<void> receiver::end() {
 void receiver::refuse_senders() noexcept {
     if (!listening_.socket) return;
     remove_socket_file(local_, listening_.file);
-    ::shutdown(listening_.socket.get(), SHUT_RDWR);
+    // It would end the socket for the other processes that accept from it.
+    if (!is_shared_) ::shutdown(listening_.socket.get(), SHUT_RDWR);
 }
 
 void receiver::close_socket() noexcept {
@@ -147,6 +172,8 @@ task<void> receiver::accept_all() {
         if (auto resumed = co_await not_paused_.wait(); !resumed) co_return;
         // The listener is always in non-blocking mode, so accept(2) says when none waits.
         if (auto ready = co_await here.wait_readable(listening_.socket.get()); !ready) co_return;
+        if (sink_.prefers_others())
+            if (auto slept = co_await here.sleep_for(yield_pause); !slept) co_return;
         unsigned accepted = 0;
         is_crowded_ = !has_room();
         while (accepted < burst && !is_crowded_ && not_paused_.is_set() && accept_one()) ++accepted;
@@ -160,8 +187,8 @@ task<void> receiver::accept_all() {
 /// reserve is. Where a descriptor that stays has it, all of them are counted, which Linux 6.2 does
 /// as the size of a folder.
 bool receiver::has_room() const noexcept {
-    const int reserve = std::min(most_reserved, most_descriptors_ / 4);
-    const int first = most_descriptors_ - reserve;
+    const auto first =
+        static_cast<int>(usable_descriptors(static_cast<std::uint64_t>(most_descriptors_)));
     if (const unique_fd probe(::fcntl(listening_.socket.get(), F_DUPFD_CLOEXEC, first));
         probe.get() == first)
         return true;

@@ -15,6 +15,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -57,6 +58,18 @@ struct receiver_options {
     duration message_time = std::chrono::seconds(5);  ///< for a message, from accept(2) on
 };
 
+/// A listening handoff socket.
+struct handoff_listener {
+    opened_listener socket;
+    endpoint local;
+};
+
+/// Listens at `path` ("@name": abstract) with the options' type and mode. A stale socket file is
+/// replaced. No loop is needed, and several processes may accept from one such socket. Errors are
+/// bind(2)'s and errc::bad_address. Its file is the caller's: remove_socket_file().
+result<handoff_listener> listen_for_handoffs(std::string_view path,
+                                             const receiver_options& options);
+
 /// One loop's thread. close() must have ended before it dies, or end() and close_socket().
 class receiver {
 public:
@@ -69,6 +82,13 @@ public:
     static constexpr unsigned burst = 64;
     /// Pause of accepting while there is no room for a descriptor.
     static constexpr duration crowded_pause = std::chrono::milliseconds(5);
+    /// Pause of accepting while sink::prefers_others(): time for another process to accept.
+    static constexpr duration yield_pause = std::chrono::milliseconds(1);
+
+    /// Descriptors that a process with this limit of open files uses before accepting pauses.
+    static constexpr std::uint64_t usable_descriptors(std::uint64_t limit) noexcept {
+        return limit - std::min<std::uint64_t>(most_reserved, limit / 4);
+    }
 
     /// Destination of what arrives. It must outlive the receiver's close().
     class sink {
@@ -78,6 +98,9 @@ public:
         virtual void fail_handoff(fault why) noexcept = 0;
         /// After a group of arrivals: what they begun may be passed to the kernel.
         virtual void end_group() noexcept = 0;
+        /// Before a group: whether other processes with the same socket should accept it. It is
+        /// accepted here if they have not done so within yield_pause.
+        virtual bool prefers_others() const noexcept { return false; }
 
     protected:
         ~sink() = default;
@@ -92,6 +115,9 @@ public:
     /// replaced. Errors are bind(2)'s and errc::bad_address. errc::unsupported on the simulator,
     /// which has no descriptors.
     result<> open(std::string_view path, const receiver_options& options);
+    /// The same with a socket that listens already, of the options' type. close() removes its file
+    /// if the socket has one.
+    result<> open(handoff_listener from, const receiver_options& options);
     /// Ends accepting and receiving, and removes the socket's file.
     task<void> close();
 
@@ -122,6 +148,7 @@ private:
     /// Message that arrives in parts.
     struct partial_message;
 
+    result<> adopt(handoff_listener from, const receiver_options& options);
     task<void> accept_all();
     /// False once no connection waits.
     bool accept_one();
@@ -141,6 +168,7 @@ private:
     std::vector<std::byte> buffer_;
     int most_descriptors_ = 0;
     bool is_crowded_ = false;
+    bool is_shared_ = false;  // other processes accept from the socket, too
     std::optional<scope> tasks_;  // from begin() to end()
 };
 

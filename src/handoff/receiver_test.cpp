@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -24,7 +25,7 @@ using unix_socket::socket_type;
 using namespace std::chrono_literals;
 
 /// Sink that notes what arrives.
-struct notes final : receiver::sink {
+struct notes : receiver::sink {
     void arrive(arrival what) override {
         messages.emplace_back(what.message);
         were_too_large.push_back(what.is_too_large);
@@ -55,6 +56,62 @@ TEST_P(handoff_receivers, take_messages_of_senders_that_have_closed) {
         EXPECT_TRUE(all.faults.empty());
         EXPECT_LT(all.groups, 500) << "many of them at once";
         co_await from.close();
+    });
+}
+
+TEST_P(handoff_receivers, share_a_socket_that_listens_already) {
+    run([this]() -> task<void> {
+        const receiver_options options;
+        const handoff_listener listening = must(listen_for_handoffs(path(), options));
+        const auto copy = [&] {
+            const int fd = ::fcntl(listening.socket.socket.get(), F_DUPFD_CLOEXEC, 0);
+            return handoff_listener{{unique_fd(fd), {}}, listening.local};
+        };
+        notes of_first;
+        notes of_second;
+        receiver first(of_first);
+        receiver second(of_second);
+        must(first.open(copy(), options));
+        must(second.open(copy(), options));
+        EXPECT_EQ(first.local(), listening.local);
+        for (int i = 0; i < 50; ++i) send(sender(), "x");
+        co_await until([&] { return of_first.messages.size() + of_second.messages.size() == 50; });
+        co_await first.close();
+        EXPECT_EQ(::access(path().c_str(), F_OK), 0) << "the file belongs to the other one";
+        const std::size_t before = of_second.messages.size();
+        send(sender(), "x");
+        co_await until([&] { return of_second.messages.size() == before + 1; });
+        co_await second.close();
+        remove_socket_file(listening.local, listening.socket.file);
+        EXPECT_NE(::access(path().c_str(), F_OK), 0);
+    });
+}
+
+TEST_P(handoff_receivers, leave_handoffs_to_others_but_not_for_long) {
+    run([this]() -> task<void> {
+        struct modest_notes : notes {
+            bool prefers_others() const noexcept override { return true; }
+        };
+        const receiver_options options;
+        const handoff_listener listening = must(listen_for_handoffs(path(), options));
+        const auto copy = [&] {
+            const int fd = ::fcntl(listening.socket.socket.get(), F_DUPFD_CLOEXEC, 0);
+            return handoff_listener{{unique_fd(fd), {}}, listening.local};
+        };
+        modest_notes of_modest;
+        notes of_other;
+        receiver modest(of_modest);
+        must(modest.open(copy(), options));
+        send(sender(), "alone");
+        co_await until([&] { return of_modest.messages.size() == 1; });
+        receiver other(of_other);
+        must(other.open(copy(), options));
+        for (int i = 0; i < 50; ++i) send(sender(), "x");
+        co_await until([&] { return of_modest.messages.size() + of_other.messages.size() == 51; });
+        EXPECT_GT(of_other.messages.size(), of_modest.messages.size());
+        co_await modest.close();
+        co_await other.close();
+        remove_socket_file(listening.local, listening.socket.file);
     });
 }
 
