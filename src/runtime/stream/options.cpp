@@ -5,6 +5,7 @@
 #include <eddy/wire/http1/headers.hpp>
 
 #include "base/text.hpp"
+#include "handoff/receiver.hpp"
 #include "runtime/listening.hpp"
 
 #include <fmt/format.h>
@@ -69,6 +70,9 @@ outcome<std::vector<uid_t>> read_users(std::string_view list) {
     }
     return users;
 }
+
+/// Open files of a process beside those of its streams, about: its loop, listeners and logs.
+constexpr std::uint64_t own_files = 24;
 
 /// Bytes of a key's file at most.
 constexpr std::size_t max_key = 4096;
@@ -256,6 +260,16 @@ outcome<config> read_config(const settings& chosen) {
     read.delay = duration(chosen.number("delay"));
     read.messages = static_cast<std::uint32_t>(chosen.number("messages"));
     return read;
+}
+
+std::uint64_t streams_within(const config& chosen, std::uint64_t files) noexcept {
+    const std::uint64_t usable = handoff::receiver::usable_descriptors(files);
+    const std::uint64_t left = usable - std::min(own_files, usable);
+    // A stream has its client and, where it is relayed, the connection to the backend. Of a program
+    // the process has a handle.
+    const bool is_relayed =
+        chosen.backend == backend_type::openai || chosen.backend == backend_type::proxy;
+    return std::max<std::uint64_t>(is_relayed ? left / 2 : left, 1);
 }
 
 }  // namespace eddy::runtime::stream

@@ -52,4 +52,8 @@ struct config {
 std::vector<option> option_table();
 outcome<config> read_config(const settings& chosen);
 
+/// About how many streams a process can have where each client is an open file, under a limit of
+/// `files` of them.
+std::uint64_t streams_within(const config& chosen, std::uint64_t files) noexcept;
+
 }  // namespace eddy::runtime::stream

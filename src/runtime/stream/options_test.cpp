@@ -261,6 +261,16 @@ task<void> a_program_answers(std::string type) {
                 HasSubstr("no effect without --backend exec"));
 }
 
+TEST(stream_options, say_how_many_streams_open_files_are_room_for) {
+    config chosen;
+    EXPECT_GT(streams_within(chosen, 1024), 700U);
+    EXPECT_LT(streams_within(chosen, 1024), 768U) << "a quarter is a reserve";
+    EXPECT_GT(streams_within(chosen, 20'000), 19'000U);
+    chosen.backend = backend_type::openai;
+    EXPECT_LT(streams_within(chosen, 20'000), 10'000U) << "each has a connection to the backend";
+    for (const std::uint64_t few : {0U, 3U, 30U}) EXPECT_GE(streams_within(chosen, few), 1U);
+}
+
 }  // namespace
 }  // namespace eddy::runtime::stream
 

@@ -4,26 +4,15 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "base/environment.hpp"
+
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <csignal>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace eddy::runtime::stream {
 namespace {
-
-constexpr std::string_view variable = "HANDOFF_DATA=";
-
-std::vector<std::string> environment_with(const std::string& message) {
-    std::vector<std::string> made;
-    for (char** each = environ; *each != nullptr; ++each)
-        if (!std::string_view(*each).starts_with(variable)) made.emplace_back(*each);
-    made.push_back(std::string(variable) + message);
-    return made;
-}
 
 /// A program's client, whose end is the program's, as a terminal's is. One that ignores the signal
 /// goes on.
@@ -44,7 +33,7 @@ result<> programs::start(unique_fd& client, const request& from) {
     const int flags = ::fcntl(client.get(), F_GETFL);
     if (flags >= 0) static_cast<void>(::fcntl(client.get(), F_SETFL, flags & ~O_NONBLOCK));
     how.own_group = true;  // the shell's programs end with it
-    how.environment = environment_with(from.message);
+    how.environment = environment_with("HANDOFF_DATA", from.message);
     auto started = process::start({"/bin/sh", "-c", command_}, how);
     if (!started) return fail(started.error());
     tasks_.spawn(serve(std::move(*started), std::move(client)));

@@ -12,6 +12,7 @@
 #include "runtime/stream/relay_backend.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -105,6 +106,12 @@ stream_runtime::stream_runtime(creation from)
       handoff_faults_(handoff_errors_total),
       losses_(stream_errors_total) {}
 
+stream_runtime::stream_runtime(creation from, worker_place place)
+    : stream_runtime(std::move(from)) {
+    adopted_.emplace(std::move(place.from));
+    share_ = std::make_unique<worker_share>(std::move(place.board), place.number);
+}
+
 stream_runtime::~stream_runtime() { EDDY_ASSERT(!running_); }
 
 task<outcome<>> stream_runtime::start() {
@@ -134,12 +141,36 @@ task<outcome<>> stream_runtime::start() {
     receiving.allowed_users = config_.allowed_users;
     running_ = std::move(made);
     const transport::address where = address_of(config_);
-    if (auto opened = running_->receiving.open(config_.path, receiving); !opened) {
+    if (auto opened = open_receiver(receiving); !opened) {
         running_.reset();
         co_return std::unexpected(explain_listen_failure(where, opened.error(), host_.get()));
     }
     if (host_) running_->note = host_->note_address(where, running_->receiving.local());
+    if (!share_) warn_of_limit();
     co_return outcome<>();
+}
+
+result<> stream_runtime::open_receiver(const handoff::receiver_options& receiving) {
+    if (!share_) return running_->receiving.open(config_.path, receiving);
+    EDDY_ASSERT(adopted_);
+    handoff::handoff_listener from = std::move(*adopted_);
+    adopted_.reset();
+    return running_->receiving.open(std::move(from), receiving);
+}
+
+/// Clients beyond the limit of open files wait in the handoff socket's queue without an answer.
+void stream_runtime::warn_of_limit() {
+    if (loop::current().kind() != backend_kind::epoll) return;
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
+    const std::uint64_t most = streams_within(config_, limit.rlim_cur);
+    if (config_.max_connections <= most) return;
+    events_.write(
+        fmt::format("warning: a limit of {} open files is room for about {} streams on epoll; "
+                    "further clients wait without an answer, though --max-connections is {}. "
+                    "Lower it, raise the limit (ulimit -n, LimitNOFILE=), or run `eddy "
+                    "stream-daemon`, which starts as many processes as it needs",
+                    limit.rlim_cur, most, config_.max_connections));
 }
 
 task<void> stream_runtime::stop(duration drain) {
@@ -161,7 +192,10 @@ task<void> stream_runtime::stop(duration drain) {
     if (running_->backend) messages_before_ += running_->backend->messages_sent();
     bytes_before_ += running_->clients->bytes_sent();
     running_.reset();
-    events_.write(fmt::format("Peak concurrent streams: {}", peak_));
+    if (share_)
+        share_->give_all_back();
+    else
+        events_.write(fmt::format("Peak concurrent streams: {}", peak_));
 }
 
 std::string stream_runtime::lost() const {
@@ -200,8 +234,10 @@ endpoint stream_runtime::local() const {
 outcome<> stream_runtime::apply(const settings& changed) {
     outcome<config> read = read_config(changed);
     if (!read) return std::unexpected(read.error());
+    const bool is_larger = read->max_connections > config_.max_connections;
     config_.max_connections = read->max_connections;
     options_ = changed;
+    if (running_ && is_larger) warn_of_limit();
     return {};
 }
 
@@ -230,7 +266,7 @@ void stream_runtime::arrive(handoff::arrival what) {
         return refuse(std::move(what.client), 400, "the web server's message is malformed");
     }
     const bool is_full = running_->programs && !running_->programs->has_room();
-    if (is_full || running_->streams() >= config_.max_connections) {
+    if (is_full || !admit()) {
         ++counted_.connections_refused;
         count_fault("too_many_streams");
         return refuse(std::move(what.client), 503, "too many streams");
@@ -239,13 +275,25 @@ void stream_runtime::arrive(handoff::arrival what) {
         start_program(std::move(what.client), *wanted);
     else
         begin(std::move(what.client), std::move(*wanted));
-    peak_ = std::max(peak_, running_->streams());
+    peak_ = share_ ? share_->peak_streams() : std::max(peak_, running_->streams());
     handoff_time_.record(static_cast<std::uint64_t>((steady::now() - begun).count()));
+}
+
+bool stream_runtime::admit() noexcept {
+    if (share_) return share_->take(config_.max_connections);
+    return running_->streams() < config_.max_connections;
+}
+
+void stream_runtime::release() noexcept {
+    if (share_) share_->give_back();
 }
 
 void stream_runtime::begin(unique_fd client, request from) {
     auto added = running_->clients->add(std::move(client), running_->backend->opening(from));
-    if (!added) return count_fault("client_failed");
+    if (!added) {
+        release();
+        return count_fault("client_failed");
+    }
     try {
         running_->backend->begin(*added, std::move(from));
     } catch (const std::bad_alloc&) {
@@ -256,6 +304,7 @@ void stream_runtime::begin(unique_fd client, request from) {
 
 void stream_runtime::start_program(unique_fd client, const request& from) {
     if (running_->programs->start(client, from)) return;
+    release();
     count_fault("program_not_started");
     refuse(std::move(client), 502, "the program could not be started");
 }
@@ -268,8 +317,11 @@ void stream_runtime::fail_handoff(handoff::fault why) noexcept { count_fault(to_
 
 void stream_runtime::end_group() noexcept { running_->clients->flush(); }
 
+bool stream_runtime::prefers_others() const noexcept { return share_ && share_->is_ahead(); }
+
 void stream_runtime::on_loss(std::uint32_t client, handoff::loss why) noexcept {
     running_->backend->forget(client);
+    release();
     count_loss(to_string(why));
 }
 
@@ -279,11 +331,13 @@ void stream_runtime::on_unsent() noexcept { count_loss(to_string(handoff::loss::
 
 void stream_runtime::on_end(std::uint32_t /*client*/, duration since_begin) noexcept {
     ++ended_;
+    release();
     stream_time_.record(static_cast<std::uint64_t>(since_begin.count()));
 }
 
 void stream_runtime::on_fault(std::uint32_t /*client*/, std::string_view reason) noexcept {
     if (reason == "program_killed") ++killed_;
+    release();
     count_loss(reason);
 }
 

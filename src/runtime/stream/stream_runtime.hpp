@@ -7,13 +7,22 @@
 #include "runtime/metrics.hpp"
 #include "runtime/stream/backend.hpp"
 #include "runtime/stream/options.hpp"
+#include "runtime/stream/worker_share.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace eddy::runtime::stream {
+
+/// What a runtime has of its supervisor if it is one of several processes.
+struct worker_place {
+    handoff::handoff_listener from;  ///< of the type that its options name; without a file
+    std::shared_ptr<worker_board> board;
+    std::size_t number = 0;  ///< its slot of the board
+};
 
 /// One loop's thread.
 class stream_runtime final : public instance,
@@ -22,6 +31,9 @@ class stream_runtime final : public instance,
                              backend::observer {
 public:
     explicit stream_runtime(creation from);
+    /// One of several workers. It can be started once; its limit of streams is that of all workers,
+    /// and the supervisor reports their peak.
+    stream_runtime(creation from, worker_place place);
     ~stream_runtime() override;
 
     task<outcome<>> start() override;
@@ -39,12 +51,19 @@ private:
     void arrive(handoff::arrival what) override;
     void fail_handoff(handoff::fault why) noexcept override;
     void end_group() noexcept override;
+    bool prefers_others() const noexcept override;
     void on_loss(std::uint32_t client, handoff::loss why) noexcept override;
     void on_idle(std::uint32_t client) noexcept override;
     void on_unsent() noexcept override;
     void on_end(std::uint32_t client, duration since_begin) noexcept override;
     void on_fault(std::uint32_t client, std::string_view reason) noexcept override;
 
+    /// Whether one more stream is within the limit; it counts as one then.
+    bool admit() noexcept;
+    /// A stream that was admitted has ended, or could not begin.
+    void release() noexcept;
+    result<> open_receiver(const handoff::receiver_options& receiving);
+    void warn_of_limit();
     void refuse(unique_fd client, int status, std::string_view reason);
     void begin(unique_fd client, request from);
     void start_program(unique_fd client, const request& from);
@@ -68,6 +87,10 @@ private:
     std::uint64_t killed_ = 0;           // programs, at an end
     std::uint64_t messages_before_ = 0;  // of instances of the backend before
     std::uint64_t bytes_before_ = 0;
+
+    // Of a worker.
+    std::optional<handoff::handoff_listener> adopted_;
+    std::unique_ptr<worker_share> share_;
 
     // While it runs.
     struct running;

@@ -295,5 +295,74 @@ TEST_P(stream_clients, a_second_runtime_cannot_take_the_socket) {
     });
 }
 
+TEST_P(stream_clients, of_several_workers_have_one_limit) {
+    run([this]() -> task<void> {
+        const auto board = must(worker_board::make());
+        const handoff::handoff_listener listening =
+            must(handoff::listen_for_handoffs(folder_.file("handoff.sock"), {}));
+        const auto options = [&](int messages) {
+            return must_do(settings::parse(find_type("stream")->options,
+                                           {{"handoff", "unix://" + folder_.file("handoff.sock")},
+                                            {"max_connections", 3},
+                                            {"delay", "1h"},
+                                            {"messages", messages}}));
+        };
+        recorder events;
+        const auto make_worker = [&](std::size_t number, int messages) {
+            const int fd = ::fcntl(listening.socket.socket.get(), F_DUPFD_CLOEXEC, 0);
+            return std::make_unique<stream_runtime>(
+                creation{"stream", options(messages), &events},
+                worker_place{{{unique_fd(fd), {}}, listening.local}, board, number});
+        };
+        const auto a = make_worker(0, 2);
+        const auto b = make_worker(1, 2);
+        EXPECT_TRUE(co_await a->start());
+        EXPECT_TRUE(co_await b->start());
+        std::vector<unique_fd> clients;
+        for (int i = 0; i < 5; ++i) {
+            client_ends ends = socket_pair();
+            hand_over(a->local(), std::move(ends.ours), "{}");
+            clients.push_back(std::move(ends.theirs));
+        }
+        const auto refused = [&] {
+            return a->count().connections_refused + b->count().connections_refused;
+        };
+        co_await until([&] { return refused() == 2; });
+        EXPECT_EQ(board->streams(), 3U);
+        EXPECT_EQ(board->peak_streams(), 3U);
+        // Clients that leave make room for others.
+        clients.clear();
+        co_await until([&] { return board->streams() == 0; });
+        co_await a->stop(0s);
+        co_await b->stop(0s);
+        // Streams that end are no longer counted.
+        const auto c = make_worker(2, 1);
+        EXPECT_TRUE(co_await c->start());
+        for (int i = 0; i < 10; ++i) {
+            client_ends ends = socket_pair();
+            hand_over(c->local(), std::move(ends.ours), "{}");
+            talker client(must(loop::current().adopt(std::move(ends.theirs))));
+            EXPECT_THAT(co_await client.rest(), HasSubstr("[DONE]"));
+        }
+        EXPECT_EQ(board->streams(), 0U);
+        co_await c->stop(0s);
+        EXPECT_FALSE(events.has("Peak concurrent streams")) << "that is the supervisor's";
+        remove_socket_file(listening.local, listening.socket.file);
+    });
+}
+
+TEST_P(stream_clients, beyond_the_limit_of_open_files_are_warned_of_on_epoll) {
+    run([this]() -> task<void> {
+        subject s = make({{"max_connections", 1'000'000}});
+        co_await s.start();
+        EXPECT_EQ(s.events.has("open files"), loop::current().kind() == backend_kind::epoll);
+        co_await stop(s);
+        subject small = make({{"max_connections", 10}});
+        co_await small.start();
+        EXPECT_FALSE(small.events.has("open files"));
+        co_await stop(small);
+    });
+}
+
 }  // namespace
 }  // namespace eddy::runtime::stream
