@@ -5,9 +5,13 @@ import os
 import socket
 
 import harness
-from flag_effects import FlagTest, effect_of
+from flag_effects import FlagTest, effect_of, read_text
 from harness import DEADLINE_S, all_of, connect, eventually, free_port
 from streaming_test import StreamDaemonTest, answer_of, new_client
+
+
+def children_of(program):
+    return read_text(f"/proc/{program.pid}/task/{program.pid}/children").split()
 
 
 class StreamDaemonFlags(StreamDaemonTest):
@@ -45,6 +49,19 @@ class StreamDaemonFlags(StreamDaemonTest):
             program.terminate()
             self.assertNotIn(b"[DONE]", answer_of(cut))
         self.assertEqual(program.wait(DEADLINE_S), 0)
+
+    @effect_of("stream-daemon", "workers", "io-backend")
+    def test_processes(self):
+        program = self.start("--workers", "2", "--io-backend", "epoll", "--message-delay", "1h")
+        workers = eventually(lambda: len(found := children_of(program)) == 2 and found, "the workers")
+        self.assertIn("-io-backend=epoll", read_text(f"/proc/{workers[0]}/cmdline").split("\0"))
+        with new_client(self.path) as client:
+            self.assertIn(b" 200 ", client.recv(1 << 16))
+
+    @effect_of("stream-daemon", "exec")
+    def test_programs(self):
+        self.start("--backend", "exec", "--exec", 'echo "$HANDOFF_DATA"')
+        self.assertEqual(answer_of(new_client(self.path, b'{"a":1}')), b'{"a":1}\n')
 
 
 @harness.on_each_backend

@@ -8,6 +8,7 @@
 #include "daemon/stream_daemon.hpp"
 #include "runtime/option.hpp"
 #include "runtime/settings.hpp"
+#include "runtime/stream/worker_share.hpp"
 #include "runtime/type.hpp"
 #include "runtime/units.hpp"
 
@@ -217,9 +218,14 @@ std::vector<stream_flag> stream_flags() {
           .value_name = "BACKEND",
           .help = "source of the events",
           .default_value = "mock",
-          .choices = {"mock", "openai", "proxy"}},
+          .choices = {"mock", "openai", "proxy", "exec"}},
          "backend",
          "DAEMON_BACKEND_PROVIDER"},
+        {{.name = "exec",
+          .value_name = "COMMAND",
+          .help = "command for sh that exec runs for each client; it writes the whole response"},
+         "exec",
+         "DAEMON_EXEC"},
         {{.name = "openai-base",
           .value_name = "URL",
           .help = "URL of the API, or of what proxy passes through; $OPENAI_API_KEY is its key"},
@@ -264,17 +270,47 @@ std::string metrics_address(const arguments& given) {
     return std::string(from_environment("DAEMON_METRICS_ADDR"));
 }
 
+/// Value of a flag, else of a variable of the environment, which may be empty.
+std::string_view flag_or(const arguments& given, std::string_view flag, const char* variable) {
+    return given.has(flag) ? given.value(flag) : from_environment(variable);
+}
+
+/// How many processes stream, and on what; false after a complaint.
+bool read_processes(const arguments& given, eddy::daemon::stream_daemon_options& into) {
+    const std::string_view workers = flag_or(given, "workers", "DAEMON_WORKERS");
+    if (!workers.empty()) {
+        const auto read = whole_number(workers, eddy::runtime::stream::max_workers);
+        if (!read || *read == 0) {
+            complain(fmt::format("--workers cannot be \"{}\"; it may be 1 to {}", workers,
+                                 eddy::runtime::stream::max_workers));
+            return false;
+        }
+        into.workers = *read;
+    }
+    const std::string_view name = flag_or(given, "io-backend", "DAEMON_IO_BACKEND");
+    const auto kind = eddy::parse_backend_kind(name.empty() ? "auto" : name);
+    if (!kind || *kind == eddy::backend_kind::sim) {
+        complain(
+            fmt::format("--io-backend cannot be \"{}\"; it may be auto, uring or epoll", name));
+        return false;
+    }
+    into.backend = *kind;
+    return true;
+}
+
 int run_stream_daemon(context&, const arguments& given) {
     nlohmann::json chosen = nlohmann::json::object();
+    std::vector<std::string> for_workers = {"stream-daemon"};
     for (const stream_flag& each : stream_flags()) {
         std::string_view value = from_environment(each.variable);
         if (value.empty()) value = each.shown.default_value;
         value = given.value(each.shown.name, value);
         if (value.empty()) continue;
+        for_workers.push_back(fmt::format("-{}={}", each.shown.name, value));
         chosen[each.option] = each.option == "handoff" ? "unix://" + absolute(value) : value;
     }
     // The environment may have these for another program.
-    if (chosen["backend"] == "mock")
+    if (chosen["backend"] == "mock" || chosen["backend"] == "exec")
         for (const char* const name : {"backend_url", "backend_socket"}) chosen.erase(name);
     const eddy::runtime::type& type = *eddy::runtime::find_type("stream");
     auto options = eddy::runtime::settings::parse(type.options, chosen);
@@ -304,14 +340,17 @@ int run_stream_daemon(context&, const arguments& given) {
         }
         daemon.metrics = *read;
     }
-    const auto drain = eddy::runtime::parse_duration(given.value("drain", "10s"));
+    const std::string_view drain_text = given.value("drain", "10s");
+    const auto drain = eddy::runtime::parse_duration(drain_text);
     if (!drain) {
-        complain(
-            fmt::format("--drain cannot be \"{}\"; write a time, such as 30 (seconds) or 100ms",
-                        given.value("drain")));
+        complain(fmt::format(
+            "--drain cannot be \"{}\"; write a time, such as 30 (seconds) or 100ms", drain_text));
         return eddy::cli::exit_bad_input;
     }
     daemon.drain = eddy::duration(*drain);
+    for_workers.push_back(fmt::format("-drain={}", drain_text));
+    daemon.worker_arguments = std::move(for_workers);
+    if (!read_processes(given, daemon)) return eddy::cli::exit_bad_input;
     return eddy::daemon::run_stream_daemon(daemon);
 }
 
@@ -329,15 +368,27 @@ eddy::cli::command stream_daemon_command() {
                        .value_name = "TIME",
                        .help = "how long streams may go on after SIGTERM",
                        .default_value = "10s"});
+    c.flags.push_back({.name = "workers",
+                       .value_name = "N",
+                       .help = "processes that accept clients from the one socket; without it as "
+                               "many as --max-connections needs open files for: one on io_uring"});
+    c.flags.push_back({.name = "io-backend",
+                       .value_name = "KIND",
+                       .help = "how it waits for the kernel: io_uring, or epoll where that is "
+                               "refused",
+                       .default_value = "auto",
+                       .choices = {"auto", "uring", "epoll"}});
     c.examples = {
         {"eddy stream-daemon -socket /run/llm.sock -socket-mode 0666", ""},
         {"eddy stream-daemon -socket /run/llm.sock -metrics-addr 127.0.0.1:9090", ""},
+        {"eddy stream-daemon -socket /run/llm.sock -workers 4", "on four processors"},
         {"eddy bench handoff -socket /run/llm.sock -connections 1000", "in another terminal"}};
     c.more =
         "One stream runtime in place of a program of its own: flags may have one dash or two, and\n"
         "the variables DAEMON_SOCKET_PATH, DAEMON_SOCKET_MODE, DAEMON_MAX_CONNECTIONS,\n"
-        "DAEMON_BACKEND_PROVIDER, DAEMON_METRICS_ADDR, DAEMON_METRICS_ENABLED, OPENAI_API_BASE,\n"
-        "OPENAI_API_SOCKET and OPENAI_API_KEY count without them.\n"
+        "DAEMON_BACKEND_PROVIDER, DAEMON_METRICS_ADDR, DAEMON_METRICS_ENABLED, DAEMON_WORKERS,\n"
+        "DAEMON_IO_BACKEND, OPENAI_API_BASE, OPENAI_API_SOCKET and OPENAI_API_KEY count without\n"
+        "them. A worker that dies is started again; its streams are lost, the others' go on.\n"
         "SIGTERM lets streams end and prints their peak; a second one ends it at once.";
     c.run = run_stream_daemon;
     return c;

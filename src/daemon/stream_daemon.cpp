@@ -1,19 +1,23 @@
-// Stream daemon: process, metrics port and signals around one stream runtime.
+// Stream daemon: the choice of one process or several, and the one around its runtime.
 #include "daemon/stream_daemon.hpp"
 
-#include <eddy/http/router.hpp>
 #include <eddy/io/scope.hpp>
 
-#include "daemon/control_server.hpp"
 #include "daemon/metrics.hpp"
-#include "daemon/output_writer.hpp"
 #include "daemon/process_setup.hpp"
+#include "daemon/stream_process.hpp"
+#include "daemon/stream_supervisor.hpp"
+#include "daemon/stream_worker.hpp"
 #include "runtime/instance.hpp"
+#include "runtime/stream/options.hpp"
+#include "runtime/stream/worker_share.hpp"
 #include "runtime/type.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <utility>
@@ -21,46 +25,17 @@
 namespace eddy::daemon {
 namespace {
 
-constexpr int exit_fatal = 2;
+/// Open files of a supervisor for each worker, its channel and its handle, and something to spare.
+constexpr std::uint64_t supervisor_files_each = 3;
 
-/// Journal of the runtime: lines on standard error.
-class stderr_journal final : public runtime::journal {
+/// Page of the one runtime.
+class runtime_status final : public status_source {
 public:
-    void write(std::string_view line) override { out_.write(fmt::format("{}\n", line)); }
-    void complain(std::string_view line) {
-        out_.write(fmt::format("eddy stream-daemon: {}\n", line));
-    }
+    explicit runtime_status(const runtime::instance& of) : of_(of) {}
+    task<std::string> metrics_text() override { co_return render_stream_metrics(of_.count()); }
 
 private:
-    output_writer out_{STDERR_FILENO, "standard error"};
-};
-
-/// GET /metrics and /healthz.
-class status_pages final : public http::request_handler {
-public:
-    explicit status_pages(const runtime::instance& of)
-        : router_([](const http::request&, int status, std::string_view) {
-              return http::text("this port has GET /metrics and /healthz\n", status);
-          }) {
-        router_.add("GET", "/metrics", [&of](http::request&) { return metrics_of(of); });
-        router_.add("GET", "/healthz", [](http::request&) { return healthy(); });
-    }
-    task<http::response> handle(http::request& request) override {
-        return router_.dispatch(request);
-    }
-    http::response reject(int status, std::string_view what) override {
-        return http::text(fmt::format("{}\n", what), status);
-    }
-
-private:
-    static task<http::response> metrics_of(const runtime::instance& of) {
-        http::response page(200, std::string(metrics_content_type),
-                            render_stream_metrics(of.count()));
-        co_return page;
-    }
-    static task<http::response> healthy() { co_return http::text("ok\n"); }
-
-    http::router router_;
+    const runtime::instance& of_;
 };
 
 class stream_daemon {
@@ -69,6 +44,9 @@ public:
         : options_(options), signals_(std::move(signals)) {}
 
     task<int> run() {
+        const std::size_t workers = options_.workers > 0 ? options_.workers : needed_workers();
+        if (workers > 1)
+            co_return co_await supervise_stream_workers(options_, workers, std::move(signals_));
         runtime::creation how{"stream", options_.runtime, &journal_};
         const auto instance = runtime::find_type("stream")->make(std::move(how));
         if (auto started = co_await instance->start(); !started) {
@@ -83,24 +61,37 @@ public:
     }
 
 private:
-    task<int> serve(runtime::instance& of) {
-        status_pages pages(of);
-        daemon_counters counted;
-        std::optional<control_server> server;
-        scope services(co_await current_source());
-        if (options_.metrics) {
-            auto opened = loop::current().listen(*options_.metrics);
-            if (!opened) {
-                journal_.complain(fmt::format("cannot listen on {} for metrics: {}",
-                                              options_.metrics->to_string(),
-                                              opened.error().message()));
-                co_return exit_fatal;
-            }
+    /// On epoll, as many processes as have an open file for each stream.
+    std::size_t needed_workers() {
+        rlimit limit{};
+        const auto read = runtime::stream::read_config(options_.runtime);
+        if (loop::current().kind() != backend_kind::epoll || !read ||
+            ::getrlimit(RLIMIT_NOFILE, &limit) < 0)
+            return 1;
+        const std::uint64_t each = runtime::stream::streams_within(*read, limit.rlim_cur);
+        const std::uint64_t needed = (read->max_connections + each - 1) / each;
+        const std::uint64_t workers =
+            std::min({needed, std::uint64_t{runtime::stream::max_workers},
+                      std::max<std::uint64_t>(limit.rlim_cur / supervisor_files_each, 1)});
+        if (needed > 1)
             journal_.write(
-                fmt::format("metrics on http://{}/metrics", opened->local().to_string()));
-            server.emplace(std::move(*opened), pages, counted, server_limits(), false);
-            services.spawn(server->run());
-        }
+                fmt::format("{} workers, since on epoll each stream is an open file, of which a "
+                            "process may have {}: room for about {} streams",
+                            workers, limit.rlim_cur, workers * each));
+        if (needed > workers)
+            journal_.write(
+                fmt::format("warning: {} streams would need {} workers; further clients "
+                            "wait without an answer. Lower -max-connections, or raise "
+                            "the limit of open files",
+                            read->max_connections, needed));
+        return workers;
+    }
+
+    task<int> serve(runtime::instance& of) {
+        runtime_status source(of);
+        status_server status(source);
+        scope services(co_await current_source());
+        if (!status.open(options_.metrics, journal_, services)) co_return exit_fatal;
         journal_.write(fmt::format("eddy stream-daemon ready: {}, pid {}", of.local().to_string(),
                                    ::getpid()));
         co_await await_end();
@@ -130,22 +121,16 @@ private:
 }  // namespace
 
 int run_stream_daemon(const stream_daemon_options& options) {
+    if (const auto self = take_worker_identity()) return run_stream_worker(options, *self);
     auto signals = set_up_process();
     stderr_journal journal;
     if (!signals) {
         journal.complain(fmt::format("cannot receive signals: {}", signals.error().message()));
         return exit_fatal;
     }
-    loop_options on_loop;
-    on_loop.kind = options.backend;
-    on_loop.buffer_count = 16;  // requests for metrics are few and short
-    auto made = loop::create(on_loop);
-    if (!made) {
-        journal.complain(fmt::format("the backend {} cannot be used here: {}",
-                                     to_string(options.backend), made.error().message()));
-        return exit_fatal;
-    }
-    return (*made)->run(stream_daemon(options, std::move(*signals)).run());
+    const auto here = make_stream_loop(options.backend, journal);
+    if (!here) return exit_fatal;
+    return here->run(stream_daemon(options, std::move(*signals)).run());
 }
 
 }  // namespace eddy::daemon

@@ -7,9 +7,11 @@
 
 #include "runtime/settings.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace eddy::daemon {
 
@@ -19,10 +21,19 @@ struct stream_daemon_options {
     std::optional<endpoint> metrics;
     duration drain = std::chrono::seconds(10);  ///< for streams that go on at the end
     backend_kind backend = backend_kind::automatic;
+    /// Processes that stream, at most runtime::stream::max_workers; 0: one where clients are no
+    /// open files (io_uring), else as many as the limits of streams and of open files require.
+    std::size_t workers = 0;
+    /// Words behind this program's name that give a worker the same options.
+    std::vector<std::string> worker_arguments = {};
 };
 
+/// Exit status of a process that could not do its work.
+inline constexpr int exit_fatal = 2;
+
 /// Runs until SIGTERM or SIGINT, which lets streams go on for `drain`, and prints their peak then.
-/// A second signal ends it at once. Returns the program's exit status.
+/// A second signal ends it at once. With several workers it is their supervisor; a process that a
+/// supervisor has started is a worker instead. Returns the program's exit status.
 int run_stream_daemon(const stream_daemon_options& options);
 
 }  // namespace eddy::daemon
