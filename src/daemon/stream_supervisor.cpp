@@ -305,7 +305,7 @@ private:
     signal_set signals_;
     stderr_journal journal_;
     std::shared_ptr<worker_board> board_;
-    handoff::handoff_listener handoffs_;
+    handoff::handoff_socket handoffs_;
     std::vector<std::unique_ptr<worker>> workers_;
 
     event changed_;  // of a worker, or the end has begun

@@ -77,8 +77,7 @@ struct receiver::partial_message {
 
 receiver::~receiver() { EDDY_ASSERT(!listening_.socket); }
 
-result<handoff_listener> listen_for_handoffs(std::string_view path,
-                                             const receiver_options& options) {
+result<handoff_socket> listen_for_handoffs(std::string_view path, const receiver_options& options) {
     const auto address = endpoint::unix_path(path);
     if (!address) return fail(address.error());
     listen_options listening;
@@ -87,7 +86,7 @@ result<handoff_listener> listen_for_handoffs(std::string_view path,
     const int type = options.type == socket_type::seqpacket ? SOCK_SEQPACKET : SOCK_STREAM;
     auto opened = open_unix_listener(*address, listening, type, true);
     if (!opened) return fail(opened.error());
-    return handoff_listener{std::move(*opened), *address};
+    return handoff_socket{std::move(*opened), *address};
 }
 
 result<> receiver::open(std::string_view path, const receiver_options& options) {
@@ -96,7 +95,7 @@ result<> receiver::open(std::string_view path, const receiver_options& options) 
     return {};
 }
 
-result<> receiver::open(handoff_listener from, const receiver_options& options) {
+result<> receiver::open(handoff_socket from, const receiver_options& options) {
     if (auto adopted = adopt(std::move(from), options); !adopted) return adopted;
     is_shared_ = true;
     begin();
@@ -115,7 +114,7 @@ result<> receiver::listen(std::string_view path, const receiver_options& options
     return adopt(std::move(*opened), options);
 }
 
-result<> receiver::adopt(handoff_listener from, const receiver_options& options) {
+result<> receiver::adopt(handoff_socket from, const receiver_options& options) {
     EDDY_ASSERT(!listening_.socket);
     EDDY_ASSERT(options.max_message > 0);
     if (loop::current().kind() == backend_kind::sim) return fail(errc::unsupported);

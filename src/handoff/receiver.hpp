@@ -59,7 +59,7 @@ struct receiver_options {
 };
 
 /// A listening handoff socket.
-struct handoff_listener {
+struct handoff_socket {
     opened_listener socket;
     endpoint local;
 };
@@ -67,8 +67,7 @@ struct handoff_listener {
 /// Listens at `path` ("@name": abstract) with the options' type and mode. A stale socket file is
 /// replaced. No loop is needed, and several processes may accept from one such socket. Errors are
 /// bind(2)'s and errc::bad_address. Its file is the caller's: remove_socket_file().
-result<handoff_listener> listen_for_handoffs(std::string_view path,
-                                             const receiver_options& options);
+result<handoff_socket> listen_for_handoffs(std::string_view path, const receiver_options& options);
 
 /// One loop's thread. close() must have ended before it dies, or end() and close_socket().
 class receiver {
@@ -116,8 +115,8 @@ public:
     /// which has no descriptors.
     result<> open(std::string_view path, const receiver_options& options);
     /// The same with a socket that listens already, of the options' type. close() removes its file
-    /// if the socket has one.
-    result<> open(handoff_listener from, const receiver_options& options);
+    /// if the socket has one; other processes with the same socket go on.
+    result<> open(handoff_socket from, const receiver_options& options);
     /// Ends accepting and receiving, and removes the socket's file.
     task<void> close();
 
@@ -148,7 +147,7 @@ private:
     /// Message that arrives in parts.
     struct partial_message;
 
-    result<> adopt(handoff_listener from, const receiver_options& options);
+    result<> adopt(handoff_socket from, const receiver_options& options);
     task<void> accept_all();
     /// False once no connection waits.
     bool accept_one();

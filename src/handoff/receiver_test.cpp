@@ -62,10 +62,10 @@ TEST_P(handoff_receivers, take_messages_of_senders_that_have_closed) {
 TEST_P(handoff_receivers, share_a_socket_that_listens_already) {
     run([this]() -> task<void> {
         const receiver_options options;
-        const handoff_listener listening = must(listen_for_handoffs(path(), options));
+        const handoff_socket listening = must(listen_for_handoffs(path(), options));
         const auto copy = [&] {
             const int fd = ::fcntl(listening.socket.socket.get(), F_DUPFD_CLOEXEC, 0);
-            return handoff_listener{{unique_fd(fd), {}}, listening.local};
+            return handoff_socket{{unique_fd(fd), {}}, listening.local};
         };
         notes of_first;
         notes of_second;
@@ -93,10 +93,10 @@ TEST_P(handoff_receivers, leave_handoffs_to_others_but_not_for_long) {
             bool prefers_others() const noexcept override { return true; }
         };
         const receiver_options options;
-        const handoff_listener listening = must(listen_for_handoffs(path(), options));
+        const handoff_socket listening = must(listen_for_handoffs(path(), options));
         const auto copy = [&] {
             const int fd = ::fcntl(listening.socket.socket.get(), F_DUPFD_CLOEXEC, 0);
-            return handoff_listener{{unique_fd(fd), {}}, listening.local};
+            return handoff_socket{{unique_fd(fd), {}}, listening.local};
         };
         modest_notes of_modest;
         notes of_other;

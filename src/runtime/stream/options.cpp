@@ -265,11 +265,11 @@ outcome<config> read_config(const settings& chosen) {
 std::uint64_t streams_within(const config& chosen, std::uint64_t files) noexcept {
     const std::uint64_t usable = handoff::receiver::usable_descriptors(files);
     const std::uint64_t left = usable - std::min(own_files, usable);
-    // A stream has its client and, where it is relayed, the connection to the backend. Of a program
-    // the process has a handle.
-    const bool is_relayed =
-        chosen.backend == backend_type::openai || chosen.backend == backend_type::proxy;
-    return std::max<std::uint64_t>(is_relayed ? left / 2 : left, 1);
+    // A stream has its client, and the connection to its backend or the handle of its program.
+    const bool has_two = chosen.backend == backend_type::openai ||
+                         chosen.backend == backend_type::proxy ||
+                         chosen.backend == backend_type::exec;
+    return std::max<std::uint64_t>(has_two ? left / 2 : left, 1);
 }
 
 }  // namespace eddy::runtime::stream

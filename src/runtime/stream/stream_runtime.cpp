@@ -153,7 +153,7 @@ task<outcome<>> stream_runtime::start() {
 result<> stream_runtime::open_receiver(const handoff::receiver_options& receiving) {
     if (!share_) return running_->receiving.open(config_.path, receiving);
     EDDY_ASSERT(adopted_);
-    handoff::handoff_listener from = std::move(*adopted_);
+    handoff::handoff_socket from = std::move(*adopted_);
     adopted_.reset();
     return running_->receiving.open(std::move(from), receiving);
 }

@@ -19,7 +19,7 @@ namespace eddy::runtime::stream {
 
 /// What a runtime has of its supervisor if it is one of several processes.
 struct worker_place {
-    handoff::handoff_listener from;  ///< of the type that its options name; without a file
+    handoff::handoff_socket from;  ///< of the type that its options name; without a file
     std::shared_ptr<worker_board> board;
     std::size_t number = 0;  ///< its slot of the board
 };
@@ -89,7 +89,7 @@ private:
     std::uint64_t bytes_before_ = 0;
 
     // Of a worker.
-    std::optional<handoff::handoff_listener> adopted_;
+    std::optional<handoff::handoff_socket> adopted_;
     std::unique_ptr<worker_share> share_;
 
     // While it runs.

@@ -298,7 +298,7 @@ TEST_P(stream_clients, a_second_runtime_cannot_take_the_socket) {
 TEST_P(stream_clients, of_several_workers_have_one_limit) {
     run([this]() -> task<void> {
         const auto board = must(worker_board::make());
-        const handoff::handoff_listener listening =
+        const handoff::handoff_socket listening =
             must(handoff::listen_for_handoffs(folder_.file("handoff.sock"), {}));
         const auto options = [&](int messages) {
             return must_do(settings::parse(find_type("stream")->options,
