@@ -171,6 +171,20 @@ class Workers(harness.EddyTest):
         self.assertTrue(all(each.recv(8) == b"HTTP/1.1" for each in more))
         self.assertEqual(daemon.page("/healthz")[0], 200)
 
+    def test_one_that_keeps_dying_starts_again_later_and_later(self):
+        daemon = self.start("-workers", "2")
+        steady, dying = daemon.workers()
+        for pause in ("100ms", "200ms", "400ms"):
+            dying = self.killed_and_replaced(daemon, steady, dying, pause)
+
+    def killed_and_replaced(self, daemon, steady, dying, pause):
+        """Kills a worker; returns the process in its place."""
+        os.kill(dying, signal.SIGKILL)
+        line = f"(pid {dying}) was killed by signal 9: 0 streams are lost; it starts again in {pause}\n"
+        eventually(lambda: line in daemon.log(), "the line about it")
+        eventually(lambda: daemon.metric("daemon_workers") == 2, "another worker")
+        return next(pid for pid in daemon.workers() if pid not in (steady, dying))
+
     def test_all_workers_dead_fail_the_health_check(self):
         daemon = self.start("-workers", "2")
         for _ in range(100):  # each death makes the pause longer
@@ -195,6 +209,17 @@ class Workers(harness.EddyTest):
             for each in clients:
                 self.assertTrue(answer_of(each).endswith(b"data: [DONE]\n\n"), "it was not cut")
             self.assertIn("Peak concurrent streams: 90\n", daemon.log())
+
+    def test_a_signal_for_each_of_them_drains_all(self):
+        """As of a service manager that signals all processes of a service."""
+        daemon = self.start("-workers", "3", "-message-delay", "100ms", "-messages", "5", "-drain", "1h")
+        clients = self.clients(daemon, 90)
+        self.assertTrue(all(each.recv(1) for each in clients))
+        for pid in daemon.workers():
+            os.kill(pid, signal.SIGTERM)
+        self.assertEqual(daemon.end(), 0, daemon.log())
+        for each in clients:
+            self.assertTrue(answer_of(each).endswith(b"data: [DONE]\n\n"), "it was not cut")
 
     def test_the_drain_has_a_deadline_and_a_second_signal_ends_it(self):
         daemon = self.start("-workers", "2", "-message-delay", "1h", "-drain", "10ms")
