@@ -18,6 +18,7 @@ from flag_effects import CLAIMED, FlagTest, effect_of, flags_in, read_text
 from http_flags import *  # noqa: F403, the test cases of each backend
 from stream_flags import *  # noqa: F403, the same
 from harness import all_of, connect, eventually, free_port, line_of, read_line
+from shm_client import ShmClient
 
 
 def ask_cache(port, text):
@@ -109,6 +110,28 @@ class ServerFlags(FlagTest):
                 with made.connect(port, own) as client:
                     self.assertEqual(client.version(), "TLSv1.3")
                     eventually(lambda kind=kind: daemon.list()[kind]["connections"] == 1, "it is in")
+
+    @effect_of("server", "shm", "shm-path")
+    @effect_of("cache", "shm", "shm-path")
+    @effect_of("http", "shm", "shm-path")
+    def test_shared_memory(self):
+        daemon = self.daemon()
+        path = os.path.join(self.folder(), "shm.sock")
+        for kind in ("server", "cache", "http"):
+            own = ("--root", self.folder()) if kind == "http" else ()
+            port = self.create(daemon, kind, kind, "--shm", *own)
+            for at in (f"@eddy-{port}", path):
+                if at == path:
+                    daemon.must("edit", kind, "--shm-path", path)
+                client = ShmClient(at)
+                if kind != "server":
+                    client.send(b"PING\r\n" if kind == "cache" else b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n")
+                    expected = b"+PONG\r\n" if kind == "cache" else b"HTTP/1.1 404"
+                    self.assertEqual(client.receive(len(expected)), expected)
+                eventually(lambda kind=kind: daemon.list()[kind]["connections"] == 1, "it is in")
+                client.close()
+            daemon.must("remove", "-f", kind)
+        self.assert_refused(daemon.run("create", "cache", "r", "-p", "0", "--shm-path", path), 1, "without --shm")
 
     @effect_of("server", "mode")
     def test_mode(self):

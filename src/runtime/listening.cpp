@@ -24,7 +24,8 @@ std::string server_at(const host* of, const endpoint& where, bool is_datagram) {
 
 /// Whether it is the path of a Unix socket.
 bool is_path(const address& where) noexcept {
-    return where.kind == scheme::unix_socket || where.kind == scheme::handoff;
+    return where.kind == scheme::unix_socket || where.kind == scheme::handoff ||
+           where.kind == scheme::shm;
 }
 
 result<endpoint> endpoint_of(const address& where) {

@@ -2,6 +2,8 @@
 // here that observes its effect, and an option without one fails.
 #include "runtime/cache/options.hpp"
 
+#include <eddy/shm/shm.hpp>
+
 #include "runtime/http/options.hpp"
 #include "runtime/option_effects.hpp"
 #include "runtime/server/options.hpp"
@@ -111,6 +113,28 @@ task<void> idle_clients_are_closed(std::string type) {
     talker client = co_await join(s);
     EXPECT_EQ(co_await client.rest(), "");
     co_await s->stop(0s);
+}
+
+task<void> shared_memory_is_served_beside_the_port(std::string type) {
+    const temporary_folder folder;
+    for (const json& more : {json::object(), json{{"shm_path", folder.file("s")}},
+                             json{{"shm_path", folder.file("t")}, {"threads", 2}}}) {
+        json all = with({{"shm", true}});
+        if (type == "http") all["root"] = folder.file("");
+        all.update(more);
+        subject s(type, all);
+        co_await s.start();
+        const std::string at = all.contains("shm_path")
+                                   ? all["shm_path"].get<std::string>()
+                                   : "@eddy-" + std::to_string(s->local().port());
+        stream client = must(co_await shm::connect(at));
+        co_await until([&] { return s->count().connections_now == 1; });
+        must(co_await client.write_all("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+        if (type != "server") EXPECT_GT(must(co_await client.read()).size(), 0u);
+        co_await s->stop(0s);
+        while (co_await client.read()) {
+        }
+    }
 }
 
 // Serving by it is seen in tests/serving_test.py, with real certificates.
@@ -583,6 +607,8 @@ const effect_table own_effects = {
     {{"server", "key"}, {tls_is_served_on_the_port}},
     {{"server", "ca"}, {tls_is_served_on_the_port}},
     {{"server", "client-auth"}, {tls_is_served_on_the_port}},
+    {{"server", "shm"}, {shared_memory_is_served_beside_the_port}},
+    {{"server", "shm-path"}, {shared_memory_is_served_beside_the_port}},
     {{"server", "log-traffic"}, {traffic_is_written_to_the_journal}},
     {{"cache", "port"}, {port_is_served}},
     {{"cache", "bind"}, {bind_chooses_the_address}},
@@ -609,6 +635,8 @@ const effect_table own_effects = {
     {{"cache", "key"}, {tls_is_served_on_the_port}},
     {{"cache", "ca"}, {tls_is_served_on_the_port}},
     {{"cache", "client-auth"}, {tls_is_served_on_the_port}},
+    {{"cache", "shm"}, {shared_memory_is_served_beside_the_port}},
+    {{"cache", "shm-path"}, {shared_memory_is_served_beside_the_port}},
     {{"cache", "tls-port"}, {tls_options_make_an_address}},
     {{"cache", "tls-cert-file"}, {tls_options_make_an_address}},
     {{"cache", "tls-key-file"}, {tls_options_make_an_address}},
@@ -636,6 +664,8 @@ const effect_table own_effects = {
     {{"http", "key"}, {tls_is_served_on_the_port}},
     {{"http", "ca"}, {tls_is_served_on_the_port}},
     {{"http", "client-auth"}, {tls_is_served_on_the_port}},
+    {{"http", "shm"}, {shared_memory_is_served_beside_the_port}},
+    {{"http", "shm-path"}, {shared_memory_is_served_beside_the_port}},
 };
 
 /// With those of the types whose tests stand elsewhere.

@@ -84,7 +84,10 @@ result<listener> listen(std::string_view path, const listen_options& wanted) try
     below.unix_mode = wanted.mode;
     auto plain = unix_socket::listen(path, below);
     if (!plain) return fail(plain.error());
-    return listener(*new shm_listener(std::move(*plain), wanted));
+    auto* const driver = new shm_listener(std::move(*plain), wanted);
+    listener made(*driver);
+    static_cast<void>(driver->begin_accepting());
+    return made;
 } catch (const std::bad_alloc&) {
     return fail_errno(ENOMEM);
 }

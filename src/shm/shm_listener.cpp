@@ -24,7 +24,7 @@ shm_listener::shm_listener(listener below, listen_options wanted)
 bool shm_listener::start(accept_operation& op) {
     EDDY_ASSERT(!waiter_);
     if (give(op)) return true;
-    if (!accepting_ && !begin_accepting()) {
+    if (!begin_accepting()) {
         op.set_error(errno_code(ENOMEM));
         return true;
     }
@@ -46,11 +46,14 @@ bool shm_listener::give(accept_operation& op) {
 /// Accepting waits in coroutines that end before the loop's run() returns, as its posted tasks do;
 /// the next accept() begins anew.
 bool shm_listener::begin_accepting() noexcept try {
+    if (has_begun_) return true;
     // It outlives what the accepting coroutine has inherited.
     const detail::frames_from pool(nullptr);
-    static_cast<void>(executor::current().dispatch(accept_all(this)));
-    return accepting_ != nullptr;
+    has_begun_ = true;
+    if (!executor::current().dispatch(accept_all(this))) has_begun_ = false;
+    return has_begun_;
 } catch (const std::bad_alloc&) {
+    has_begun_ = false;
     return false;
 }
 
@@ -62,6 +65,7 @@ task<void> shm_listener::accept_all(shm_listener* self) {
         handshakes.cancel();
         co_await handshakes.join();
         self->accepting_ = nullptr;
+        self->has_begun_ = false;
     }
     if (self->is_closing_)
         delete self;
@@ -120,12 +124,9 @@ void shm_listener::close() noexcept {
     end_waiter(make_error_code(errc::cancelled));
     ready_.clear();
     below_.close();
-    if (!accepting_) {
-        delete this;
-        return;
-    }
-    accepting_->cancel();
     has_room_.set();
+    if (accepting_) accepting_->cancel();
+    if (!has_begun_) delete this;
 }
 
 }  // namespace eddy::shm

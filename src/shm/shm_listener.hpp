@@ -26,13 +26,16 @@ public:
 
     std::uint64_t failures() const noexcept { return failures_; }
 
+    /// Accepts, and makes handshakes, from now on, so that a client can connect before accept() is
+    /// called. False without memory; accept() tries again.
+    bool begin_accepting() noexcept;
+
 private:
     ~shm_listener() = default;
 
     static task<void> accept_all(shm_listener* self);
     static task<void> shake_hands(shm_listener* self, stream plain);
     task<void> accept_until_closed(scope& handshakes);
-    bool begin_accepting() noexcept;
     bool give(accept_operation& op);
     void end_waiter(std::error_code error) noexcept;
     bool is_full() const noexcept { return under_way_ + ready_.size() >= max_waiting_connections; }
@@ -44,6 +47,7 @@ private:
     std::uint64_t failures_ = 0;
     accept_operation* waiter_ = nullptr;
     scope* accepting_ = nullptr;  // while accept_all() runs
+    bool has_begun_ = false;      // accept_all() runs, or will
     event has_room_;
     bool is_closing_ = false;
 };

@@ -37,6 +37,10 @@ std::expected<address, fault> parse_or_explain(std::string_view uri);
 
 extern const scheme_entry handoff_entry;
 
+// shm_scheme.cpp, or in builds without the layer shm, no_shm_scheme.cpp.
+
+extern const scheme_entry shm_entry;
+
 // tls_scheme.cpp, or in builds without the layer tls, no_tls_scheme.cpp.
 
 extern const scheme_entry tls_entry;

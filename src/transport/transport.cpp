@@ -41,9 +41,7 @@ const std::array table = {
     scheme_entry{"unix", scheme::unix_socket, true, listen_unix, connect_unix, nullptr, nullptr,
                  "unix:// carries streams, not datagrams; use udp://"},
     tls_entry,
-    scheme_entry{"shm", scheme::shm, true, nullptr, nullptr, nullptr, nullptr,
-                 "shm:// needs the shm layer (shared memory), which this build does not have; use "
-                 "unix://"},
+    shm_entry,
     handoff_entry,
 };
 

@@ -5,9 +5,9 @@
 //     tls://db.example:6380   tls://db.example:6380?ca=/etc/ca.pem   (connecting)
 //     tls://*:6380?cert=/etc/tls/db.pem&key=/etc/tls/db.key          (listening)
 //     tls://*:6380?cert=/etc/tls/db.pem&ca=/etc/ca.pem&clients=optional&min=1.3
-//     handoff:///run/eddy/chat.sock                    (listening, for sockets that are handed
-//     over) handoff:///run/eddy/chat.sock?type=stream&mode=0600&allow=33,1000 shm://... known, and
-//     refused until its layer is built in
+//     shm:///run/eddy/db.sock   shm://@name                          (shared memory)
+//     handoff:///run/eddy/chat.sock                                  (listening: handed over)
+//     handoff:///run/eddy/chat.sock?type=stream&mode=0600&allow=33,1000
 //
 // Callers hold a URI and get a stream; only this file chooses the protocol. Opening belongs to one
 // loop's thread, parsing to any.
@@ -143,6 +143,9 @@ std::string explain(std::string_view uri, std::error_code error);
 /// stream socket is closed, and accept() goes on waiting. A sender has 5 s for its message, and of
 /// those that have not sent it 1,024 are kept. While the process has few free descriptors, senders
 /// wait. errc::unsupported on the simulator.
+///
+/// A shm listener is one of shm::listen(), for this process's user and root, with the permissions
+/// 0600 where listen_options::unix_mode does not give others.
 [[nodiscard]] result<listener> listen(std::string_view uri, const listen_options& options = {});
 /// The same for a parsed URI.
 [[nodiscard]] result<listener> listen(const address& where, const listen_options& options = {});

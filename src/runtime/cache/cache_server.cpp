@@ -115,6 +115,7 @@ void cache_server::open_listeners_to_clients() {
     serving::acceptor& to = running_->accepting;
     to.open(running_->listening.first, worker::refusal, is_secure(config_.where));
     if (running_->listening.secure) to.open(*running_->listening.secure, worker::refusal, true);
+    if (running_->listening.shared) to.open(*running_->listening.shared, {}, true);
 }
 
 task<void> cache_server::close_listeners() {

@@ -7,6 +7,7 @@
 #include "runtime/cache/parameters.hpp"
 #include "runtime/cache/protection.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
 #include "runtime/units.hpp"
@@ -293,9 +294,12 @@ std::vector<option> option_table() {
          .maximum = std::int64_t{1} << 40},
     };
     // Behind --listen; the cache's own names for the same follow.
-    const std::vector<option> tls = tls_options();
-    const auto at = std::ranges::find(table, std::string_view("tls-port"), &option::name);
-    table.insert(at, tls.begin(), tls.end());
+    const auto insert = [&table](const std::vector<option>& rows) {
+        const auto at = std::ranges::find(table, std::string_view("tls-port"), &option::name);
+        table.insert(at, rows.begin(), rows.end());
+    };
+    insert(tls_options());
+    insert(shm_options());
     return table;
 }
 
@@ -488,6 +492,9 @@ outcome<config> read_config(const settings& chosen) {
         }
         read.secure = std::move(*secure);
     }
+    auto shared = read_shm(chosen, read.where);
+    if (!shared) return std::unexpected(shared.error());
+    read.shared = std::move(*shared);
     read.engine.protected_mode = chosen.text("protected-mode") == "yes";
     const std::string& mode = chosen.text("mode");
     if (mode == "readonly")

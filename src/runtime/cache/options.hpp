@@ -22,6 +22,7 @@ namespace eddy::runtime::cache {
 struct config {
     transport::address where;
     std::optional<transport::address> secure;  ///< tls, beside `where`
+    std::optional<transport::address> shared;  ///< shm, beside `where`
     bool is_tls_by_option = false;             ///< `where` is tls by --tls
     eddy::cache::engine_options engine;
     std::size_t threads = 1;   ///< that serve clients
@@ -29,7 +30,7 @@ struct config {
     std::size_t max_queue = 0;
     hook_config hooks;
 
-    listener_addresses addresses() const { return {where, secure}; }
+    listener_addresses addresses() const { return {where, secure, shared}; }
 };
 
 std::vector<option> option_table();

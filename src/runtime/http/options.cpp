@@ -3,6 +3,7 @@
 
 #include "http/alpn.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
 
@@ -121,9 +122,12 @@ std::vector<option> option_table() {
          .choices = {"common", "json"}},
     };
     // Behind --listen.
-    const std::vector<option> tls = tls_options();
-    const auto at = std::ranges::find(table, std::string_view("root"), &option::name);
-    table.insert(at, tls.begin(), tls.end());
+    const auto insert = [&table](const std::vector<option>& rows) {
+        const auto at = std::ranges::find(table, std::string_view("root"), &option::name);
+        table.insert(at, rows.begin(), rows.end());
+    };
+    insert(tls_options());
+    insert(shm_options());
     return table;
 }
 
@@ -142,6 +146,9 @@ outcome<config> read_config(const settings& chosen) {
             return std::unexpected(added.error());
         read.is_tls_by_option = true;
     }
+    auto shared = read_shm(chosen, read.where);
+    if (!shared) return std::unexpected(shared.error());
+    read.shared = std::move(*shared);
     eddy::http::accept_by_alpn(read.where);
     read.root = chosen.text("root");
     if (read.root.empty())

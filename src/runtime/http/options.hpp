@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,10 @@ enum class access_format : std::uint8_t {
 /// Checked and converted.
 struct config {
     transport::address where;
-    bool is_tls_by_option = false;  ///< `where` is tls by --tls
-    std::size_t threads = 1;        ///< that serve clients
-    std::string root;               ///< folder of the files
+    bool is_tls_by_option = false;                  ///< `where` is tls by --tls
+    std::optional<transport::address> shared = {};  ///< shm, beside `where`
+    std::size_t threads = 1;                        ///< that serve clients
+    std::string root;                               ///< folder of the files
     eddy::http::static_options files;
     bool compress = false;  ///< responses are compressed when a client accepts it
     eddy::http::session_limits limits;

@@ -92,7 +92,8 @@ task<outcome<>> site::start() {
     if (!config_.access_log.empty()) {
         if (outcome<> opened = log_.open(config_.access_log); !opened) co_return opened;
     }
-    auto opened = open_listeners({config_.where, std::nullopt}, host_.get(), config_.threads);
+    auto opened =
+        open_listeners({config_.where, std::nullopt, config_.shared}, host_.get(), config_.threads);
     if (!opened) {
         log_.close();
         co_return std::unexpected(opened.error());
@@ -115,6 +116,7 @@ task<outcome<>> site::start() {
         running_->collecting.spawn(context.log.run());
     }
     running_->accepting.open(running_->listening.first, worker::refusal, is_secure(config_.where));
+    if (running_->listening.shared) running_->accepting.open(*running_->listening.shared, {}, true);
     co_return outcome<>();
 }
 
@@ -186,8 +188,10 @@ task<outcome<>> site::check_restart(settings next, bool /*discards_data*/) {
     if (!read->access_log.empty()) {
         if (outcome<> good = line_log::check(read->access_log); !good) co_return good;
     }
-    const endpoint own = local();
-    co_return try_address(std::move(read->where), std::span(&own, 1), host_.get());
+    const std::vector<endpoint> own =
+        running_ ? running_->listening.addresses() : std::vector<endpoint>{local()};
+    co_return try_addresses({std::move(read->where), std::nullopt, std::move(read->shared)}, own,
+                            host_.get());
 }
 
 task<outcome<bool>> site::reread() {

@@ -2,6 +2,7 @@
 #include "runtime/server/options.hpp"
 
 #include "runtime/listening.hpp"
+#include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
 
@@ -176,9 +177,12 @@ std::vector<option> option_table() {
          .help = "write connections and messages to the journal, which `eddy logs` shows"},
     };
     // Behind --listen and --udp.
-    const std::vector<option> tls = tls_options();
-    const auto at = std::ranges::find(table, std::string_view("mode"), &option::name);
-    table.insert(at, tls.begin(), tls.end());
+    const auto insert = [&table](const std::vector<option>& rows) {
+        const auto at = std::ranges::find(table, std::string_view("mode"), &option::name);
+        table.insert(at, rows.begin(), rows.end());
+    };
+    insert(tls_options());
+    insert(shm_options());
     return table;
 }
 
@@ -198,6 +202,9 @@ outcome<config> read_config(const settings& chosen) {
             return std::unexpected(added.error());
         read.is_tls_by_option = true;
     }
+    auto shared = read_shm(chosen, read.where);
+    if (!shared) return std::unexpected(shared.error());
+    read.shared = std::move(*shared);
     read.threads = static_cast<std::size_t>(chosen.number("threads"));
     read.mode = read_flow(chosen.text("mode"));
     read.messages = chosen.text("framing") == "raw" ? framing::raw : framing::line;

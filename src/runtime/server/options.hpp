@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,8 +33,9 @@ enum class framing : std::uint8_t {
 /// Checked and converted.
 struct config {
     transport::address where;
-    bool is_tls_by_option = false;  ///< `where` is tls by --tls
-    std::size_t threads = 1;        ///< that serve clients
+    bool is_tls_by_option = false;                  ///< `where` is tls by --tls
+    std::optional<transport::address> shared = {};  ///< shm, beside `where`
+    std::size_t threads = 1;                        ///< that serve clients
     flow mode = flow::inout;
     framing messages = framing::line;
     std::uint64_t max_connections = 0;

@@ -125,7 +125,8 @@ task<outcome<>> stream_server::start() {
     if (!config_.log_file.empty()) {
         if (outcome<> opened = log_.open(config_.log_file); !opened) co_return opened;
     }
-    auto opened = open_listeners({config_.where, std::nullopt}, host_.get(), config_.threads);
+    auto opened =
+        open_listeners({config_.where, std::nullopt, config_.shared}, host_.get(), config_.threads);
     if (!opened) {
         log_.close();
         co_return std::unexpected(opened.error());
@@ -153,6 +154,7 @@ task<outcome<>> stream_server::start() {
     const std::string_view refusal =
         config_.messages == framing::line ? refusal_line : std::string_view();
     running_->accepting.open(running_->listening.first, refusal, is_secure(config_.where));
+    if (running_->listening.shared) running_->accepting.open(*running_->listening.shared, {}, true);
     co_return outcome<>();
 }
 
@@ -231,8 +233,10 @@ task<outcome<>> stream_server::check_restart(settings next, bool /*discards_data
         if (auto good = check_tls_readable(read->where.tls); !good) co_return good;
     }
     if (auto files = open_files(*read, 1); !files) co_return std::unexpected(files.error());
-    const endpoint own = local();
-    co_return try_address(std::move(read->where), std::span(&own, 1), host_.get());
+    const std::vector<endpoint> own =
+        running_ ? running_->listening.addresses() : std::vector<endpoint>{local()};
+    co_return try_addresses({std::move(read->where), std::nullopt, std::move(read->shared)}, own,
+                            host_.get());
 }
 
 task<outcome<bool>> stream_server::reread() {

@@ -1,5 +1,5 @@
-// Listeners of one runtime: the one at its address, and where a type has that, a second one with
-// TLS beside it.
+// Listeners of one runtime: the one at its address, and beside it, where that is wanted, one with
+// TLS and one for shared memory.
 #pragma once
 
 #include <eddy/transport/transport.hpp>
@@ -16,7 +16,8 @@ namespace eddy::runtime {
 /// The addresses that a runtime serves on.
 struct listener_addresses {
     transport::address first;
-    std::optional<transport::address> secure;  ///< tls, beside `first`
+    std::optional<transport::address> secure = {};  ///< tls, beside `first`
+    std::optional<transport::address> shared = {};  ///< shm, as read_shm() makes it
 };
 
 inline bool is_secure(const transport::address& where) noexcept {
@@ -27,6 +28,7 @@ inline bool is_secure(const transport::address& where) noexcept {
 struct listeners {
     noted_listener first;
     std::optional<noted_listener> secure;
+    std::optional<noted_listener> shared;
 
     /// Their addresses, with the real ports.
     std::vector<endpoint> addresses() const;
@@ -38,7 +40,7 @@ struct listeners {
 /// listener itself.
 outcome<listeners> open_listeners(const listener_addresses& where, host* of, std::size_t threads);
 
-/// As try_address() for both, of a runtime that serves on `own` now.
+/// As try_address() for all, of a runtime that serves on `own` now.
 outcome<> try_addresses(listener_addresses wanted, std::span<const endpoint> own, const host* of);
 
 /// Reads the certificates again, for the connections from then on. False where there are none. On

@@ -1,0 +1,27 @@
+// Options of runtimes that serve streams over shared memory, too: --shm --shm-path.
+#pragma once
+
+#include <eddy/transport/transport.hpp>
+
+#include "runtime/option.hpp"
+#include "runtime/problem.hpp"
+#include "runtime/settings.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace eddy::runtime {
+
+/// Rows of a type's table.
+std::vector<option> shm_options();
+
+/// What those rows say, of a runtime that serves on `first`; none without --shm. Without --shm-path
+/// the address has no path: shm_address() names it once the port is known.
+outcome<std::optional<transport::address>> read_shm(const settings& chosen,
+                                                    const transport::address& first);
+
+/// `of` with the path that it has, or the abstract name of a port: shm://@eddy-6379.
+transport::address shm_address(transport::address of, std::uint16_t port);
+
+}  // namespace eddy::runtime
