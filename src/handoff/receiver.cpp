@@ -167,6 +167,7 @@ void receiver::close_socket() noexcept {
 
 task<void> receiver::accept_all() {
     loop& here = loop::current();
+    const unsigned most = std::clamp(static_cast<unsigned>(reserve()) / 2, 1U, burst);
     for (;;) {
         if (auto resumed = co_await not_paused_.wait(); !resumed) co_return;
         // The listener is always in non-blocking mode, so accept(2) says when none waits.
@@ -175,19 +176,25 @@ task<void> receiver::accept_all() {
             if (auto slept = co_await here.sleep_for(yield_pause); !slept) co_return;
         unsigned accepted = 0;
         is_crowded_ = !has_room();
-        while (accepted < burst && !is_crowded_ && not_paused_.is_set() && accept_one()) ++accepted;
+        while (accepted < most && !is_crowded_ && not_paused_.is_set() && accept_one()) ++accepted;
         if (accepted > 0) sink_.end_group();
         if (!is_crowded_) continue;
         if (auto slept = co_await here.sleep_for(crowded_pause); !slept) co_return;
     }
 }
 
+int receiver::reserve() const noexcept { return std::min(most_reserved, most_descriptors_ / 4); }
+
+/// Whether one is left, if only of the reserve.
+bool receiver::has_descriptor() const noexcept {
+    return unique_fd(::fcntl(listening_.socket.get(), F_DUPFD_CLOEXEC, 0)).get() >= 0;
+}
+
 /// The kernel gives out the lowest free number: while the first one of the reserve is free, the
 /// reserve is. Where a descriptor that stays has it, all of them are counted, which Linux 6.2 does
 /// as the size of a folder.
 bool receiver::has_room() const noexcept {
-    const auto first =
-        static_cast<int>(usable_descriptors(static_cast<std::uint64_t>(most_descriptors_)));
+    const int first = most_descriptors_ - reserve();
     if (const unique_fd probe(::fcntl(listening_.socket.get(), F_DUPFD_CLOEXEC, first));
         probe.get() == first)
         return true;
@@ -263,6 +270,10 @@ task<void> receiver::receive_rest(unique_fd sender, partial_message part) {
         auto ready = co_await with_deadline(until, here.wait_readable(sender.get()));
         if (!ready && ready.error() == errc::cancelled) co_return;
         if (!ready) co_return sink_.fail_handoff(fault::incomplete_message);
+        if (!has_descriptor()) {
+            if (auto slept = co_await here.sleep_for(crowded_pause); !slept) co_return;
+            continue;
+        }
         if (!has_memory([&] { take(sender.get(), part); }))
             co_return sink_.fail_handoff(fault::no_memory);
     }

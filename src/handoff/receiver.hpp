@@ -77,9 +77,11 @@ public:
     /// Descriptors that are left to others, or a quarter of the limit if that is less. A message
     /// that finds no room for its descriptor arrives without it, so accepting pauses before.
     static constexpr int most_reserved = 256;
-    /// Handoffs accepted in a row before others on the loop have their turn.
+    /// Handoffs accepted in a row before others on the loop have their turn; at most half of the
+    /// reserve, since room is checked once before them.
     static constexpr unsigned burst = 64;
-    /// Pause of accepting while there is no room for a descriptor.
+    /// Pause of accepting, and of receiving from senders that were accepted before, while there is
+    /// no room for a descriptor.
     static constexpr duration crowded_pause = std::chrono::milliseconds(5);
     /// Pause of accepting while sink::prefers_others(): time for another process to accept.
     static constexpr duration yield_pause = std::chrono::milliseconds(1);
@@ -151,7 +153,9 @@ private:
     task<void> accept_all();
     /// False once no connection waits.
     bool accept_one();
+    int reserve() const noexcept;
     bool has_room() const noexcept;
+    bool has_descriptor() const noexcept;
     bool is_allowed(int sender) const noexcept;
     void receive(unique_fd sender);
     task<void> receive_rest(unique_fd sender, partial_message part);

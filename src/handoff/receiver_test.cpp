@@ -192,6 +192,44 @@ TEST_P(handoff_receivers, let_senders_wait_while_there_is_no_room) {
     });
 }
 
+TEST_P(handoff_receivers, lose_no_descriptor_of_a_small_table) {
+    run([this]() -> task<void> {
+        rlimit before{};
+        EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+        const rlimit few{128, before.rlim_max};
+        EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+        notes all;
+        receiver from(all);
+        receiver_options options;
+        options.message_time = std::chrono::minutes(1);
+        must(from.open(path(), options));
+        for (int i = 0; i < 126; ++i) send(sender(), "x");
+        std::size_t arrived = 0;
+        co_await until([&] {
+            if (all.messages.size() == arrived) all.clients.clear();
+            arrived = all.messages.size();
+            return arrived == 126;
+        });
+        all.clients.clear();
+        // Senders that were accepted while there was room.
+        std::vector<unique_fd> slow;
+        for (int i = 0; i < 20; ++i) slow.push_back(sender());
+        send(slow.back(), "y");
+        co_await until([&] { return all.messages.size() == 127; });
+        std::vector<unique_fd> others;
+        do others.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+        while (others.back());
+        for (int i = 0; i < 19; ++i) send(slow[static_cast<std::size_t>(i)], "z");
+        must(co_await loop::current().sleep_for(3 * receiver::crowded_pause));
+        EXPECT_EQ(all.messages.size(), 127U);
+        others.clear();
+        co_await until([&] { return all.messages.size() == 146; });
+        EXPECT_TRUE(all.faults.empty());
+        co_await from.close();
+        EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    });
+}
+
 TEST_P(handoff_receivers, bound_a_message) {
     run([this]() -> task<void> {
         for (const socket_type type : {socket_type::seqpacket, socket_type::stream}) {
