@@ -38,7 +38,7 @@ task<std::string_view> proxy_backend::run(relay& to, std::unique_ptr<request> fr
     if (answer->status < 200) co_return "backend_status";
     const auto type = answer->headers.find("Content-Type");
     if (auto length = length_of(*answer))
-        from.headers.push_back({"Content-Length", std::move(*length)});
+        from->headers.push_back({"Content-Length", std::move(*length)});
     to.has_head = true;
     const std::string_view content_type =
         type ? std::string_view(*type) : std::string_view("application/octet-stream");
