@@ -286,11 +286,10 @@ class Workers(harness.EddyTest):
 
     def test_programs_answer_in_workers(self):
         daemon = self.start("-workers", "2", "-backend", "exec", "-exec",
-                            'echo "$HANDOFF_DATA|$EDDY_STREAM_WORKER|"; cat')
+                            'echo "$HANDOFF_DATA|$EDDY_STREAM_WORKER|"; head -c 4')
         clients = self.clients(daemon, 20)
         for number, client in enumerate(clients):
             client.sendall(b"echo")
-            client.shutdown(socket.SHUT_WR)
             self.assertEqual(answer_of(client), b'{"user_id":%d}||\necho' % number)
         eventually(lambda: daemon.metric("daemon_streams_total") == 20, "the programs' ends")
         self.assertEqual(daemon.metric("daemon_active_streams"), 0)
@@ -298,7 +297,7 @@ class Workers(harness.EddyTest):
         eventually(lambda: daemon.metric("daemon_active_streams") == 4, "programs that wait")
         daemon.process.send_signal(signal.SIGTERM)
         for client in running:
-            client.shutdown(socket.SHUT_WR)
+            client.sendall(b"stop")
         self.assertEqual(daemon.process.wait(DEADLINE_S), 0)
         self.assertTrue(all(b"user_id" in answer_of(each) for each in running))
 
