@@ -77,13 +77,14 @@ result<> wait_for_bytes(state& of, time_point deadline) noexcept {
         const auto found = shared.bytes();
         return !found || !found->empty();
     };
-    for (int i = 0; i < quick_looks; ++i) {
+    const bool may_spin = of.reading.may_spin(shared.peer_processor());
+    for (int i = 0; may_spin && i < quick_looks; ++i) {
         if (has_come()) return {};
         relax();
     }
     if (shared.settle()) wake_writer(of);
     const time_point begun = clock_now();
-    duration spin = of.reading.budget(shared.peer_processor());
+    const duration spin = may_spin ? of.reading.budget() : duration::zero();
     for (time_point now = begun;; now = clock_now()) {
         if (has_come()) break;
         if (const auto end = read_end(of)) return fail(end);
@@ -131,12 +132,13 @@ result<> wait_for_room(state& of, time_point deadline) noexcept {
         const auto found = has_room(of);
         return !found || *found;
     };
-    for (int i = 0; i < quick_looks; ++i) {
+    const bool may_spin = of.writing.may_spin(shared.peer_processor());
+    for (int i = 0; may_spin && i < quick_looks; ++i) {
         if (has_come()) return {};
         relax();
     }
     const time_point begun = clock_now();
-    const duration spin = of.writing.budget(shared.peer_processor());
+    const duration spin = may_spin ? of.writing.budget() : duration::zero();
     for (time_point now = begun;; now = clock_now()) {
         if (has_come()) break;
         if (const auto end = write_end(of)) return fail(end);

@@ -2,6 +2,7 @@
 #include "shm/spinning.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -10,10 +11,9 @@
 namespace eddy::shm {
 namespace {
 
-bool has_one_processor() noexcept {
-    cpu_set_t set;
-    return ::sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 2;
-}
+/// Of the machine: a thread that may use one alone does not keep a peer on another one from
+/// running, and peers on the same one know it of each other.
+bool has_one_processor() noexcept { return ::sysconf(_SC_NPROCESSORS_ONLN) < 2; }
 
 /// A quota of the control group, or of one above it; cgroups(7), version 2.
 bool has_quota() {

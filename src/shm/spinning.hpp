@@ -32,11 +32,15 @@ class spin_history {
 public:
     explicit spin_history(waiting how) noexcept : how_(how) {}
 
-    /// How long to spin now; `peer` is the peer's processor, as this_processor() of it.
-    duration budget(std::uint32_t peer) noexcept {
+    /// Whether the peer can go on while this thread spins; `peer` is its processor, as
+    /// this_processor() of it.
+    bool may_spin(std::uint32_t peer) const noexcept {
+        if (how_ != waiting::adaptive) return how_ == waiting::spin;
+        return !spinning_takes_turns() && (peer == 0 || peer != this_processor());
+    }
+    /// How long to spin now, where that may be.
+    duration budget() noexcept {
         if (how_ == waiting::spin) return duration::max();
-        if (how_ == waiting::sleep || spinning_takes_turns()) return duration::zero();
-        if (peer != 0 && peer == this_processor()) return duration::zero();
         // What takes longer than a wake-up costs is not worth the time, but it may change.
         if (average_ > max_spin && ++skipped_ % retry_every != 0) return duration::zero();
         const duration wanted = 2 * average_ + least;
