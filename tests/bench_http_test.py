@@ -404,7 +404,7 @@ class BenchHttp(Case):
         self.assert_given_up(self.bench("http", url, "--server-pid", str(ended.pid)), f"no process {ended.pid}")
 
     def test_help_has_examples_whose_flags_exist(self):
-        for name in ("http", "ws", "handoff"):
+        for name in ("http", "ws", "handoff", "shm"):
             for words in (("bench", name, "--help"), ("help", "bench", name)):
                 process = subprocess.run([harness.BINARY, *words], capture_output=True, text=True, check=True)
                 flags, examples = process.stdout.split("Examples:")
@@ -414,7 +414,7 @@ class BenchHttp(Case):
                     self.assertRegex(flags, rf"(?m)^.*{flag}( |$)")
         for words in (("bench", "--help"), ("help", "bench")):
             text = subprocess.run([harness.BINARY, *words], capture_output=True, text=True, check=True).stdout
-            for name in ("resp", "http", "ws", "handoff"):
+            for name in ("resp", "http", "ws", "handoff", "shm"):
                 self.assertIn(f"eddy bench {name} ", text)
 
 

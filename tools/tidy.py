@@ -76,7 +76,7 @@ CPP_FOLDERS = ("src/", "include/", "tests/", "fuzz/", "bench/", "examples/")
 
 AWAITED = re.compile(r"\s*(?:\[\[nodiscard\]\] |static |inline )*(?:eddy::)?(?:awaiting|task)<.*\w\(")
 # The layers of the library whose headers say which threads may use them, and what tells it.
-THREADED = {"base", "io", "wire", "net", "tls", "transport", "http", "handoff"}
+THREADED = {"base", "io", "wire", "net", "tls", "shm", "transport", "http", "handoff"}
 THREADS = re.compile(r"\bthreads?\b", re.I)
 FALLIBLE = re.compile(r"\s*(?:\[\[nodiscard\]\] |static |inline )*(?:task<)?(?:eddy::)?(?:result<|std::expected<)[^=]*?\w\(")
 ERRORS = re.compile(r"errc::|\b[Ff]ails?\b|\b[Ee]rrors?\b|\bE[A-Z]{3,}\b|\bThe same\b|\b[Aa]s \w+(::\w+)*\(\)")

@@ -2,9 +2,8 @@
 // and calls that wait by spinning and then by sleeping. The other side may be one of these, a
 // stream of shm.hpp, or the Java library.
 //
-//     auto server = shm::acceptor::listen("/run/ticks.sock");
-//     auto peer = server->accept();
-//     peer->write_all(as_bytes("hello"));
+//     const auto sent = ends->first.write_all(as_bytes("ping"));
+//     const auto got = ends->first.read_exactly(reply);
 #pragma once
 
 #include <eddy/base/bytes.hpp>
@@ -64,7 +63,8 @@ public:
     /// Connects to a listener at `path`. Errors as shm::connect()'s.
     [[nodiscard]] static result<connection> connect(std::string_view path,
                                                     const connection_options& wanted = {});
-    /// Both ends of one within this process, for two threads.
+    /// Both ends of one within this process, for two threads. Errors are EINVAL, and the system's
+    /// of connect().
     [[nodiscard]] static result<std::pair<connection, connection>> pair(
         const connection_options& wanted = {});
 
@@ -97,19 +97,21 @@ public:
 
     // ---- writing: one thread
 
-    /// Writes as many bytes as there is room for, without waiting, and flushes; 0 when full.
+    /// Writes as many bytes as there is room for, without waiting, and flushes; 0 when full. Errors
+    /// are those of all calls; so they are below.
     [[nodiscard]] result<std::size_t> try_write(const_bytes bytes) noexcept;
     /// Writes all of them and flushes, waiting for room, at most for `limit`: errc::timed_out, and
     /// some have gone.
     [[nodiscard]] result<> write_all(const_bytes bytes, duration limit = duration::max()) noexcept;
-    /// Room to write to, where the peer will read it, and its size; empty while full or over the
-    /// socket. Followed by append().
+    /// Room to write to, where the peer will read it; empty while full or over the socket. Followed
+    /// by append(). Errors are try_write()'s.
     [[nodiscard]] result<mutable_bytes> room() noexcept;
     /// The first bytes of room() are to be sent with the next flush().
     void append(std::size_t size) noexcept;
-    /// Has the peer read what was appended: one packet.
+    /// Has the peer read what was appended: one packet. Errors are try_write()'s.
     [[nodiscard]] result<> flush() noexcept;
-    /// No more bytes follow. What was appended is flushed.
+    /// No more bytes follow. What was appended is flushed. Errors are errc::closed, and
+    /// shutdown(2)'s over the socket.
     [[nodiscard]] result<> shutdown_write() noexcept;
 
     // ---- any thread

@@ -18,6 +18,10 @@
  * is sealed (fcntl(2)) with F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE and F_SEAL_SEAL. Each
  * word that a peer reads is checked after it was copied; a word out of its range ends the
  * connection. */
+
+/// \file
+/// Numbers only. Any thread.
+
 #ifndef EDDY_SHM_LAYOUT_H
 #define EDDY_SHM_LAYOUT_H
 

@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-/// Sockets over shared memory.
+/// Sockets over shared memory. One loop's thread for everything here.
 namespace eddy::shm {
 
 /// Bytes of a ring at least, and at most.
@@ -73,8 +73,8 @@ std::uint64_t failed_handshakes(const listener& of) noexcept;
 task<result<stream>> connect(std::string path, options wanted = {});
 
 /// Makes the handshake over a Unix stream that was connected (or accepted), from which nothing was
-/// read: for servers that accept in one place and serve in another. Errors as connect()'s; EACCES
-/// for a peer that is not one of `allowed_users`, as in listen_options.
+/// read: for servers that accept in one place and serve in another. Yields a result<stream>: errors
+/// are connect()'s, and EACCES for a peer that is not one of `allowed_users`, as in listen_options.
 task<result<stream>> accept_over(stream plain, listen_options wanted);
 
 /// The connection's bytes to read, where they lie, and how many are used up: no copy. For streams
