@@ -55,7 +55,9 @@ class connection {
 public:
     /// Without a connection: every call is errc::closed.
     connection() noexcept;
+    /// `other` is without a connection afterwards.
     connection(connection&& other) noexcept;
+    /// Closes what this was. `other` is without a connection afterwards.
     connection& operator=(connection&& other) noexcept;
     /// Closes it.
     ~connection();
@@ -134,9 +136,13 @@ private:
 /// Listener for connections. One thread accepts; close() is for any thread.
 class acceptor {
 public:
+    /// Listens nowhere: accept() is errc::closed.
     acceptor() noexcept;
+    /// `other` listens nowhere afterwards.
     acceptor(acceptor&& other) noexcept;
+    /// Ends what this was. `other` listens nowhere afterwards.
     acceptor& operator=(acceptor&& other) noexcept;
+    /// Ends listening, and removes the socket's file.
     ~acceptor();
 
     /// Listens at `path`, a file or "@name". Errors as shm::listen()'s.
