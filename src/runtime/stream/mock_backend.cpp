@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -30,13 +31,15 @@ std::string_view first_characters(std::string_view text, std::size_t most) noexc
 }  // namespace
 
 mock_backend::mock_backend(handoff::client_table& clients, observer& owner, duration delay,
-                           std::uint32_t messages)
+                           std::uint32_t messages, duration heartbeat)
     : clients_(clients),
       owner_(owner),
       delay_ms_(static_cast<std::uint32_t>(delay / std::chrono::milliseconds(1))),
       messages_(messages),
+      heartbeat_ms_(
+          static_cast<std::uint32_t>(std::min(heartbeat, delay) / std::chrono::milliseconds(1))),
       start_(loop::current().now()) {
-    EDDY_ASSERT(delay_ms_ > 0 && messages_ > 0);
+    EDDY_ASSERT(delay_ms_ > 0 && messages_ > 0 && heartbeat_ms_ > 0);
     for (std::uint32_t i = own_messages + 1; i <= messages; ++i) {
         texts_.push_back(content_event(fmt::format("This is message {} of {}.", i, messages)));
         if (is_last(i)) texts_.back() += done_event;
@@ -54,9 +57,9 @@ std::string mock_backend::opening(const request& from) const {
 }
 
 void mock_backend::begin(std::uint32_t client, request from) {
-    if (client >= streams_.size()) streams_.resize(client + 1);
+    streams_.make_room(client);
+    if (has_beats()) beats_.make_room(client);
     stream& its = streams_[client];
-    EDDY_ASSERT(!its.is_queued);
     its.begun_ms = clock_ms();
     its.sent = 1;
     ++messages_sent_;
@@ -67,41 +70,53 @@ void mock_backend::begin(std::uint32_t client, request from) {
     its.second = std::make_unique<std::string>(
         content_event(fmt::format("User ID: {}", from.user_id)) +
         std::string(is_last(own_messages) ? done_event : std::string_view()));
-    its.due_ms = its.begun_ms + delay_ms_;
-    enqueue(client);
+    await_next(client, its.begun_ms + delay_ms_);
     if (!armed()) arm();
 }
 
 void mock_backend::forget(std::uint32_t client) noexcept {
-    if (client >= streams_.size()) return;
-    if (streams_[client].is_queued) dequeue(client);
+    if (!streams_.has(client)) return;
+    streams_.remove(client);
+    beats_.remove(client);
     streams_[client].second.reset();
 }
 
 void mock_backend::fire() noexcept {
     const std::uint32_t now = clock_ms();
-    for (unsigned i = 0; i < burst && head_ != none; ++i) {
-        // The difference stays right when the count of milliseconds wraps.
-        if (static_cast<std::int32_t>(streams_[head_].due_ms - now) > 0) break;
-        const std::uint32_t client = head_;
+    for (unsigned i = 0; i < burst && streams_.is_due(now); ++i) {
+        const std::uint32_t client = streams_.first();
         try {
             advance(client);
         } catch (const std::bad_alloc&) {
-            clients_.abandon(client);
-            forget(client);
-            owner_.on_fault(client, "no_memory");
+            give_up(client);
+        }
+    }
+    for (unsigned i = 0; i < burst && beats_.is_due(now); ++i) {
+        const std::uint32_t client = beats_.first();
+        try {
+            beat(client);
+        } catch (const std::bad_alloc&) {
+            give_up(client);
         }
     }
     clients_.flush();
-    if (head_ != none) arm();
+    if (!streams_.is_empty()) arm();
+}
+
+void mock_backend::give_up(std::uint32_t client) noexcept {
+    clients_.abandon(client);
+    forget(client);
+    owner_.on_fault(client, "no_memory");
 }
 
 void mock_backend::advance(std::uint32_t client) {
     stream& its = streams_[client];
     // Sending may lose the client, which forget() then finds out of the queue.
-    dequeue(client);
+    streams_.remove(client);
+    beats_.remove(client);
     const std::uint32_t message = ++its.sent;
     const std::uint32_t begun = its.begun_ms;
+    const std::uint32_t due = its.due_ms;
     ++messages_sent_;
     bool is_lost = false;
     if (message <= own_messages) {
@@ -115,31 +130,32 @@ void mock_backend::advance(std::uint32_t client) {
         clients_.finish(client);
         return owner_.on_end(client, std::chrono::milliseconds(clock_ms() - begun));
     }
-    its.due_ms += delay_ms_;
-    enqueue(client);
+    await_next(client, due + delay_ms_);
 }
 
-void mock_backend::enqueue(std::uint32_t client) noexcept {
-    stream& its = streams_[client];
-    EDDY_ASSERT(!its.is_queued);
-    its.is_queued = true;
-    its.next = none;
-    its.previous = tail_;
-    (tail_ == none ? head_ : streams_[tail_].next) = client;
-    tail_ = client;
+void mock_backend::beat(std::uint32_t client) {
+    beats_.remove(client);
+    // A client that has not taken what it was sent last is not waiting for a sign of life.
+    if (!clients_.is_writing(client) && !clients_.send(client, heartbeat_event)) return;
+    await_beat(client);
 }
 
-void mock_backend::dequeue(std::uint32_t client) noexcept {
-    stream& its = streams_[client];
-    EDDY_ASSERT(its.is_queued);
-    its.is_queued = false;
-    (its.previous == none ? head_ : streams_[its.previous].next) = its.next;
-    (its.next == none ? tail_ : streams_[its.next].previous) = its.previous;
+void mock_backend::await_next(std::uint32_t client, std::uint32_t due_ms) noexcept {
+    streams_.add(client, due_ms);
+    if (has_beats()) await_beat(client);
+}
+
+/// Of a client that was sent something now.
+void mock_backend::await_beat(std::uint32_t client) noexcept {
+    const std::uint32_t due = clock_ms() + heartbeat_ms_;
+    if (is_before(due, streams_[client].due_ms)) beats_.add(client, due);
 }
 
 void mock_backend::arm() noexcept {
-    const std::uint32_t now = clock_ms();
-    const auto ahead = static_cast<std::int32_t>(streams_[head_].due_ms - now);
+    std::uint32_t due = streams_[streams_.first()].due_ms;
+    if (!beats_.is_empty() && is_before(beats_[beats_.first()].due_ms, due))
+        due = beats_[beats_.first()].due_ms;
+    const auto ahead = static_cast<std::int32_t>(due - clock_ms());
     loop& here = loop::current();
     // Whole milliseconds since the start: what is due in one of them goes in one batch.
     const duration since = here.now() - start_;

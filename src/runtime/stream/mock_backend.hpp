@@ -3,17 +3,18 @@
 //
 // All streams have one delay, so they are due in the order in which they were sent something last:
 // a list in that order is their timer queue, and one timer of the loop serves all of them. A stream
-// takes 32 bytes here.
+// takes 32 bytes here. Heartbeats, which come at one interval as well, have a second such queue; it
+// is empty unless the delay is longer than they are apart.
 #pragma once
 
 #include <eddy/io/timer.hpp>
 
 #include "handoff/client_table.hpp"
 #include "runtime/stream/backend.hpp"
+#include "runtime/stream/due_queue.hpp"
 #include "runtime/stream/request.hpp"
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,11 +27,12 @@ class mock_backend final : public backend, timer {
 public:
     /// Characters of the prompt that the first message repeats.
     static constexpr std::size_t prompt_characters = 50;
-    /// Messages sent in a row before others on the loop have their turn.
+    /// Messages and heartbeats each sent in a row before others on the loop have their turn.
     static constexpr unsigned burst = 1024;
 
+    /// A client that was sent nothing for `heartbeat` gets a comment.
     mock_backend(handoff::client_table& clients, observer& owner, duration delay,
-                 std::uint32_t messages);
+                 std::uint32_t messages, duration heartbeat);
     ~mock_backend() override;
 
     /// With the first message, and the end of the answer if that is the only one.
@@ -40,23 +42,21 @@ public:
     std::uint64_t messages_sent() const noexcept override { return messages_sent_; }
 
 private:
-    static constexpr std::uint32_t none = UINT32_MAX;
-
-    struct stream {
+    struct stream : due_entry {
         std::unique_ptr<std::string> second;  // the message that names the user, until it is sent
-        std::uint32_t next = none;
-        std::uint32_t previous = none;
-        std::uint32_t due_ms = 0;  // since start_
         std::uint32_t begun_ms = 0;
         std::uint32_t sent = 0;
-        bool is_queued = false;
     };
+    static_assert(sizeof(stream) == 32);
 
     void fire() noexcept override;
     void advance(std::uint32_t client);
+    void beat(std::uint32_t client);
     bool is_last(std::uint32_t message) const noexcept { return message == messages_; }
-    void enqueue(std::uint32_t client) noexcept;
-    void dequeue(std::uint32_t client) noexcept;
+    void await_next(std::uint32_t client, std::uint32_t due_ms) noexcept;
+    void await_beat(std::uint32_t client) noexcept;
+    void give_up(std::uint32_t client) noexcept;
+    bool has_beats() const noexcept { return heartbeat_ms_ < delay_ms_; }
     void arm() noexcept;
     std::uint32_t clock_ms() const noexcept;
 
@@ -64,11 +64,11 @@ private:
     observer& owner_;
     std::uint32_t delay_ms_;
     std::uint32_t messages_;
+    std::uint32_t heartbeat_ms_;
     time_point start_;
     std::vector<std::string> texts_;  // of the third message and what follows it
-    std::deque<stream> streams_;      // by the client's number
-    std::uint32_t head_ = none;       // that is due first
-    std::uint32_t tail_ = none;
+    due_queue<stream> streams_;       // by the client's number
+    due_queue<due_entry> beats_;      // the same, of those whose heartbeat comes before a message
     std::uint64_t messages_sent_ = 0;
 };
 

@@ -204,7 +204,8 @@ std::vector<option> option_table() {
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "15s",
-         .help = "send a comment to clients of openai when there was nothing else for so long",
+         .help = "send a comment to clients of mock and openai when there was nothing else for so "
+                 "long",
          .minimum = 1'000'000},
         {.name = "delay",
          .kind = option_kind::duration,

@@ -226,6 +226,13 @@ task<void> clients_get_signs_of_life(std::string type) {
     EXPECT_THAT(co_await answer_of_model(
                     type, {{"backend_timeout", "100ms"}, {"heartbeat", "10ms"}}, &asked, false),
                 HasSubstr("\n\n: heartbeat\n\n"));
+    const temporary_folder folder;
+    subject s(type, stream_of(folder, {{"delay", "1h"}, {"heartbeat", "10ms"}}));
+    co_await s.start();
+    talker client = make_client(s, "{}");
+    while (co_await client.line() != ": heartbeat") {
+    }
+    co_await s->stop(0s);
 }
 
 task<void> a_program_answers(std::string type) {

@@ -65,7 +65,8 @@ std::unique_ptr<backend> make_backend(handoff::client_table& clients, backend::o
                                       const config& chosen) {
     switch (chosen.backend) {
         case backend_type::mock:
-            return std::make_unique<mock_backend>(clients, owner, chosen.delay, chosen.messages);
+            return std::make_unique<mock_backend>(clients, owner, chosen.delay, chosen.messages,
+                                                  chosen.heartbeat);
         case backend_type::openai: return std::make_unique<openai_backend>(clients, owner, chosen);
         case backend_type::proxy: return std::make_unique<proxy_backend>(clients, owner, chosen);
         case backend_type::exec: return nullptr;

@@ -76,6 +76,63 @@ TEST_P(stream_clients, are_taken_over_stream_sockets_in_any_pieces) {
     });
 }
 
+TEST_P(stream_clients, get_heartbeats_between_messages_that_are_far_apart) {
+    run([this]() -> task<void> {
+        subject s = make({{"delay", "40ms"}, {"heartbeat", "10ms"}, {"messages", 4}});
+        co_await s.start();
+        std::vector<talker> clients;
+        for (int i = 0; i < 10; ++i) clients.push_back(make_client(s, "{}"));
+        // One that leaves is beaten for no more.
+        clients.back().socket = {};
+        clients.pop_back();
+        for (talker& each : clients) {
+            const std::string answer = co_await each.rest();
+            std::string events;
+            std::size_t beats = 0;
+            for (std::size_t at = answer.find("data: "); at < answer.size();) {
+                const std::size_t end = answer.find("\n\n", at) + 2;
+                const std::string_view event = std::string_view(answer).substr(at, end - at);
+                event == ": heartbeat\n\n" ? void(++beats) : void(events += event);
+                at = end;
+            }
+            EXPECT_EQ(events,
+                      "data: {\"content\":\"Hello from Eddy! Prompt: \"}\n\n"
+                      "data: {\"content\":\"User ID: \"}\n\n"
+                      "data: {\"content\":\"This is message 3 of 4.\"}\n\n"
+                      "data: {\"content\":\"This is message 4 of 4.\"}\n\n"
+                      "data: [DONE]\n\n");
+            EXPECT_LE(beats, 9U) << "three in each pause at most";
+        }
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, get_heartbeats_for_as_long_as_nothing_else_comes) {
+    run([this]() -> task<void> {
+        subject s = make({{"delay", "1h"}, {"heartbeat", "5ms"}});
+        co_await s.start();
+        talker client = make_client(s, "{}");
+        for (int beats = 0; beats < 5;)
+            if (co_await client.line() == ": heartbeat") ++beats;
+        // Those of a client that comes meanwhile do not wait for its first message either.
+        talker other = make_client(s, "{}");
+        for (int beats = 0; beats < 2;)
+            if (co_await other.line() == ": heartbeat") ++beats;
+        EXPECT_EQ(sample_of(*s, "chunks_sent_total"), 2) << "they are no messages";
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, get_no_heartbeats_where_messages_come_as_often) {
+    run([this]() -> task<void> {
+        subject s = make({{"delay", "5ms"}, {"heartbeat", "5ms"}, {"messages", 5}});
+        co_await s.start();
+        talker client = make_client(s, "{}");
+        EXPECT_EQ((co_await client.rest()).find(": heartbeat"), std::string::npos);
+        co_await stop(s);
+    });
+}
+
 TEST_P(stream_clients, may_come_with_a_NUL_byte_alone) {
     run([this]() -> task<void> {
         subject s = make({{"messages", 2}});
