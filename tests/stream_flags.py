@@ -7,7 +7,7 @@ import socket
 import harness
 from flag_effects import FlagTest, effect_of, read_text
 from harness import DEADLINE_S, all_of, connect, eventually, free_port
-from streaming_test import StreamDaemonTest, answer_of, new_client
+from streaming_test import EXAMPLES, StreamDaemonTest, answer_of, new_client
 
 
 def children_of(program):
@@ -113,6 +113,21 @@ class StreamFlags(FlagTest):
         client.sendall(b"echo")
         client.shutdown(socket.SHUT_WR)
         self.assertEqual(answer_of(client), b"echo")
+
+    @effect_of("stream", "script")
+    def test_scripts(self):
+        example = os.path.join(EXAMPLES, "answer.lua")
+        self.stream("--backend", "lua", "--script", example)
+        answer = answer_of(new_client(self.path, b'{"user_id":7,"prompt":"two words"}'))
+        self.assertTrue(answer.endswith(b'\r\n\r\nevent: number\ndata: 1\n\ndata: {"content":"two "}\n\n'
+                                        b'data: {"content":"words "}\n\ndata: [DONE]\n\n'), answer)
+        self.assertIn(b"user 7.", answer_of(new_client(self.path, b'{"user_id":7}')))
+        broken = os.path.join(self.folder(), "broken.lua")
+        with open(broken, "w", encoding="utf-8") as file:
+            file.write("\nfunction handle( end\n")
+        refused = self.running.run("edit", "r", "--script", broken)
+        self.assertIn("broken.lua:2: ", refused.err)
+        self.assertIn(b"user 8.", answer_of(new_client(self.path, b'{"user_id":8}')))
 
     @effect_of("stream", "backend-url", "backend-socket", "key-file", "model", "backend-timeout", "heartbeat")
     def test_backends(self):

@@ -36,6 +36,30 @@ void raise_error(stack in, std::string_view text) {
     __builtin_unreachable();
 }
 
+namespace {
+
+/// The innermost function of Lua's; false if there is none.
+bool find_place(lua_State* in, lua_Debug& where) noexcept {
+    for (int level = 0; lua_getstack(in, level, &where) != 0; ++level) {
+        lua_getinfo(in, "Sl", &where);
+        if (*where.what != 'C') return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+void raise_here(stack to, const char* text) {
+    lua_State* const in = to.raw();
+    lua_Debug where;
+    if (find_place(in, where))
+        lua_pushfstring(in, "%s:%d: %s", where.short_src, where.currentline, text);
+    else
+        lua_pushstring(in, text);
+    lua_error(in);
+    __builtin_unreachable();
+}
+
 int note_error(lua_State* in) {
     lua_settop(in, 1);
     lua_Debug where;
@@ -77,6 +101,38 @@ int note_error(lua_State* in) {
         break;
     }
     return 1;
+}
+
+std::string describe_failure(stack failed, stack to, std::size_t most) {
+    lua_State* const in = to.raw();
+    lua_xmove(failed.raw(), in, 1);
+    std::string text;
+    if (lua_type(in, -1) == LUA_TSTRING) {
+        text = to.text_at(-1);
+    } else if (lua_istable(in, -1)) {
+        // Looks among the fields without making a text, for which there may be no memory.
+        lua_pushnil(in);
+        while (lua_next(in, -2) != 0) {
+            if (lua_type(in, -2) == LUA_TSTRING && lua_type(in, -1) == LUA_TSTRING &&
+                to.text_at(-2) == "err")
+                text = to.text_at(-1);
+            lua_pop(in, 1);
+        }
+        // Of functions of the sandbox.
+        if (text.starts_with("ERR ")) text.erase(0, 4);
+    }
+    if (text.empty()) text = std::string("an error that is a ") + luaL_typename(in, -1);
+    lua_Debug where;
+    if (find_place(failed.raw(), where)) {
+        std::string place = std::string(where.short_src) + ":";
+        // It is unknown where the function itself has failed, not one that it called.
+        if (where.currentline > 0) place += std::to_string(where.currentline) + ":";
+        if (!text.starts_with(std::string(where.short_src) + ":")) text.insert(0, place + " ");
+    }
+    for (char& each : text)
+        if (static_cast<unsigned char>(each) < ' ') each = ' ';
+    if (text.size() > most) text.resize(most);
+    return text;
 }
 
 }  // namespace eddy::lua

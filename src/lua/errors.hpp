@@ -3,16 +3,24 @@
 
 #include "lua/stack.hpp"
 
+#include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace eddy::lua {
 
 /// Raises a table {err = "ERR text"}. "-CODE text" names another code word.
 [[noreturn]] void raise_error(stack in, std::string_view text);
+/// Raises a text behind the place in Lua that is running.
+[[noreturn]] void raise_here(stack in, const char* text);
 /// Pushes that table.
 void push_error(stack in, std::string_view text);
 /// Error handler for stack::try_call(): makes such a table of any error, and notes the line.
 int note_error(lua_State* in);
+/// Text of the error on top of a coroutine that has failed, with the place where it was raised: at
+/// most `most` bytes of one line. The error is moved to `in`, of a running function with three
+/// places left. Throws std::bad_alloc; raises nothing.
+std::string describe_failure(stack failed, stack in, std::size_t most);
 /// Raises "C stack overflow" when too little is left of the native stack. Functions that recurse
 /// call it at each level. callbacks.cpp has it.
 void check_native_stack(stack in);

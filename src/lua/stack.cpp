@@ -51,6 +51,17 @@ void stack::push_kept(int kept) const noexcept { lua_rawgeti(in_, LUA_REGISTRYIN
 void stack::forget(int kept) const noexcept { luaL_unref(in_, LUA_REGISTRYINDEX, kept); }
 
 void stack::call(int arguments, int results) const { lua_call(in_, arguments, results); }
+stack stack::push_coroutine() const { return lua_newthread(in_); }
+void stack::move_to(stack other, int count) const noexcept { lua_xmove(in_, other.in_, count); }
+int stack::suspend(int count) const { return lua_yield(in_, count); }
+void stack::set_environment(int index) const noexcept { lua_setfenv(in_, index); }
+
+progress stack::resume(int arguments) const noexcept {
+    const int status = lua_resume(in_, arguments);
+    if (status == 0) return progress::ended;
+    return status == LUA_YIELD ? progress::suspended : progress::failed;
+}
+
 void stack::raise() const {
     lua_error(in_);
     __builtin_unreachable();

@@ -71,6 +71,13 @@ struct named_function {
     function run;
 };
 
+/// State of a coroutine after stack::resume().
+enum class progress : std::uint8_t {
+    ended,      ///< its results are its values
+    suspended,  ///< what it has left to stack::suspend() are its values
+    failed,     ///< the error is on top of its values; it cannot be resumed
+};
+
 /// Handle, as cheap as a pointer; valid as long as the running function, or as the state between
 /// calls. The state's thread.
 class stack {
@@ -191,6 +198,21 @@ public:
     [[nodiscard]] bool try_call(int arguments, int results, int handler = 0) const {
         return lua_pcall(in_, arguments, results, handler) == 0;
     }
+
+    // Coroutines, each with values of its own.
+    /// A new one, pushed here, which lives as long as its value is referred to. May raise.
+    stack push_coroutine() const;
+    /// Moves the upper `count` values to another coroutine of the same state, which has room.
+    void move_to(stack other, int count) const noexcept;
+    /// Runs this coroutine, which begins with the function below its `arguments`, or goes on, and
+    /// gets them as results of suspend(). Protected. The caller drops the values that suspend() has
+    /// left before it goes on.
+    progress resume(int arguments) const noexcept;
+    /// `return in.suspend(n)` of a function suspends the running coroutine: resume() returns, with
+    /// the upper `count` values. Raises within functions of C that call back, such as pcall().
+    int suspend(int count) const;
+    /// Sets the table of globals of the function at `index` to the one on top, which is popped.
+    void set_environment(int index) const noexcept;
 
     // Errors.
     /// The value on top.

@@ -91,6 +91,23 @@ outcome<std::string> read_key(const std::string& path) {
     return key;
 }
 
+/// Bytes of a script's file at most.
+constexpr std::size_t max_script = std::size_t{1} << 20;
+
+outcome<> read_script(const std::string& path, config& into) {
+    std::ifstream file(path, std::ios::binary);
+    std::string text(max_script + 1, '\0');
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    if (file.bad() || !file.is_open())
+        return refuse(400, fmt::format("--script: {} cannot be read", path));
+    text.resize(static_cast<std::size_t>(file.gcount()));
+    if (text.size() > max_script)
+        return refuse(400, fmt::format("--script: {} is larger than 1 MiB", path));
+    into.script = std::move(text);
+    into.script_name = path.substr(path.rfind('/') + 1);
+    return {};
+}
+
 outcome<> read_backend(const settings& chosen, config& into) {
     const std::string& name = chosen.text("backend");
     into.backend_timeout = duration(chosen.number("backend-timeout"));
@@ -101,12 +118,17 @@ outcome<> read_backend(const settings& chosen, config& into) {
         return refuse(400, name == "exec"
                                ? "--backend exec runs a program; say which by --exec COMMAND"
                                : "--exec has no effect without --backend exec");
-    if (name == "mock" || name == "exec") {
+    if ((name == "lua") != chosen.has("script"))
+        return refuse(400, name == "lua" ? "--backend lua runs a script; say which by --script FILE"
+                                         : "--script has no effect without --backend lua");
+    if (name == "mock" || name == "exec" || name == "lua") {
         if (name == "exec") into.backend = backend_type::exec;
+        if (name == "lua") into.backend = backend_type::lua;
         for (const std::string_view other : {"backend-url", "backend-socket", "key-file"})
             if (chosen.given(other))
                 return refuse(400,
                               fmt::format("--{} has no effect with --backend {}", other, name));
+        if (name == "lua") return read_script(chosen.text("script"), into);
         return {};
     }
     into.backend = name == "openai" ? backend_type::openai : backend_type::proxy;
@@ -163,12 +185,18 @@ std::vector<option> option_table() {
          .kind = option_kind::choice,
          .value_name = "BACKEND",
          .default_value = "mock",
-         .help =
-             "source of the events: mock sends texts of its own, to try and to measure; openai "
-             "asks an API of chat completions as OpenAI's, and sends each piece of the answer; "
-             "proxy passes the response of a URL through as it comes; exec runs a program for each "
-             "client",
-         .choices = {"mock", "openai", "proxy", "exec"}},
+         .help = "source of the events: mock sends texts of its own, to try and to measure; openai "
+                 "asks an API of chat completions as OpenAI's, and sends each piece of the answer; "
+                 "lua runs a script that sends events; proxy passes the response of a URL through "
+                 "as it comes; exec runs a program for each "
+                 "client",
+         .choices = {"mock", "openai", "lua", "proxy", "exec"}},
+        {.name = "script",
+         .value_name = "FILE",
+         .help = "script in Lua for lua, which is read at each start: its function "
+                 "handle(request) is called for each client, and calls send(text), "
+                 "event(name, text) and sleep(milliseconds)",
+         .is_path = true},
         {.name = "exec",
          .value_name = "COMMAND",
          .help =
@@ -204,8 +232,9 @@ std::vector<option> option_table() {
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "15s",
-         .help = "send a comment to clients of mock and openai when there was nothing else for so "
-                 "long",
+         .help =
+             "send a comment to clients of mock, openai and lua when there was nothing else for so "
+             "long",
          .minimum = 1'000'000},
         {.name = "delay",
          .kind = option_kind::duration,
@@ -234,7 +263,7 @@ std::vector<option> option_table() {
          .value_name = "SIZE",
          .default_value = "64KiB",
          .help = "bytes that may wait for one client that reads slowly; beyond it its stream ends. "
-                 "openai and proxy wait for their clients",
+                 "openai, lua and proxy wait for their clients",
          .minimum = 1,
          .maximum = 1 << 30},
     };

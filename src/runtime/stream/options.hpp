@@ -24,6 +24,7 @@ inline constexpr std::uint32_t max_streams = 1'000'000;
 enum class backend_type : std::uint8_t {
     mock,    ///< texts of its own
     openai,  ///< chat completions of an API as OpenAI's
+    lua,     ///< a script
     proxy,   ///< the response of a URL
     exec,    ///< a program for each client
 };
@@ -44,6 +45,8 @@ struct config {
     std::string backend_socket = {};  ///< path of a Unix socket to connect to in place of its host
     std::string key = {};             ///< sent as a bearer's token; empty: none
     std::string command = {};         ///< of exec, for sh(1)
+    std::string script = {};          ///< of lua, the file's text
+    std::string script_name = {};     ///< the file's name without its folder
     std::string model = {};           ///< where a request names none
     duration backend_timeout{};  ///< until the head of a response, and between pieces of its body
     duration heartbeat{};        ///< between signs of life while nothing else is sent

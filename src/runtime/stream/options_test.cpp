@@ -278,6 +278,34 @@ TEST(stream_options, say_how_many_streams_open_files_are_room_for) {
     for (const std::uint64_t few : {0U, 3U, 30U}) EXPECT_GE(streams_within(chosen, few), 1U);
 }
 
+task<void> a_script_answers(std::string type) {
+    const temporary_folder folder;
+    std::ofstream(folder.file("a.lua")) << "function handle(r) send('for ' .. r.prompt) end";
+    subject s(type, {{"handoff", "unix://" + folder.file("s")},
+                     {"backend", "lua"},
+                     {"script", folder.file("a.lua")}});
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"backend", "lua"}}),
+                HasSubstr("--script FILE"));
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"script", folder.file("a.lua")}}),
+                HasSubstr("no effect without --backend lua"));
+    EXPECT_THAT(
+        refusal_of(type,
+                   {{"handoff", "/s"}, {"backend", "lua"}, {"script", folder.file("none.lua")}}),
+        HasSubstr("cannot be read"));
+    std::ofstream(folder.file("large.lua")) << std::string((1 << 20) + 1, ' ');
+    EXPECT_THAT(
+        refusal_of(type,
+                   {{"handoff", "/s"}, {"backend", "lua"}, {"script", folder.file("large.lua")}}),
+        HasSubstr("larger than 1 MiB"));
+    if (const auto started = co_await s->start(); !started) {
+        EXPECT_THAT(started.error().message, HasSubstr("without scripts"));
+        co_return;
+    }
+    talker client = make_client(s, R"({"prompt":"hi"})");
+    EXPECT_THAT(co_await client.rest(), HasSubstr("data: {\"content\":\"for hi\"}"));
+    co_await s->stop(0s);
+}
+
 }  // namespace
 }  // namespace eddy::runtime::stream
 
@@ -292,6 +320,7 @@ effect_table stream_effects() {
         {{"stream", "allow-users"}, {other_users_are_refused}},
         {{"stream", "backend"}, {the_mock_backend_answers}},
         {{"stream", "exec"}, {a_program_answers}},
+        {{"stream", "script"}, {a_script_answers}},
         {{"stream", "backend-url"}, {a_backend_has_a_url}},
         {{"stream", "backend-socket"}, {a_backend_may_be_at_a_socket}},
         {{"stream", "key-file"}, {a_key_is_sent}},

@@ -7,6 +7,7 @@
 #include "handoff/client_check.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/stream/answer.hpp"
+#include "runtime/stream/lua_backend.hpp"
 #include "runtime/stream/mock_backend.hpp"
 #include "runtime/stream/programs.hpp"
 #include "runtime/stream/relay_backend.hpp"
@@ -61,15 +62,18 @@ transport::address address_of(const config& chosen) {
     return where;
 }
 
-std::unique_ptr<backend> make_backend(handoff::client_table& clients, backend::observer& owner,
-                                      const config& chosen) {
+/// Null for exec.
+outcome<std::unique_ptr<backend>> make_backend(handoff::client_table& clients,
+                                               backend::observer& owner, const config& chosen,
+                                               journal& lines) {
     switch (chosen.backend) {
         case backend_type::mock:
             return std::make_unique<mock_backend>(clients, owner, chosen.delay, chosen.messages,
                                                   chosen.heartbeat);
         case backend_type::openai: return std::make_unique<openai_backend>(clients, owner, chosen);
+        case backend_type::lua: return make_lua_backend(clients, owner, chosen, lines);
         case backend_type::proxy: return std::make_unique<proxy_backend>(clients, owner, chosen);
-        case backend_type::exec: return nullptr;
+        case backend_type::exec: return std::unique_ptr<backend>();
     }
     EDDY_ASSERT(false);
 }
@@ -127,7 +131,9 @@ task<outcome<>> stream_runtime::start() {
         co_return runtime::refuse(
             500, fmt::format("cannot keep clients: {}", clients.error().message()));
     made->clients = std::move(*clients);
-    made->backend = make_backend(*made->clients, *this, config_);
+    auto answering = make_backend(*made->clients, *this, config_, events_);
+    if (!answering) co_return std::unexpected(answering.error());
+    made->backend = std::move(*answering);
     if (!made->backend) {
         backend::observer& owner = *this;
         made->programs = std::make_unique<programs>(config_.command, owner);
@@ -245,6 +251,8 @@ outcome<> stream_runtime::apply(const settings& changed) {
 task<outcome<>> stream_runtime::check_restart(settings next, bool /*discards_data*/) {
     outcome<config> read = read_config(next);
     if (!read) co_return std::unexpected(read.error());
+    if (read->backend == backend_type::lua)
+        if (auto good = try_script(*read); !good) co_return std::unexpected(good.error());
     const endpoint own = local();
     co_return try_address(address_of(*read), std::span(&own, 1), host_.get());
 }
