@@ -114,6 +114,19 @@ class StreamFlags(FlagTest):
         client.shutdown(socket.SHUT_WR)
         self.assertEqual(answer_of(client), b"echo")
 
+    @effect_of("stream", "replay-memory", "replay-time")
+    def test_replay(self):
+        self.stream("--replay-memory", "1MiB", "--replay-time", "1h", "--delay", "1ms", "--messages", "3")
+        with new_client(self.path, b'{"user_id":7,"request_id":"a"}') as client:
+            self.assertEqual(client.recv(1), b"H")  # the rest is missed
+        answer = answer_of(new_client(self.path, b'{"user_id":7,"request_id":"a","last_event_id":"1"}'))
+        self.assertIn(b'\r\n\r\nid: 2\ndata: {"content":"User ID: 7"}\n\nid: 3\n', answer)
+        self.assertTrue(answer.endswith(b"data: [DONE]\n\n"), answer)
+        self.running.must("edit", "r", "--replay-time", "1ms")
+        answer_of(new_client(self.path, b'{"user_id":7,"request_id":"b"}'))
+        eventually(lambda: self.running.metric("eddy_stream_replay_bytes", runtime="r", type="stream") == 0, "the end")
+        self.assertIn(b"event: reset", answer_of(new_client(self.path, b'{"user_id":7,"request_id":"b","last_event_id":"1"}')))
+
     @effect_of("stream", "script")
     def test_scripts(self):
         example = os.path.join(EXAMPLES, "answer.lua")

@@ -28,7 +28,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(401)
             return
         try:
-            hand_over(sys.argv[2], self.connection, {"user_id": query["user"], "prompt": query.get("prompt", "")})
+            hand_over(sys.argv[2], self.connection, {
+                "user_id": query["user"], "prompt": query.get("prompt", ""),
+                # For replay: which of the user's answers it is, and what the browser has of it.
+                "request_id": query.get("request", ""), "last_event_id": self.headers.get("Last-Event-ID", "")})
         except OSError as error:
             self.send_error(503, str(error))
         # This server is done with the client: its copy of the socket is closed, the runtime's stays open.

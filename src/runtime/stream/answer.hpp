@@ -23,6 +23,8 @@ std::string content_event(std::string_view content);
 inline constexpr std::string_view done_event = "data: [DONE]\n\n";
 /// A comment, which clients ignore.
 inline constexpr std::string_view heartbeat_event = ": heartbeat\n\n";
+/// The first event of an answer that begins anew, since what a client missed is not kept any more.
+inline constexpr std::string_view reset_event = "event: reset\nid: 0\ndata: {}\n\n";
 /// The last event of a stream that failed, `data: {"error":"…"}` and an empty line.
 std::string error_event(std::string_view reason);
 

@@ -12,37 +12,39 @@
 
 namespace eddy::runtime::stream {
 
-/// One loop's thread. Its runtime owns the clients' table, which outlives it.
+/// One loop's thread. Its runtime owns the sessions, which outlive it. Streams have their sessions'
+/// numbers.
 class backend {
 public:
     /// Runtime of the streams; it outlives the backend.
     class observer {
     public:
-        /// The last bytes were passed on; the client is finished, and its number free.
-        virtual void on_end(std::uint32_t client, duration since_begin) noexcept = 0;
+        /// The last bytes were passed on; the stream is finished, and its number free.
+        virtual void on_end(std::uint32_t stream, duration since_begin) noexcept = 0;
         /// The same after a failure, by the reason that metrics show, a text that always lives. The
         /// client has got the reason, as far as it could be sent.
-        virtual void on_fault(std::uint32_t client, std::string_view reason) noexcept = 0;
+        virtual void on_fault(std::uint32_t stream, std::string_view reason) noexcept = 0;
 
     protected:
         ~observer() = default;
     };
 
-    /// For notifications of streams that are not in the table.
+    /// For notifications of streams that have no session.
     static constexpr std::uint32_t no_client = UINT32_MAX;
 
     virtual ~backend() = default;
 
-    /// Beginning of the answer to `from`, sent at once: the response's head, and what is known
-    /// already. Empty where the head depends on what is to come.
+    /// Head of the response to `from`, sent at once. Empty where it depends on what is to come.
     virtual std::string opening(const request& from) const = 0;
-    /// Goes on with a client that was sent its opening. Throws std::bad_alloc; nothing was begun
+    /// The first event, sent with it; empty where none is known yet.
+    virtual std::string first_event(const request& /*from*/) const { return {}; }
+    /// Goes on with a stream whose client was sent both. Throws std::bad_alloc; nothing was begun
     /// then.
-    virtual void begin(std::uint32_t client, request from) = 0;
-    /// The client is gone: ends what is done for it.
-    virtual void forget(std::uint32_t client) noexcept = 0;
-    /// A client that was waited for (client_table::notify_when_idle()) has caught up.
-    virtual void on_idle(std::uint32_t /*client*/) noexcept {}
+    virtual void begin(std::uint32_t stream, request from) = 0;
+    /// The stream's session is over: ends what is done for it.
+    virtual void forget(std::uint32_t stream) noexcept = 0;
+    /// A client that was waited for (sessions::notify_when_idle()) has caught up, or is gone.
+    virtual void on_idle(std::uint32_t /*stream*/) noexcept {}
     /// Ends everything that is under way, without notifications.
     virtual task<void> close() { co_return; }
 

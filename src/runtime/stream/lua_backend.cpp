@@ -16,9 +16,8 @@ namespace {
 
 class scripted_backend final : public relay_backend {
 public:
-    scripted_backend(handoff::client_table& clients, observer& owner, const config& chosen,
-                     journal& lines)
-        : relay_backend(clients, owner, chosen), lines_(lines) {}
+    scripted_backend(sessions& in, observer& owner, const config& chosen, journal& lines)
+        : relay_backend(in, owner, chosen), lines_(lines) {}
 
     std::expected<void, std::string> load(const config& from) {
         return script_.load(from.script, from.script_name);
@@ -28,10 +27,11 @@ public:
 private:
     bool sends_heartbeats() const noexcept override { return true; }
 
-    task<std::string_view> run(relay& to, request from) override {
+    task<std::string_view> run(relay& to, std::unique_ptr<request> from) override {
         to.has_head = true;
         to.takes_events = true;
-        stream_script::call call(script_, std::move(from), to.is_gone);
+        stream_script::call call(script_, std::move(*from), to.is_gone);
+        from.reset();
         for (;;) {
             stream_script::step next = co_await script_.run(call);
             switch (next.what) {
@@ -43,9 +43,7 @@ private:
                     if (!slept) co_return "";
                     break;
                 }
-                case stream_script::wish::end:
-                    co_await send(to, std::string(done_event));
-                    co_return "";
+                case stream_script::wish::end: co_return "";
                 case stream_script::wish::fail: log(next.text); co_return next.reason;
                 case stream_script::wish::vanished: co_return "";
             }
@@ -73,10 +71,9 @@ private:
 
 }  // namespace
 
-outcome<std::unique_ptr<backend>> make_lua_backend(handoff::client_table& clients,
-                                                   backend::observer& owner, const config& chosen,
-                                                   journal& lines) {
-    auto made = std::make_unique<scripted_backend>(clients, owner, chosen, lines);
+outcome<std::unique_ptr<backend>> make_lua_backend(sessions& in, backend::observer& owner,
+                                                   const config& chosen, journal& lines) {
+    auto made = std::make_unique<scripted_backend>(in, owner, chosen, lines);
     if (auto loaded = made->load(chosen); !loaded)
         return refuse(400, fmt::format("--script: {}", loaded.error()));
     return made;

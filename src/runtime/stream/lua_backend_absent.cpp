@@ -9,8 +9,8 @@ constexpr const char* absent_text =
 
 }  // namespace
 
-outcome<std::unique_ptr<backend>> make_lua_backend(handoff::client_table&, backend::observer&,
-                                                   const config&, journal&) {
+outcome<std::unique_ptr<backend>> make_lua_backend(sessions&, backend::observer&, const config&,
+                                                   journal&) {
     return refuse(400, absent_text);
 }
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -245,7 +246,10 @@ TEST_P(scripted_streams, that_fail_all_the_time_fill_no_log) {
         for (int i = 0; i < 50; ++i) co_await events_of(s, "{}");
         const auto most = 1 + (loop::current().now() - begun) / script_log_interval;
         EXPECT_EQ(faults(s, "script_failed"), 50);
-        EXPECT_LE(s.events.lines.size(), static_cast<std::size_t>(most));
+        const auto logged = std::ranges::count_if(s.events.lines, [](const std::string& line) {
+            return line.find("a stream failed") != std::string::npos;
+        });
+        EXPECT_LE(logged, most);
         co_await s->stop(0s);
     });
 }

@@ -30,9 +30,9 @@ std::string_view first_characters(std::string_view text, std::size_t most) noexc
 
 }  // namespace
 
-mock_backend::mock_backend(handoff::client_table& clients, observer& owner, duration delay,
-                           std::uint32_t messages, duration heartbeat)
-    : clients_(clients),
+mock_backend::mock_backend(sessions& in, observer& owner, duration delay, std::uint32_t messages,
+                           duration heartbeat)
+    : sessions_(in),
       owner_(owner),
       delay_ms_(static_cast<std::uint32_t>(delay / std::chrono::milliseconds(1))),
       messages_(messages),
@@ -41,19 +41,31 @@ mock_backend::mock_backend(handoff::client_table& clients, observer& owner, dura
       start_(loop::current().now()) {
     EDDY_ASSERT(delay_ms_ > 0 && messages_ > 0 && heartbeat_ms_ > 0);
     for (std::uint32_t i = own_messages + 1; i <= messages; ++i) {
-        texts_.push_back(content_event(fmt::format("This is message {} of {}.", i, messages)));
-        if (is_last(i)) texts_.back() += done_event;
+        texts_.push_back(
+            with_end(i, content_event(fmt::format("This is message {} of {}.", i, messages))));
     }
 }
 
 mock_backend::~mock_backend() { loop::current().disarm(*this); }
 
-std::string mock_backend::opening(const request& from) const {
+std::string mock_backend::opening(const request& from) const { return response_head(from.headers); }
+
+std::string mock_backend::first_event(const request& from) const {
     const std::string_view shown = first_characters(from.prompt, prompt_characters);
-    std::string bytes = response_head(from.headers);
-    bytes += content_event(fmt::format("Hello from Eddy! Prompt: {}", shown));
-    if (is_last(1)) bytes += done_event;
-    return bytes;
+    return with_end(1, content_event(fmt::format("Hello from Eddy! Prompt: {}", shown)));
+}
+
+/// The end of an answer goes with the last event, in one packet. Where that has an id, it is not
+/// part of it: a client that has the event may have missed the end.
+std::string mock_backend::with_end(std::uint32_t message, std::string event) const {
+    if (is_last(message) && !sessions_.has_replay()) event += done_event;
+    return event;
+}
+
+/// Ends the stream behind its last message.
+void mock_backend::end(std::uint32_t client, std::uint32_t begun_ms) {
+    if (!sessions_.finish(client, std::string(sessions_.has_replay() ? done_event : ""))) return;
+    owner_.on_end(client, std::chrono::milliseconds(clock_ms() - begun_ms));
 }
 
 void mock_backend::begin(std::uint32_t client, request from) {
@@ -63,13 +75,9 @@ void mock_backend::begin(std::uint32_t client, request from) {
     its.begun_ms = clock_ms();
     its.sent = 1;
     ++messages_sent_;
-    if (is_last(1)) {
-        clients_.finish(client);
-        return owner_.on_end(client, duration::zero());
-    }
+    if (is_last(1)) return end(client, its.begun_ms);
     its.second = std::make_unique<std::string>(
-        content_event(fmt::format("User ID: {}", from.user_id)) +
-        std::string(is_last(own_messages) ? done_event : std::string_view()));
+        with_end(own_messages, content_event(fmt::format("User ID: {}", from.user_id))));
     await_next(client, its.begun_ms + delay_ms_);
     if (!armed()) arm();
 }
@@ -99,12 +107,12 @@ void mock_backend::fire() noexcept {
             give_up(client);
         }
     }
-    clients_.flush();
+    sessions_.flush();
     if (!streams_.is_empty()) arm();
 }
 
 void mock_backend::give_up(std::uint32_t client) noexcept {
-    clients_.abandon(client);
+    sessions_.abandon(client);
     forget(client);
     owner_.on_fault(client, "no_memory");
 }
@@ -120,24 +128,19 @@ void mock_backend::advance(std::uint32_t client) {
     ++messages_sent_;
     bool is_lost = false;
     if (message <= own_messages) {
-        is_lost = !clients_.send_owned(client, std::move(*its.second));
+        is_lost = !sessions_.send_owned(client, std::move(*its.second));
         its.second.reset();
     } else {
-        is_lost = !clients_.send(client, texts_[message - own_messages - 1]);
+        is_lost = !sessions_.send(client, texts_[message - own_messages - 1]);
     }
     if (is_lost) return;
-    if (is_last(message)) {
-        clients_.finish(client);
-        return owner_.on_end(client, std::chrono::milliseconds(clock_ms() - begun));
-    }
+    if (is_last(message)) return end(client, begun);
     await_next(client, due + delay_ms_);
 }
 
 void mock_backend::beat(std::uint32_t client) {
     beats_.remove(client);
-    // A client that has not taken what it was sent last is not waiting for a sign of life.
-    if (!clients_.is_writing(client) && !clients_.send(client, heartbeat_event)) return;
-    await_beat(client);
+    if (sessions_.send_comment(client, heartbeat_event)) await_beat(client);
 }
 
 void mock_backend::await_next(std::uint32_t client, std::uint32_t due_ms) noexcept {

@@ -9,10 +9,10 @@
 
 #include <eddy/io/timer.hpp>
 
-#include "handoff/client_table.hpp"
 #include "runtime/stream/backend.hpp"
 #include "runtime/stream/due_queue.hpp"
 #include "runtime/stream/request.hpp"
+#include "runtime/stream/sessions.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -31,12 +31,12 @@ public:
     static constexpr unsigned burst = 1024;
 
     /// A client that was sent nothing for `heartbeat` gets a comment.
-    mock_backend(handoff::client_table& clients, observer& owner, duration delay,
-                 std::uint32_t messages, duration heartbeat);
+    mock_backend(sessions& in, observer& owner, duration delay, std::uint32_t messages,
+                 duration heartbeat);
     ~mock_backend() override;
 
-    /// With the first message, and the end of the answer if that is the only one.
     std::string opening(const request& from) const override;
+    std::string first_event(const request& from) const override;
     void begin(std::uint32_t client, request from) override;
     void forget(std::uint32_t client) noexcept override;
     std::uint64_t messages_sent() const noexcept override { return messages_sent_; }
@@ -53,6 +53,8 @@ private:
     void advance(std::uint32_t client);
     void beat(std::uint32_t client);
     bool is_last(std::uint32_t message) const noexcept { return message == messages_; }
+    void end(std::uint32_t client, std::uint32_t begun_ms);
+    std::string with_end(std::uint32_t message, std::string event) const;
     void await_next(std::uint32_t client, std::uint32_t due_ms) noexcept;
     void await_beat(std::uint32_t client) noexcept;
     void give_up(std::uint32_t client) noexcept;
@@ -60,7 +62,7 @@ private:
     void arm() noexcept;
     std::uint32_t clock_ms() const noexcept;
 
-    handoff::client_table& clients_;
+    sessions& sessions_;
     observer& owner_;
     std::uint32_t delay_ms_;
     std::uint32_t messages_;

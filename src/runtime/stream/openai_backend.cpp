@@ -19,8 +19,9 @@ namespace {
 using nlohmann::json;
 
 /// Members of a handoff that are not the API's.
-constexpr std::string_view own_members[] = {"user_id",          "prompt",     "backend",
-                                            "response_headers", "request_id", "test_pattern"};
+constexpr std::string_view own_members[] = {"user_id",       "prompt",           "backend",
+                                            "last_event_id", "response_headers", "request_id",
+                                            "test_pattern"};
 
 std::string completion_request(const request& from, const std::string& model) {
     json body = from.message.empty() ? json::object() : json::parse(from.message, nullptr, false);
@@ -83,10 +84,7 @@ task<std::string_view> openai_backend::run(relay& to, std::unique_ptr<request> f
         const sse::step step = parser.parse(piece);
         const bool is_event = step.what == sse::step_kind::event;
         if (step.what == sse::step_kind::error) co_return "backend_malformed";
-        if (is_event && parser.event().data == "[DONE]") {
-            co_await send(to, std::string(done_event));
-            co_return "";
-        }
+        if (is_event && parser.event().data == "[DONE]") co_return "";
         if (is_event) {
             const std::string& data = parser.event().data;
             if (nests_deeper(data, chunk_depth)) co_return "backend_malformed";

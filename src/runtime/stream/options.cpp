@@ -236,6 +236,22 @@ std::vector<option> option_table() {
              "send a comment to clients of mock, openai and lua when there was nothing else for so "
              "long",
          .minimum = 1'000'000},
+        {.name = "replay-memory",
+         .kind = option_kind::size,
+         .value_name = "SIZE",
+         .default_value = "0",
+         .help = "keep so many bytes of events, with ids, for clients that lost their connection: "
+                 "one that is handed over again, with the same user_id and request_id and its "
+                 "last_event_id, gets what it missed. Not for proxy and exec",
+         .maximum = std::int64_t{1} << 40},
+        {.name = "replay-time",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "60s",
+         .help = "how long a stream goes on without its client, and its events are kept once it "
+                 "has ended",
+         .minimum = 1'000'000,
+         .maximum = std::int64_t{24 * 3600} * 1'000'000'000},
         {.name = "delay",
          .kind = option_kind::duration,
          .value_name = "TIME",
@@ -287,6 +303,14 @@ outcome<config> read_config(const settings& chosen) {
     read.max_connections = static_cast<std::uint32_t>(chosen.number("max-connections"));
     read.max_queue = static_cast<std::size_t>(chosen.number("max-queue"));
     if (auto good = read_backend(chosen, read); !good) return std::unexpected(good.error());
+    read.replay_memory = static_cast<std::size_t>(chosen.number("replay-memory"));
+    read.replay_time = duration(chosen.number("replay-time"));
+    if (read.replay_memory > 0 &&
+        (read.backend == backend_type::proxy || read.backend == backend_type::exec))
+        return refuse(400, fmt::format("--replay-memory has no effect with --backend {}",
+                                       chosen.text("backend")));
+    if (read.replay_memory == 0 && chosen.given("replay-time"))
+        return refuse(400, "--replay-time has no effect without --replay-memory");
     read.delay = duration(chosen.number("delay"));
     read.messages = static_cast<std::uint32_t>(chosen.number("messages"));
     return read;

@@ -49,7 +49,9 @@ struct config {
     std::string script_name = {};     ///< the file's name without its folder
     std::string model = {};           ///< where a request names none
     duration backend_timeout{};  ///< until the head of a response, and between pieces of its body
-    duration heartbeat{};        ///< between signs of life while nothing else is sent
+    std::size_t replay_memory = 0;  ///< bytes of the events that are kept; 0: none are
+    duration replay_time{};         ///< for which they are, and streams without a client go on
+    duration heartbeat{};           ///< between signs of life while nothing else is sent
 };
 
 std::vector<option> option_table();

@@ -278,6 +278,41 @@ TEST(stream_options, say_how_many_streams_open_files_are_room_for) {
     for (const std::uint64_t few : {0U, 3U, 30U}) EXPECT_GE(streams_within(chosen, few), 1U);
 }
 
+/// What a client of this user gets that was handed over before, and comes again.
+task<std::string> answer_when_it_comes_again(std::string type, json options, bool expires = false) {
+    const temporary_folder folder;
+    subject s(type, stream_of(folder, std::move(options)));
+    co_await s.start();
+    talker client = make_client(s, R"({"user_id":1,"request_id":"r"})");
+    co_await client.rest();
+    co_await until([&] { return sample_of(*s, "streams_total") == 1; });
+    if (expires) co_await until([&] { return sample_of(*s, "replay_bytes") == 0; });
+    talker again = make_client(s, R"({"user_id":1,"request_id":"r","last_event_id":"1"})");
+    std::string answer = co_await again.rest();
+    co_await s->stop(0s);
+    co_return answer;
+}
+
+task<void> missed_events_are_replayed(std::string type) {
+    EXPECT_THAT(co_await answer_when_it_comes_again(type, {{"replay_memory", "1MiB"}}),
+                HasSubstr("\r\n\r\nid: 2\ndata: "));
+    EXPECT_THAT(co_await answer_when_it_comes_again(type, {}), HasSubstr("\r\n\r\ndata: "));
+    for (const std::string_view backend : {"proxy", "exec"})
+        EXPECT_THAT(refusal_of(type, {{"handoff", "/s"},
+                                      {"backend", backend},
+                                      {backend == "exec" ? "exec" : "backend_url", "http://a/"},
+                                      {"replay_memory", 1}}),
+                    HasSubstr("no effect with --backend"));
+}
+
+task<void> events_are_kept_for_a_time(std::string type) {
+    EXPECT_THAT(co_await answer_when_it_comes_again(
+                    type, {{"replay_memory", "1MiB"}, {"replay_time", "1ms"}}, true),
+                HasSubstr("\r\n\r\nevent: reset\n"));
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"replay_time", "1s"}}),
+                HasSubstr("without --replay-memory"));
+}
+
 task<void> a_script_answers(std::string type) {
     const temporary_folder folder;
     std::ofstream(folder.file("a.lua")) << "function handle(r) send('for ' .. r.prompt) end";
@@ -321,6 +356,8 @@ effect_table stream_effects() {
         {{"stream", "backend"}, {the_mock_backend_answers}},
         {{"stream", "exec"}, {a_program_answers}},
         {{"stream", "script"}, {a_script_answers}},
+        {{"stream", "replay-memory"}, {missed_events_are_replayed}},
+        {{"stream", "replay-time"}, {events_are_kept_for_a_time}},
         {{"stream", "backend-url"}, {a_backend_has_a_url}},
         {{"stream", "backend-socket"}, {a_backend_may_be_at_a_socket}},
         {{"stream", "key-file"}, {a_key_is_sent}},

@@ -28,6 +28,8 @@ std::optional<std::string> length_of(const http::pool_response& of) {
 /// Sends the request, which keeps its fields for the response alone. As openai_backend::ask().
 task<result<http::pool_response>> proxy_backend::ask(request& from) {
     http::pool_request asked = upstream("");
+    if (!from.last_event_id.empty() && http1::is_field_value(from.last_event_id))
+        add_field(asked, "Last-Event-ID", from.last_event_id);
     asked.body = from.message.empty() ? std::string("{}") : std::exchange(from.message, {});
     return web().send(std::move(asked));
 }

@@ -28,8 +28,8 @@ http::client_pool_options pool_options(const config& chosen) {
 
 }  // namespace
 
-relay_backend::relay_backend(handoff::client_table& clients, observer& owner, const config& chosen)
-    : clients_(clients), owner_(owner), config_(chosen), web_(pool_options(chosen)) {}
+relay_backend::relay_backend(sessions& in, observer& owner, const config& chosen)
+    : sessions_(in), owner_(owner), config_(chosen), web_(pool_options(chosen)) {}
 
 relay_backend::~relay_backend() {
     EDDY_ASSERT(tasks_.children() == 0);
@@ -83,11 +83,13 @@ void relay_backend::end(relay& to, std::string_view fault) {
     to.unlink();
     if (to.is_gone) return;
     if (!fault.empty() && !to.has_head) pass_on(to, refusal(502, fault));
-    if (!fault.empty() && to.takes_events) pass_on(to, error_event(fault));
     if (to.is_gone) return;
+    std::string last;
+    if (to.takes_events) last = fault.empty() ? std::string(done_event) : error_event(fault);
     relays_[to.client] = nullptr;
-    clients_.finish(to.client);
-    clients_.flush();
+    const bool is_whole = sessions_.finish(to.client, std::move(last));
+    sessions_.flush();
+    if (!is_whole) return;
     if (fault.empty())
         owner_.on_end(to.client, loop::current().now() - to.begun);
     else
@@ -104,21 +106,19 @@ void relay_backend::fire() noexcept {
             beat(first);
         } catch (const std::bad_alloc&) {
             const std::uint32_t client = first.client;
-            clients_.abandon(client);
+            sessions_.abandon(client);
             leave(first);
             owner_.on_fault(client, "no_memory");
         }
     }
-    clients_.flush();
+    sessions_.flush();
     if (!quiet_.empty()) here.arm(*this, quiet_.front().last_sent + config_.heartbeat);
 }
 
 void relay_backend::beat(relay& to) {
-    // A client that has not taken what it was sent last is not waiting for a sign of life.
-    if (clients_.is_writing(to.client))
-        note_sent(to);
-    else
-        pass_on(to, std::string(heartbeat_event));
+    note_sent(to);
+    // A client that is lost over it is forgotten.
+    static_cast<void>(sessions_.send_comment(to.client, heartbeat_event));
 }
 
 /// Puts its next heartbeat off.
@@ -134,22 +134,23 @@ bool relay_backend::pass_on(relay& to, std::string bytes) {
     ++messages_sent_;
     note_sent(to);
     // A client that is lost over it is forgotten, which sets is_gone.
-    return clients_.send_owned(to.client, std::move(bytes));
+    return sessions_.send_owned(to.client, std::move(bytes));
 }
 
 task<bool> relay_backend::send(relay& to, std::string bytes) {
     if (!pass_on(to, std::move(bytes))) co_return false;
-    clients_.flush();
+    sessions_.flush();
     if (to.is_gone) co_return false;
-    if (!clients_.is_writing(to.client)) co_return true;
+    if (!sessions_.is_writing(to.client)) co_return true;
     // The backend waits for a client that reads more slowly than it sends.
     to.has_caught_up.reset();
-    clients_.notify_when_idle(to.client);
+    sessions_.notify_when_idle(to.client);
     auto waited = co_await with_timeout(config_.backend_timeout, to.has_caught_up.wait());
     if (!waited && waited.error() == errc::timed_out && !to.is_gone) {
-        clients_.abandon(to.client);
-        owner_.on_fault(to.client, to_string(handoff::loss::too_slow));
-        forget(to.client);
+        if (!sessions_.cut(to.client)) {
+            owner_.on_fault(to.client, to_string(handoff::loss::too_slow));
+            forget(to.client);
+        }
     }
     co_return !to.is_gone;
 }

@@ -13,9 +13,9 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "handoff/client_table.hpp"
 #include "runtime/stream/backend.hpp"
 #include "runtime/stream/options.hpp"
+#include "runtime/stream/sessions.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -35,7 +35,7 @@ public:
     std::uint64_t messages_sent() const noexcept final { return messages_sent_; }
 
 protected:
-    relay_backend(handoff::client_table& clients, observer& owner, const config& chosen);
+    relay_backend(sessions& in, observer& owner, const config& chosen);
     ~relay_backend() override;
 
     /// A client's stream while its task runs. It is in a list while heartbeats are due.
@@ -82,7 +82,7 @@ private:
     void end(relay& to, std::string_view fault);
     void leave(relay& gone) noexcept;
 
-    handoff::client_table& clients_;
+    sessions& sessions_;
     observer& owner_;
     const config config_;
     http::client_pool web_;
@@ -95,8 +95,8 @@ private:
 /// Chat completions of an API as OpenAI's: each piece of the answer is an event.
 class openai_backend final : public relay_backend {
 public:
-    openai_backend(handoff::client_table& clients, observer& owner, const config& chosen)
-        : relay_backend(clients, owner, chosen) {}
+    openai_backend(sessions& in, observer& owner, const config& chosen)
+        : relay_backend(in, owner, chosen) {}
     std::string opening(const request& from) const override;
 
 private:
@@ -108,8 +108,8 @@ private:
 /// Any URL's response, passed through as it comes.
 class proxy_backend final : public relay_backend {
 public:
-    proxy_backend(handoff::client_table& clients, observer& owner, const config& chosen)
-        : relay_backend(clients, owner, chosen) {}
+    proxy_backend(sessions& in, observer& owner, const config& chosen)
+        : relay_backend(in, owner, chosen) {}
     std::string opening(const request&) const override { return {}; }
 
 private:

@@ -48,11 +48,13 @@ bool read_member(const std::string& name, const json& value, request& into) {
     if (name == "model") return read_text(into.model);
     if (name == "test_pattern") return read_text(into.test_pattern);
     if (name == "backend") return read_text(into.backend);
-    if (name == "user_id" || name == "request_id") {
-        std::string& text = name == "user_id" ? into.user_id : into.request_id;
+    const auto read_id = [&](std::string& text) {
         if (value.is_number()) text = value.dump();
         return value.is_number() || read_text(text);
-    }
+    };
+    if (name == "user_id") return read_id(into.user_id);
+    if (name == "request_id") return read_id(into.request_id);
+    if (name == "last_event_id") return read_id(into.last_event_id);
     if (name == "max_tokens") {
         if (value.is_number_integer()) into.max_tokens = value.get<std::int64_t>();
         return value.is_number_integer();

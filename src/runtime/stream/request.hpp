@@ -33,6 +33,7 @@ struct request {
     std::string test_pattern;
     std::string backend;
     std::string request_id;
+    std::string last_event_id;  ///< of the client's header field Last-Event-ID; a text or digits
     std::optional<std::int64_t> max_tokens;
     /// Those of response_headers that a response may have: hop-by-hop fields, what frames the
     /// response, and names or values with other bytes than a field may have are dropped.

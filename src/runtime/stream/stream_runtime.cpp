@@ -45,6 +45,18 @@ constexpr metric chunks_sent_total{.name = "chunks_sent_total",
                                    .help = "Messages passed to clients."};
 constexpr metric streams_total{
     .name = "streams_total", .kind = metric_kind::counter, .help = "Streams that were sent whole."};
+constexpr metric resumed_streams{.name = "resumed_streams_total",
+                                 .kind = metric_kind::counter,
+                                 .help = "Clients that came again and got what they had missed."};
+constexpr metric reset_streams{.name = "reset_streams_total",
+                               .kind = metric_kind::counter,
+                               .help = "Clients that came again and got their answer anew."};
+constexpr metric detached_streams{.name = "detached_streams",
+                                  .kind = metric_kind::gauge,
+                                  .help = "Streams that go on without their client."};
+constexpr metric replay_bytes{.name = "replay_bytes",
+                              .kind = metric_kind::gauge,
+                              .help = "Memory of the events that are kept for replay."};
 constexpr metric handoff_seconds{
     .name = "handoff_duration_seconds",
     .kind = metric_kind::histogram,
@@ -63,9 +75,8 @@ transport::address address_of(const config& chosen) {
 }
 
 /// Null for exec.
-outcome<std::unique_ptr<backend>> make_backend(handoff::client_table& clients,
-                                               backend::observer& owner, const config& chosen,
-                                               journal& lines) {
+outcome<std::unique_ptr<backend>> make_backend(sessions& clients, backend::observer& owner,
+                                               const config& chosen, journal& lines) {
     switch (chosen.backend) {
         case backend_type::mock:
             return std::make_unique<mock_backend>(clients, owner, chosen.delay, chosen.messages,
@@ -92,7 +103,7 @@ struct stream_runtime::running {
     explicit running(handoff::receiver::sink& to) noexcept : receiving(to) {}
 
     handoff::receiver receiving;
-    std::unique_ptr<handoff::client_table> clients;
+    std::unique_ptr<sessions> clients;
     // One of these.
     std::unique_ptr<stream::backend> backend;
     std::unique_ptr<stream::programs> programs;
@@ -125,8 +136,14 @@ task<outcome<>> stream_runtime::start() {
     if (!read) co_return std::unexpected(read.error());
     config_ = std::move(*read);
     auto made = std::make_unique<running>(static_cast<handoff::receiver::sink&>(*this));
-    auto clients =
-        handoff::client_table::open(max_streams, config_.max_queue, *this, config_.backend_timeout);
+    session_options keeping;
+    keeping.capacity = max_streams;
+    keeping.max_queue = config_.max_queue;
+    keeping.finish_time = config_.backend_timeout;
+    keeping.replay_memory = config_.replay_memory;
+    keeping.replay_time = config_.replay_time;
+    sessions::observer& owner = *this;
+    auto clients = sessions::open(keeping, owner);
     if (!clients)
         co_return runtime::refuse(
             500, fmt::format("cannot keep clients: {}", clients.error().message()));
@@ -135,8 +152,8 @@ task<outcome<>> stream_runtime::start() {
     if (!answering) co_return std::unexpected(answering.error());
     made->backend = std::move(*answering);
     if (!made->backend) {
-        backend::observer& owner = *this;
-        made->programs = std::make_unique<programs>(config_.command, owner);
+        backend::observer& observer = *this;
+        made->programs = std::make_unique<programs>(config_.command, observer);
         if (auto opened = made->programs->open(); !opened)
             co_return runtime::refuse(
                 500, fmt::format("cannot start /bin/sh: {}", opened.error().message()));
@@ -227,6 +244,12 @@ metrics stream_runtime::count() const {
     copy.add_sample(handoffs_total, static_cast<double>(handoffs_));
     copy.add_sample(streams_total, static_cast<double>(ended_));
     copy.add_sample(chunks_sent_total, static_cast<double>(messages));
+    copy.add_sample(resumed_streams, static_cast<double>(resumed_));
+    copy.add_sample(reset_streams, static_cast<double>(reset_));
+    copy.add_sample(detached_streams,
+                    running_ ? static_cast<double>(running_->clients->detached()) : 0);
+    copy.add_sample(replay_bytes,
+                    running_ ? static_cast<double>(running_->clients->replay_bytes()) : 0);
     copy.add_samples(handoff_faults_);
     copy.add_samples(losses_);
     copy.add_sample(handoff_seconds, std::make_shared<histogram>(handoff_time_));
@@ -275,7 +298,8 @@ void stream_runtime::arrive(handoff::arrival what) {
         return refuse(std::move(what.client), 400, "the web server's message is malformed");
     }
     const bool is_full = running_->programs && !running_->programs->has_room();
-    if (is_full || !admit()) {
+    const bool is_counted = !is_full && running_->clients->continues_stream(*wanted);
+    if (is_full || (!is_counted && !admit())) {
         ++counted_.connections_refused;
         count_fault("too_many_streams");
         return refuse(std::move(what.client), 503, "too many streams");
@@ -283,7 +307,7 @@ void stream_runtime::arrive(handoff::arrival what) {
     if (running_->programs)
         start_program(std::move(what.client), *wanted);
     else
-        begin(std::move(what.client), std::move(*wanted));
+        begin(std::move(what.client), std::move(*wanted), is_counted);
     peak_ = share_ ? share_->peak_streams() : std::max(peak_, running_->streams());
     handoff_time_.record(static_cast<std::uint64_t>((steady::now() - begun).count()));
 }
@@ -297,17 +321,23 @@ void stream_runtime::release() noexcept {
     if (share_) share_->give_back();
 }
 
-void stream_runtime::begin(unique_fd client, request from) {
-    auto added = running_->clients->add(std::move(client), running_->backend->opening(from));
-    if (!added) {
-        release();
-        return count_fault("client_failed");
+void stream_runtime::begin(unique_fd client, request from, bool is_counted) {
+    stream::backend& backend = *running_->backend;
+    auto begun = running_->clients->begin(std::move(client), from, backend.opening(from),
+                                          backend.first_event(from));
+    // What goes on with a stream that is over, or cannot begin, is none.
+    if (!is_counted && (!begun || !begun->is_new)) release();
+    if (!begun) return count_fault("client_failed");
+    if (begun->is_reset) ++reset_;
+    if (!begun->is_new) {
+        ++resumed_;
+        return;
     }
     try {
-        running_->backend->begin(*added, std::move(from));
+        backend.begin(begun->stream, std::move(from));
     } catch (const std::bad_alloc&) {
-        running_->clients->abandon(*added);
-        on_fault(*added, "no_memory");
+        running_->clients->abandon(begun->stream);
+        on_fault(begun->stream, "no_memory");
     }
 }
 
@@ -328,23 +358,33 @@ void stream_runtime::end_group() noexcept { running_->clients->flush(); }
 
 bool stream_runtime::prefers_others() const noexcept { return share_ && share_->is_ahead(); }
 
-void stream_runtime::on_loss(std::uint32_t client, handoff::loss why) noexcept {
-    running_->backend->forget(client);
+void stream_runtime::on_loss(std::uint32_t stream, handoff::loss why) noexcept {
+    running_->backend->forget(stream);
     release();
     count_loss(to_string(why));
 }
 
-void stream_runtime::on_idle(std::uint32_t client) noexcept { running_->backend->on_idle(client); }
+void stream_runtime::on_detach(std::uint32_t stream, std::string_view why) noexcept {
+    running_->backend->on_idle(stream);
+    count_loss(why);
+}
 
 void stream_runtime::on_unsent() noexcept { count_loss(to_string(handoff::loss::too_slow)); }
 
-void stream_runtime::on_end(std::uint32_t /*client*/, duration since_begin) noexcept {
+void stream_runtime::on_expiry(std::uint32_t stream) noexcept {
+    running_->backend->forget(stream);
+    release();
+}
+
+void stream_runtime::on_idle(std::uint32_t stream) noexcept { running_->backend->on_idle(stream); }
+
+void stream_runtime::on_end(std::uint32_t /*stream*/, duration since_begin) noexcept {
     ++ended_;
     release();
     stream_time_.record(static_cast<std::uint64_t>(since_begin.count()));
 }
 
-void stream_runtime::on_fault(std::uint32_t /*client*/, std::string_view reason) noexcept {
+void stream_runtime::on_fault(std::uint32_t /*stream*/, std::string_view reason) noexcept {
     if (reason == "program_killed") ++killed_;
     release();
     count_loss(reason);

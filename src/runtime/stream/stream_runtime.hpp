@@ -1,12 +1,12 @@
 // Stream runtime: takes clients' sockets from web servers, and streams events to them.
 #pragma once
 
-#include "handoff/client_table.hpp"
 #include "handoff/receiver.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/stream/backend.hpp"
 #include "runtime/stream/options.hpp"
+#include "runtime/stream/sessions.hpp"
 #include "runtime/stream/worker_share.hpp"
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct worker_place {
 /// One loop's thread.
 class stream_runtime final : public instance,
                              handoff::receiver::sink,
-                             handoff::client_table::observer,
+                             sessions::observer,
                              backend::observer {
 public:
     explicit stream_runtime(creation from);
@@ -52,11 +52,13 @@ private:
     void fail_handoff(handoff::fault why) noexcept override;
     void end_group() noexcept override;
     bool prefers_others() const noexcept override;
-    void on_loss(std::uint32_t client, handoff::loss why) noexcept override;
-    void on_idle(std::uint32_t client) noexcept override;
+    void on_loss(std::uint32_t stream, handoff::loss why) noexcept override;
+    void on_detach(std::uint32_t stream, std::string_view why) noexcept override;
+    void on_expiry(std::uint32_t stream) noexcept override;
+    void on_idle(std::uint32_t stream) noexcept override;
     void on_unsent() noexcept override;
-    void on_end(std::uint32_t client, duration since_begin) noexcept override;
-    void on_fault(std::uint32_t client, std::string_view reason) noexcept override;
+    void on_end(std::uint32_t stream, duration since_begin) noexcept override;
+    void on_fault(std::uint32_t stream, std::string_view reason) noexcept override;
 
     /// Whether one more stream is within the limit; it counts as one then.
     bool admit() noexcept;
@@ -65,7 +67,8 @@ private:
     result<> open_receiver(const handoff::receiver_options& receiving);
     void warn_of_limit();
     void refuse(unique_fd client, int status, std::string_view reason);
-    void begin(unique_fd client, request from);
+    /// `is_counted`: it goes on with a stream that was admitted before.
+    void begin(unique_fd client, request from, bool is_counted);
     void start_program(unique_fd client, const request& from);
     void count_fault(std::string_view reason) noexcept;
     void count_loss(std::string_view reason) noexcept;
@@ -82,6 +85,8 @@ private:
     histogram stream_time_;
     tally handoffs_;
     tally ended_;
+    tally resumed_;
+    tally reset_;
     std::uint64_t peak_ = 0;
     std::uint64_t cut_ = 0;              // by the last stop
     std::uint64_t killed_ = 0;           // programs, at an end

@@ -1,0 +1,83 @@
+// Sessions of a stream runtime, and their plain case.
+#include "runtime/stream/sessions.hpp"
+
+#include "runtime/stream/replay_sessions.hpp"
+
+#include <utility>
+
+namespace eddy::runtime::stream {
+
+sessions::sessions(observer& owner) noexcept : owner_(owner) {}
+sessions::~sessions() = default;
+
+result<std::unique_ptr<sessions>> sessions::open(session_options options, observer& owner) {
+    std::unique_ptr<sessions> made(new sessions(owner));
+    auto clients = handoff::client_table::open(options.capacity, options.max_queue, *made,
+                                               options.finish_time);
+    if (!clients) return fail(clients.error());
+    if (options.replay_memory > 0)
+        made->replay_ = std::make_unique<replay_sessions>(options, **clients, owner);
+    made->clients_ = std::move(*clients);
+    return made;
+}
+
+bool sessions::continues_stream(const request& from) const {
+    return replay_ != nullptr && replay_->continues_stream(from);
+}
+
+result<sessions::beginning> sessions::begin(unique_fd client, const request& from, std::string head,
+                                            std::string_view first) {
+    if (replay_) return replay_->begin(std::move(client), from, std::move(head), first);
+    head += first;
+    const auto added = clients_->add(std::move(client), head);
+    if (!added) return fail(added.error());
+    return beginning{.stream = *added};
+}
+
+bool sessions::send_logged(std::uint32_t stream, std::string_view event) {
+    return replay_->send(stream, event);
+}
+
+bool sessions::send_comment(std::uint32_t stream, std::string_view comment) {
+    if (replay_) return replay_->send_comment(stream, comment);
+    return clients_->is_writing(stream) || clients_->send(stream, comment);
+}
+
+bool sessions::finish(std::uint32_t stream, std::string last) {
+    if (replay_) return replay_->finish(stream, std::move(last));
+    if (!last.empty() && !clients_->send_owned(stream, std::move(last))) return false;
+    clients_->finish(stream);
+    return true;
+}
+
+void sessions::abandon(std::uint32_t stream) {
+    replay_ ? replay_->abandon(stream) : clients_->abandon(stream);
+}
+
+bool sessions::cut(std::uint32_t stream) {
+    if (replay_) return replay_->cut(stream);
+    clients_->abandon(stream);
+    return false;
+}
+
+bool sessions::is_writing(std::uint32_t stream) noexcept {
+    return replay_ ? replay_->is_writing(stream) : clients_->is_writing(stream);
+}
+
+void sessions::notify_when_idle(std::uint32_t stream) noexcept {
+    replay_ ? replay_->notify_when_idle(stream) : clients_->notify_when_idle(stream);
+}
+
+std::uint32_t sessions::active() const noexcept { return clients_->active() + detached(); }
+std::uint32_t sessions::detached() const noexcept { return replay_ ? replay_->detached() : 0; }
+std::size_t sessions::replay_bytes() const noexcept { return replay_ ? replay_->used_bytes() : 0; }
+
+void sessions::on_loss(std::uint32_t client, handoff::loss why) noexcept {
+    replay_ ? replay_->on_loss(client, why) : owner_.on_loss(client, why);
+}
+
+void sessions::on_idle(std::uint32_t client) noexcept {
+    replay_ ? replay_->on_idle(client) : owner_.on_idle(client);
+}
+
+}  // namespace eddy::runtime::stream

@@ -1,0 +1,133 @@
+// Sessions of a stream runtime: between its backend, which produces streams, and the table of its
+// clients. A stream's session is its client, as long as nothing is to be replayed.
+//
+// With replay a session outlives its client: the stream goes on for a while, and its events are
+// kept for a client that comes again. Without, a stream's number is its client's, and a session
+// takes no memory.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/timer.hpp>
+
+#include "handoff/client_table.hpp"
+#include "runtime/stream/request.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace eddy::runtime::stream {
+
+class replay_sessions;
+
+struct session_options {
+    std::uint32_t capacity = 0;     ///< clients at most
+    std::size_t max_queue = 0;      ///< bytes that may wait for one client
+    duration finish_time{};         ///< of a client whose stream is over; see client_table
+    std::size_t replay_memory = 0;  ///< bytes of all logs; 0: nothing is replayed
+    duration replay_time{};         ///< of a stream without a client, and of a log after its end
+};
+
+/// One loop's thread.
+class sessions final : handoff::client_table::observer {
+public:
+    /// Owner of the streams. It must outlive the sessions.
+    class observer {
+    public:
+        /// The client is gone, and so is its stream's session.
+        virtual void on_loss(std::uint32_t stream, handoff::loss why) noexcept = 0;
+        /// The client is gone; the stream goes on without one, and has nothing to wait for.
+        virtual void on_detach(std::uint32_t stream, std::string_view why) noexcept = 0;
+        /// No client came again: the stream's session is over.
+        virtual void on_expiry(std::uint32_t stream) noexcept = 0;
+        /// A client was closed before it had taken the rest of a stream that is over.
+        virtual void on_unsent() noexcept = 0;
+        /// A client that was waited for has caught up.
+        virtual void on_idle(std::uint32_t stream) noexcept = 0;
+
+    protected:
+        ~observer() = default;
+    };
+
+    /// What has become of a client.
+    struct beginning {
+        std::uint32_t stream = 0;
+        bool is_new = true;     ///< the stream is to begin; else it goes on, or is over
+        bool is_reset = false;  ///< the client was sent reset_event: what it had is void
+    };
+
+    /// On the running loop; errors as client_table::open().
+    static result<std::unique_ptr<sessions>> open(session_options options, observer& owner);
+    /// Closes all clients.
+    ~sessions();
+    sessions(const sessions&) = delete;
+    sessions& operator=(const sessions&) = delete;
+
+    bool has_replay() const noexcept { return replay_ != nullptr; }
+    /// Whether a stream that is there is what the request asks to go on with.
+    bool continues_stream(const request& from) const;
+    /// Begins a stream for a client, or goes on with one. `head` is the response's, `first` the
+    /// first event, or empty. Errors as client_table::add(); throws std::bad_alloc, and nothing was
+    /// begun then.
+    result<beginning> begin(unique_fd client, const request& from, std::string head,
+                            std::string_view first);
+
+    /// Sends one event, which outlives the sessions, or which it keeps. False when the stream was
+    /// lost over it: on_loss() has been called. Throws std::bad_alloc.
+    bool send(std::uint32_t stream, std::string_view shared) {
+        if (replay_ == nullptr) [[likely]]
+            return clients_->send(stream, shared);
+        return send_logged(stream, shared);
+    }
+    bool send_owned(std::uint32_t stream, std::string event) {
+        if (replay_ == nullptr) [[likely]]
+            return clients_->send_owned(stream, std::move(event));
+        return send_logged(stream, event);
+    }
+    /// Sends a comment, which lives for ever, unless the client has not taken what it was sent
+    /// last: that one is not waiting for a sign of life. False as send().
+    bool send_comment(std::uint32_t stream, std::string_view comment);
+    /// Sends the last bytes, which are no event with an id, and ends the stream: its number is
+    /// free. False as send().
+    bool finish(std::uint32_t stream, std::string last = {});
+    /// Ends the stream, and closes its client now.
+    void abandon(std::uint32_t stream);
+    /// Closes the client now, as one that is too slow. False when the stream was ended with it, and
+    /// on_loss() is not called; else on_detach() is.
+    bool cut(std::uint32_t stream);
+    /// Passes what was begun to the kernel.
+    void flush() { clients_->flush(); }
+
+    /// Whether there is a client that has not been passed all that it was sent.
+    bool is_writing(std::uint32_t stream) noexcept;
+    /// Has on_idle() called when it has, or on_detach(). It is writing.
+    void notify_when_idle(std::uint32_t stream) noexcept;
+
+    /// Streams that have not ended.
+    std::uint32_t active() const noexcept;
+    /// Those of them without a client.
+    std::uint32_t detached() const noexcept;
+    /// Clients' sockets that are open.
+    std::uint32_t open_sockets() const noexcept { return clients_->open_sockets(); }
+    /// As client_table::unsent().
+    std::uint32_t unsent() const noexcept { return clients_->unsent(); }
+    std::uint64_t bytes_sent() const noexcept { return clients_->bytes_sent(); }
+    /// Bytes of the events that are kept.
+    std::size_t replay_bytes() const noexcept;
+
+private:
+    explicit sessions(observer& owner) noexcept;
+    bool send_logged(std::uint32_t stream, std::string_view event);
+    void on_loss(std::uint32_t client, handoff::loss why) noexcept override;
+    void on_idle(std::uint32_t client) noexcept override;
+    void on_unsent() noexcept override { owner_.on_unsent(); }
+
+    observer& owner_;
+    std::unique_ptr<replay_sessions> replay_;  // null without replay
+    std::unique_ptr<handoff::client_table> clients_;
+};
+
+}  // namespace eddy::runtime::stream
