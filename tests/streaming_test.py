@@ -87,6 +87,16 @@ class Streams(harness.EddyTest):
             urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=DEADLINE_S)
         self.assertEqual(refused.exception.code, 401, "the web server still decides")
 
+    def test_a_client_that_connects_again_gets_what_it_missed(self):
+        self.create("--delay", "1ms", "--messages", "5", "--replay-memory", "1MiB")
+        url = f"http://127.0.0.1:{self.web_server(sys.executable, os.path.join(EXAMPLES, 'hand_over.py'))}/?user=7&request=a"
+        with urllib.request.urlopen(url, timeout=DEADLINE_S) as whole:
+            events = whole.read()
+        self.assertTrue(events.startswith(b"id: 1\ndata: "), events)
+        again = urllib.request.Request(url, headers={"Last-Event-ID": "3"})
+        with urllib.request.urlopen(again, timeout=DEADLINE_S) as rest:
+            self.assertEqual(rest.read(), events[events.index(b"id: 4\n"):])
+
     def test_a_php_script_hands_clients_over(self):
         if why_no_php():
             self.skipTest(why_no_php())

@@ -252,7 +252,8 @@ void stream_script::go(call& of) {
 }
 
 bool stream_script::begin(call& of) {
-    dropped_.reserve(calls_ + 1);
+    // So that drop() never allocates; it is empty here.
+    if (dropped_.capacity() <= calls_) dropped_.reserve(2 * calls_ + 16);
     job todo;
     todo.from = &of.from_;
     todo.handle = handle_;
