@@ -34,6 +34,7 @@ enum class waiting : std::uint8_t {
 /// Longest spin before a sleep, about twice what a wake-up costs on other processors.
 inline constexpr duration max_spin = std::chrono::microseconds(50);
 
+/// Options of both sides; what concerns a listener has no effect on the other one.
 struct connection_options : listen_options {
     /// Default of both sides.
     waiting wait = waiting::adaptive;

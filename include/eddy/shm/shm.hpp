@@ -25,8 +25,9 @@
 /// Sockets over shared memory. One loop's thread for everything here.
 namespace eddy::shm {
 
-/// Bytes of a ring at least, and at most.
+/// Bytes of a ring at least.
 inline constexpr std::size_t min_ring_size = 64 * 1024;
+/// And at most.
 inline constexpr std::size_t max_ring_size = 1024 * 1024 * 1024;
 
 /// Connections whose handshake is under way, and those that wait for accept(), of one listener. At
