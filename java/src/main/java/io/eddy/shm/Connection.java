@@ -1,0 +1,898 @@
+// Connection: the shared memory of both directions, the socket beside it, and how threads wait.
+package io.eddy.shm;
+
+import java.io.IOException;
+import java.net.SocketException;
+import java.net.SocketTimeoutException;
+import java.nio.ByteBuffer;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * A connection. One thread reads while another one writes; more take turns. close() is for any thread. It ends the calls
+ * of the others, and unmaps the memory after the last of them.
+ */
+final class Connection implements Watcher.Watched {
+    /** No deadline. */
+    static final long NEVER = Long.MAX_VALUE;
+    /** Polls of the ring before the clock is read for the first time: about a microsecond. */
+    private static final int QUICK_POLLS = 40;
+    /** And between two readings of the clock, and of what else ends a wait. */
+    private static final int POLLS_BETWEEN = 32;
+    /** Time in which a thread that was about to sleep has gone to sleep. */
+    private static final long WAKE_AGAIN_NS = 20_000;
+    private static final int DROPPED = 256;
+
+    private static final ThreadLocal<byte[]> DROP = ThreadLocal.withInitial(() -> new byte[DROPPED]);
+
+    /** Platform threads that sleep by futex(2) for virtual ones, each of which would keep its carrier. */
+    private static final class Helpers {
+        static final ExecutorService POOL = Executors.newCachedThreadPool(work -> {
+            Thread thread = new Thread(work, "eddy-shm-sleeper");
+            thread.setDaemon(true);
+            return thread;
+        });
+    }
+
+    private final int fd;
+    private final boolean hasFutex;
+    private final boolean isPeerOnFutex;
+    /** Null over the socket. */
+    private final Sender out;
+    private final Receiver in;
+    private final Guard reading = new Guard();
+    private final Guard writing = new Guard();
+    private final SpinHistory readSpin;
+    private final SpinHistory writeSpin;
+    private final ReentrantLock socketLock = new ReentrantLock();
+    private final long token;
+    private boolean isWatched;
+    private boolean isSocketClosed;
+
+    private volatile boolean isClosed;
+    private volatile boolean isPeerGone;
+    private volatile boolean isInputShut;
+    private volatile boolean isOutputShut;
+    /** Views of the rings exist that their users may still have: the garbage collector unmaps. */
+    private volatile boolean hasViews;
+    /** Whether a reader, or a writer, sleeps by futex(2), or is about to. */
+    private volatile boolean isReaderAsleep;
+    private volatile boolean isWriterAsleep;
+    private volatile Thread reader;
+    private volatile Thread writer;
+    /** Called when the doorbell rings, or the peer ends. */
+    private volatile Runnable listener;
+
+    Connection(int fd, ShmOptions options, int doorbell, int peerDoorbell, Sender out, Receiver in) throws IOException {
+        this.fd = fd;
+        this.out = out;
+        this.in = in;
+        hasFutex = doorbell == Layout.DOORBELL_FUTEX;
+        isPeerOnFutex = peerDoorbell == Layout.DOORBELL_FUTEX;
+        readSpin = new SpinHistory(options.waiting);
+        writeSpin = new SpinHistory(options.waiting);
+        socketLock.lock();
+        try {
+            // Over the socket, each wait asks for one event.
+            token = Watcher.connections().add(fd, out != null ? Watcher.READABLE : Watcher.ONCE, this);
+            isWatched = true;
+        } finally {
+            socketLock.unlock();
+        }
+    }
+
+    boolean sharesMemory() {
+        return out != null;
+    }
+
+    boolean isOpen() {
+        return !isClosed;
+    }
+
+    // ---- the watcher's thread
+
+    @Override
+    public void onReady(int events) {
+        if (out != null) {
+            socketLock.lock();
+            try {
+                if (isSocketClosed || !isWatched) {
+                    return;
+                }
+                // Bytes of the doorbell have no meaning.
+                int size = Native.receive(fd, DROP.get(), 0, DROPPED);
+                if (size == 0 || (size < 0 && size != -Errors.EAGAIN && size != -Errors.EINTR)) {
+                    isPeerGone = true;
+                    unwatch();
+                } else if (hasFutex) {
+                    return;
+                }
+            } finally {
+                socketLock.unlock();
+            }
+        }
+        wakeAll(false);
+    }
+
+    private void unwatch() {
+        if (isWatched) {
+            isWatched = false;
+            Watcher.connections().remove(fd, token);
+        }
+    }
+
+    /** Wakes what waits on this side. With {@code isClosing}, the caller has time to see that they wake. */
+    private void wakeAll(boolean isClosing) {
+        LockSupport.unpark(reader);
+        LockSupport.unpark(writer);
+        Runnable called = listener;
+        if (called != null) {
+            called.run();
+        }
+        if (out != null && (isClosing || isPeerGone)) {
+            wakeReader();
+            // A thread that was about to sleep misses one call; it does not miss them all.
+            while (isWriterAsleep) {
+                Native.futexWake(out.bellAddress());
+                LockSupport.parkNanos(WAKE_AGAIN_NS);
+            }
+        }
+    }
+
+    private void wakeReader() {
+        while (isReaderAsleep) {
+            Native.futexWake(in.bellAddress());
+            LockSupport.parkNanos(WAKE_AGAIN_NS);
+        }
+    }
+
+    // ---- wake-ups of the peer
+
+    private void wakePeersReader() {
+        if (isPeerOnFutex) {
+            out.ringFutex();
+        } else {
+            Native.ring(fd);
+        }
+    }
+
+    private void wakePeersWriter() {
+        if (isPeerOnFutex) {
+            in.ringFutex();
+        } else {
+            Native.ring(fd);
+        }
+    }
+
+    // ---- waiting
+
+    static long deadlineOf(long nanos) {
+        if (nanos == NEVER) {
+            return NEVER;
+        }
+        long deadline = System.nanoTime() + nanos;
+        return deadline == NEVER ? deadline - 1 : deadline;
+    }
+
+    private static long left(long deadline) {
+        return deadline == NEVER ? NEVER : Math.max(deadline - System.nanoTime(), 0);
+    }
+
+    private static boolean isLate(long deadline, long now) {
+        return deadline != NEVER && now - deadline >= 0;
+    }
+
+    private static SocketException closed() {
+        return new SocketException("Socket closed");
+    }
+
+    /** Parks. Interrupts of virtual threads close the connection, as they do with a Socket; others are put off. */
+    private void park(long deadline) throws IOException {
+        boolean wasInterrupted = Thread.interrupted();
+        if (!wasInterrupted) {
+            if (deadline == NEVER) {
+                LockSupport.park(this);
+            } else {
+                LockSupport.parkNanos(this, left(deadline));
+            }
+            wasInterrupted = Thread.interrupted();
+        }
+        if (!wasInterrupted) {
+            return;
+        }
+        if (Threads.isVirtual()) {
+            Thread.currentThread().interrupt();
+            throw new SocketException("Closed by interrupt");
+        }
+        isInterruptPending.set(true);
+    }
+
+    /** Interrupts of platform threads that came while they waited, which does not end. */
+    private static final ThreadLocal<Boolean> isInterruptPending = new ThreadLocal<>();
+
+    private static void restoreInterrupt() {
+        if (isInterruptPending.get() != null) {
+            isInterruptPending.remove();
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** Sleeps on a word of the peer while it has this value. */
+    private void sleepOn(long address, int seen, long deadline) {
+        long nanos = left(deadline);
+        if (Threads.isVirtual()) {
+            CompletableFuture.runAsync(() -> Native.futexWait(address, seen, nanos), Helpers.POOL).join();
+        } else {
+            Native.futexWait(address, seen, nanos);
+        }
+    }
+
+    /** Whether reading ends, while there are no bytes. Fails when it ends with an error. */
+    private boolean isReadAtEnd() throws IOException {
+        if (isClosed) {
+            throw closed();
+        }
+        if (isInputShut) {
+            return true;
+        }
+        // Before the end of the ring: what a peer published before it went is seen then.
+        boolean gone = isPeerGone;
+        if (in.isAtEnd()) {
+            return true;
+        }
+        if (!gone || in.bytes() > 0) {
+            return false;
+        }
+        throw new SocketException("Connection reset: the peer died");
+    }
+
+    /** True when there are bytes; false at the end. */
+    private boolean waitForBytes(long deadline) throws IOException {
+        for (int i = 0; i < QUICK_POLLS; ++i) {
+            if (in.bytes() > 0) {
+                return true;
+            }
+            Thread.onSpinWait();
+        }
+        if (in.settle()) {
+            wakePeersWriter();
+        }
+        long begun = System.nanoTime();
+        long spin = readSpin.budget(in.peerProcessor());
+        for (long now = begun; in.bytes() == 0; now = System.nanoTime()) {
+            if (isReadAtEnd()) {
+                return false;
+            }
+            if (isLate(deadline, now)) {
+                throw new SocketTimeoutException("Read timed out");
+            }
+            if (now - begun < spin) {
+                for (int i = 0; i < POLLS_BETWEEN && in.bytes() == 0; ++i) {
+                    Thread.onSpinWait();
+                }
+                continue;
+            }
+            sleepForBytes(deadline);
+        }
+        readSpin.note(System.nanoTime() - begun);
+        return true;
+    }
+
+    private void sleepForBytes(long deadline) throws IOException {
+        in.setProcessor(Native.processor());
+        if (hasFutex) {
+            int seen = in.bell();
+            isReaderAsleep = true;
+            try {
+                if (in.arm()) {
+                    wakePeersWriter();
+                }
+                if (in.bytes() == 0 && !isReadAtEnd()) {
+                    sleepOn(in.bellAddress(), seen, deadline);
+                }
+            } finally {
+                isReaderAsleep = false;
+                in.disarm();
+            }
+            return;
+        }
+        reader = Thread.currentThread();
+        try {
+            if (in.arm()) {
+                wakePeersWriter();
+            }
+            if (in.bytes() == 0 && !isReadAtEnd()) {
+                park(deadline);
+            }
+        } finally {
+            reader = null;
+            in.disarm();
+        }
+    }
+
+    private void checkWritable() throws IOException {
+        if (isClosed) {
+            throw closed();
+        }
+        if (isOutputShut) {
+            throw new SocketException("Socket output is shutdown");
+        }
+        if (isPeerGone) {
+            throw new SocketException("Broken pipe");
+        }
+    }
+
+    private void waitForRoom(long deadline) throws IOException {
+        for (int i = 0; i < QUICK_POLLS; ++i) {
+            if (out.room(1) > 0) {
+                return;
+            }
+            Thread.onSpinWait();
+        }
+        long begun = System.nanoTime();
+        long spin = writeSpin.budget(out.peerProcessor());
+        for (long now = begun; out.room(1) == 0; now = System.nanoTime()) {
+            checkWritable();
+            if (isLate(deadline, now)) {
+                throw new SocketTimeoutException("Write timed out");
+            }
+            if (now - begun < spin) {
+                for (int i = 0; i < POLLS_BETWEEN && out.room(1) == 0; ++i) {
+                    Thread.onSpinWait();
+                }
+                continue;
+            }
+            sleepForRoom(deadline);
+        }
+        writeSpin.note(System.nanoTime() - begun);
+    }
+
+    private void sleepForRoom(long deadline) throws IOException {
+        if (hasFutex) {
+            int seen = out.bell();
+            isWriterAsleep = true;
+            try {
+                out.arm();
+                if (out.room(1) == 0) {
+                    checkWritable();
+                    sleepOn(out.bellAddress(), seen, deadline);
+                }
+            } finally {
+                isWriterAsleep = false;
+                out.disarm();
+            }
+            return;
+        }
+        writer = Thread.currentThread();
+        try {
+            out.arm();
+            if (out.room(1) == 0) {
+                checkWritable();
+                park(deadline);
+            }
+        } finally {
+            writer = null;
+            out.disarm();
+        }
+    }
+
+    /** Over the socket: waits until it is ready, or the connection is closed. */
+    private void waitForSocket(boolean forReading, long deadline, String late) throws IOException {
+        if (isLate(deadline, System.nanoTime())) {
+            throw new SocketTimeoutException(late);
+        }
+        if (forReading) {
+            reader = Thread.currentThread();
+        } else {
+            writer = Thread.currentThread();
+        }
+        try {
+            socketLock.lock();
+            try {
+                if (isClosed) {
+                    throw closed();
+                }
+                int events = (reader != null ? Watcher.READABLE : 0) | (writer != null ? Watcher.WRITABLE : 0);
+                Watcher.connections().change(fd, events | Watcher.ONCE, token);
+            } finally {
+                socketLock.unlock();
+            }
+            park(deadline);
+        } finally {
+            if (forReading) {
+                reader = null;
+            } else {
+                writer = null;
+            }
+        }
+    }
+
+    // ---- reading
+
+    /** Waits for bytes; -1 at the end. {@code nanos}: a limit, or NEVER. */
+    int read(byte[] into, int from, int size, long nanos) throws IOException {
+        reading.enter();
+        try {
+            if (size == 0) {
+                return 0;
+            }
+            if (in != null) {
+                int got = takeBytes(into, from, size);
+                if (got > 0) {
+                    return got;
+                }
+            }
+            return readSlowly(into, from, size, deadlineOf(nanos));
+        } finally {
+            reading.exit();
+        }
+    }
+
+    private int takeBytes(byte[] into, int from, int size) throws IOException {
+        if (isInputShut) {
+            return 0;
+        }
+        int got = in.copy(into, from, size);
+        if (got > 0 && in.consume(got)) {
+            wakePeersWriter();
+        }
+        return got;
+    }
+
+    private int readSlowly(byte[] into, int from, int size, long deadline) throws IOException {
+        try {
+            for (;;) {
+                if (in == null) {
+                    int got = receive(into, from, size);
+                    if (got != 0) {
+                        return got;
+                    }
+                    waitForSocket(true, deadline, "Read timed out");
+                    continue;
+                }
+                if (!waitForBytes(deadline)) {
+                    return -1;
+                }
+                int got = takeBytes(into, from, size);
+                if (got > 0) {
+                    return got;
+                }
+            }
+        } finally {
+            restoreInterrupt();
+        }
+    }
+
+    /** Over the socket: 0 while there is nothing, -1 at the end. */
+    private int receive(byte[] into, int from, int size) throws IOException {
+        if (isClosed) {
+            throw closed();
+        }
+        if (isInputShut) {
+            return -1;
+        }
+        int got = Native.receive(fd, into, from, size);
+        if (got > 0) {
+            return got;
+        }
+        if (got == 0) {
+            return -1;
+        }
+        if (got == -Errors.EAGAIN || got == -Errors.EINTR) {
+            return 0;
+        }
+        throw Errors.of("recv", got);
+    }
+
+    /** Copies what has come, without waiting: 0 while there is nothing, -1 at the end. */
+    int tryRead(byte[] into, int from, int size, boolean arms) throws IOException {
+        reading.enter();
+        try {
+            if (size == 0) {
+                return 0;
+            }
+            if (in == null) {
+                return receive(into, from, size);
+            }
+            do {
+                int got = takeBytes(into, from, size);
+                if (got > 0) {
+                    in.disarm();
+                    return got;
+                }
+            } while (!findNothing(arms));
+            return isReadAtEnd() ? -1 : 0;
+        } finally {
+            reading.exit();
+        }
+    }
+
+    /** The same for a buffer. */
+    int tryRead(ByteBuffer into, boolean arms) throws IOException {
+        if (in == null) {
+            return tryReadOverSocket(into);
+        }
+        reading.enter();
+        try {
+            if (!into.hasRemaining()) {
+                return 0;
+            }
+            do {
+                int got = isInputShut ? 0 : in.copy(into);
+                if (got > 0) {
+                    if (in.consume(got)) {
+                        wakePeersWriter();
+                    }
+                    in.disarm();
+                    return got;
+                }
+            } while (!findNothing(arms));
+            return isReadAtEnd() ? -1 : 0;
+        } finally {
+            reading.exit();
+        }
+    }
+
+    /** After nothing was found: whether that stays so, now that the peer knows. */
+    private boolean findNothing(boolean arms) throws IOException {
+        if (in.settle()) {
+            wakePeersWriter();
+        }
+        if (!arms || isInputShut) {
+            return true;
+        }
+        if (in.arm()) {
+            wakePeersWriter();
+        }
+        return in.bytes() == 0;
+    }
+
+    private int tryReadOverSocket(ByteBuffer into) throws IOException {
+        byte[] bytes = new byte[Math.min(into.remaining(), 65536)];
+        int got = tryRead(bytes, 0, bytes.length, false);
+        if (got > 0) {
+            into.put(bytes, 0, got);
+        }
+        return got;
+    }
+
+    /** Waits until there are bytes to read: false at the end. */
+    boolean awaitBytes(long nanos) throws IOException {
+        reading.enter();
+        try {
+            if (in == null) {
+                throw new SocketException("the connection has no shared memory");
+            }
+            if (isInputShut) {
+                return false;
+            }
+            return in.bytes() > 0 || waitForBytes(deadlineOf(nanos));
+        } finally {
+            reading.exit();
+            restoreInterrupt();
+        }
+    }
+
+    /** Bytes that can be read without waiting; 0 while another thread reads. */
+    int available() throws IOException {
+        if (isClosed) {
+            throw closed();
+        }
+        if (in == null || isInputShut || !reading.tryEnter()) {
+            return 0;
+        }
+        try {
+            return in.allBytes();
+        } finally {
+            reading.exit();
+        }
+    }
+
+    /** A view of the ring that is read, of twice its size. */
+    ByteBuffer viewToRead() throws IOException {
+        if (in == null) {
+            throw new SocketException("the connection has no shared memory");
+        }
+        reading.enter();
+        try {
+            hasViews = true;
+            return in.view();
+        } finally {
+            reading.exit();
+        }
+    }
+
+    /** Sets the view to the unread bytes, of which there may be none: false at the end. */
+    boolean peek(ByteBuffer view) throws IOException {
+        reading.enter();
+        try {
+            int size = isInputShut ? 0 : in.allBytes();
+            if (size == 0 && findNothing(false) && isReadAtEnd()) {
+                return false;
+            }
+            size = isInputShut ? 0 : in.allBytes();
+            view.limit(in.index() + size).position(in.index());
+            return true;
+        } finally {
+            reading.exit();
+        }
+    }
+
+    void consume(int size) throws IOException {
+        reading.enter();
+        try {
+            if (in.consume(size)) {
+                wakePeersWriter();
+            }
+        } finally {
+            reading.exit();
+        }
+    }
+
+    // ---- writing
+
+    /** Writes all, and flushes. */
+    void write(byte[] bytes, int from, int size, long nanos) throws IOException {
+        writing.enter();
+        try {
+            checkWritable();
+            if (out == null) {
+                writeOverSocket(bytes, from, size, deadlineOf(nanos));
+                return;
+            }
+            int sent = out.append(bytes, from, size);
+            if (sent > 0 && out.publish()) {
+                wakePeersReader();
+            }
+            if (sent < size) {
+                writeSlowly(bytes, from + sent, size - sent, deadlineOf(nanos));
+            }
+        } finally {
+            writing.exit();
+        }
+    }
+
+    private void writeSlowly(byte[] bytes, int from, int size, long deadline) throws IOException {
+        try {
+            for (int done = 0; done < size;) {
+                waitForRoom(deadline);
+                checkWritable();
+                int sent = out.append(bytes, from + done, size - done);
+                if (sent > 0 && out.publish()) {
+                    wakePeersReader();
+                }
+                done += sent;
+            }
+        } finally {
+            restoreInterrupt();
+        }
+    }
+
+    private void writeOverSocket(byte[] bytes, int from, int size, long deadline) throws IOException {
+        try {
+            for (int done = 0; done < size;) {
+                int sent = send(bytes, from + done, size - done);
+                if (sent == 0) {
+                    waitForSocket(false, deadline, "Write timed out");
+                }
+                done += sent;
+            }
+        } finally {
+            restoreInterrupt();
+        }
+    }
+
+    private int send(byte[] bytes, int from, int size) throws IOException {
+        int sent = Native.send(fd, bytes, from, size);
+        if (sent >= 0) {
+            return sent;
+        }
+        if (sent == -Errors.EAGAIN || sent == -Errors.EINTR) {
+            return 0;
+        }
+        throw isClosed ? closed() : Errors.of("send", sent);
+    }
+
+    /** Appends as much as there is room for, to be flushed; 0 when full. Over the socket, it is sent. */
+    int append(byte[] bytes, int from, int size) throws IOException {
+        writing.enter();
+        try {
+            checkWritable();
+            return out == null ? send(bytes, from, size) : out.append(bytes, from, size);
+        } finally {
+            writing.exit();
+        }
+    }
+
+    int append(ByteBuffer bytes) throws IOException {
+        writing.enter();
+        try {
+            checkWritable();
+            if (out != null) {
+                return out.append(bytes);
+            }
+            byte[] copy = new byte[Math.min(bytes.remaining(), 65536)];
+            bytes.get(bytes.position(), copy);
+            int sent = send(copy, 0, copy.length);
+            bytes.position(bytes.position() + sent);
+            return sent;
+        } finally {
+            writing.exit();
+        }
+    }
+
+    /** Has the peer read what was appended: one packet. */
+    void flush() throws IOException {
+        writing.enter();
+        try {
+            if (out != null && out.hasUnpublished()) {
+                checkWritable();
+                if (out.publish()) {
+                    wakePeersReader();
+                }
+            }
+        } finally {
+            writing.exit();
+        }
+    }
+
+    /** Whether there is room to write now; else the doorbell will ring once there is. */
+    boolean armForRoom() throws IOException {
+        writing.enter();
+        try {
+            if (out == null) {
+                return true;
+            }
+            out.arm();
+            if (out.room(1) == 0 && !isPeerGone) {
+                return false;
+            }
+            out.disarm();
+            return true;
+        } finally {
+            writing.exit();
+        }
+    }
+
+    /** Waits for room to write. */
+    void awaitRoom(long nanos) throws IOException {
+        writing.enter();
+        try {
+            checkWritable();
+            if (out == null) {
+                waitForSocket(false, deadlineOf(nanos), "Write timed out");
+            } else if (out.room(1) == 0) {
+                waitForRoom(deadlineOf(nanos));
+            }
+        } finally {
+            writing.exit();
+            restoreInterrupt();
+        }
+    }
+
+    ByteBuffer viewToWrite() throws IOException {
+        if (out == null) {
+            throw new SocketException("the connection has no shared memory");
+        }
+        writing.enter();
+        try {
+            hasViews = true;
+            return out.view();
+        } finally {
+            writing.exit();
+        }
+    }
+
+    /** Sets the view to the room there is, maybe none. */
+    void room(ByteBuffer view) throws IOException {
+        writing.enter();
+        try {
+            checkWritable();
+            int size = out.room(1);
+            view.limit(out.index() + size).position(out.index());
+        } finally {
+            writing.exit();
+        }
+    }
+
+    /** The first bytes of room() were written. */
+    void advance(int size) throws IOException {
+        writing.enter();
+        try {
+            checkWritable();
+            out.advance(size);
+        } finally {
+            writing.exit();
+        }
+    }
+
+    // ---- ends
+
+    boolean isInputShut() {
+        return isInputShut;
+    }
+
+    boolean isOutputShut() {
+        return isOutputShut;
+    }
+
+    /** Reading yields the end from now on. */
+    void shutdownInput() throws IOException {
+        if (isClosed) {
+            throw closed();
+        }
+        isInputShut = true;
+        LockSupport.unpark(reader);
+        wakeReader();
+    }
+
+    /** No more bytes follow. */
+    void shutdownOutput() throws IOException {
+        writing.enter();
+        try {
+            if (isOutputShut) {
+                return;
+            }
+            if (out == null) {
+                Native.shutdown(fd, 1);
+            } else {
+                finish();
+            }
+            isOutputShut = true;
+        } finally {
+            writing.exit();
+        }
+    }
+
+    private void finish() {
+        if (out.isFinished()) {
+            return;
+        }
+        if (out.hasUnpublished() && out.publish()) {
+            wakePeersReader();
+        }
+        if (out.finish()) {
+            wakePeersReader();
+        }
+    }
+
+    /** Called when the doorbell rings, on the watcher's thread. */
+    void setListener(Runnable called) {
+        listener = called;
+    }
+
+    /** Flushes, ends all calls of this side, and frees what it has. The peer reads what was written before. Any thread. */
+    void close() {
+        socketLock.lock();
+        try {
+            if (isClosed) {
+                return;
+            }
+            isClosed = true;
+        } finally {
+            socketLock.unlock();
+        }
+        wakeAll(true);
+        writing.close();
+        if (out != null) {
+            finish();
+        }
+        Native.shutdown(fd, 2);
+        reading.close();
+        socketLock.lock();
+        try {
+            unwatch();
+            isSocketClosed = true;
+            Native.close(fd);
+        } finally {
+            socketLock.unlock();
+        }
+        if (out != null && !hasViews) {
+            out.memory().unmap();
+            in.memory().unmap();
+        }
+    }
+}

@@ -1,0 +1,110 @@
+// Client side of a connection: the Unix socket, and the exchange over it.
+package io.eddy.shm;
+
+import java.io.IOException;
+import java.net.SocketTimeoutException;
+import java.util.concurrent.locks.LockSupport;
+
+/** Connects, and makes pairs. */
+final class Connector {
+    private static final long BACKLOG_RETRY_NS = 1_000_000;
+    private static final int LONGEST_POLL_MS = 1_000;
+
+    private Connector() {}
+
+    static void checkSystem() throws IOException {
+        String refusal = Native.refusal();
+        if (refusal != null) {
+            throw new IOException(refusal);
+        }
+    }
+
+    /** {@code nanos}: a limit for all of it, beside that of the options for the exchange, or Connection.NEVER. */
+    static Connection connect(ShmSocketAddress to, ShmOptions options, long nanos) throws IOException {
+        checkSystem();
+        long deadline = Connection.deadlineOf(Math.min(nanos, options.handshakeTimeout.toNanos()));
+        int fd = Native.socket();
+        if (fd < 0) {
+            throw Errors.of("socket", fd);
+        }
+        Handshake with = null;
+        try {
+            int connected;
+            while ((connected = Native.connect(fd, to.name())) == -Errors.EAGAIN) {
+                // The listener's queue is full.
+                checkTime(deadline);
+                LockSupport.parkNanos(BACKLOG_RETRY_NS);
+            }
+            if (connected < 0) {
+                throw Errors.connecting(to, connected);
+            }
+            with = new Handshake(fd, options, options.doorbellNumber());
+            for (Handshake.Next next; (next = with.step()) != Handshake.Next.DONE;) {
+                waitFor(fd, next == Handshake.Next.READABLE ? Watcher.READABLE : Watcher.WRITABLE, deadline);
+            }
+            return with.connection();
+        } catch (IOException | RuntimeException | Error error) {
+            if (with != null) {
+                with.discard();
+            }
+            Native.close(fd);
+            throw error;
+        }
+    }
+
+    private static long checkTime(long deadline) throws IOException {
+        long left = deadline == Connection.NEVER ? Connection.NEVER : deadline - System.nanoTime();
+        if (left <= 0) {
+            throw new SocketTimeoutException("Connect timed out");
+        }
+        return left;
+    }
+
+    private static void waitFor(int fd, int events, long deadline) throws IOException {
+        long left = checkTime(deadline);
+        if (!Threads.isVirtual()) {
+            Native.poll(fd, events, (int) Math.min(left / 1_000_000 + 1, LONGEST_POLL_MS));
+            return;
+        }
+        Thread waiting = Thread.currentThread();
+        long token = Watcher.connections().add(fd, events | Watcher.ONCE, ready -> LockSupport.unpark(waiting));
+        try {
+            LockSupport.parkNanos(Connector.class, left);
+        } finally {
+            Watcher.connections().remove(fd, token);
+        }
+    }
+
+    /** Both ends of a connection within this process. */
+    static Connection[] pair(ShmOptions options) throws IOException {
+        checkSystem();
+        int[] fds = new int[2];
+        int made = Native.socketPair(fds);
+        if (made < 0) {
+            throw Errors.of("socketpair", made);
+        }
+        Handshake[] with = new Handshake[2];
+        Connection first = null;
+        try {
+            with[0] = new Handshake(fds[0], options, options.doorbellNumber());
+            with[1] = new Handshake(fds[1], options, options.doorbellNumber());
+            // The first sends; the second has both messages; then so has the first.
+            with[0].step();
+            with[1].step();
+            with[0].step();
+            first = with[0].connection();
+            return new Connection[] {first, with[1].connection()};
+        } catch (IOException | RuntimeException | Error error) {
+            for (int i = first == null ? 0 : 1; i < 2; ++i) {
+                if (with[i] != null) {
+                    with[i].discard();
+                }
+                Native.close(fds[i]);
+            }
+            if (first != null) {
+                first.close();
+            }
+            throw error;
+        }
+    }
+}

@@ -1,0 +1,56 @@
+// Exceptions for the errors of system calls.
+package io.eddy.shm;
+
+import java.io.IOException;
+import java.net.BindException;
+import java.net.ConnectException;
+import java.net.SocketException;
+
+/** Numbers of errno(3) that are looked at, and their exceptions. */
+final class Errors {
+    static final int EPERM = 1;
+    static final int ENOENT = 2;
+    static final int EINTR = 4;
+    static final int EAGAIN = 11;
+    static final int EACCES = 13;
+    static final int EPIPE = 32;
+    static final int EADDRINUSE = 98;
+    static final int ECONNABORTED = 103;
+    static final int ECONNRESET = 104;
+    static final int ECONNREFUSED = 111;
+
+    private Errors() {}
+
+    /** {@code outcome} is a negated errno. */
+    static IOException of(String what, int outcome) {
+        return new SocketException(what + ": " + text(-outcome));
+    }
+
+    static IOException connecting(ShmSocketAddress to, int outcome) {
+        return new ConnectException(to + ": " + text(-outcome));
+    }
+
+    static IOException binding(ShmSocketAddress to, int outcome) {
+        return new BindException(to + ": " + text(-outcome));
+    }
+
+    private static String text(int errno) {
+        switch (errno) {
+            case EPERM: return "Operation not permitted";
+            case ENOENT: return "No such file or directory";
+            case 12: return "Cannot allocate memory";
+            case EACCES: return "Permission denied";
+            case 20: return "Not a directory";
+            case 22: return "Invalid argument";
+            case 23: return "Too many open files in system";
+            case 24: return "Too many open files";
+            case EPIPE: return "Broken pipe";
+            case 30: return "Read-only file system";
+            case 91: return "Protocol wrong type for socket";
+            case EADDRINUSE: return "Address already in use";
+            case ECONNRESET: return "Connection reset";
+            case ECONNREFUSED: return "Connection refused";
+            default: return "error " + errno;
+        }
+    }
+}

@@ -1,0 +1,187 @@
+// Exchange of the HELLOs over a Unix socket, in steps: src/shm/hello.cpp in Java.
+package io.eddy.shm;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.ProtocolException;
+
+/** One side's exchange. Between steps the caller waits. The socket stays the caller's. One thread. */
+final class Handshake {
+    /** What is waited for before the next step. */
+    enum Next { DONE, READABLE, WRITABLE }
+
+    private static volatile Boolean hasFence;
+
+    final int fd;
+    final ShmOptions options;
+    final int doorbell;
+    private final boolean isAsymmetric;
+    private final byte[] received = new byte[Layout.HELLO_SIZE];
+    private final int[] found = new int[2];
+    private int receivedSize;
+    private boolean isSent;
+    private int ownFile = -1;
+    private int peerFile = -1;
+    private Hello peer;
+    Memory own;
+    Memory peerMemory;
+
+    /** Allocates the own memory. */
+    Handshake(int fd, ShmOptions options, int doorbell) throws IOException {
+        this.fd = fd;
+        this.options = options;
+        this.doorbell = doorbell;
+        isAsymmetric = options.hasAsymmetricFence && canFence();
+        if (options.sharesMemory) {
+            create();
+        }
+    }
+
+    private static boolean canFence() {
+        if (hasFence == null) {
+            hasFence = Native.registerFence();
+        }
+        return hasFence;
+    }
+
+    private void create() throws IOException {
+        int size = options.ringSize;
+        int file = Native.memoryFile((long) Layout.HEADER_SIZE + size);
+        if (file < 0) {
+            throw Errors.of("memfd_create", file);
+        }
+        long address = Native.map(file, size, true);
+        // After the own mapping, which the seal against writing would refuse.
+        int sealed = address < 0 ? (int) address : Native.seal(file);
+        if (sealed < 0) {
+            Native.close(file);
+            if (address >= 0) {
+                Native.unmap(address, Layout.HEADER_SIZE + 2L * size);
+            }
+            throw Errors.of("sharing memory", sealed);
+        }
+        ownFile = file;
+        own = new Memory(address, size);
+    }
+
+    /** Sends, and receives, as far as that goes. Fails with an IOException for a peer that breaks the protocol or closes. */
+    Next step() throws IOException {
+        if (!isSent && !send()) {
+            return Next.WRITABLE;
+        }
+        while (receivedSize < received.length) {
+            if (!receive()) {
+                return Next.READABLE;
+            }
+        }
+        if (peer == null) {
+            accept();
+        }
+        return Next.DONE;
+    }
+
+    private boolean send() throws IOException {
+        int features = (own != null ? Layout.FEATURE_MEMORY : 0) | (isAsymmetric ? Layout.FEATURE_ASYMMETRIC : 0);
+        byte[] bytes = new Hello(features, doorbell, own != null ? own.ringSize : 0, options.firstPosition).encode();
+        int sent = own != null ? Native.sendDescriptor(fd, bytes, ownFile) : Native.send(fd, bytes, 0, bytes.length);
+        if (sent == -Errors.EAGAIN || sent == -Errors.EINTR) {
+            return false;
+        }
+        if (sent == -Errors.EPIPE || sent == -Errors.ECONNRESET) {
+            throw new EOFException("the peer has closed the connection");
+        }
+        if (sent < 0) {
+            throw Errors.of("sendmsg", sent);
+        }
+        // Nothing was sent before it, so the socket has room for so few bytes.
+        if (sent != bytes.length) {
+            throw new EOFException("the first message was cut");
+        }
+        isSent = true;
+        if (ownFile >= 0) {
+            Native.close(ownFile);
+            ownFile = -1;
+        }
+        return true;
+    }
+
+    private boolean receive() throws IOException {
+        int size = Native.receiveMessage(fd, received, receivedSize, found);
+        if (size == -Errors.EAGAIN || size == -Errors.EINTR) {
+            return false;
+        }
+        // A peer that closes without having read the HELLO resets the connection.
+        if (size == 0 || size == -Errors.ECONNRESET) {
+            throw new EOFException("the peer has closed the connection before its first message");
+        }
+        if (size < 0) {
+            throw Errors.of("recvmsg", size);
+        }
+        if (found[0] >= 0) {
+            if (peerFile >= 0 || found[1] != 0) {
+                Native.close(found[0]);
+                throw new ProtocolException("more than one descriptor came");
+            }
+            peerFile = found[0];
+        } else if (found[1] == 2) {
+            throw new IOException("a descriptor could not be received: too many open files");
+        }
+        receivedSize += size;
+        return true;
+    }
+
+    private void accept() throws IOException {
+        Hello message = Hello.decode(received);
+        if (message.has(Layout.FEATURE_MEMORY) != (peerFile >= 0)) {
+            throw new ProtocolException(peerFile >= 0 ? "memory came unannounced" : "no memory came");
+        }
+        if (peerFile >= 0) {
+            int size = (int) message.ringSize();
+            int checked = Native.isMemoryFile(peerFile, (long) Layout.HEADER_SIZE + size);
+            if (checked <= 0) {
+                throw new ProtocolException("the peer's memory is not sealed, or has another size");
+            }
+            long address = Native.map(peerFile, size, false);
+            if (address < 0) {
+                throw Errors.of("mmap", (int) address);
+            }
+            peerMemory = new Memory(address, size);
+            Native.close(peerFile);
+            peerFile = -1;
+        }
+        peer = message;
+    }
+
+    /** After the last step: the connection, which the socket is then part of. */
+    Connection connection() throws IOException {
+        boolean isShared = own != null && peerMemory != null;
+        if (!isShared) {
+            discard();
+        }
+        boolean both = isAsymmetric && peer.has(Layout.FEATURE_ASYMMETRIC);
+        Sender out = isShared
+                ? new Sender(own, peerMemory, options.firstPosition, both, options.maxPackets) : null;
+        Receiver in = isShared ? new Receiver(own, peerMemory, peer.position(), both) : null;
+        return new Connection(fd, options, doorbell, peer.doorbell(), out, in);
+    }
+
+    /** Frees what no connection was made of. The socket stays open. */
+    void discard() {
+        if (ownFile >= 0) {
+            Native.close(ownFile);
+            ownFile = -1;
+        }
+        if (peerFile >= 0) {
+            Native.close(peerFile);
+            peerFile = -1;
+        }
+        if (own != null) {
+            own.unmap();
+            own = null;
+        }
+        if (peerMemory != null) {
+            peerMemory.unmap();
+            peerMemory = null;
+        }
+    }
+}

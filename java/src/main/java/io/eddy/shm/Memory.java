@@ -1,0 +1,91 @@
+// Words and rings of a memory file through direct buffers: JDK 17 to 21.
+package io.eddy.shm;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.lang.ref.Cleaner;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
+/**
+ * Access to a mapped memory file. {@code at} is an index into the ring, of which twice its size is mapped, so that no
+ * span wraps. Not checked for use after unmap(): callers hold a {@link Guard}.
+ */
+final class Memory {
+    private static final VarHandle LONG = MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
+    private static final VarHandle INT = MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.nativeOrder());
+    private static final Cleaner CLEANER = Cleaner.create();
+
+    final int ringSize;
+    private final Mapping mapping;
+    private final ByteBuffer header;
+    private final ByteBuffer ring;
+
+    Memory(long address, int ringSize) {
+        this.mapping = new Mapping(address, ringSize);
+        this.ringSize = ringSize;
+        this.header = Native.buffer(address, Layout.HEADER_SIZE);
+        // A buffer ends at 2^31 - 1, where the last span of the largest ring does.
+        long twice = Math.min(2L * ringSize, Integer.MAX_VALUE);
+        this.ring = Native.buffer(address + Layout.HEADER_SIZE, twice);
+        // Views of the ring keep it reachable, and with it the mapping.
+        CLEANER.register(ring, mapping);
+    }
+
+    long address(int offset) {
+        return mapping.address + offset;
+    }
+
+    long getAcquire(int offset) {
+        return (long) LONG.getAcquire(header, offset);
+    }
+
+    void setRelease(int offset, long value) {
+        LONG.setRelease(header, offset, value);
+    }
+
+    int getIntAcquire(int offset) {
+        return (int) INT.getAcquire(header, offset);
+    }
+
+    int getIntOpaque(int offset) {
+        return (int) INT.getOpaque(header, offset);
+    }
+
+    void setIntOpaque(int offset, int value) {
+        INT.setOpaque(header, offset, value);
+    }
+
+    void incrementRelease(int offset) {
+        INT.getAndAddRelease(header, offset, 1);
+    }
+
+    void get(int at, byte[] into, int from, int size) {
+        ring.get(at, into, from, size);
+    }
+
+    void put(int at, byte[] bytes, int from, int size) {
+        ring.put(at, bytes, from, size);
+    }
+
+    /** Copies from the ring to the buffer's position, which advances. */
+    void get(int at, ByteBuffer into, int size) {
+        into.put(into.position(), ring, at, size);
+        into.position(into.position() + size);
+    }
+
+    /** Copies to the ring from the buffer's position, which advances. */
+    void put(int at, ByteBuffer bytes, int size) {
+        ring.put(at, bytes, bytes.position(), size);
+        bytes.position(bytes.position() + size);
+    }
+
+    /** The ring as a buffer of its own, for views. It keeps the mapping until it is unreachable. */
+    ByteBuffer view() {
+        return ring.duplicate();
+    }
+
+    void unmap() {
+        mapping.run();
+    }
+}

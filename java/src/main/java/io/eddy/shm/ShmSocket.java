@@ -1,0 +1,547 @@
+// java.net.Socket over shared memory.
+package io.eddy.shm;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.SocketAddress;
+import java.net.SocketException;
+import java.net.SocketOption;
+import java.net.StandardSocketOptions;
+import java.nio.channels.SocketChannel;
+import java.util.Objects;
+import java.util.Set;
+
+/**
+ * A stream socket over shared memory with another process of this machine, to be used where a {@link java.net.Socket}
+ * is. One thread may read while another one writes; close() is for any thread and ends the calls of the others with a
+ * SocketException. Bytes that were written before close() reach the peer. Reading yields -1 after the peer finished, and
+ * throws an IOException, after everything was read, if it died.
+ *
+ * <p>Options of TCP can be set and have no effect. It has no {@link SocketChannel}: {@link ShmChannel} is the channel.
+ */
+public class ShmSocket extends java.net.Socket {
+    private final Object stateLock = new Object();
+    private final ShmOptions options;
+    /** Where connect() goes, whatever address it is given; null for that address. */
+    private final ShmSocketAddress fixed;
+    private volatile Connection connection;
+    private volatile ShmSocketAddress remote;
+    private volatile ShmSocketAddress local;
+    private volatile boolean isClosed;
+    private volatile int timeout;
+    private InputStream input;
+    private OutputStream output;
+    private boolean hasNoDelay = true;
+    private boolean keepsAlive;
+    private boolean reusesAddress;
+    private boolean takesUrgent;
+    private int linger = -1;
+    private int trafficClass;
+    private int receiveSize;
+    private int sendSize;
+
+    /** Unconnected. */
+    public ShmSocket() {
+        this(ShmOptions.DEFAULT);
+    }
+
+    /** Unconnected. */
+    public ShmSocket(ShmOptions options) {
+        this((ShmSocketAddress) null, options);
+    }
+
+    /** Connected to the listener at this path, a file or {@code @name}. */
+    public ShmSocket(String path) throws IOException {
+        this(path, ShmOptions.DEFAULT);
+    }
+
+    /** Connected to the listener at this path, a file or {@code @name}. */
+    public ShmSocket(String path, ShmOptions options) throws IOException {
+        this(options);
+        remote = new ShmSocketAddress(path);
+        connection = Connector.connect(remote, options, Connection.NEVER);
+    }
+
+    /** Unconnected; connects to {@code fixed} where it is not null. */
+    ShmSocket(ShmSocketAddress fixed, ShmOptions options) {
+        this.options = Objects.requireNonNull(options);
+        this.fixed = fixed;
+        receiveSize = options.ringSize;
+        sendSize = options.ringSize;
+    }
+
+    /** Accepted, or one of a pair. */
+    ShmSocket(Connection connection, ShmSocketAddress local, ShmOptions options) {
+        this((ShmSocketAddress) null, options);
+        this.connection = connection;
+        this.local = local;
+    }
+
+    /** Both ends of a connection within this process, for two threads. */
+    public static ShmSocket[] pair(ShmOptions options) throws IOException {
+        Connection[] both = Connector.pair(options);
+        return new ShmSocket[] {new ShmSocket(both[0], null, options), new ShmSocket(both[1], null, options)};
+    }
+
+    private Connection connected() throws SocketException {
+        Connection found = connection;
+        if (isClosed) {
+            throw new SocketException("Socket closed");
+        }
+        if (found == null) {
+            throw new SocketException("Socket is not connected");
+        }
+        return found;
+    }
+
+    private void checkOpen() throws SocketException {
+        if (isClosed) {
+            throw new SocketException("Socket closed");
+        }
+    }
+
+    // ---- connecting
+
+    @Override
+    public void connect(SocketAddress endpoint) throws IOException {
+        connect(endpoint, 0);
+    }
+
+    /**
+     * Connects to a {@link ShmSocketAddress}. A socket of a {@link ShmSocketFactory} connects to the factory's path,
+     * whatever the address. {@code milliseconds}: a limit, 0 for that of the options.
+     */
+    @Override
+    public void connect(SocketAddress endpoint, int milliseconds) throws IOException {
+        if (milliseconds < 0) {
+            throw new IllegalArgumentException("connect: timeout can't be negative");
+        }
+        ShmSocketAddress to = fixed;
+        if (to == null || endpoint instanceof ShmSocketAddress) {
+            to = ShmSocketAddress.of(Objects.requireNonNull(endpoint));
+        }
+        checkOpen();
+        if (connection != null) {
+            throw new SocketException("already connected");
+        }
+        long limit = milliseconds == 0 ? Connection.NEVER : milliseconds * 1_000_000L;
+        Connection made = Connector.connect(to, options, limit);
+        synchronized (stateLock) {
+            if (!isClosed && connection == null) {
+                connection = made;
+                remote = to;
+                return;
+            }
+        }
+        made.close();
+        throw new SocketException(isClosed ? "Socket closed" : "already connected");
+    }
+
+    /** Does nothing: a client has no address of its own. */
+    @Override
+    public void bind(SocketAddress address) throws IOException {
+        checkOpen();
+    }
+
+    // ---- streams
+
+    /** The stream of bytes from the peer. One at a time reads. Closing it closes the socket. */
+    @Override
+    public InputStream getInputStream() throws IOException {
+        Connection its = connected();
+        if (its.isInputShut()) {
+            throw new SocketException("Socket input is shutdown");
+        }
+        synchronized (stateLock) {
+            if (input == null) {
+                input = new Input(this, its);
+            }
+            return input;
+        }
+    }
+
+    /** The stream of bytes to the peer, each write of which is one packet. One at a time writes. Closing it closes the socket. */
+    @Override
+    public OutputStream getOutputStream() throws IOException {
+        Connection its = connected();
+        if (its.isOutputShut()) {
+            throw new SocketException("Socket output is shutdown");
+        }
+        synchronized (stateLock) {
+            if (output == null) {
+                output = new Output(this, its);
+            }
+            return output;
+        }
+    }
+
+    /** Calls that do not wait, for reading. */
+    public ShmReader reader() throws IOException {
+        return new ShmReader(connected());
+    }
+
+    /** Calls that do not wait, for writing. */
+    public ShmWriter writer() throws IOException {
+        return new ShmWriter(connected());
+    }
+
+    private static final class Input extends InputStream {
+        private final ShmSocket socket;
+        private final Connection from;
+        private byte[] one;
+
+        Input(ShmSocket socket, Connection from) {
+            this.socket = socket;
+            this.from = from;
+        }
+
+        @Override
+        public int read() throws IOException {
+            if (one == null) {
+                one = new byte[1];
+            }
+            return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
+        }
+
+        @Override
+        public int read(byte[] into, int offset, int length) throws IOException {
+            Objects.checkFromIndexSize(offset, length, into.length);
+            int limit = socket.timeout;
+            return from.read(into, offset, length, limit == 0 ? Connection.NEVER : limit * 1_000_000L);
+        }
+
+        @Override
+        public int available() throws IOException {
+            return from.available();
+        }
+
+        @Override
+        public void close() throws IOException {
+            socket.close();
+        }
+    }
+
+    private static final class Output extends OutputStream {
+        private final ShmSocket socket;
+        private final Connection to;
+
+        Output(ShmSocket socket, Connection to) {
+            this.socket = socket;
+            this.to = to;
+        }
+
+        @Override
+        public void write(int value) throws IOException {
+            write(new byte[] {(byte) value}, 0, 1);
+        }
+
+        @Override
+        public void write(byte[] bytes, int offset, int length) throws IOException {
+            Objects.checkFromIndexSize(offset, length, bytes.length);
+            to.write(bytes, offset, length, Connection.NEVER);
+        }
+
+        @Override
+        public void flush() throws IOException {
+            to.flush();
+        }
+
+        @Override
+        public void close() throws IOException {
+            socket.close();
+        }
+    }
+
+    // ---- ends
+
+    @Override
+    public void shutdownInput() throws IOException {
+        connected().shutdownInput();
+    }
+
+    @Override
+    public void shutdownOutput() throws IOException {
+        connected().shutdownOutput();
+    }
+
+    @Override
+    public boolean isInputShutdown() {
+        Connection its = connection;
+        return its != null && its.isInputShut();
+    }
+
+    @Override
+    public boolean isOutputShutdown() {
+        Connection its = connection;
+        return its != null && its.isOutputShut();
+    }
+
+    @Override
+    public void close() throws IOException {
+        Connection its;
+        synchronized (stateLock) {
+            isClosed = true;
+            its = connection;
+        }
+        if (its != null) {
+            its.close();
+        }
+    }
+
+    @Override
+    public boolean isClosed() {
+        return isClosed;
+    }
+
+    @Override
+    public boolean isConnected() {
+        return connection != null;
+    }
+
+    @Override
+    public boolean isBound() {
+        return connection != null;
+    }
+
+    /** Whether the bytes go over shared memory, and not over the socket. */
+    public boolean sharesMemory() {
+        Connection its = connection;
+        return its != null && its.sharesMemory();
+    }
+
+    // ---- addresses
+
+    @Override
+    public SocketAddress getRemoteSocketAddress() {
+        return remote;
+    }
+
+    @Override
+    public SocketAddress getLocalSocketAddress() {
+        return local;
+    }
+
+    /** The loopback address once connected: for what expects one. */
+    @Override
+    public InetAddress getInetAddress() {
+        return connection == null ? null : InetAddress.getLoopbackAddress();
+    }
+
+    @Override
+    public InetAddress getLocalAddress() {
+        return connection == null ? new InetSocketAddress(0).getAddress() : InetAddress.getLoopbackAddress();
+    }
+
+    @Override
+    public int getPort() {
+        return 0;
+    }
+
+    @Override
+    public int getLocalPort() {
+        return connection == null ? -1 : 0;
+    }
+
+    /** Null: see {@link ShmChannel}. */
+    @Override
+    public SocketChannel getChannel() {
+        return null;
+    }
+
+    // ---- options
+
+    /** Limit of a read in milliseconds, after which it throws a SocketTimeoutException; 0 for none. */
+    @Override
+    public void setSoTimeout(int milliseconds) throws SocketException {
+        checkOpen();
+        if (milliseconds < 0) {
+            throw new IllegalArgumentException("timeout can't be negative");
+        }
+        timeout = milliseconds;
+    }
+
+    @Override
+    public int getSoTimeout() throws SocketException {
+        checkOpen();
+        return timeout;
+    }
+
+    @Override
+    public void setTcpNoDelay(boolean on) throws SocketException {
+        checkOpen();
+        hasNoDelay = on;
+    }
+
+    @Override
+    public boolean getTcpNoDelay() throws SocketException {
+        checkOpen();
+        return hasNoDelay;
+    }
+
+    @Override
+    public void setKeepAlive(boolean on) throws SocketException {
+        checkOpen();
+        keepsAlive = on;
+    }
+
+    @Override
+    public boolean getKeepAlive() throws SocketException {
+        checkOpen();
+        return keepsAlive;
+    }
+
+    @Override
+    public void setReuseAddress(boolean on) throws SocketException {
+        checkOpen();
+        reusesAddress = on;
+    }
+
+    @Override
+    public boolean getReuseAddress() throws SocketException {
+        checkOpen();
+        return reusesAddress;
+    }
+
+    @Override
+    public void setSoLinger(boolean on, int seconds) throws SocketException {
+        checkOpen();
+        if (on && seconds < 0) {
+            throw new IllegalArgumentException("invalid value for SO_LINGER");
+        }
+        linger = on ? seconds : -1;
+    }
+
+    @Override
+    public int getSoLinger() throws SocketException {
+        checkOpen();
+        return linger;
+    }
+
+    @Override
+    public void setOOBInline(boolean on) throws SocketException {
+        checkOpen();
+        takesUrgent = on;
+    }
+
+    @Override
+    public boolean getOOBInline() throws SocketException {
+        checkOpen();
+        return takesUrgent;
+    }
+
+    @Override
+    public void setTrafficClass(int value) throws SocketException {
+        checkOpen();
+        if (value < 0 || value > 255) {
+            throw new IllegalArgumentException("tc is not in range 0 -- 255");
+        }
+        trafficClass = value;
+    }
+
+    @Override
+    public int getTrafficClass() throws SocketException {
+        checkOpen();
+        return trafficClass;
+    }
+
+    /** Remembered; the ring's size is {@link ShmOptions#withRingSize}. */
+    @Override
+    public void setSendBufferSize(int size) throws SocketException {
+        checkOpen();
+        if (size <= 0) {
+            throw new IllegalArgumentException("negative send size");
+        }
+        sendSize = size;
+    }
+
+    @Override
+    public int getSendBufferSize() throws SocketException {
+        checkOpen();
+        return sendSize;
+    }
+
+    /** Remembered; the peer chooses the size of the ring that is read. */
+    @Override
+    public void setReceiveBufferSize(int size) throws SocketException {
+        checkOpen();
+        if (size <= 0) {
+            throw new IllegalArgumentException("invalid receive size");
+        }
+        receiveSize = size;
+    }
+
+    @Override
+    public int getReceiveBufferSize() throws SocketException {
+        checkOpen();
+        return receiveSize;
+    }
+
+    @Override
+    public void setPerformancePreferences(int connectionTime, int latency, int bandwidth) {}
+
+    @Override
+    public void sendUrgentData(int data) throws IOException {
+        throw new SocketException("Urgent data not supported");
+    }
+
+    private static final Set<SocketOption<?>> OPTIONS = Set.of(StandardSocketOptions.SO_KEEPALIVE,
+            StandardSocketOptions.SO_LINGER, StandardSocketOptions.SO_RCVBUF, StandardSocketOptions.SO_REUSEADDR,
+            StandardSocketOptions.SO_SNDBUF, StandardSocketOptions.TCP_NODELAY);
+
+    @Override
+    public Set<SocketOption<?>> supportedOptions() {
+        return OPTIONS;
+    }
+
+    @Override
+    public <T> java.net.Socket setOption(SocketOption<T> name, T value) throws IOException {
+        checkOpen();
+        if (name == StandardSocketOptions.TCP_NODELAY) {
+            setTcpNoDelay((Boolean) value);
+        } else if (name == StandardSocketOptions.SO_KEEPALIVE) {
+            setKeepAlive((Boolean) value);
+        } else if (name == StandardSocketOptions.SO_REUSEADDR) {
+            setReuseAddress((Boolean) value);
+        } else if (name == StandardSocketOptions.SO_LINGER) {
+            setSoLinger((Integer) value >= 0, (Integer) value);
+        } else if (name == StandardSocketOptions.SO_SNDBUF) {
+            setSendBufferSize((Integer) value);
+        } else if (name == StandardSocketOptions.SO_RCVBUF) {
+            setReceiveBufferSize((Integer) value);
+        } else {
+            throw new UnsupportedOperationException("'" + name + "' not supported");
+        }
+        return this;
+    }
+
+    @Override
+    @SuppressWarnings("unchecked")
+    public <T> T getOption(SocketOption<T> name) throws IOException {
+        checkOpen();
+        Object value;
+        if (name == StandardSocketOptions.TCP_NODELAY) {
+            value = getTcpNoDelay();
+        } else if (name == StandardSocketOptions.SO_KEEPALIVE) {
+            value = getKeepAlive();
+        } else if (name == StandardSocketOptions.SO_REUSEADDR) {
+            value = getReuseAddress();
+        } else if (name == StandardSocketOptions.SO_LINGER) {
+            value = getSoLinger();
+        } else if (name == StandardSocketOptions.SO_SNDBUF) {
+            value = getSendBufferSize();
+        } else if (name == StandardSocketOptions.SO_RCVBUF) {
+            value = getReceiveBufferSize();
+        } else {
+            throw new UnsupportedOperationException("'" + name + "' not supported");
+        }
+        return (T) value;
+    }
+
+    @Override
+    public String toString() {
+        return "ShmSocket[" + (connection == null ? "unconnected" : String.valueOf(remote != null ? remote : local)) + "]";
+    }
+}
