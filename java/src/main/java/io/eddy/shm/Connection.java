@@ -563,11 +563,12 @@ final class Connection implements Watcher.Watched {
     boolean awaitBytes(long nanos) throws IOException {
         reading.enter();
         try {
-            if (in == null) {
-                throw new SocketException("the connection has no shared memory");
-            }
             if (isInputShut) {
                 return false;
+            }
+            if (in == null) {
+                waitForSocket(true, deadlineOf(nanos), "Read timed out");
+                return true;
             }
             return in.bytes() > 0 || waitForBytes(deadlineOf(nanos));
         } finally {
@@ -791,7 +792,7 @@ final class Connection implements Watcher.Watched {
         writing.enter();
         try {
             checkWritable();
-            int size = out.room(1);
+            int size = out.room(Integer.MAX_VALUE);
             view.limit(out.index() + size).position(out.index());
         } finally {
             writing.exit();

@@ -84,11 +84,6 @@ final class Memory {
         return ring.asSlice(0, Math.min(2L * ringSize, Integer.MAX_VALUE)).asByteBuffer();
     }
 
-    /** A span of the ring. It keeps the mapping until it is unreachable. */
-    MemorySegment segment(int at, int size) {
-        return ring.asSlice(at, size);
-    }
-
     void unmap() {
         mapping.run();
     }

@@ -1,0 +1,237 @@
+// Channel over shared memory, which a selector can wait for.
+package io.eddy.shm;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.ClosedChannelException;
+import java.nio.channels.GatheringByteChannel;
+import java.nio.channels.Pipe;
+import java.nio.channels.ScatteringByteChannel;
+import java.nio.channels.SelectableChannel;
+import java.util.Objects;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * A channel over shared memory: blocking, or not. One thread reads while another one writes; close() is for any thread
+ * and ends the calls of the others.
+ *
+ * <p>For a {@link java.nio.channels.Selector}, register {@link #selectable()} for OP_READ. The JDK gives no access to the
+ * descriptors of its channels, and takes none of others, so that is a pipe of the JDK, to which the thread that reads
+ * this library's sockets writes a byte when the peer rings: one thread more than a SocketChannel needs.
+ */
+public final class ShmChannel implements ScatteringByteChannel, GatheringByteChannel, java.nio.channels.ByteChannel {
+    private final Connection connection;
+    private final boolean hasSocketDoorbell;
+    private final AtomicBoolean isRung = new AtomicBoolean();
+    private volatile boolean isBlocking = true;
+    private volatile Pipe bell;
+
+    ShmChannel(Connection connection, boolean hasSocketDoorbell) {
+        this.connection = connection;
+        this.hasSocketDoorbell = hasSocketDoorbell;
+    }
+
+    /** Connected to the listener at this path, a file or {@code @name}. */
+    public static ShmChannel connect(String path) throws IOException {
+        return connect(path, ShmOptions.DEFAULT);
+    }
+
+    /** The same with options, but always with {@link ShmOptions.Doorbell#SOCKET}. */
+    public static ShmChannel connect(String path, ShmOptions options) throws IOException {
+        ShmOptions chosen = options.withDoorbell(ShmOptions.Doorbell.SOCKET);
+        return new ShmChannel(Connector.connect(new ShmSocketAddress(path), chosen, Connection.NEVER), true);
+    }
+
+    /** Both ends of a connection within this process. */
+    public static ShmChannel[] pair(ShmOptions options) throws IOException {
+        Connection[] both = Connector.pair(options.withDoorbell(ShmOptions.Doorbell.SOCKET));
+        return new ShmChannel[] {new ShmChannel(both[0], true), new ShmChannel(both[1], true)};
+    }
+
+    /** Whether read() and write() wait, as they do at first. */
+    public ShmChannel configureBlocking(boolean isBlocking) {
+        this.isBlocking = isBlocking;
+        return this;
+    }
+
+    /** Whether read() and write() wait. */
+    public boolean isBlocking() {
+        return isBlocking;
+    }
+
+    /**
+     * What a selector registers for OP_READ, for a channel that is not blocking. It is ready when read() has returned 0
+     * and there are bytes or the end, or when write() has written less than it was given and there is room: call both, as
+     * far as you want them, until they return 0 again; that is also what resets it. Closed with this channel.
+     *
+     * @throws UnsupportedOperationException if it was accepted by a listener without {@link ShmOptions.Doorbell#SOCKET}, or
+     *     has no shared memory
+     */
+    public synchronized SelectableChannel selectable() throws IOException {
+        if (!isOpen()) {
+            throw new ClosedChannelException();
+        }
+        if (!hasSocketDoorbell || !connection.sharesMemory()) {
+            throw new UnsupportedOperationException("selectors need shared memory and the doorbell SOCKET");
+        }
+        if (bell == null) {
+            Pipe made = Pipe.open();
+            made.source().configureBlocking(false);
+            made.sink().configureBlocking(false);
+            bell = made;
+            connection.setListener(this::ring);
+            // The peer may have rung before.
+            ring();
+        }
+        return bell.source();
+    }
+
+    private void ring() {
+        if (isRung.compareAndSet(false, true)) {
+            try {
+                bell.sink().write(ByteBuffer.allocate(1));
+            } catch (IOException closed) {
+                // The channel is, too.
+            }
+        }
+    }
+
+    /** Before a call: what rings from now on is seen by it, or rings again. */
+    private void resetBell() throws IOException {
+        if (isRung.get()) {
+            bell.source().read(ByteBuffer.allocate(16));
+            isRung.set(false);
+        }
+    }
+
+    /** Calls that do not wait, for reading. */
+    public ShmReader reader() {
+        return new ShmReader(connection);
+    }
+
+    /** Calls that do not wait, for writing. */
+    public ShmWriter writer() {
+        return new ShmWriter(connection);
+    }
+
+    private void checkOpen() throws ClosedChannelException {
+        if (!connection.isOpen()) {
+            throw new ClosedChannelException();
+        }
+    }
+
+    /** How many bytes were read; 0, if it is not blocking, while there are none; -1 at the end. */
+    @Override
+    public int read(ByteBuffer into) throws IOException {
+        checkOpen();
+        if (!into.hasRemaining()) {
+            return 0;
+        }
+        if (!isBlocking) {
+            resetBell();
+            return connection.tryRead(into, true);
+        }
+        for (;;) {
+            int got = connection.tryRead(into, false);
+            if (got != 0) {
+                return got;
+            }
+            connection.awaitBytes(Connection.NEVER);
+        }
+    }
+
+    @Override
+    public long read(ByteBuffer[] into, int offset, int length) throws IOException {
+        Objects.checkFromIndexSize(offset, length, into.length);
+        long all = 0;
+        for (int i = offset; i < offset + length; ++i) {
+            if (!into[i].hasRemaining()) {
+                continue;
+            }
+            // Only the first one waits.
+            int got = all == 0 ? read(into[i]) : connection.tryRead(into[i], false);
+            if (got < 0) {
+                return all == 0 ? -1 : all;
+            }
+            all += got;
+            if (into[i].hasRemaining()) {
+                break;
+            }
+        }
+        return all;
+    }
+
+    @Override
+    public long read(ByteBuffer[] into) throws IOException {
+        return read(into, 0, into.length);
+    }
+
+    /** Writes all, if it is blocking; else as much as there is room for. One packet is flushed. */
+    @Override
+    public int write(ByteBuffer bytes) throws IOException {
+        return (int) write(new ByteBuffer[] {bytes}, 0, 1);
+    }
+
+    @Override
+    public long write(ByteBuffer[] bytes, int offset, int length) throws IOException {
+        Objects.checkFromIndexSize(offset, length, bytes.length);
+        checkOpen();
+        if (!isBlocking) {
+            resetBell();
+        }
+        long all = 0;
+        for (int i = offset; i < offset + length; ++i) {
+            while (bytes[i].hasRemaining()) {
+                int sent = connection.append(bytes[i]);
+                all += sent;
+                if (sent > 0) {
+                    continue;
+                }
+                connection.flush();
+                if (isBlocking) {
+                    connection.awaitRoom(Connection.NEVER);
+                } else if (!connection.sharesMemory() || !connection.armForRoom()) {
+                    return all;
+                }
+            }
+        }
+        connection.flush();
+        return all;
+    }
+
+    @Override
+    public long write(ByteBuffer[] bytes) throws IOException {
+        return write(bytes, 0, bytes.length);
+    }
+
+    /** Reading yields the end from now on. */
+    public ShmChannel shutdownInput() throws IOException {
+        connection.shutdownInput();
+        return this;
+    }
+
+    /** No more bytes follow. */
+    public ShmChannel shutdownOutput() throws IOException {
+        connection.shutdownOutput();
+        return this;
+    }
+
+    /** Whether the bytes go over shared memory, and not over the socket. */
+    public boolean sharesMemory() {
+        return connection.sharesMemory();
+    }
+
+    @Override
+    public boolean isOpen() {
+        return connection.isOpen();
+    }
+
+    @Override
+    public synchronized void close() throws IOException {
+        connection.close();
+        if (bell != null) {
+            bell.sink().close();
+            bell.source().close();
+        }
+    }
+}

@@ -1,0 +1,210 @@
+// java.net.ServerSocket over shared memory.
+package io.eddy.shm;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.net.SocketAddress;
+import java.net.SocketException;
+import java.net.SocketOption;
+import java.nio.channels.ServerSocketChannel;
+import java.util.Objects;
+import java.util.Set;
+
+/**
+ * A listener for {@link ShmSocket}s. Its socket is a file that the own user alone may connect to (mode 0600), or
+ * {@code @name}; the peer's user is checked as well: {@link ShmOptions#withAllowedUsers}. Peers that stall or break the
+ * protocol hold up no others. At most 128 connections wait for accept(). Any thread.
+ */
+public class ShmServerSocket extends ServerSocket {
+    private final ShmOptions options;
+    /** Where bind() goes, whatever address it is given; null for that address. */
+    private final ShmSocketAddress fixed;
+    private volatile Acceptor acceptor;
+    private volatile boolean isClosed;
+    private volatile int timeout;
+    private int receiveSize;
+    private boolean reusesAddress = true;
+
+    /** Not bound. */
+    public ShmServerSocket() throws IOException {
+        this((ShmSocketAddress) null, ShmOptions.DEFAULT);
+    }
+
+    /** Listens at this path, a file or {@code @name}. */
+    public ShmServerSocket(String path) throws IOException {
+        this(path, ShmOptions.DEFAULT);
+    }
+
+    /** Listens at this path, a file or {@code @name}. */
+    public ShmServerSocket(String path, ShmOptions options) throws IOException {
+        this((ShmSocketAddress) null, options);
+        acceptor = new Acceptor(new ShmSocketAddress(path), options);
+    }
+
+    /** Not bound; binds to {@code fixed} where it is not null. */
+    ShmServerSocket(ShmSocketAddress fixed, ShmOptions options) throws IOException {
+        this.fixed = fixed;
+        this.options = Objects.requireNonNull(options);
+        receiveSize = options.ringSize;
+    }
+
+    @Override
+    public void bind(SocketAddress endpoint) throws IOException {
+        bind(endpoint, 0);
+    }
+
+    @Override
+    public synchronized void bind(SocketAddress endpoint, int backlog) throws IOException {
+        checkOpen();
+        if (acceptor != null) {
+            throw new SocketException("Already bound");
+        }
+        ShmSocketAddress at = fixed;
+        if (at == null || endpoint instanceof ShmSocketAddress) {
+            at = ShmSocketAddress.of(endpoint);
+        }
+        acceptor = new Acceptor(at, options);
+    }
+
+    private void checkOpen() throws SocketException {
+        if (isClosed) {
+            throw new SocketException("Socket closed");
+        }
+    }
+
+    private Connection acceptConnection() throws IOException {
+        checkOpen();
+        Acceptor its = acceptor;
+        if (its == null) {
+            throw new SocketException("Socket is not bound yet");
+        }
+        int limit = timeout;
+        return its.accept(limit == 0 ? Connection.NEVER : limit * 1_000_000L);
+    }
+
+    /** Waits for a {@link ShmSocket}. close() ends it with a SocketException, SO_TIMEOUT with a SocketTimeoutException. */
+    @Override
+    public Socket accept() throws IOException {
+        return new ShmSocket(acceptConnection(), acceptor.address, options);
+    }
+
+    /** The same for a channel. */
+    public ShmChannel acceptChannel() throws IOException {
+        return new ShmChannel(acceptConnection(), acceptor.hasSocketDoorbell());
+    }
+
+    /** Connections that never came about: of users that may not connect, of peers that broke the protocol, or too late. */
+    public long failures() {
+        Acceptor its = acceptor;
+        return its == null ? 0 : its.failures();
+    }
+
+    @Override
+    public synchronized void close() throws IOException {
+        isClosed = true;
+        if (acceptor != null) {
+            acceptor.close();
+        }
+    }
+
+    @Override
+    public boolean isClosed() {
+        return isClosed;
+    }
+
+    @Override
+    public boolean isBound() {
+        return acceptor != null;
+    }
+
+    @Override
+    public SocketAddress getLocalSocketAddress() {
+        Acceptor its = acceptor;
+        return its == null ? null : its.address;
+    }
+
+    /** The loopback address once bound: for what expects one. */
+    @Override
+    public InetAddress getInetAddress() {
+        return acceptor == null ? null : InetAddress.getLoopbackAddress();
+    }
+
+    @Override
+    public int getLocalPort() {
+        return acceptor == null ? -1 : 0;
+    }
+
+    /** Null: see {@link #acceptChannel}. */
+    @Override
+    public ServerSocketChannel getChannel() {
+        return null;
+    }
+
+    /** Limit of accept() in milliseconds; 0 for none. */
+    @Override
+    public void setSoTimeout(int milliseconds) throws SocketException {
+        checkOpen();
+        if (milliseconds < 0) {
+            throw new IllegalArgumentException("timeout can't be negative");
+        }
+        timeout = milliseconds;
+    }
+
+    @Override
+    public int getSoTimeout() throws IOException {
+        checkOpen();
+        return timeout;
+    }
+
+    @Override
+    public void setReuseAddress(boolean on) throws SocketException {
+        checkOpen();
+        reusesAddress = on;
+    }
+
+    @Override
+    public boolean getReuseAddress() throws SocketException {
+        checkOpen();
+        return reusesAddress;
+    }
+
+    @Override
+    public void setReceiveBufferSize(int size) throws SocketException {
+        checkOpen();
+        if (size <= 0) {
+            throw new IllegalArgumentException("negative receive size");
+        }
+        receiveSize = size;
+    }
+
+    @Override
+    public int getReceiveBufferSize() throws SocketException {
+        checkOpen();
+        return receiveSize;
+    }
+
+    @Override
+    public void setPerformancePreferences(int connectionTime, int latency, int bandwidth) {}
+
+    @Override
+    public Set<SocketOption<?>> supportedOptions() {
+        return Set.of();
+    }
+
+    @Override
+    public <T> ServerSocket setOption(SocketOption<T> name, T value) throws IOException {
+        throw new UnsupportedOperationException("'" + name + "' not supported");
+    }
+
+    @Override
+    public <T> T getOption(SocketOption<T> name) throws IOException {
+        throw new UnsupportedOperationException("'" + name + "' not supported");
+    }
+
+    @Override
+    public String toString() {
+        return "ShmServerSocket[" + (acceptor == null ? "unbound" : acceptor.address) + "]";
+    }
+}
