@@ -11,7 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -73,17 +75,38 @@ TEST(shm_hello, says_the_same_after_decoding) {
     EXPECT_EQ(got.position, sent.position);
 }
 
-// The same bytes that other languages' implementations check theirs against.
-TEST(shm_hello, has_these_bytes) {
-    hello sent = usual();
-    sent.position = 0x80000000;
-    const unsigned char expected[] = {
-        'E', 'S', 'H', 'M', 1, 0, 0, 0, 1, 0, 0, 0,    0, 0, 0, 0,  //
-        0,   0,   1,   0,   0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0,
-    };
-    const hello_bytes bytes = encode(sent);
-    ASSERT_EQ(sizeof(expected), bytes.size());
-    EXPECT_EQ(std::memcmp(expected, bytes.data(), bytes.size()), 0);
+// The messages that the Java module's tests check theirs against.
+TEST(shm_hello, has_the_bytes_of_the_vectors) {
+    std::ifstream file("src/shm/vectors.txt");
+    int count = 0;
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with('#')) continue;
+        std::istringstream words(line);
+        std::string verdict;
+        std::string digits;
+        hello expected;
+        words >> verdict >> expected.features >> expected.doorbell >> expected.ring_size >>
+            expected.position >> digits;
+        hello_bytes bytes{};
+        ASSERT_EQ(digits.size(), 2 * bytes.size()) << line;
+        for (std::size_t i = 0; i < bytes.size(); ++i)
+            bytes[i] =
+                static_cast<std::byte>(std::strtoul(digits.substr(2 * i, 2).c_str(), nullptr, 16));
+        ++count;
+        const auto got = decode(bytes);
+        if (verdict != "ok") {
+            EXPECT_EQ(error_of(got), verdict == "malformed" ? errc::malformed : errc::unsupported)
+                << line;
+            continue;
+        }
+        ASSERT_TRUE(got) << line;
+        EXPECT_EQ(got->features, expected.features) << line;
+        EXPECT_EQ(got->doorbell, expected.doorbell) << line;
+        EXPECT_EQ(got->ring_size, expected.ring_size) << line;
+        EXPECT_EQ(got->position, expected.position) << line;
+        EXPECT_EQ(encode(*got), bytes) << line;
+    }
+    EXPECT_GE(count, 8);
 }
 
 TEST(shm_hello, survives_random_bytes) {
