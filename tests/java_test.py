@@ -54,6 +54,8 @@ class Java(unittest.TestCase):
             command.append(f"-Deddy.echo={echo}")
         done = subprocess.run([*command, "verify"], env=dict(os.environ, JAVA_HOME=compiler), stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SCRIPT_TIMEOUT_S // 2)
+        if done.returncode != 0 and re.search(r"Could not (resolve|transfer)|Non-resolvable|cannot access .* in offline mode", done.stdout):
+            self.skipTest("Maven cannot fetch what the build needs")
         self.assertEqual(done.returncode, 0, done.stdout[-20_000:])
         counts = re.findall(r"Tests run: \d+, Failures: \d+, Errors: \d+, Skipped: \d+", done.stdout)
         self.assertTrue(counts, done.stdout[-20_000:])
