@@ -9,6 +9,7 @@
 #include "shm/futex.hpp"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -31,18 +32,37 @@ task<void> watch(std::shared_ptr<liveness> of) {
     }
 }
 
+/// The thread of one process. A child of fork(2) has a copy of its parent's, without the thread: it
+/// starts its own, and leaves the copy as it is, since ending it would wait for that thread.
+struct watcher {
+    watcher() = default;
+    watcher(const watcher&) = delete;
+    watcher& operator=(const watcher&) = delete;
+    ~watcher() { drop_inherited(); }
+
+    void drop_inherited() noexcept {
+        if (group && process != ::getpid()) inherited = group.release();
+    }
+
+    std::unique_ptr<loop_group> group;
+    loop_group* inherited = nullptr;  // never freed
+    pid_t process = 0;
+};
+
 result<loop_group*> watching_thread() {
     static std::mutex starting;
-    static std::unique_ptr<loop_group> group;
+    static watcher only;
     const std::scoped_lock lock(starting);
-    if (!group) {
+    only.drop_inherited();
+    if (!only.group) {
         loop_group_options options;
         options.threads = 1;
         auto started = loop_group::start(options);
         if (!started) return fail(started.error());
-        group = std::move(*started);
+        only.group = std::move(*started);
+        only.process = ::getpid();
     }
-    return group.get();
+    return only.group.get();
 }
 
 }  // namespace
