@@ -70,7 +70,8 @@ public:
     /// Puts `size` bytes that were written to room() behind what is to be published.
     void append(std::size_t size) noexcept {
         EDDY_ASSERT(size <= out_free());
-        out_.position += size;
+        // finish_from_any_thread() reads it.
+        store(&out_.position, out_.position + size);
     }
     /// The peer may read what was appended. True when it has to be woken.
     bool publish() noexcept {
@@ -83,6 +84,24 @@ public:
         store(own_.word64(EDDY_SHM_END), out_.position + 1);
         fence();
         return sleeps(EDDY_SHM_READER, out_);
+    }
+    /// finish() from a thread beside the writing one: publishes what was appended, unless an end
+    /// stands already. True when the peer has to be woken; it may be woken twice.
+    bool finish_from_any_thread() noexcept {
+        const std::uint64_t appended = load(&out_.position);
+        std::uint64_t* const head = own_.word64(EDDY_SHM_HEAD);
+        std::uint64_t published = load(head);
+        // Never back: the writer may publish more meanwhile.
+        while (static_cast<std::int64_t>(appended - published) > 0 &&
+               !__atomic_compare_exchange_n(head, &published, appended, false, __ATOMIC_ACQ_REL,
+                                            __ATOMIC_ACQUIRE)) {
+        }
+        std::uint64_t none = 0;
+        if (!__atomic_compare_exchange_n(own_.word64(EDDY_SHM_END), &none, load(head) + 1, false,
+                                         __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            return false;
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        return __atomic_load_n(peer_.word32(EDDY_SHM_READER), __ATOMIC_RELAXED) % 2 == 1;
     }
     bool is_finished() const noexcept { return load(own_.word64(EDDY_SHM_END)) != 0; }
     /// Announces that this side waits for room, until disarm_writer(): the next consume() from then

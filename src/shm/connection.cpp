@@ -26,8 +26,8 @@ constexpr int quick_looks = 40;
 constexpr int looks_between = 32;
 
 time_point deadline_of(duration limit) noexcept {
-    if (limit == duration::max()) return time_point::max();
-    return clock_now() + limit;
+    const time_point now = clock_now();
+    return limit < time_point::max() - now ? now + limit : time_point::max();
 }
 
 duration left_until(time_point deadline) noexcept {
@@ -109,9 +109,10 @@ result<> wait_for_bytes(state& of, time_point deadline) noexcept {
 // ---- writing
 
 std::error_code write_end(const state& of) noexcept {
+    // In this order: close() marks it closed, then finishes.
+    const bool has_ended = of.life->is_peer_gone() || of.shared->is_finished();
     if (of.life->is_closed()) return errc::closed;
-    if (of.life->is_peer_gone() || of.shared->is_finished()) return errno_code(EPIPE);
-    return {};
+    return has_ended ? errno_code(EPIPE) : std::error_code();
 }
 
 /// Whether one more packet may be written, with some bytes.
@@ -392,11 +393,10 @@ result<> connection::shutdown_write() noexcept {
 
 void connection::close() noexcept {
     if (!is_open()) return;
-    if (state_->shared && !state_->shared->is_finished()) {
-        // The peer reads what is in the ring, and then this end.
-        if (state_->shared->finish()) wake_reader(*state_);
-    }
+    // Before the end, so that a write that it cuts off fails with errc::closed.
     state_->life->mark_closed();
+    // The peer reads what is in the ring, and then this end.
+    if (state_->shared && state_->shared->finish_from_any_thread()) wake_reader(*state_);
     // Ends waits over the socket, the watch, and the peer's.
     ::shutdown(state_->life->socket(), SHUT_RDWR);
 }

@@ -8,10 +8,14 @@
 #include "shm/spinning.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,6 +27,16 @@ namespace {
 using testing::error_of;
 using testing::must;
 using namespace std::chrono_literals;
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+constexpr bool is_thread_sanitized = true;
+#else
+constexpr bool is_thread_sanitized = false;
+#endif
+#else
+constexpr bool is_thread_sanitized = false;
+#endif
 
 using both = std::pair<connection, connection>;
 
@@ -107,6 +121,36 @@ TEST_P(shm_connections, end_after_what_was_written) {
     EXPECT_EQ(refused, errno_code(EPIPE));
 }
 
+TEST_P(shm_connections, flush_what_was_appended_when_they_close) {
+    both pair = connected();
+    std::ranges::copy(as_bytes("appended"), must(pair.first.room()).begin());
+    pair.first.append(8);
+    pair.first.close();
+    std::vector<std::byte> buffer(100);
+    EXPECT_EQ(text_of(pair.second.read_some(buffer), buffer), "appended");
+    EXPECT_EQ(error_of(pair.second.read_some(buffer)), errc::end_of_stream);
+}
+
+TEST_P(shm_connections, close_in_one_thread_while_another_one_writes) {
+    for (int round = 0; round < 50; ++round) {
+        both pair = connected();
+        std::error_code refused;
+        std::thread writing([&] {
+            while (!refused) refused = error_of(pair.first.write_all(as_bytes("some bytes")));
+        });
+        std::vector<std::byte> buffer(1000);
+        must(pair.second.read_some(buffer, 40s));
+        std::thread reading([&] {
+            while (pair.second.read_some(buffer)) {
+            }
+        });
+        pair.first.close();
+        writing.join();
+        reading.join();
+        EXPECT_EQ(refused, errc::closed);
+    }
+}
+
 TEST_P(shm_connections, end_one_way_alone) {
     both pair = connected();
     must(pair.first.shutdown_write());
@@ -148,6 +192,17 @@ TEST_P(shm_connections, wait_only_as_long_as_they_may) {
     EXPECT_EQ(error_of(pair.first.write_all(many, 1ms)), errc::timed_out);
     must(pair.second.write_all(as_bytes("abc")));
     EXPECT_EQ(error_of(pair.first.read_exactly(buffer, 1ms)), errc::timed_out);
+}
+
+TEST_P(shm_connections, wait_without_end_for_limits_beyond_the_clock) {
+    both pair = connected();
+    std::thread writing([&] {
+        std::this_thread::sleep_for(20ms);
+        must(pair.first.write_all(as_bytes("late"), duration::max() - 1s));
+    });
+    std::vector<std::byte> buffer(100);
+    EXPECT_EQ(text_of(pair.second.read_some(buffer, duration::max() - 1s), buffer), "late");
+    writing.join();
 }
 
 TEST_P(shm_connections, return_at_once_from_calls_that_do_not_wait) {
@@ -253,6 +308,31 @@ TEST_P(shm_connections, notice_a_killed_peer_after_what_it_had_written) {
     killing.join();
     int status = 0;
     EXPECT_EQ(::waitpid(child, &status, 0), child);
+}
+
+/// Ends as a program does, with its destructors: 0 if it notices the end of a peer.
+[[noreturn]] void connect_in_a_child(const connection_options& wanted, const std::string& path) {
+    auto ours = connection::connect(path, wanted);
+    std::byte one;
+    const bool noticed =
+        ours && ours->read_some(mutable_bytes(&one, 1), 40s).error() == errno_code(ECONNRESET);
+    ours = connection();
+    std::exit(noticed ? 0 : 1);
+}
+
+TEST_P(shm_connections, work_in_a_child_of_a_process_that_had_some) {
+    if (is_thread_sanitized) GTEST_SKIP() << "a child of several threads may start none";
+    const both before = connected();
+    acceptor accepting = must(acceptor::listen(path(), wanted()));
+    std::fflush(nullptr);
+    const pid_t child = ::fork();
+    if (child == 0) connect_in_a_child(wanted(), path());
+    const connection server = must(accepting.accept());
+    // As if this process had died: without an end.
+    ::shutdown(server.native_handle(), SHUT_RDWR);
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
 }
 
 TEST_P(shm_connections, end_accepting_from_another_thread) {
