@@ -120,9 +120,9 @@ class ServerFlags(FlagTest):
         for kind in ("server", "cache", "http"):
             own = ("--root", self.folder()) if kind == "http" else ()
             port = self.create(daemon, kind, kind, "--shm", *own)
-            for at in (f"@eddy-{port}", path):
-                if at == path:
-                    daemon.must("edit", kind, "--shm-path", path)
+            for at in (f"@eddy-{port}", f"@eddy-{port}-{kind}", path):
+                if at != f"@eddy-{port}":
+                    daemon.must("edit", kind, "--shm-path", at)
                 client = ShmClient(at)
                 if kind != "server":
                     client.send(b"PING\r\n" if kind == "cache" else b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -47,6 +47,7 @@ std::string needs_value(const flag& f) {
 std::string value_of(const flag& f, std::string_view given) {
     std::error_code error;
     if (!f.is_path || given.empty()) return std::string(given);
+    if (f.is_socket && given.starts_with('@')) return std::string(given);
     const std::filesystem::path whole = std::filesystem::absolute(given, error);
     return error ? std::string(given) : whole.lexically_normal().string();
 }

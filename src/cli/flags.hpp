@@ -26,6 +26,8 @@ struct flag {
     bool negatable = false;
     /// The value names a file or folder; a relative path is one of the working folder.
     bool is_path = false;
+    /// With is_path: of a Unix socket. An abstract name (@NAME) stays as it is.
+    bool is_socket = false;
 
     bool takes_value() const noexcept { return !value_name.empty(); }
 };

@@ -46,6 +46,7 @@ std::vector<eddy::cli::type_flags> type_flags() {
             f.help = option.help;
             f.default_value = option.default_value;
             f.is_path = option.is_path;
+            f.is_socket = option.is_socket;
             f.choices.assign(option.choices.begin(), option.choices.end());
             if (option.kind == eddy::runtime::option_kind::flag)
                 f.negatable = true;

@@ -17,8 +17,9 @@ std::vector<option> shm_options() {
                  "--shm-path: the daemon's user and root"},
         {.name = "shm-path",
          .value_name = "PATH",
-         .help = "with --shm: its Unix socket, in place of the name @eddy-PORT",
-         .is_path = true},
+         .help = "with --shm: its Unix socket, or @NAME, in place of the name @eddy-PORT",
+         .is_path = true,
+         .is_socket = true},
     };
 }
 
