@@ -232,14 +232,15 @@ final class Connection implements Watcher.Watched {
 
     /** Whether reading ends, while there are no bytes. Fails when it ends with an error. */
     private boolean isReadAtEnd() throws IOException {
+        // Before the end of the ring: what a peer published before it went is seen then. And before isClosed, as the own
+        // close() ends the socket, too.
+        boolean gone = isPeerGone;
         if (isClosed) {
             throw closed();
         }
         if (isInputShut) {
             return true;
         }
-        // Before the end of the ring: what a peer published before it went is seen then.
-        boolean gone = isPeerGone;
         if (in.isAtEnd()) {
             return true;
         }
@@ -314,13 +315,14 @@ final class Connection implements Watcher.Watched {
     }
 
     private void checkWritable() throws IOException {
+        boolean gone = isPeerGone;
         if (isClosed) {
             throw closed();
         }
         if (isOutputShut) {
             throw new SocketException("Socket output is shutdown");
         }
-        if (isPeerGone) {
+        if (gone) {
             throw new SocketException("Broken pipe");
         }
     }
@@ -479,6 +481,10 @@ final class Connection implements Watcher.Watched {
             return got;
         }
         if (got == 0) {
+            // The own close() ends the socket, too.
+            if (isClosed) {
+                throw closed();
+            }
             return -1;
         }
         if (got == -Errors.EAGAIN || got == -Errors.EINTR) {
