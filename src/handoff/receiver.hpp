@@ -171,7 +171,7 @@ private:
     std::vector<std::byte> buffer_;
     int most_descriptors_ = 0;
     bool is_crowded_ = false;
-    bool is_shared_ = false;  // other processes accept from the socket, too
+    bool is_shared_ = false;      // other processes accept from the socket, too
     std::optional<scope> tasks_;  // from begin() to end()
 };
 

@@ -262,7 +262,7 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
 
     /** Waits for a connection; {@code nanos}: a limit, or Connection.NEVER. */
     Connection accept(long nanos) throws IOException {
-        long deadline = Connection.deadlineOf(nanos);
+        long deadline = Deadlines.of(nanos);
         boolean wasInterrupted = false;
         try {
             for (;;) {

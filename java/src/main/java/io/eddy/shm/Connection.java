@@ -169,22 +169,6 @@ final class Connection implements Watcher.Watched {
 
     // ---- waiting
 
-    static long deadlineOf(long nanos) {
-        if (nanos == NEVER) {
-            return NEVER;
-        }
-        long deadline = System.nanoTime() + nanos;
-        return deadline == NEVER ? deadline - 1 : deadline;
-    }
-
-    private static long left(long deadline) {
-        return deadline == NEVER ? NEVER : Math.max(deadline - System.nanoTime(), 0);
-    }
-
-    private static boolean isLate(long deadline, long now) {
-        return deadline != NEVER && now - deadline >= 0;
-    }
-
     private static SocketException closed() {
         return new SocketException("Socket closed");
     }
@@ -196,7 +180,7 @@ final class Connection implements Watcher.Watched {
             if (deadline == NEVER) {
                 LockSupport.park(this);
             } else {
-                LockSupport.parkNanos(this, left(deadline));
+                LockSupport.parkNanos(this, Deadlines.left(deadline));
             }
             wasInterrupted = Thread.interrupted();
         }
@@ -222,7 +206,7 @@ final class Connection implements Watcher.Watched {
 
     /** Sleeps on a word of the peer while it has this value. */
     private void sleepOn(long address, int seen, long deadline) {
-        long nanos = left(deadline);
+        long nanos = Deadlines.left(deadline);
         if (Threads.isVirtual()) {
             CompletableFuture.runAsync(() -> Native.futexWait(address, seen, nanos), Helpers.POOL).join();
         } else {
@@ -267,7 +251,7 @@ final class Connection implements Watcher.Watched {
             if (isReadAtEnd()) {
                 return false;
             }
-            if (isLate(deadline, now)) {
+            if (Deadlines.isLate(deadline, now)) {
                 throw new SocketTimeoutException("Read timed out");
             }
             if (now - begun < spin) {
@@ -338,7 +322,7 @@ final class Connection implements Watcher.Watched {
         long spin = writeSpin.budget(out.peerProcessor());
         for (long now = begun; out.room(1) == 0; now = System.nanoTime()) {
             checkWritable();
-            if (isLate(deadline, now)) {
+            if (Deadlines.isLate(deadline, now)) {
                 throw new SocketTimeoutException("Write timed out");
             }
             if (now - begun < spin) {
@@ -383,7 +367,7 @@ final class Connection implements Watcher.Watched {
 
     /** Over the socket: waits until it is ready, or the connection is closed. */
     private void waitForSocket(boolean forReading, long deadline, String late) throws IOException {
-        if (isLate(deadline, System.nanoTime())) {
+        if (Deadlines.isLate(deadline, System.nanoTime())) {
             throw new SocketTimeoutException(late);
         }
         if (forReading) {
@@ -427,7 +411,7 @@ final class Connection implements Watcher.Watched {
                     return got;
                 }
             }
-            return readSlowly(into, from, size, deadlineOf(nanos));
+            return readSlowly(into, from, size, Deadlines.of(nanos));
         } finally {
             reading.exit();
         }
@@ -573,10 +557,10 @@ final class Connection implements Watcher.Watched {
                 return false;
             }
             if (in == null) {
-                waitForSocket(true, deadlineOf(nanos), "Read timed out");
+                waitForSocket(true, Deadlines.of(nanos), "Read timed out");
                 return true;
             }
-            return in.bytes() > 0 || waitForBytes(deadlineOf(nanos));
+            return in.bytes() > 0 || waitForBytes(Deadlines.of(nanos));
         } finally {
             reading.exit();
             restoreInterrupt();
@@ -647,7 +631,7 @@ final class Connection implements Watcher.Watched {
         try {
             checkWritable();
             if (out == null) {
-                writeOverSocket(bytes, from, size, deadlineOf(nanos));
+                writeOverSocket(bytes, from, size, Deadlines.of(nanos));
                 return;
             }
             int sent = out.append(bytes, from, size);
@@ -655,7 +639,7 @@ final class Connection implements Watcher.Watched {
                 wakePeersReader();
             }
             if (sent < size) {
-                writeSlowly(bytes, from + sent, size - sent, deadlineOf(nanos));
+                writeSlowly(bytes, from + sent, size - sent, Deadlines.of(nanos));
             }
         } finally {
             writing.exit();
@@ -770,9 +754,9 @@ final class Connection implements Watcher.Watched {
         try {
             checkWritable();
             if (out == null) {
-                waitForSocket(false, deadlineOf(nanos), "Write timed out");
+                waitForSocket(false, Deadlines.of(nanos), "Write timed out");
             } else if (out.room(1) == 0) {
-                waitForRoom(deadlineOf(nanos));
+                waitForRoom(Deadlines.of(nanos));
             }
         } finally {
             writing.exit();

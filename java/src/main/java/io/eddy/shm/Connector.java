@@ -22,7 +22,7 @@ final class Connector {
     /** {@code nanos}: a limit for all of it, beside that of the options for the exchange, or Connection.NEVER. */
     static Connection connect(ShmSocketAddress to, ShmOptions options, long nanos) throws IOException {
         checkSystem();
-        long deadline = Connection.deadlineOf(Math.min(nanos, options.handshakeTimeout.toNanos()));
+        long deadline = Deadlines.of(Math.min(nanos, options.handshakeTimeout.toNanos()));
         int fd = Native.socket();
         if (fd < 0) {
             throw Errors.of("socket", fd);

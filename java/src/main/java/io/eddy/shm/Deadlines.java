@@ -1,0 +1,23 @@
+// Deadlines of calls that wait, as System.nanoTime() counts.
+package io.eddy.shm;
+
+/** Conversions; Connection.NEVER is no deadline. */
+final class Deadlines {
+    private Deadlines() {}
+
+    static long of(long nanos) {
+        if (nanos == Connection.NEVER) {
+            return Connection.NEVER;
+        }
+        long deadline = System.nanoTime() + nanos;
+        return deadline == Connection.NEVER ? deadline - 1 : deadline;
+    }
+
+    static long left(long deadline) {
+        return deadline == Connection.NEVER ? Connection.NEVER : Math.max(deadline - System.nanoTime(), 0);
+    }
+
+    static boolean isLate(long deadline, long now) {
+        return deadline != Connection.NEVER && now - deadline >= 0;
+    }
+}
