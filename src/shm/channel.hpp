@@ -2,11 +2,11 @@
 // words by which each side knows whether the other one sleeps. No system calls but membarrier(2):
 // waiting and waking are the caller's.
 //
-// Whoever publishes bytes, or room, stores a position and then loads the peer's word of waiting;
-// whoever goes to sleep stores that word and then loads the position. With a fence between store
-// and load on both sides, one of them sees the other (Dekker). Reading gives room back in steps of
-// a quarter of the ring, so its fence is rare; a writer that waits has three quarters unread then,
-// and the reader comes past its next step before it has read them.
+// The side that publishes bytes, or room, stores a position and then loads the peer's word of
+// waiting; the side that goes to sleep stores that word and then loads the position. With a fence
+// between store and load on both sides, one of them sees the other (Dekker). Reading gives room
+// back in steps of a quarter of the ring, so its fence is rare; a writer that waits has three
+// quarters unread then, and the reader comes past its next step before it has read them.
 #pragma once
 
 #include <eddy/base/assert.hpp>

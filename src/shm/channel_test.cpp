@@ -80,7 +80,7 @@ TEST_P(shm_channels, carry_bytes_in_order_past_the_end_of_the_ring) {
         }
     }
     EXPECT_EQ(got.position(), sent.position());
-    EXPECT_FALSE(wakes) << "nobody waits";
+    EXPECT_FALSE(wakes) << "neither side waits";
 }
 
 TEST_P(shm_channels, take_as_many_bytes_as_the_ring_has) {

@@ -1,8 +1,8 @@
 // Streams over shared memory between processes of one machine: shm://.
 //
 // Each side writes a ring of its own, which the other one can only read, and a Unix socket beside
-// them wakes whoever sleeps and reports the other's end: layout.h has the protocol. A peer that
-// cannot share memory is served over the socket itself, and the stream looks the same.
+// them wakes the side that sleeps and reports the other's end: layout.h has the protocol. A peer
+// that cannot share memory is served over the socket itself, and the stream looks the same.
 //
 // Here are streams of a loop; connection.hpp has the same for threads of their own, which need no
 // loop and may spin.
@@ -46,7 +46,7 @@ struct options {
     bool share_memory = true;
     /// Time for the exchange of the first messages.
     duration handshake_timeout = std::chrono::seconds(5);
-    /// Where the positions of the own ring begin. Any number works.
+    /// Where the positions of the own ring begin: a number below 2^63.
     std::uint64_t first_position = 0;
 };
 
