@@ -205,10 +205,8 @@ void replay_sessions::on_loss(std::uint32_t client, handoff::loss why) noexcept 
     session& its = at(stream);
     by_client_[client] = its.client = none;
     leave_log(stream);
-    if (its.log != nullptr || its.is_over) {
-        if (its.is_over) release(stream);
+    if (its.log != nullptr && !its.is_over)
         return owner_.on_detach(stream, handoff::to_string(why));
-    }
     release(stream);
     owner_.on_loss(stream, why);
 }
@@ -224,6 +222,7 @@ void replay_sessions::finish_replay(std::uint32_t stream) {
     by_client_[its.client] = none;
     leave_log(stream);
     release(stream);
+    owner_.on_expiry(stream);
 }
 
 /// Closes the session's client, if it has one. A session whose stream is over goes with it.
@@ -234,8 +233,10 @@ void replay_sessions::detach(std::uint32_t stream, std::string_view why) {
     by_client_[its.client] = none;
     its.client = none;
     leave_log(stream);
-    if (its.is_over) release(stream);
+    const bool is_over = its.is_over;
+    if (is_over) release(stream);
     owner_.on_detach(stream, why);
+    if (is_over) owner_.on_expiry(stream);
 }
 
 /// The log of a session that has no client any more waits for one.

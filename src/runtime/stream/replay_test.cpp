@@ -1,6 +1,7 @@
 // Clients that lost their connection: what they get when they are handed over again, for how long,
 // and that it is theirs alone.
 #include "runtime/stream/replay_sessions.hpp"
+#include "runtime/stream/stream_runtime.hpp"
 #include "runtime/stream/testing.hpp"
 
 #include <gmock/gmock.h>
@@ -52,6 +53,12 @@ protected:
         while (co_await client.line() != "") {
         }
         client.socket = {};
+    }
+    static client_ends slow_client() {
+        client_ends ends = socket_pair();
+        const int small = 1;
+        ::setsockopt(ends.ours.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+        return ends;
     }
     static double detached(subject& s) { return sample_of(*s, "detached_streams").value(); }
 
@@ -276,9 +283,7 @@ TEST_P(replayed_streams, that_are_over_wait_for_one_slow_client_each) {
         std::vector<client_ends> slow;
         co_await until([&] { return sample_of(*s, "streams_total") == 1; });
         for (int i = 0; i < 5; ++i) {
-            slow.push_back(socket_pair());
-            const int small = 1;
-            ::setsockopt(slow.back().ours.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+            slow.push_back(slow_client());
             hand_over(s->local(), std::move(slow.back().ours), again_behind(1));
             co_await until([&] { return sample_of(*s, "resumed_streams_total") == i + 1; });
             EXPECT_EQ(s->count().connections_now, 1U);
@@ -295,9 +300,7 @@ TEST_P(replayed_streams, of_clients_that_read_too_slowly_go_on) {
     run([this]() -> task<void> {
         subject s = make({{"messages", 500}, {"max_queue", "100"}});
         co_await s.start();
-        client_ends ends = socket_pair();
-        const int small = 1;
-        ::setsockopt(ends.ours.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+        client_ends ends = slow_client();
         hand_over(s->local(), std::move(ends.ours), ours);
         co_await until([&] { return count_of(s, "stream_errors_total", "client_too_slow") == 1; });
         co_await until([&] { return sample_of(*s, "streams_total") == 1; });
@@ -305,6 +308,77 @@ TEST_P(replayed_streams, of_clients_that_read_too_slowly_go_on) {
         EXPECT_THAT(rest, StartsWith("id: 1\n"));
         EXPECT_THAT(rest, EndsWith("500 of 500.\"}\n\ndata: [DONE]\n\n"));
         co_await s->stop(0s);
+    });
+}
+
+TEST_P(replayed_streams, of_a_worker_count_until_their_end) {
+    run([this]() -> task<void> {
+        const auto board = must(worker_board::make());
+        recorder events;
+        const auto make_worker = [&](json more) {
+            json chosen = options(std::move(more));
+            handoff::handoff_socket at =
+                must(handoff::listen_for_handoffs(folder_.file("handoff.sock"), {}));
+            at.socket.file = {};
+            return std::make_unique<stream_runtime>(
+                creation{"stream", must_do(settings::parse(find_type("stream")->options, chosen)),
+                         &events},
+                worker_place{std::move(at), board, 0});
+        };
+        const auto join = [](const instance& of, std::string_view message, client_ends ends) {
+            hand_over(of.local(), std::move(ends.ours), message);
+            return std::move(ends.theirs);
+        };
+        const auto value = [](const instance& of, std::string_view name) {
+            return sample_of(of, name).value();
+        };
+
+        auto lasting = make_worker({{"delay", "1h"}});
+        EXPECT_TRUE(co_await lasting->start());
+        unique_fd client = join(*lasting, ours, socket_pair());
+        co_await until([&] { return board->streams() == 1; });
+        client.reset();
+        co_await until([&] { return value(*lasting, "detached_streams") == 1; });
+        EXPECT_EQ(board->streams(), 1U) << "it goes on";
+        client = join(*lasting, again_behind(1), socket_pair());
+        co_await until([&] { return value(*lasting, "resumed_streams_total") == 1; });
+        EXPECT_EQ(board->streams(), 1U) << "it is the same stream";
+        client.reset();
+        co_await until([&] { return value(*lasting, "detached_streams") == 1; });
+        client = join(*lasting, ours, socket_pair());
+        co_await until([&] { return value(*lasting, "handoffs_total") == 3; });
+        EXPECT_EQ(board->streams(), 1U) << "another one in place of it";
+        co_await lasting->stop(0s);
+        EXPECT_EQ(board->streams(), 0U);
+        lasting.reset();
+
+        auto brief = make_worker({{"delay", "1h"}, {"replay_time", "20ms"}});
+        EXPECT_TRUE(co_await brief->start());
+        client = join(*brief, ours, socket_pair());
+        co_await until([&] { return board->streams() == 1; });
+        client.reset();
+        co_await until([&] { return board->streams() == 0; });
+        co_await brief->stop(0s);
+        brief.reset();
+
+        auto ended = make_worker({{"delay", "1ms"}, {"messages", 500}, {"max_queue", "100"}});
+        EXPECT_TRUE(co_await ended->start());
+        // It is too slow, and its stream ends without it.
+        client = join(*ended, ours, slow_client());
+        co_await until([&] { return value(*ended, "streams_total") == 1; });
+        EXPECT_EQ(board->streams(), 0U);
+        for (int i = 1; i <= 3; ++i) {
+            client = join(*ended, again_behind(0), slow_client());
+            co_await until([&] { return value(*ended, "resumed_streams_total") == i; });
+            EXPECT_EQ(board->streams(), 1U) << "it is passed the events still";
+        }
+        client.reset();
+        co_await until([&] { return board->streams() == 0; });
+        client = join(*ended, again_behind(0), slow_client());
+        talker reader(must(loop::current().adopt(std::move(client))));
+        EXPECT_THAT(co_await reader.rest(), EndsWith("data: [DONE]\n\n"));
+        co_await until([&] { return board->streams() == 0; });
+        co_await ended->stop(0s);
     });
 }
 

@@ -41,7 +41,8 @@ public:
         virtual void on_loss(std::uint32_t stream, handoff::loss why) noexcept = 0;
         /// The client is gone; the stream goes on without one, and has nothing to wait for.
         virtual void on_detach(std::uint32_t stream, std::string_view why) noexcept = 0;
-        /// No client came again: the stream's session is over.
+        /// The stream's session is over without an end: no client came again. Also of a client that
+        /// came after its stream's end, once it has been passed what it missed, or is replaced.
         virtual void on_expiry(std::uint32_t stream) noexcept = 0;
         /// A client was closed before it had taken the rest of a stream that is over.
         virtual void on_unsent() noexcept = 0;

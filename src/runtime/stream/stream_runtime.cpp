@@ -323,11 +323,18 @@ void stream_runtime::release() noexcept {
 
 void stream_runtime::begin(unique_fd client, request from, bool is_counted) {
     stream::backend& backend = *running_->backend;
-    auto begun = running_->clients->begin(std::move(client), from, backend.opening(from),
-                                          backend.first_event(from));
-    // What goes on with a stream that is over, or cannot begin, is none.
-    if (!is_counted && (!begun || !begun->is_new)) release();
-    if (!begun) return count_fault("client_failed");
+    result<sessions::beginning> begun = fail(errc::limit_reached);
+    try {
+        begun = running_->clients->begin(std::move(client), from, backend.opening(from),
+                                         backend.first_event(from));
+    } catch (const std::bad_alloc&) {
+        if (!is_counted) release();
+        throw;
+    }
+    if (!begun) {
+        if (!is_counted) release();
+        return count_fault("client_failed");
+    }
     if (begun->is_reset) ++reset_;
     if (!begun->is_new) {
         ++resumed_;

@@ -62,7 +62,8 @@ private:
 
     /// Whether one more stream is within the limit; it counts as one then.
     bool admit() noexcept;
-    /// A stream that was admitted has ended, or could not begin.
+    /// A stream that was admitted has ended, or could not begin. One that goes on without its
+    /// client has not ended.
     void release() noexcept;
     result<> open_receiver(const handoff::receiver_options& receiving);
     void warn_of_limit();
