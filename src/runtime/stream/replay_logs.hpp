@@ -21,6 +21,7 @@ namespace eddy::runtime::stream {
 enum class log_stage : std::uint8_t {
     followed,  ///< a client is sent its events
     awaited,   ///< the stream goes on without a client
+    replayed,  ///< it has ended, and a client is sent its events
     ended,     ///< it has ended, and no client is sent its events
 };
 
@@ -95,7 +96,7 @@ private:
 
     std::size_t max_bytes_;
     std::size_t used_ = 0;
-    std::list<replay_log> stages_[3];
+    std::list<replay_log> stages_[4];
     std::unordered_map<std::string, replay_log*> by_name_;
 };
 

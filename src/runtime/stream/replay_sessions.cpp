@@ -7,6 +7,7 @@
 #include "runtime/stream/answer.hpp"
 #include "runtime/stream/due_queue.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <new>
 #include <optional>
@@ -16,6 +17,12 @@ namespace eddy::runtime::stream {
 namespace {
 
 constexpr std::string_view replaced = "client_replaced";
+
+/// At most a day, so that is_before() is right.
+std::uint32_t in_ms(duration time) noexcept {
+    constexpr duration most = std::chrono::hours(24);
+    return static_cast<std::uint32_t>(std::min(time, most) / std::chrono::milliseconds(1));
+}
 
 /// An id of ours.
 std::optional<std::uint64_t> id_of(std::string_view text) noexcept {
@@ -32,7 +39,8 @@ replay_sessions::replay_sessions(const session_options& options, handoff::client
     : owner_(owner),
       clients_(clients),
       logs_(options.replay_memory),
-      kept_ms_(static_cast<std::uint32_t>(options.replay_time / std::chrono::milliseconds(1))),
+      kept_ms_(in_ms(options.replay_time)),
+      finish_ms_(in_ms(options.finish_time)),
       start_(loop::current().now()) {
     // Address space alone, so that no client is ever without its entry.
     by_client_.reserve(options.capacity);
@@ -116,12 +124,13 @@ result<sessions::beginning> replay_sessions::resume(unique_fd client, replay_log
     its.is_over = true;
     its.log = &log;
     log.session = made.stream;
-    logs_.move(log, log_stage::followed);
+    logs_.move(log, log_stage::replayed, clock_ms() + finish_ms_);
     // One client at a time is passed a log that is over, so that its copies have a limit.
     if (clients_.is_writing(*added))
         clients_.notify_when_idle(*added);
     else
         finish_replay(made.stream);
+    arm();
     return made;
 }
 
@@ -273,26 +282,36 @@ void replay_sessions::fire() noexcept {
         end_session(stream);
         owner_.on_expiry(stream);
     }
+    // As a client that does not read the rest of a stream which has ended.
+    for (; left > 0; --left) {
+        replay_log* const log = due(log_stage::replayed);
+        if (log == nullptr) break;
+        detach(log->session, handoff::to_string(handoff::loss::too_slow));
+    }
     for (; left > 0; --left) {
         replay_log* const log = due(log_stage::ended);
         if (log == nullptr) break;
         logs_.erase(*log);
     }
+    clients_.flush();
     arm();
 }
 
-/// All wait for the same time, so what is added is due behind what the timer is armed for.
 void replay_sessions::arm() noexcept {
-    if (armed()) return;
-    const replay_log* const awaited = logs_.first_of(log_stage::awaited);
-    const replay_log* first = logs_.first_of(log_stage::ended);
-    if (first == nullptr || (awaited != nullptr && is_before(awaited->due_ms, first->due_ms)))
-        first = awaited;
+    const replay_log* first = nullptr;
+    for (const log_stage stage : {log_stage::awaited, log_stage::replayed, log_stage::ended}) {
+        const replay_log* const its = logs_.first_of(stage);
+        if (its == nullptr) continue;
+        if (first == nullptr || is_before(its->due_ms, first->due_ms)) first = its;
+    }
     if (first == nullptr) return;
     const auto ahead = static_cast<std::int32_t>(first->due_ms - clock_ms());
     loop& here = loop::current();
     // A whole millisecond more: the count is rounded down.
-    here.arm(*this, here.after(std::chrono::milliseconds(ahead > 0 ? ahead + 1 : 0)));
+    const time_point deadline = here.after(std::chrono::milliseconds(ahead > 0 ? ahead + 1 : 0));
+    if (armed() && when() <= deadline) return;
+    here.disarm(*this);
+    here.arm(*this, deadline);
 }
 
 replay_sessions::session& replay_sessions::at(std::uint32_t stream) noexcept {

@@ -19,7 +19,7 @@ namespace eddy::runtime::stream {
 /// One loop's thread. Its functions are those of `sessions`.
 class replay_sessions final : timer {
 public:
-    /// Logs that are removed in a row before others on the loop have their turn.
+    /// Logs that are removed or left in a row before others on the loop have their turn.
     static constexpr unsigned burst = 256;
 
     /// Both outlive it, but for the clients' closing.
@@ -76,6 +76,7 @@ private:
     handoff::client_table& clients_;
     replay_logs logs_;
     std::uint32_t kept_ms_;
+    std::uint32_t finish_ms_;
     time_point start_;
     std::deque<session> sessions_;
     std::vector<std::uint32_t> free_;

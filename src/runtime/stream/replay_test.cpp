@@ -296,6 +296,22 @@ TEST_P(replayed_streams, that_are_over_wait_for_one_slow_client_each) {
     });
 }
 
+TEST_P(replayed_streams, that_are_over_do_not_wait_for_long) {
+    run([this]() -> task<void> {
+        subject s = make({{"messages", 500}, {"backend_timeout", "50ms"}});
+        co_await s.start();
+        talker client = make_client(s, ours);
+        co_await leave_behind(client, 1);
+        co_await until([&] { return sample_of(*s, "streams_total") == 1; });
+        client_ends unread = slow_client();
+        hand_over(s->local(), std::move(unread.ours), again_behind(1));
+        co_await until([&] { return count_of(s, "stream_errors_total", "client_too_slow") == 1; });
+        EXPECT_EQ(s->count().connections_now, 0U);
+        EXPECT_THAT(co_await answer_of(s, again_behind(1)), EndsWith("data: [DONE]\n\n"));
+        co_await s->stop(0s);
+    });
+}
+
 TEST_P(replayed_streams, of_clients_that_read_too_slowly_go_on) {
     run([this]() -> task<void> {
         subject s = make({{"messages", 500}, {"max_queue", "100"}});
