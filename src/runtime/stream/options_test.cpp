@@ -273,6 +273,8 @@ TEST(stream_options, say_how_many_streams_open_files_are_room_for) {
     EXPECT_GT(streams_within(chosen, 1024), 700U);
     EXPECT_LT(streams_within(chosen, 1024), 768U) << "a quarter is a reserve";
     EXPECT_GT(streams_within(chosen, 20'000), 19'000U);
+    chosen.backend = backend_type::lua;
+    EXPECT_GT(streams_within(chosen, 20'000), 19'000U) << "a script opens no files";
     chosen.backend = backend_type::openai;
     EXPECT_LT(streams_within(chosen, 20'000), 10'000U) << "each has a connection to the backend";
     for (const std::uint64_t few : {0U, 3U, 30U}) EXPECT_GE(streams_within(chosen, few), 1U);

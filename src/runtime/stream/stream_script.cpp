@@ -255,7 +255,7 @@ bool stream_script::begin(call& of) {
     // So that drop() never allocates; it is empty here.
     if (dropped_.capacity() <= calls_) dropped_.reserve(2 * calls_ + 16);
     job todo;
-    todo.from = &of.from_;
+    todo.from = of.from_.get();
     todo.handle = handle_;
     todo.decode = decode_;
     if (!machine_.call_protected(interfaces::begin, &todo)) {
@@ -268,7 +268,7 @@ bool stream_script::begin(call& of) {
     }
     of.kept_ = todo.kept;
     of.at_ = todo.at;
-    of.from_ = request();
+    of.from_.reset();
     ++calls_;
     return true;
 }

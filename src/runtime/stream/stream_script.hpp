@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,7 +71,7 @@ public:
     class call {
     public:
         /// `is_gone` becomes true when the client has gone.
-        call(stream_script& in, request from, const bool& is_gone) noexcept
+        call(stream_script& in, std::unique_ptr<request> from, const bool& is_gone) noexcept
             : in_(in), from_(std::move(from)), is_gone_(is_gone) {}
         call(const call&) = delete;
         call& operator=(const call&) = delete;
@@ -79,7 +80,7 @@ public:
     private:
         friend class stream_script;
         stream_script& in_;
-        request from_;
+        std::unique_ptr<request> from_;  // until handle() has been called
         const bool& is_gone_;
         int kept_ = 0;  // its coroutine; 0: not begun
         lua::stack at_ = nullptr;
