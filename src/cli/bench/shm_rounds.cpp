@@ -74,9 +74,10 @@ std::byte pattern_at(std::size_t position) noexcept {
 
 // ---- both kinds of peers
 
-/// Over shared memory.
-struct shm_peer {
-    shm::connection over;
+/// Whole messages over a connection of either kind.
+template <class Connection>
+struct peer_calls {
+    Connection over;
 
     void send(const_bytes bytes) { require(over.write_all(bytes), "writing"); }
     void receive(mutable_bytes into) { require(over.read_exactly(into), "reading"); }
@@ -87,6 +88,10 @@ struct shm_peer {
         require(got, "reading");
         return true;
     }
+};
+
+/// Over shared memory.
+struct shm_peer : peer_calls<shm::connection> {
     /// Bytes of what has come, used up at once; 0 at the end.
     std::size_t drain(mutable_bytes buffer, bool in_place) {
         if (!in_place) {
@@ -118,17 +123,7 @@ struct shm_peer {
 };
 
 /// Over a socket.
-struct socket_peer {
-    blocking::stream over;
-
-    void send(const_bytes bytes) { require(over.write_all(bytes), "writing"); }
-    void receive(mutable_bytes into) { require(over.read_exactly(into), "reading"); }
-    bool receive_or_end(mutable_bytes into) {
-        const auto got = over.read_exactly(into);
-        if (!got && got.error() == errc::end_of_stream) return false;
-        require(got, "reading");
-        return true;
-    }
+struct socket_peer : peer_calls<blocking::stream> {
     std::size_t drain(mutable_bytes buffer, bool /*in_place*/) {
         const auto size = over.read_some(buffer);
         return size ? *size : 0;
@@ -316,9 +311,9 @@ int run_server(listening& from, const options& wanted, shared_page& page) {
         const bool has_line = wanted.client_cpu != wanted.server_cpu;
         if (has_line) answer_line(page, 0);
         if (wanted.over == carrier::shm)
-            serve(shm_peer{require(from.shared.accept(), "accepting")}, wanted);
+            serve(shm_peer{{require(from.shared.accept(), "accepting")}}, wanted);
         else
-            serve(socket_peer{require(from.plain.accept(), "accepting")}, wanted);
+            serve(socket_peer{{require(from.plain.accept(), "accepting")}}, wanted);
         if (has_line) answer_line(page, line_rounds);
         return exit_ok;
     } catch (const std::exception& error) {
@@ -353,11 +348,11 @@ void connect_and_measure(const options& wanted, shm_bench_result& into, progress
     if (wanted.over == carrier::shm) {
         auto server = require(
             shm::connection::connect(name_of(wanted), connection_options_of(wanted)), "connecting");
-        return measure(shm_peer{std::move(server)}, wanted, into, progress);
+        return measure(shm_peer{{std::move(server)}}, wanted, into, progress);
     }
     auto server =
         require(blocking::connect(socket_address(wanted), connect_patience), "connecting");
-    measure(socket_peer{std::move(server)}, wanted, into, progress);
+    measure(socket_peer{{std::move(server)}}, wanted, into, progress);
 }
 
 }  // namespace
