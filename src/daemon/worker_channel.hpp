@@ -54,7 +54,7 @@ task<result<std::string>> receive_worker_message(int channel);
 
 /// A request for a page, or the beginning of the response to it.
 std::string page_request(std::uint64_t number);
-/// A response, or a request, whose page is empty.
+/// A response, or a request, whose page is empty. The page is a view of the message.
 struct numbered_page {
     std::uint64_t number = 0;
     std::string_view page;

@@ -26,11 +26,13 @@ TEST(worker_channel, names_workers) {
 }
 
 TEST(worker_channel, numbers_pages) {
-    const auto asked = parse_page(page_request(7));
+    const std::string request = page_request(7);
+    const auto asked = parse_page(request);
     ASSERT_TRUE(asked);
     EXPECT_EQ(asked->number, 7U);
     EXPECT_EQ(asked->page, "");
-    const auto answered = parse_page(page_request(7) + "\na 1\nb 2\n");
+    const std::string answer = page_request(7) + "\na 1\nb 2\n";
+    const auto answered = parse_page(answer);
     ASSERT_TRUE(answered);
     EXPECT_EQ(answered->number, 7U);
     EXPECT_EQ(answered->page, "a 1\nb 2\n");
