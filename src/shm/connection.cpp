@@ -26,6 +26,8 @@ constexpr int quick_looks = 40;
 constexpr int looks_between = 32;
 
 time_point deadline_of(duration limit) noexcept {
+    // Without a look at the clock, which takes as long as the rest of a write.
+    if (limit == duration::max()) return time_point::max();
     const time_point now = clock_now();
     return limit < time_point::max() - now ? now + limit : time_point::max();
 }
@@ -80,6 +82,7 @@ result<> wait_for_bytes(state& of, time_point deadline) noexcept {
     const bool may_spin = of.reading.may_spin(shared.peer_processor());
     for (int i = 0; may_spin && i < quick_looks; ++i) {
         if (has_come()) return {};
+        shared.fetch_bytes();
         relax();
     }
     if (shared.settle()) wake_writer(of);
@@ -108,6 +111,10 @@ result<> wait_for_bytes(state& of, time_point deadline) noexcept {
 
 // ---- writing
 
+bool may_write(const state& of) noexcept {
+    return !of.life->is_peer_gone() && !of.shared->is_finished() && !of.life->is_closed();
+}
+/// Why not.
 std::error_code write_end(const state& of) noexcept {
     // In this order: close() marks it closed, then finishes.
     const bool has_ended = of.life->is_peer_gone() || of.shared->is_finished();
@@ -165,6 +172,7 @@ void flush_shared(state& of) noexcept {
     of.unflushed = 0;
     of.packets.add(of.shared->appended());
     if (of.shared->publish()) wake_reader(of);
+    of.shared->fetch_room();
 }
 
 // ---- over the socket
@@ -260,7 +268,10 @@ result<std::size_t> connection::try_read(mutable_bytes into) noexcept {
     return 0;
 }
 
-result<std::size_t> connection::read_some(mutable_bytes into, duration limit) noexcept {
+// Flattened, as are those below that move bytes: calls from one to the next took a third of a round
+// trip of 0.2 µs.
+[[gnu::flatten]] result<std::size_t> connection::read_some(mutable_bytes into,
+                                                           duration limit) noexcept {
     if (!state_) return fail(errc::closed);
     if (into.empty()) return 0;
     const time_point deadline = deadline_of(limit);
@@ -280,7 +291,7 @@ result<std::size_t> connection::read_some(mutable_bytes into, duration limit) no
     }
 }
 
-result<> connection::read_exactly(mutable_bytes into, duration limit) noexcept {
+[[gnu::flatten]] result<> connection::read_exactly(mutable_bytes into, duration limit) noexcept {
     const time_point deadline = deadline_of(limit);
     bool has_some = false;
     while (!into.empty()) {
@@ -325,10 +336,10 @@ std::size_t connection::available() noexcept {
     return found ? found->size() : 0;
 }
 
-result<std::size_t> connection::try_write(const_bytes bytes) noexcept {
+[[gnu::flatten]] result<std::size_t> connection::try_write(const_bytes bytes) noexcept {
     if (!state_) return fail(errc::closed);
     if (!state_->shared) return send(*state_, bytes);
-    if (const auto end = write_end(*state_)) return fail(end);
+    if (!may_write(*state_)) return fail(write_end(*state_));
     const auto free = has_room(*state_);
     if (!free) return fail(free.error());
     if (!*free || bytes.empty()) return 0;
@@ -341,7 +352,7 @@ result<std::size_t> connection::try_write(const_bytes bytes) noexcept {
     return size;
 }
 
-result<> connection::write_all(const_bytes bytes, duration limit) noexcept {
+[[gnu::flatten]] result<> connection::write_all(const_bytes bytes, duration limit) noexcept {
     const time_point deadline = deadline_of(limit);
     while (!bytes.empty()) {
         const auto size = try_write(bytes);
@@ -358,7 +369,7 @@ result<> connection::write_all(const_bytes bytes, duration limit) noexcept {
 result<mutable_bytes> connection::room() noexcept {
     if (!state_) return fail(errc::closed);
     if (!state_->shared) return mutable_bytes();
-    if (const auto end = write_end(*state_)) return fail(end);
+    if (!may_write(*state_)) return fail(write_end(*state_));
     const auto free = has_room(*state_);
     if (!free) return fail(free.error());
     if (!*free) return mutable_bytes();
@@ -374,7 +385,7 @@ void connection::append(std::size_t size) noexcept {
 result<> connection::flush() noexcept {
     if (!state_) return fail(errc::closed);
     if (!state_->shared) return {};
-    if (const auto end = write_end(*state_)) return fail(end);
+    if (!may_write(*state_)) return fail(write_end(*state_));
     flush_shared(*state_);
     return {};
 }
