@@ -28,7 +28,7 @@ public:
     /// Characters of the prompt that the first message repeats.
     static constexpr std::size_t prompt_characters = 50;
     /// Messages and heartbeats each sent in a row before others on the loop have their turn.
-    static constexpr unsigned burst = 1024;
+    static constexpr unsigned burst = 64;
 
     /// A client that was sent nothing for `heartbeat` gets a comment.
     mock_backend(sessions& in, observer& owner, duration delay, std::uint32_t messages,

@@ -72,7 +72,7 @@ private:
     /// Whether its clients get heartbeats.
     virtual bool sends_heartbeats() const noexcept { return false; }
     /// Relays that one call of fire() takes, at most.
-    static constexpr unsigned burst = 1024;
+    static constexpr unsigned burst = 64;
 
     bool pass_on(relay& to, std::string bytes);
     void note_sent(relay& to) noexcept;
