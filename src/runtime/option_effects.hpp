@@ -22,6 +22,8 @@ using effect_table = std::map<std::pair<std::string_view, std::string_view>, eff
 
 /// Those of the type http that are not those of others, too: http/options_test.cpp.
 effect_table http_effects();
+/// Those of the type proxy: proxy/options_test.cpp.
+effect_table proxy_effects();
 /// Those of the type stream: stream/options_test.cpp.
 effect_table stream_effects();
 

@@ -5,6 +5,8 @@
 #include "runtime/http/site.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/problem.hpp"
+#include "runtime/proxy/options.hpp"
+#include "runtime/proxy/proxy_server.hpp"
 #include "runtime/server/datagram_server.hpp"
 #include "runtime/server/stream_server.hpp"
 #include "runtime/settings.hpp"
@@ -70,6 +72,19 @@ type http_type() {
             }};
 }
 
+type proxy_type() {
+    return {"proxy", "passes connections on to backends, such as databases, byte for byte",
+            proxy::option_table(),
+            [](creation from) -> std::unique_ptr<instance> {
+                return std::make_unique<proxy::proxy_server>(std::move(from));
+            },
+            [](const settings& chosen) -> outcome<> {
+                auto read = proxy::read_config(chosen);
+                if (!read) return std::unexpected(read.error());
+                return {};
+            }};
+}
+
 type stream_type() {
     return {"stream", "streams events to clients whose sockets a web server hands over",
             stream::option_table(),
@@ -86,7 +101,8 @@ type stream_type() {
 }  // namespace
 
 std::span<const type> types() {
-    static const std::array all{server_type(), cache_type(), http_type(), stream_type()};
+    static const std::array all{server_type(), cache_type(), http_type(), proxy_type(),
+                                stream_type()};
     return all;
 }
 

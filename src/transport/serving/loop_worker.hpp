@@ -107,6 +107,17 @@ public:
     const counters& counted() const noexcept { return counted_; }
 
 protected:
+    /// Failures of a kind in the journal.
+    struct failure_report {
+        std::string_view many;  ///< for a sentence about their number, such as "handshakes failed"
+        std::optional<time_point> written_at = {};
+        std::uint64_t unreported = 0;  ///< since then
+    };
+    /// Writes a failure, `kind` and `why` together, at most once per failure_report_interval.
+    void note_failure(failure_report& of, std::string_view kind, std::string_view why) noexcept;
+    /// Writes the number of those that were not written.
+    void report_rest(failure_report& of) noexcept;
+
     counters counted_;
     worker_connections clients_;
     scope handshakes_;
@@ -115,16 +126,7 @@ protected:
 private:
     task<void> shake_hands(stream plain, const served_listener& from, connection_slot slot,
                            handshake under_way);
-    /// Failures of a kind in the journal.
-    struct failure_report {
-        std::string_view many;  // for a sentence about their number
-        std::optional<time_point> written_at = {};
-        std::uint64_t unreported = 0;  // since then
-    };
-
     void note_failed_handshake(std::error_code error) noexcept;
-    void note_failure(failure_report& of, std::string_view kind, std::string_view why) noexcept;
-    void report_rest(failure_report& of) noexcept;
 
     shared_limits& shared_;
     journal& events_;

@@ -1,0 +1,183 @@
+// The table of a proxy's options, and the addresses of its backends.
+#include "runtime/proxy/options.hpp"
+
+#include "runtime/listening.hpp"
+#include "runtime/serving/shm_options.hpp"
+#include "runtime/serving/threads.hpp"
+#include "runtime/serving/tls_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace eddy::runtime::proxy {
+namespace {
+
+using transport::scheme;
+
+constexpr std::string_view this_machine = "127.0.0.1";
+
+/// Host and port, as tcp:// and tls:// have them.
+bool has_port(const transport::address& of) noexcept {
+    return of.kind == scheme::tcp || of.kind == scheme::tls;
+}
+
+/// Whether a connection to `backend` would come to the proxy itself, without end, as far as the
+/// texts of the addresses show.
+bool is_itself(const transport::address& backend, const transport::address& where) {
+    if (has_port(backend) && has_port(where)) {
+        if (backend.port != where.port || where.port == 0) return false;
+        const bool is_local =
+            backend.host == this_machine || backend.host == "localhost" || backend.host == "::1";
+        return backend.host == where.host || (is_local && where.host.empty());
+    }
+    return backend.kind == where.kind && !backend.path.empty() && backend.path == where.path;
+}
+
+outcome<std::vector<transport::address>> read_backends(const settings& chosen) {
+    std::string_view rest = chosen.text("backend");
+    if (rest.empty())
+        return refuse(400,
+                      "a proxy passes connections on; say where to by --backend HOST:PORT, or by a "
+                      "URI such as tcp://HOST:PORT or unix:///PATH, several joined by commas");
+    std::vector<transport::address> all;
+    for (bool is_last = false; !is_last;) {
+        const std::size_t end = std::min(rest.find(','), rest.size());
+        auto one = read_backend(rest.substr(0, end));
+        if (!one) return std::unexpected(one.error());
+        if (std::ranges::find(all, *one) != all.end())
+            return refuse(400, fmt::format("--backend names {} twice", one->to_string()));
+        all.push_back(std::move(*one));
+        if (all.size() > max_backends)
+            return refuse(400, fmt::format("--backend takes at most {} addresses", max_backends));
+        is_last = end == rest.size();
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return all;
+}
+
+}  // namespace
+
+std::vector<option> option_table() {
+    option limit = max_connections_option();
+    limit.help = "clients at a time; further ones are closed";
+    std::vector<option> table = {
+        port_option(),
+        bind_option("*", "address of this machine to serve on; * for all"),
+        unix_option(),
+        listen_option("serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
+        {.name = "backend",
+         .value_name = "ADDRESS,...",
+         .help = "where connections are passed on to: HOST:PORT, :PORT for this machine, or a URI, "
+                 "tcp://HOST:PORT, tls://HOST:PORT, unix:///PATH or shm:///PATH; up to 64, joined "
+                 "by commas, such as 10.0.0.7:5432,10.0.0.8:5432. Connections that exist stay "
+                 "where they are when it changes",
+         .live = true},
+        {.name = "protocol",
+         .kind = option_kind::choice,
+         .value_name = "PROTOCOL",
+         .default_value = "tcp",
+         .help = "what is passed on: tcp, the bytes of any protocol as they are, in both "
+                 "directions. No other one is known yet",
+         .choices = {"tcp"}},
+        {.name = "strategy",
+         .kind = option_kind::choice,
+         .value_name = "HOW",
+         .default_value = "round-robin",
+         .help = "which backend a new client gets: round-robin, one after another, or "
+                 "least-connections, the one with the fewest. If it takes no connection, each of "
+                 "the others is tried once",
+         .choices = {"round-robin", "least-connections"},
+         .live = true},
+        {.name = "connect-timeout",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "5s",
+         .help = "time that a backend has to take a connection, such as 500ms; then the next one "
+                 "is tried",
+         .minimum = 1,
+         .live = true},
+        {.name = "idle-timeout",
+         .kind = option_kind::duration,
+         .value_name = "TIME",
+         .default_value = "0",
+         .help = "close a client and its connection to the backend when no byte has gone either "
+                 "way for so long, such as 10m; 0 is never",
+         .live = true},
+        threads_option("threads that pass bytes on; each client has one of them"),
+        limit,
+    };
+    // Behind --listen.
+    const auto insert = [&table](const std::vector<option>& rows) {
+        const auto at = std::ranges::find(table, std::string_view("backend"), &option::name);
+        table.insert(at, rows.begin(), rows.end());
+    };
+    insert(tls_options());
+    insert(shm_options());
+    return table;
+}
+
+outcome<transport::address> read_backend(std::string_view text) {
+    std::string uri(text);
+    if (!text.contains("://")) {
+        if (text.starts_with(':')) uri.insert(0, this_machine);
+        uri.insert(0, "tcp://");
+    }
+    auto read = transport::parse(uri);
+    if (!read)
+        return refuse(400,
+                      fmt::format("--backend cannot be \"{}\": write HOST:PORT, or a URI such as "
+                                  "tcp://HOST:PORT or unix:///PATH ({})",
+                                  text, transport::explain(uri, read.error())));
+    if (read->kind == scheme::udp || read->kind == scheme::handoff)
+        return refuse(400, fmt::format("--backend cannot be \"{}\": {}:// has no connections to "
+                                       "make; write tcp://, tls://, unix:// or shm://",
+                                       text, transport::to_string(read->kind)));
+    if (has_port(*read) && read->host.empty())
+        return refuse(400,
+                      fmt::format("--backend cannot be \"{}\": name the host to connect to", text));
+    if (has_port(*read) && read->port == 0)
+        return refuse(400,
+                      fmt::format("--backend cannot be \"{}\": name the port to connect to", text));
+    if (auto whole = check_tls_files(read->tls); !whole) return std::unexpected(whole.error());
+    return std::move(*read);
+}
+
+outcome<config> read_config(const settings& chosen) {
+    auto where = choose_address(chosen, scheme::tcp);
+    if (!where) return std::unexpected(where.error());
+    if (where->kind == scheme::udp)
+        return refuse(400, "a proxy needs a stream; write --listen tcp://HOST:PORT");
+
+    config read;
+    read.where = std::move(*where);
+    auto tls = read_tls(chosen);
+    if (!tls) return std::unexpected(tls.error());
+    if (*tls) {
+        if (auto added = add_tls(read.where, std::move(**tls)); !added)
+            return std::unexpected(added.error());
+        read.is_tls_by_option = true;
+    }
+    auto shared = read_shm(chosen, read.where);
+    if (!shared) return std::unexpected(shared.error());
+    read.shared = std::move(*shared);
+    auto backends = read_backends(chosen);
+    if (!backends) return std::unexpected(backends.error());
+    read.backends = std::move(*backends);
+    for (const transport::address& each : read.backends) {
+        if (is_itself(each, read.where) || (read.shared && is_itself(each, *read.shared)))
+            return refuse(400, fmt::format("--backend {} is the proxy itself: each connection "
+                                           "would come back to it without end",
+                                           each.to_string()));
+    }
+    read.threads = static_cast<std::size_t>(chosen.number("threads"));
+    if (chosen.text("strategy") == "least-connections") read.balance = strategy::least_connections;
+    read.connect_timeout = duration(chosen.number("connect-timeout"));
+    read.idle_timeout = duration(chosen.number("idle-timeout"));
+    read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));
+    return read;
+}
+
+}  // namespace eddy::runtime::proxy

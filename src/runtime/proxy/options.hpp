@@ -1,0 +1,40 @@
+// Options of `eddy create proxy`, as a table and as what the proxy works with.
+#pragma once
+
+#include <eddy/io/timer.hpp>
+#include <eddy/transport/transport.hpp>
+
+#include "runtime/option.hpp"
+#include "runtime/problem.hpp"
+#include "runtime/proxy/balancer.hpp"
+#include "runtime/settings.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace eddy::runtime::proxy {
+
+/// Checked and converted.
+struct config {
+    transport::address where;
+    bool is_tls_by_option = false;                  ///< `where` is tls by --tls
+    std::optional<transport::address> shared = {};  ///< shm, beside `where`
+    std::size_t threads = 1;                        ///< that serve clients
+    std::vector<transport::address> backends;       ///< 1 to max_backends, all different
+    strategy balance = strategy::round_robin;
+    duration connect_timeout{};  ///< of one backend
+    duration idle_timeout{};     ///< 0: none
+    std::uint64_t max_connections = 0;
+};
+
+std::vector<option> option_table();
+outcome<config> read_config(const settings& chosen);
+
+/// The address that one piece of --backend names: a URI to connect to, HOST:PORT or :PORT, which is
+/// one of this machine. The refusal says what is wrong.
+outcome<transport::address> read_backend(std::string_view text);
+
+}  // namespace eddy::runtime::proxy

@@ -1,0 +1,291 @@
+// Effects of a proxy's options, and which are refused.
+#include "runtime/proxy/options.hpp"
+
+#include <eddy/net/unix.hpp>
+#include <eddy/shm/shm.hpp>
+
+#include "runtime/option_effects.hpp"
+#include "runtime/proxy/testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+namespace eddy::runtime::proxy {
+namespace {
+
+using namespace proxy::testing;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr auto sim = backend_kind::sim;
+
+/// A line each way.
+task<void> converse(talker& client, talker& backend) {
+    co_await client.say("question\n");
+    EXPECT_EQ(co_await backend.line(), "question");
+    co_await backend.say("answer\n");
+    EXPECT_EQ(co_await client.line(), "answer");
+}
+
+/// A client at `where` reaches the backend.
+task<void> expect_served(endpoint where, backend_end& backend) {
+    talker client = co_await talker::to(where);
+    talker other = co_await backend.accept();
+    co_await converse(client, other);
+}
+
+/// A proxy with these options, without any_port.
+json alone(const backend_end& backend, json options) {
+    options["backend"] = backend.address();
+    return options;
+}
+
+task<void> the_port_and_its_address_are_served(std::string type) {
+    const std::uint16_t port = backend_end().port();
+    backend_end backend;
+    subject s(type, alone(backend, {{"port", port}, {"bind", "127.0.0.2"}}));
+    co_await s.start();
+    EXPECT_EQ(s->local(), must(endpoint::ip("127.0.0.2", port)));
+    co_await expect_served(s->local(), backend);
+    co_await s->stop(0s);
+}
+
+task<void> a_unix_socket_is_served(std::string type) {
+    const temporary_folder folder;
+    backend_end backend;
+    subject s(type, alone(backend, {{"unix", folder.file("socket")}}));
+    co_await s.start();
+    EXPECT_EQ(s->local().to_string(), folder.file("socket"));
+    co_await expect_served(s->local(), backend);
+    co_await s->stop(0s);
+    EXPECT_FALSE(std::filesystem::exists(folder.file("socket")));
+}
+
+task<void> uris_are_served(std::string type) {
+    const temporary_folder folder;
+    backend_end backend;
+    for (const std::string& uri : {"tcp://" + dead_address(), "unix://" + folder.file("socket")}) {
+        subject s(type, alone(backend, {{"listen", uri}}));
+        co_await s.start();
+        EXPECT_TRUE(uri.ends_with(s->local().to_string())) << uri;
+        co_await expect_served(s->local(), backend);
+        co_await s->stop(0s);
+    }
+}
+
+// Serving by it is seen in tests/proxy_test.py, with real certificates.
+task<void> tls_is_served_on_the_port(std::string type) {
+    const auto address = [&](json more) -> std::string {
+        json all = with({{"tls", true}, {"cert", "/c"}, {"backend", ":1"}});
+        all.update(more);
+        const subject s(type, all);
+        return must_do(read_config(s.parse(all))).where.to_string();
+    };
+    EXPECT_THAT(address({{"key", "/k"}}),
+                StartsWith("tls://127.0.0.1:0?cert=/c&key=/k&clients=no"));
+    EXPECT_THAT(address({{"ca", "/a"}, {"client_auth", "optional"}}),
+                StartsWith("tls://127.0.0.1:0?cert=/c&ca=/a&clients=optional"));
+    const temporary_folder folder;
+    const std::string none = folder.file("none.pem");
+    subject s(type, with({{"tls", true}, {"cert", none}, {"backend", ":1"}}));
+    EXPECT_THAT(co_await s.failure_to_start(), HasSubstr("--cert " + none + " cannot be read"));
+}
+
+task<void> shared_memory_is_served_beside_the_port(std::string type) {
+    const temporary_folder folder;
+    for (const json& more : {json::object(), json{{"shm_path", folder.file("s")}},
+                             json{{"shm_path", folder.file("t")}, {"threads", 2}}}) {
+        backend_end backend;
+        json all = before({backend.address()}, {{"shm", true}});
+        all.update(more);
+        subject s(type, all);
+        co_await s.start();
+        const std::string at = all.contains("shm_path")
+                                   ? all["shm_path"].get<std::string>()
+                                   : "@eddy-" + std::to_string(s->local().port());
+        talker client(must(co_await shm::connect(at)));
+        talker other = co_await backend.accept();
+        co_await converse(client, other);
+        must(client.socket.shutdown_write());
+        EXPECT_EQ((co_await rest_of(other)).end, errc::end_of_stream);
+        must(other.socket.shutdown_write());
+        EXPECT_EQ((co_await rest_of(client)).end, errc::end_of_stream);
+        co_await s->stop(0s);
+    }
+}
+
+task<void> backends_have_addresses_of_several_kinds(std::string type) {
+    const temporary_folder folder;
+    {
+        backend_end backend;
+        const std::string port = std::to_string(backend.port());
+        for (const std::string& text :
+             {":" + port, "127.0.0.1:" + port, "localhost:" + port, "tcp://127.0.0.1:" + port}) {
+            subject s(type, with({{"backend", text}}));
+            co_await s.start();
+            co_await expect_served(s->local(), backend);
+            co_await s->stop(0s);
+        }
+    }
+    for (const std::string& scheme : {std::string("unix"), std::string("shm")}) {
+        const std::string uri = scheme + "://" + folder.file(scheme);
+        listener at = must(transport::listen(uri));
+        subject s(type, with({{"backend", uri}}));
+        co_await s.start();
+        talker client = co_await talker::to(s->local());
+        talker other(must(co_await at.accept()));
+        co_await converse(client, other);
+        co_await s->stop(0s);
+    }
+}
+
+task<void> the_protocol_is_tcp(std::string type) {
+    const subject s(type, with({{"backend", ":1"}, {"protocol", "tcp"}}));
+    const auto other = settings::parse(find_type(type)->options, {{"protocol", "http"}});
+    EXPECT_FALSE(other);
+    EXPECT_THAT(other.error().message, HasSubstr("tcp"));
+    co_return;
+}
+
+task<void> the_strategy_chooses_backends(std::string type) {
+    for (const bool by_count : {false, true}) {
+        backend_end a;
+        backend_end b;
+        json options = before({a.address(), b.address()});
+        if (by_count) options["strategy"] = "least-connections";
+        subject s(type, options);
+        co_await s.start();
+        tunnel_ends stays = co_await through(s, a);
+        {
+            tunnel_ends leaves = co_await through(s, b);
+        }
+        co_await until([&] { return s->count().connections_now == 1; });
+        tunnel_ends third = co_await through(s, by_count ? b : a);
+        co_await s->stop(0s);
+    }
+}
+
+/// A listener whose queue is full answers nothing.
+task<void> backends_have_a_time_to_answer(std::string type) {
+    listen_options short_queue;
+    short_queue.backlog = 0;
+    const listener full =
+        must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0)), short_queue));
+    const stream in_queue = must(co_await loop::current().connect(full.local()));
+    backend_end other;
+    subject s(type,
+              before({full.local().to_string(), other.address()}, {{"connect_timeout", "50ms"}}));
+    co_await s.start();
+    tunnel_ends t = co_await through(s, other);
+    co_await converse(t.client, t.backend);
+    EXPECT_EQ(by_backend(s, "backend_failures_total").at("tcp://" + full.local().to_string()), 1);
+    co_await s->stop(0s);
+}
+
+task<void> idle_tunnels_are_closed(std::string type) {
+    backend_end backend;
+    subject s(type, before({backend.address()}, {{"idle_timeout", "50ms"}}));
+    co_await s.start();
+    tunnel_ends t = co_await through(s, backend);
+    EXPECT_EQ(co_await t.client.rest(), "");
+    EXPECT_EQ(co_await t.backend.rest(), "");
+    co_await s->stop(0s);
+}
+
+task<void> threads_share_the_clients(std::string type) {
+    backend_end backend;
+    subject s(type, before({backend.address()}, {{"threads", 2}}));
+    co_await s.start();
+    tunnel_ends first = co_await through(s, backend);
+    tunnel_ends second = co_await through(s, backend);
+    co_await converse(first.client, first.backend);
+    co_await converse(second.client, second.backend);
+    EXPECT_TRUE(s.events.has("2 threads serve its clients"));
+    co_await s->stop(0s);
+}
+
+task<void> clients_are_limited(std::string type) {
+    backend_end backend;
+    json options = before({backend.address()}, {{"max_connections", 1}});
+    subject s(type, options);
+    co_await s.start();
+    tunnel_ends t = co_await through(s, backend);
+    talker second = co_await talker::to(s->local());
+    EXPECT_EQ(co_await second.rest(), "");
+    options["max_connections"] = 2;
+    must_do(s->apply(s.parse(options)));
+    tunnel_ends third = co_await through(s, backend);
+    co_await converse(third.client, third.backend);
+    co_await s->stop(0s);
+}
+
+TEST(proxy_options, refusals_give_the_reason) {
+    const auto refusal = [](json options) {
+        const auto parsed = settings::parse(option_table(), options);
+        if (!parsed) return parsed.error().message;
+        const auto read = read_config(*parsed);
+        return read ? std::string() : read.error().message;
+    };
+    const auto of = [&](std::string backends, json options = {{"port", 7}}) {
+        options["backend"] = std::move(backends);
+        return refusal(std::move(options));
+    };
+    EXPECT_EQ(of("10.0.0.1:5432"), "");
+    EXPECT_EQ(of("10.0.0.1:7"), "");
+    EXPECT_THAT(refusal({{"port", 7}}), HasSubstr("say where to by --backend HOST:PORT"));
+    EXPECT_THAT(of("here"), HasSubstr("--backend cannot be \"here\": write HOST:PORT"));
+    EXPECT_THAT(of(":1,,:2"), HasSubstr("--backend cannot be \"\""));
+    EXPECT_THAT(of(":1,"), HasSubstr("--backend cannot be \"\""));
+    EXPECT_THAT(of("udp://10.0.0.1:1"), HasSubstr("udp:// has no connections"));
+    EXPECT_THAT(of("handoff:///run/x"), HasSubstr("handoff:// has no connections"));
+    EXPECT_THAT(of("tcp://*:1"), HasSubstr("name the host"));
+    EXPECT_THAT(of(":0"), HasSubstr("name the port"));
+    EXPECT_THAT(of("tls://10.0.0.1:1?ca=ca.pem"), HasSubstr("ca.pem"));
+    EXPECT_THAT(of(":1,tcp://127.0.0.1:1"), HasSubstr("names tcp://127.0.0.1:1 twice"));
+    for (const char* const own : {":7", "localhost:7", "tcp://[::1]:7"})
+        EXPECT_THAT(of(own), HasSubstr("is the proxy itself")) << own;
+    EXPECT_EQ(of(":7", {{"port", 7}, {"bind", "10.0.0.9"}}), "");
+    EXPECT_THAT(of("10.0.0.9:7", {{"port", 7}, {"bind", "10.0.0.9"}}), HasSubstr("itself"));
+    EXPECT_THAT(of("unix:///a", {{"unix", "/a"}}), HasSubstr("itself"));
+    EXPECT_THAT(of("shm:///a", {{"port", 7}, {"shm", true}, {"shm_path", "/a"}}),
+                HasSubstr("itself"));
+    EXPECT_THAT(of(":1", {{"listen", "udp://:1"}}), HasSubstr("needs a stream"));
+    std::string many = ":1";
+    for (std::size_t i = 1; i < max_backends; ++i) many += ",:" + std::to_string(i + 100);
+    EXPECT_EQ(of(many), "");
+    EXPECT_THAT(of(many + ",:5"), HasSubstr("at most 64 addresses"));
+}
+
+}  // namespace
+}  // namespace eddy::runtime::proxy
+
+namespace eddy::runtime::testing {
+
+effect_table proxy_effects() {
+    using namespace proxy;
+    return {
+        {{"proxy", "port"}, {the_port_and_its_address_are_served}},
+        {{"proxy", "bind"}, {the_port_and_its_address_are_served}},
+        {{"proxy", "unix"}, {a_unix_socket_is_served}},
+        {{"proxy", "listen"}, {uris_are_served}},
+        {{"proxy", "tls"}, {tls_is_served_on_the_port}},
+        {{"proxy", "cert"}, {tls_is_served_on_the_port}},
+        {{"proxy", "key"}, {tls_is_served_on_the_port}},
+        {{"proxy", "ca"}, {tls_is_served_on_the_port}},
+        {{"proxy", "client-auth"}, {tls_is_served_on_the_port}},
+        {{"proxy", "shm"}, {shared_memory_is_served_beside_the_port}},
+        {{"proxy", "shm-path"}, {shared_memory_is_served_beside_the_port}},
+        {{"proxy", "backend"}, {backends_have_addresses_of_several_kinds}},
+        {{"proxy", "protocol"}, {the_protocol_is_tcp}},
+        {{"proxy", "strategy"}, {the_strategy_chooses_backends}},
+        {{"proxy", "connect-timeout"}, {backends_have_a_time_to_answer}},
+        {{"proxy", "idle-timeout"}, {idle_tunnels_are_closed, sim}},
+        {{"proxy", "threads"}, {threads_share_the_clients}},
+        {{"proxy", "max-connections"}, {clients_are_limited}},
+    };
+}
+
+}  // namespace eddy::runtime::testing

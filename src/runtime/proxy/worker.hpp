@@ -1,0 +1,64 @@
+// Proxy worker: the clients of one loop, each with its connection to a backend, and the bytes
+// between the two.
+#pragma once
+
+#include <eddy/io/lease.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+
+#include "runtime/proxy/balancer.hpp"
+#include "runtime/proxy/options.hpp"
+#include "transport/serving/loop_worker.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <system_error>
+
+namespace eddy::runtime::proxy {
+
+/// One loop's thread, but for what says otherwise.
+class worker final : public serving::loop_worker {
+public:
+    /// Leases of the loop's buffers that wait for slow readers, at most. Bytes for further ones are
+    /// copied, so that the loop's buffers are left to other connections.
+    static constexpr std::size_t most_held_leases = 64;
+    /// Bytes that wait for a slow reader are written so many at a time; each time counts as a sign
+    /// of life for the idle timeout.
+    static constexpr std::size_t most_a_write = std::size_t{64} * 1024;
+    /// Pause of a direction that finds none of the loop's buffers free.
+    static constexpr duration starved_pause = std::chrono::milliseconds(5);
+
+    /// On its loop.
+    worker(const serving::worker_place& place, const config& chosen,
+           std::shared_ptr<balancer> backends);
+    ~worker() override;
+
+    void take(stream accepted, serving::connection_slot slot) override;
+    task<void> drain(duration limit) override;
+
+    /// Applies live options. Connections that exist keep their backends.
+    void apply(const config& chosen, std::shared_ptr<balancer> backends) noexcept;
+
+private:
+    class tunnel;
+    class held_piece;
+    struct direction;
+
+    task<void> serve(std::unique_ptr<tunnel> t);
+    task<bool> open(tunnel& t);
+    task<result<stream>> connect(const backend& to) const;
+    task<void> pump(tunnel& t, direction way);
+    task<void> give_up_writing(tunnel& t, stream& from);
+    void end_input(tunnel& t, stream& to, std::error_code error) noexcept;
+
+    const std::size_t index_;
+    duration connect_timeout_{};
+    std::shared_ptr<balancer> backends_;
+    std::size_t held_leases_ = 0;
+    failure_report unreached_{"clients were closed, as no backend took a connection"};
+    failure_report failed_backends_{"connections to backends failed"};
+};
+
+}  // namespace eddy::runtime::proxy
