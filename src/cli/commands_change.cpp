@@ -225,6 +225,8 @@ command create_command() {
         {"eddy create server live -p 9001 --http ./public -s",
          "the same, to pages of a folder over WebSocket, too"},
         {"eddy create http site -p 8080 --root ./public -s", "the files of a folder, to browsers"},
+        {"eddy create proxy gw -p 8000 --backend 10.0.0.7:5432,10.0.0.8:5432 -s",
+         "connections, passed on to databases"},
         {"eddy create stream llm --handoff unix:///run/llm.sock -s",
          "events to clients whose sockets a web server hands over"},
         {"eddy help create cache", "the flags of a cache"}};
