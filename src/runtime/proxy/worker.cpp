@@ -11,6 +11,7 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/net/tcp.hpp>
 
+#include "base/descriptors.hpp"
 #include "runtime/connections.hpp"
 
 #include <algorithm>
@@ -132,6 +133,13 @@ task<void> worker::serve(std::unique_ptr<tunnel> t) {
 /// Connects the tunnel to the first backend that takes it. False: none did, or the tunnel was
 /// closed meanwhile.
 task<bool> worker::open(tunnel& t) {
+    if (!descriptors::has_room(descriptors::use::client)) {
+        ++counted_.errors;
+        note_failure(unreached_, "a client was closed: ",
+                     "no descriptor is free for its backend; raise the limit of open files (ulimit "
+                     "-n) or lower --max-connections");
+        co_return false;
+    }
     // They may change meanwhile.
     const std::shared_ptr<balancer> backends = backends_;
     balancer::selection order = backends->select();
@@ -199,6 +207,7 @@ task<void> worker::pump(tunnel& t, direction way) {
                 }
                 if (taken) continue;
             }
+            got->reset();
             co_await give_up_writing(t, way.from);
             co_return;
         }

@@ -57,7 +57,7 @@ private:
     duration connect_timeout_{};
     std::shared_ptr<balancer> backends_;
     std::size_t held_leases_ = 0;
-    failure_report unreached_{"clients were closed, as no backend took a connection"};
+    failure_report unreached_{"clients were closed, as they got no backend"};
     failure_report failed_backends_{"connections to backends failed"};
 };
 
