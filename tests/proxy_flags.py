@@ -150,7 +150,7 @@ class ProxyFlags(FlagTest):
         for auth, own in (("required", True), ("no", False)):
             self.running.must("edit", "r", "--client-auth", auth)
             with made.connect(port, own) as client:
-                self.converse(client, self.first)
+                self.converse(client, self.first).close()
 
     @effect_of("proxy", "shm", "shm-path")
     def test_shared_memory(self):
@@ -160,5 +160,6 @@ class ProxyFlags(FlagTest):
                 self.running.must("edit", "r", "--shm-path", at)
             client = ShmClient(at)
             client.sendall = client.send
-            self.converse(client, self.first)
+            # A restart waits for connections to end.
+            self.converse(client, self.first).close()
             client.close()

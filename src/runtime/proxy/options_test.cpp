@@ -113,7 +113,11 @@ task<void> shared_memory_is_served_beside_the_port(std::string type) {
         EXPECT_EQ((co_await rest_of(other)).end, errc::end_of_stream);
         must(other.socket.shutdown_write());
         EXPECT_EQ((co_await rest_of(client)).end, errc::end_of_stream);
-        co_await s->stop(0s);
+        talker stays(must(co_await shm::connect(at)));
+        talker its_end = co_await backend.accept();
+        co_await converse(stays, its_end);
+        co_await s->stop(20ms);
+        EXPECT_EQ((co_await rest_of(its_end)).end, errc::end_of_stream);
     }
 }
 
