@@ -53,7 +53,7 @@ def begin(description):
                         help="one short turn of each, to see that all works; results stay in build/bench/")
     parser.add_argument("--render", action="store_true",
                         help="measure nothing: judge the stored samples anew and write the table and figure of them "
-                             "(echo, udp, tls and send)")
+                             "(echo, udp, tls, send and shm)")
     parser.add_argument("--server-core", type=int, default=0, metavar="CPU", help="core of the servers (%(default)s)")
     parser.add_argument("--load-core", type=int, default=1, metavar="CPU", help="core of the load (%(default)s)")
     chosen = parser.parse_args()

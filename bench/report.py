@@ -3,6 +3,7 @@
 import datetime
 import html
 import json
+import math
 import os
 import platform
 import re
@@ -323,7 +324,10 @@ COLOURS = {"eddy": "#0f766e", "eddy epoll": "#5eaaa3", "eddy spinning": "#134e4a
            "memcached": "#d6a85c", "asio": "#94a3b8", "boost": "#64748b",
            "libuv": "#c4b5fd", "copied": "#94a3b8", "zero copy": "#0f766e", "raw epoll": "#d6a85c", "raw uring": "#b7791f", "asleep": "#94a3b8",
            "spinning": "#0f766e", "nginx": "#94a3b8", "h2o": "#64748b", "hyper": "#b7791f", "fasthttp": "#60a5fa",
-           "bun": "#c4b5fd", "go": "#60a5fa", "rust": "#b7791f", "python": "#d6a85c", "php": "#c4b5fd"}
+           "bun": "#c4b5fd", "go": "#60a5fa", "rust": "#b7791f", "python": "#d6a85c", "php": "#c4b5fd",
+           "eddy asymmetric": "#0d9488", "eddy in place": "#5eaaa3", "eddy asymmetric in place": "#99c2bd", "eddy Java": "#1d4ed8",
+           "eddy Java 17": "#93c5fd", "Aeron": "#c026d3", "Aeron in place": "#e879f9", "Unix socket": "#64748b", "TCP": "#94a3b8",
+           "NIO Unix": "#b7791f", "NIO Unix spinning": "#d6a85c", "NIO TCP": "#9a3412", "NIO TCP spinning": "#fb923c"}
 BAR, GAP, GROUP_GAP = 15, 3, 18
 LEFT, PLOT, WIDTH = 205, 400, 860       # labels, bars, then the columns of values and notes
 VALUES, NOTES = LEFT + PLOT + 72, LEFT + PLOT + 92
@@ -346,35 +350,49 @@ class Group:
 STEPS = (0.2, 0.25, 0.5, *(digit * 10 ** power for power in range(9) for digit in (1, 2, 5)))
 
 
-def bars(title, subtitle, groups):
+def linear(most):
+    """(share of the plot's width by value, values of the scale) up to a value."""
+    step = next(s for s in STEPS if most / s <= 8)
+    return lambda value: value / most, [i * step for i in range(int(most / step) + 1)]
+
+
+def powers(least, most):
+    """The same on a logarithmic scale, from the power of ten below `least`."""
+    first = math.floor(math.log10(least))
+    decades = math.log10(most) - first
+    return lambda value: (math.log10(value) - first) / decades, [10.0 ** n for n in range(first, math.floor(math.log10(most)) + 1)]
+
+
+def bars(title, subtitle, groups, logarithmic=False):
     """An SVG of horizontal bars: each group in units of its rival, whiskers from least to greatest."""
     most = max(max(value.high / group.unit() for _, value, _ in group.bars) for group in groups)
     most = max([most] + [group.goal for group in groups if group.goal]) * 1.02
-    step = next(s for s in STEPS if most / s <= 8)
+    least = min(value.low / group.unit() for group in groups for _, value, _ in group.bars)
+    share, scale = powers(least, most) if logarithmic else linear(most)
     height_of = {id(g): len(g.bars) * (BAR + GAP) - GAP for g in groups}
-    top = 92
+    legends, legend_end = legend_of(dict.fromkeys(side for group in groups for side, _, _ in group.bars))
+    top = 92 + legend_end[1]
     bottom = top + sum(height_of.values()) + GROUP_GAP * (len(groups) - 1) + 10
     height = bottom + 50
 
     def x(value):
-        return LEFT + PLOT * value / most
+        return LEFT + PLOT * share(value)
 
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
            f'viewBox="0 0 {WIDTH} {height}" font-family="system-ui, \'DejaVu Sans\', sans-serif" font-size="12">',
            f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
            text_at(20, 28, title, size=17, weight="600"), text_at(20, 48, subtitle, fill="#64748b")]
-    legend = 20
-    for side in dict.fromkeys(side for group in groups for side, _, _ in group.bars):
-        out += [f'<rect x="{legend}" y="61" width="11" height="11" rx="2" fill="{colour(side)}"/>',
-                text_at(legend + 16, 71, side)]
-        legend += 34 + 7 * len(side)
+    for side, (legend, line) in legends.items():
+        out += [f'<rect x="{legend}" y="{61 + line}" width="11" height="11" rx="2" fill="{colour(side)}"/>',
+                text_at(legend + 16, 71 + line, side)]
     if any(group.goal for group in groups):
-        out += [f'<path d="M{legend + 4} 60v13" stroke="#dc2626" stroke-width="2" stroke-dasharray="3 2"/>',
-                text_at(legend + 12, 71, "goal")]
+        legend, line = legend_end
+        out += [f'<path d="M{legend + 4} {60 + line}v13" stroke="#dc2626" stroke-width="2" stroke-dasharray="3 2"/>',
+                text_at(legend + 12, 71 + line, "goal")]
 
-    for i in range(int(most / step) + 1):
-        out += [f'<path d="M{x(i * step):.1f} {top - 6}V{bottom}" stroke="#e2e8f0"/>',
-                text_at(x(i * step), bottom + 16, f"{i * step:g}", anchor="middle", fill="#64748b")]
+    for value in scale:
+        out += [f'<path d="M{x(value):.1f} {top - 6}V{bottom}" stroke="#e2e8f0"/>',
+                text_at(x(value), bottom + 16, f"{value:g}", anchor="middle", fill="#64748b")]
     rivals = " or ".join(dict.fromkeys(group.rival for group in groups))
     out.append(text_at(LEFT + PLOT / 2, bottom + 36, f"times {rivals}", anchor="middle", fill="#64748b"))
 
@@ -399,6 +417,18 @@ def bars(title, subtitle, groups):
                        'stroke-dasharray="3 2"/>')
         y += size + GROUP_GAP
     return "\n".join(out + ["</svg>", ""])
+
+
+def legend_of(sides):
+    """Places (x, y below the first line) of the legend's sides by name, and of what follows them."""
+    places, x, line = {}, 20, 0
+    for side in sides:
+        width = 34 + 7 * len(side)
+        if x + width > WIDTH:
+            x, line = 20, line + 18
+        places[side] = x, line
+        x += width
+    return places, (x, line)
 
 
 def colour(side):
