@@ -326,8 +326,9 @@ COLOURS = {"eddy": "#0f766e", "eddy epoll": "#5eaaa3", "eddy spinning": "#134e4a
            "spinning": "#0f766e", "nginx": "#94a3b8", "h2o": "#64748b", "hyper": "#b7791f", "fasthttp": "#60a5fa",
            "bun": "#c4b5fd", "go": "#60a5fa", "rust": "#b7791f", "python": "#d6a85c", "php": "#c4b5fd",
            "eddy asymmetric": "#0d9488", "eddy in place": "#5eaaa3", "eddy asymmetric in place": "#99c2bd", "eddy Java": "#1d4ed8",
-           "eddy Java 17": "#93c5fd", "Aeron": "#c026d3", "Aeron in place": "#e879f9", "Unix socket": "#64748b", "TCP": "#94a3b8",
-           "NIO Unix": "#b7791f", "NIO Unix spinning": "#d6a85c", "NIO TCP": "#9a3412", "NIO TCP spinning": "#fb923c"}
+           "eddy Java 17": "#93c5fd", "eddy Java in batches": "#3b82f6",
+           "eddy Java in place": "#60a5fa", "Aeron": "#c026d3", "Aeron in place": "#e879f9", "Unix socket": "#64748b",
+           "TCP": "#94a3b8", "NIO Unix": "#b7791f", "NIO Unix spinning": "#d6a85c", "NIO TCP": "#9a3412", "NIO TCP spinning": "#fb923c"}
 BAR, GAP, GROUP_GAP = 15, 3, 18
 LEFT, PLOT, WIDTH = 205, 400, 860       # labels, bars, then the columns of values and notes
 VALUES, NOTES = LEFT + PLOT + 72, LEFT + PLOT + 92

@@ -20,16 +20,17 @@ from harness import Failure, Progress, Spread
 
 sys.path.insert(0, os.path.join(harness.ROOT, "tests"))
 
-from java_test import jdks  # noqa: E402  tests/java_test.py
+from jdks import jdks  # noqa: E402  tests/jdks.py
 
 NEAR_NS = 220            # between 100, which two near cores need for a cache line to and fro, and 500 of far ones
 MOVED = 1.3              # a turn in which that time changed by so much is discarded
 TRIES = 4
-REPEATS_WITHIN_S = 600   # after that, such a turn is kept, and counted
+REPEATS_WITHIN_S = 560   # after that, such a turn is kept, and counted
 TURN_WITHIN_S = 60
 BUILD_WITHIN_S = 300
 RIVALS = os.path.join(harness.ROOT, "build/rivals/shm")
 MODULE = os.path.join(harness.ROOT, "build/release/java")
+BENCH_SOURCE = os.path.join(harness.ROOT, "java/src/main/java/io/eddy/shm/Bench.java")
 SIZES = {64: "64 B", 1024: "1 KiB", 65536: "64 KiB"}
 TCP = "TCP"
 
@@ -63,12 +64,16 @@ def trips(near, far=(None, None, None)):
     return [Limit(*each) for each in zip(("p50", "p99", "p99.9"), ("p50_us", "p99_us", "p999_us"), near, far)]
 
 
-def mega(least, text="M/s"):
-    return [Limit(text, "m_per_s", least, at_least=True)]
+def mega(least):
+    return [Limit("M/s", "m_per_s", least, at_least=True)]
 
 
 def giga(least):
     return [Limit("GB/s", "gb_per_s", least, at_least=True)]
+
+
+# Of one-way messages: fenced, asymmetric, Java.
+GOALS = {64: (mega(25), mega(150), mega(50)), 1024: (giga(18), giga(18), giga(10)), 65536: (giga(50), giga(50), giga(15))}
 
 
 class Side:
@@ -85,6 +90,11 @@ class Row:
         self.label, self.sides, self.size, self.moves = label, sides, size, moves
 
 
+def is_far_slower(side):
+    """Sockets: their times are a hundred cache lines and more, so that the cores' distance does not matter."""
+    return any(word in side.name for word in ("Unix", "TCP"))
+
+
 # --- Programs ---------------------------------------------------------------------------------
 
 class Tools:
@@ -99,6 +109,8 @@ class Tools:
         if not self.stored:
             self.eddy = harness.eddy()
             self.help = subprocess.run([self.eddy, "bench", "shm", "--help"], capture_output=True, text=True).stdout
+            with open(BENCH_SOURCE) as file:
+                self.java_help = file.read()
             self.build_java()
 
     def build_java(self):
@@ -110,6 +122,14 @@ class Tools:
         self.homes = {feature: found[feature] for feature in (newest, min(found))}
         self.why_no_java = self.maven("java/pom.xml", f"-Deddy.build={MODULE}", "-DskipTests", "-DskipITs", "package")
         self.why_no_rivals = self.maven("bench/shm/pom.xml", f"-Deddy.build={RIVALS}", "compile")
+
+    def versions(self):
+        """What report.machine() does not name."""
+        found = []
+        for home in self.homes.values():
+            with open(os.path.join(home, "release")) as file:
+                found.append("JDK " + re.search(r'JAVA_VERSION="([^"]+)', file.read())[1])
+        return found + [os.path.basename(jar)[:-4].replace("aeron-all-", "Aeron ") for jar in glob.glob(f"{RIVALS}/lib/aeron-all-*.jar")]
 
     def maven(self, project, *words):
         """Why Maven cannot build a project; empty if it has."""
@@ -127,7 +147,7 @@ class Tools:
 
     @property
     def seconds(self):
-        return "0.05" if self.quick else "1"
+        return "0.05" if self.quick else "0.5"
 
     def missing(self, side):
         """Why a side cannot be measured here; empty if it can."""
@@ -135,7 +155,12 @@ class Tools:
         if program == "eddy":
             unknown = [word for word in words if word.startswith("--") and word not in self.help]
             return f"eddy bench shm has no {unknown[0]}" if unknown else ""
-        return self.why_no_rivals if program == "rival" else self.why_no_java
+        if program == "rival":
+            return self.why_no_rivals
+        if self.why_no_java:
+            return self.why_no_java
+        unknown = [name for name in re.findall(r"-D(\w+)=", " ".join(words)) if f'"{name}"' not in self.java_help]
+        return f"the Java benchmark has no {unknown[0]}" if unknown else ""
 
     def words(self, side, row):
         """The command line of a side in a row."""
@@ -161,11 +186,11 @@ class Tools:
 def rows_of(tools):
     """All rows. Counts of round trips are such that a turn takes about a second."""
     fast = ["--reps", tools.count(500_000), "--warmup", tools.count(50_000)]
-    slow = ["--reps", tools.count(20_000), "--warmup", tools.count(1000)]
+    slow = ["--reps", tools.count(10_000), "--warmup", tools.count(1000)]
     paused = ["--pause", "5000", "--reps", tools.count(100_000), "--warmup", tools.count(10_000)]
     asleep = ["--wait", "sleep", "--cpus", tools.same, "--reps", tools.count(100_000), "--warmup", tools.count(1000)]
     fast_j = [f"-Dreps={tools.count(500_000)}", f"-Dwarmup={tools.count(200_000)}"]
-    slow_j = [f"-Dreps={tools.count(20_000)}", f"-Dwarmup={tools.count(5000)}"]
+    slow_j = [f"-Dreps={tools.count(10_000)}", f"-Dwarmup={tools.count(5000)}"]
     paused_j = ["-Dpause=5000", f"-Dreps={tools.count(100_000)}", f"-Dwarmup={tools.count(50_000)}"]
     asleep_j = ["-Dwait=sleep", f"-Dcpus={tools.same}", f"-Dreps={tools.count(50_000)}", f"-Dwarmup={tools.count(10_000)}"]
     rows = [
@@ -196,20 +221,26 @@ def rows_of(tools):
             Side(TCP, ["eddy", "--tcp", *asleep]),
         ], moves=False),
     ]
-    own, in_place, java = {64: mega(25), 1024: giga(18), 65536: giga(50)}, {64: mega(150)}, {64: mega(50), 1024: giga(10), 65536: giga(15)}
-    rows += [Row(f"{text} one way", [
-        Side("eddy", ["eddy"], own[size]),
-        Side("eddy asymmetric", ["eddy", "--asymmetric"], in_place.get(size, own[size])),
-        Side("eddy in place", ["eddy", "--in-place"], own[size]),
-        Side("eddy asymmetric in place", ["eddy", "--asymmetric", "--in-place"], in_place.get(size, own[size])),
-        Side("eddy Java", ["java"], java[size]),
-        Side("Aeron", ["rival", *AERON_JVM]),
-        *([Side("Aeron in place", ["rival", *AERON_JVM, "-DinPlace=true"])] if size <= 1024 else []),
-        Side("Unix socket", ["eddy", "--unix"]),
-        Side(TCP, ["eddy", "--tcp"]),
-        Side("NIO Unix", ["rival", "-Dover=unix"]),
-        Side("NIO TCP", ["rival", "-Dover=tcp"]),
-    ], size=size) for size, text in SIZES.items()]
+    for size, text in SIZES.items():
+        fenced, asymmetric, java = GOALS[size]
+        sides = [
+            Side("eddy", ["eddy"], fenced),
+            Side("eddy asymmetric", ["eddy", "--asymmetric"], asymmetric),
+            Side("eddy in place", ["eddy", "--in-place"], fenced if size == 64 else ()),
+            Side("eddy asymmetric in place", ["eddy", "--asymmetric", "--in-place"], asymmetric if size == 64 else ()),
+            Side("eddy Java", ["java"], java),
+            Side("eddy Java in batches", ["java", "-Dbatch=64", "-Dasymmetric=true"], java),
+            Side("eddy Java in place", ["java", "-Dbatch=64", "-Dasymmetric=true", "-DinPlace=true"], java if size == 64 else ()),
+            Side("Aeron", ["rival", *AERON_JVM]),
+            Side("Aeron in place", ["rival", *AERON_JVM, "-DinPlace=true"]),
+            Side("Unix socket", ["eddy", "--unix"]),
+            Side(TCP, ["eddy", "--tcp"]),
+            Side("NIO Unix", ["rival", "-Dover=unix"]),
+            Side("NIO TCP", ["rival", "-Dover=tcp"]),
+        ]
+        # There, a batch would be more than the ring, and Aeron cannot claim as much.
+        large = ("eddy Java in batches", "Aeron in place")
+        rows.append(Row(f"{text} one way", [side for side in sides if size <= 1024 or side.name not in large], size=size))
     rows += [
         Row("connect and close", [Side("eddy", ["eddy", "--connects", tools.count(5000)], trips((60, 130), (60, 130)))]),
         Row("SIGKILL to the end of the stream", [Side("eddy", ["eddy", "--kills", tools.count(500)], trips((50, 150), (50, 150)))]),
@@ -245,18 +276,17 @@ def line_ns(chosen, tools):
 
 
 def parsed(out):
-    """(figures, own times of the cache line) of a program's JSON or text."""
+    """(figures, own times of the cache line) of a program's JSON or text. Those that a JVM prints are left out: code that
+    is not compiled yet may have taken them."""
     if out.lstrip().startswith("{"):
         found = json.loads(out)
-        latencies = found.get("latency_us", {})
-        rate, lines = found.get("messages_per_second"), found.get("cache_line_ns", [])
+        latencies, rate, lines = found.get("latency_us", {}), found.get("messages_per_second"), found.get("cache_line_ns", [])
     else:
         latencies = {f"p{percent}": float(value) for percent, value in
                      re.findall(r"^([\d.]+)% +\( *\d+\) : +([\d.]+) \(us\)$", out, re.M)}
-        rate = re.search(r"^([\d.]+) M messages", out, re.M)
-        rate = float(rate.group(1)) * 1e6 if rate else None
-        lines = re.search(r"(\d+) ns before, (\d+) ns after", out)
-        lines = list(map(int, lines.groups())) if lines else []
+        rates, lines = re.search(r"^([\d.]+) M messages of (\d+) bytes a second, ([\d.]+) GB/s", out, re.M), []
+        # Of both roundings the one with more digits.
+        rate = rates and max((len(rates[1]), float(rates[1]) * 1e6), (len(rates[3]), float(rates[3]) * 1e9 / int(rates[2])))[1]
     sample = {f"p{name.replace('.', '')}_us": latencies[f"p{name}"] for name in ("50", "99", "99.9") if f"p{name}" in latencies}
     if rate:
         sample["messages_per_second"] = rate
@@ -285,10 +315,11 @@ class Measurement:
         sample["line_ns"] = [before, *lines, self.line]
         if row.size:
             sample["m_per_s"] = sample["messages_per_second"] / 1e6
-            sample["gb_per_s"] = sample["messages_per_second"] * row.size / 1e9
+            if not side.name.endswith("in place"):  # where no bytes are moved
+                sample["gb_per_s"] = sample["messages_per_second"] * row.size / 1e9
         else:
             sample["p50_lines"] = sample["p50_us"] * 1000 / statistics.median(sample["line_ns"])
-        sample["moved"] = row.moves and max(sample["line_ns"]) > MOVED * min(sample["line_ns"])
+        sample["moved"] = row.moves and not is_far_slower(side) and max(sample["line_ns"]) > MOVED * min(sample["line_ns"])
         return sample
 
     def turn(self, row, side):
@@ -320,7 +351,8 @@ def measure_all(chosen, tools, rows):
                 figures = ", ".join(f"{name} {sample[name]:.3g}" for name in ("p50_us", "p99_us", "m_per_s", "gb_per_s") if name in sample)
                 progress.step(f"{row.label}, round {number + 1}, {side.name}: {figures}, line "
                               f"{'–'.join(f'{line:.0f}' for line in sample['line_ns'])} ns"
-                              + (", which changed" if sample["moved"] else ""))
+                              + (", which changed" if sample["moved"] else "")
+                              + (f", {sample['discarded']} discarded" if sample["discarded"] else ""))
     return found
 
 
@@ -335,9 +367,9 @@ def available(chosen, tools, rows):
                 sides.append(side)
                 continue
             if why not in printed:
-                harness.warn(f"left out: {side.name} ({why})")
+                harness.warn(f"left out: {row.label}: {side.name} ({why})")
             printed.add(why)
-            if side.command[0] != "eddy":
+            if why in (tools.why_no_java, tools.why_no_rivals):
                 chosen.skipped[side.name] = why
         if sides:
             kept.append(Row(row.label, sides, row.size, row.moves))
@@ -350,8 +382,10 @@ def is_near(sample):
     return statistics.median(sample["line_ns"]) <= NEAR_NS
 
 
-def placed(samples):
-    """Those turns of a side that found the cores as most of them did, and whether that is near."""
+def placed(row, side, samples):
+    """Those turns of a side that found the cores as most of them did, and whether that is near; all where it does not matter."""
+    if not row.moves or is_far_slower(side):
+        return samples, True
     near = [sample for sample in samples if is_near(sample)]
     kept = near if 2 * len(near) >= len(samples) else [sample for sample in samples if not is_near(sample)]
     return kept, kept is near
@@ -363,9 +397,9 @@ def cell(samples, field, form="{:.2f}"):
     return report.spread(Spread(sample[field] for sample in samples), form.format)
 
 
-def remarks(samples, kept, limits, near, moves):
+def remarks(samples, kept, limits, near):
     found = [limit.judge(kept, near) for limit in limits]
-    if moves and len(kept) < len(samples):
+    if len(kept) < len(samples):
         found.append(f"{len(kept)} of {len(samples)} turns, the others with {'far' if near else 'near'} cores")
     return "; ".join(found)
 
@@ -381,13 +415,13 @@ def lines_of(rows, found, fields):
     for row in rows:
         for side in row.sides:
             samples = found[row.label][side.name]
-            kept, near = placed(samples) if row.moves else (samples, True)
+            kept, near = placed(row, side, samples)
             line = Spread(statistics.median(sample["line_ns"]) for sample in kept)
             lines.append([f"{row.label}: {side.name}", *(cell(kept, field, form) for field, form in fields),
                           report.spread(line, "{:.0f}".format) if row.moves else "–", changes(samples),
                           f"{statistics.median(sample['cpu_s'] for sample in kept):.2f} in "
                           f"{statistics.median(sample['seconds'] for sample in kept):.2f} s",
-                          remarks(samples, kept, side.limits, near, row.moves)])
+                          remarks(samples, kept, side.limits, near)])
     return lines
 
 
@@ -407,7 +441,7 @@ def tables(rows, found):
 def groups(rows, found):
     """Rates in multiples of TCP's, also of round trips, whose times stand beside them."""
     for row in rows:
-        kept = {side.name: placed(found[row.label][side.name])[0] if row.moves else found[row.label][side.name] for side in row.sides}
+        kept = {side.name: placed(row, side, found[row.label][side.name])[0] for side in row.sides}
         if TCP not in kept:
             continue
         bars = []
@@ -437,9 +471,9 @@ def main():
         found = {row["row"]: row["samples"] for row in chosen.stored["rows"]}
         rows = [Row(row.label, [side for side in row.sides if side.name in found[row.label]], row.size, row.moves)
                 for row in rows if row.label in found]
-        others = chosen.stored["others"]
+        others, versions = chosen.stored["others"], chosen.stored["versions"]
     else:
-        rows = available(chosen, tools, rows)
+        rows, versions = available(chosen, tools, rows), tools.versions()
         begun, (busy, own) = time.monotonic(), busy_s()
         found = measure_all(chosen, tools, rows)
         later = busy_s()
@@ -448,8 +482,8 @@ def main():
     quiet = f"Other processes and the kernel's threads had {others:.1%} of a core."
     if others > harness.QUIET_SHARE:
         harness.warn(f"{quiet} Repeat it on a quiet machine.")
-    return report.leave("shm", chosen, f"{tables(rows, found)}\n\n{quiet}",
-                        {"others": others, "rows": [{"row": row.label, "samples": found[row.label]} for row in rows]},
+    return report.leave("shm", chosen, f"{tables(rows, found)}\n\n{quiet} {', '.join(versions)}.",
+                        {"others": others, "versions": versions, "rows": [{"row": row.label, "samples": found[row.label]} for row in rows]},
                         report.bars("Shared memory beside sockets",
                                     "round trips and one-way messages a second in multiples of TCP's; whiskers from the least to "
                                     "the greatest", list(groups(rows, found)), logarithmic=True),

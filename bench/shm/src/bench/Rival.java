@@ -25,6 +25,8 @@ import java.util.Locale;
 public final class Rival {
     private static final int PING_SIZE = 4;
     private static final int CPU_SET_BYTES = 128;
+    /** One-way messages before those that are counted, while code is compiled. */
+    private static final long STREAM_WARMUP_NS = 500_000_000;
 
     private final String over = System.getProperty("over", "aeron");
     private final boolean spins = Boolean.getBoolean("spin");
@@ -42,13 +44,21 @@ public final class Rival {
     private Rival() {}
 
     /** Measures; the server's process is given {@code server}. */
-    public static void main(String[] arguments) throws Throwable {
-        if (arguments.length == 1 && arguments[0].equals("server")) {
-            new Rival().serve();
-        } else {
-            new Rival().run();
+    public static void main(String[] arguments) {
+        int status = 0;
+        try {
+            if (arguments.length == 1 && arguments[0].equals("server")) {
+                new Rival().serve();
+            } else {
+                new Rival().run();
+            }
+        } catch (Throwable error) {
+            error.printStackTrace();
+            status = 1;
         }
-        Runtime.getRuntime().halt(0);
+        // Aeron's threads would go on.
+        System.out.flush();
+        Runtime.getRuntime().halt(status);
     }
 
     /** Binds this thread, and those that it starts later, to a processor: sched_setaffinity(2). The JVM's own stay free. */
@@ -64,10 +74,6 @@ public final class Rival {
                 throw new IOException("cannot run on processor " + number);
             }
         }
-    }
-
-    private int largestMessage() {
-        return messageSize > 0 ? messageSize : Math.max(replySize, PING_SIZE);
     }
 
     private SocketAddress address() {
@@ -86,7 +92,7 @@ public final class Rival {
         if (over.equals("aeron")) {
             AeronPeer.startDriver(folder);
             System.out.println("listening");
-            client = new AeronPeer(folder, true, largestMessage());
+            client = new AeronPeer(folder, true, messageSize);
         } else {
             try (ServerSocketChannel listening = ChannelPeer.listen(address())) {
                 System.out.println("listening");
@@ -130,7 +136,7 @@ public final class Rival {
     private void sendMessages(Peer client) throws IOException {
         ByteBuffer message = ByteBuffer.allocateDirect(messageSize);
         client.receive(ByteBuffer.allocateDirect(PING_SIZE));
-        long end = System.nanoTime() + (long) (seconds * 1e9);
+        long end = System.nanoTime() + STREAM_WARMUP_NS + (long) (seconds * 1e9);
         for (long i = 0; i % 64 != 0 || System.nanoTime() < end; ++i) {
             if (inPlace) {
                 client.sendInPlace(message);
@@ -153,7 +159,7 @@ public final class Rival {
             if (server.getInputStream().read() < 0) {
                 throw new IOException("the server did not start");
             }
-            Peer peer = over.equals("aeron") ? new AeronPeer(folder, false, largestMessage()) : ChannelPeer.connect(address(), spins);
+            Peer peer = over.equals("aeron") ? new AeronPeer(folder, false, messageSize) : ChannelPeer.connect(address(), spins);
             pin(processors[0]);
             if (messageSize > 0) {
                 measureStream(peer);
@@ -169,8 +175,11 @@ public final class Rival {
     private void measureStream(Peer server) throws IOException {
         ByteBuffer buffer = ByteBuffer.allocateDirect(Math.max(messageSize, 65_536));
         server.send(ByteBuffer.allocateDirect(PING_SIZE));
-        server.drain(buffer, inPlace);
         long begun = System.nanoTime();
+        while (System.nanoTime() - begun < STREAM_WARMUP_NS) {
+            server.drain(buffer, inPlace);
+        }
+        begun = System.nanoTime();
         long bytes = 0;
         for (int size; (size = server.drain(buffer, inPlace)) > 0;) {
             bytes += size;
