@@ -90,7 +90,7 @@ class Row:
         self.label, self.sides, self.size, self.moves = label, sides, size, moves
 
 
-def is_far_slower(side):
+def is_socket(side):
     """Sockets: their times are a hundred cache lines and more, so that the cores' distance does not matter."""
     return any(word in side.name for word in ("Unix", "TCP"))
 
@@ -319,7 +319,7 @@ class Measurement:
                 sample["gb_per_s"] = sample["messages_per_second"] * row.size / 1e9
         else:
             sample["p50_lines"] = sample["p50_us"] * 1000 / statistics.median(sample["line_ns"])
-        sample["moved"] = row.moves and not is_far_slower(side) and max(sample["line_ns"]) > MOVED * min(sample["line_ns"])
+        sample["moved"] = row.moves and not is_socket(side) and max(sample["line_ns"]) > MOVED * min(sample["line_ns"])
         return sample
 
     def turn(self, row, side):
@@ -384,7 +384,7 @@ def is_near(sample):
 
 def placed(row, side, samples):
     """Those turns of a side that found the cores as most of them did, and whether that is near; all where it does not matter."""
-    if not row.moves or is_far_slower(side):
+    if not row.moves or is_socket(side):
         return samples, True
     near = [sample for sample in samples if is_near(sample)]
     kept = near if 2 * len(near) >= len(samples) else [sample for sample in samples if not is_near(sample)]
