@@ -241,10 +241,10 @@ def rows_of(tools):
         # There, a batch would be more than the ring, and Aeron cannot claim as much.
         large = ("eddy Java in batches", "Aeron in place")
         rows.append(Row(f"{text} one way", [side for side in sides if size <= 1024 or side.name not in large], size=size))
-    rows += [
-        Row("connect and close", [Side("eddy", ["eddy", "--connects", tools.count(5000)], trips((60, 130), (60, 130)))]),
-        Row("SIGKILL to the end of the stream", [Side("eddy", ["eddy", "--kills", tools.count(500)], trips((50, 150), (50, 150)))]),
-    ]
+    for label, words, limits in (("connect and close", ["--connects", tools.count(5000)], trips((60, 130), (60, 130))),
+                                 ("SIGKILL to end of stream", ["--kills", tools.count(500)], trips((50, 150), (50, 150)))):
+        rows.append(Row(label, [Side("eddy", ["eddy", *words], limits), Side("Unix socket", ["eddy", "--unix", *words]),
+                                Side(TCP, ["eddy", "--tcp", *words])], moves=False))
     return rows
 
 
