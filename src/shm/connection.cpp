@@ -224,7 +224,8 @@ offer offer_of(const connection_options& wanted) noexcept {
 }
 
 result<> check(const connection_options& wanted) noexcept {
-    if (!is_ring_size(wanted.ring_size) || wanted.max_packets > most_packets)
+    if (!is_ring_size(wanted.ring_size) || !is_first_position(wanted.first_position) ||
+        wanted.max_packets > most_packets)
         return fail_errno(EINVAL);
     return {};
 }

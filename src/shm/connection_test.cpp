@@ -88,7 +88,7 @@ void expect_all(connection& from, std::uint64_t number, std::size_t total) {
 }
 
 TEST_P(shm_connections, carry_bytes_both_ways_between_four_threads) {
-    for (const std::uint64_t begin : {0ull, (1ull << 31) - 9000, (1ull << 32) - 9000}) {
+    for (const std::uint64_t begin : {0ull, (1ull << 31) - 9000, (1ull << 32) - 9000, (1ull << 63) - 9000}) {
         connection_options small = wanted();
         small.ring_size = min_ring_size;
         small.first_position = begin;
@@ -363,6 +363,9 @@ TEST(shm_connection, without_a_peer_is_closed) {
     EXPECT_EQ(error_of(connection::pair(bad)), errno_code(EINVAL));
     bad = {};
     bad.max_packets = most_packets + 1;
+    EXPECT_EQ(error_of(connection::pair(bad)), errno_code(EINVAL));
+    bad = {};
+    bad.first_position = 1ull << 63;
     EXPECT_EQ(error_of(connection::pair(bad)), errno_code(EINVAL));
 }
 

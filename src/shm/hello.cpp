@@ -57,6 +57,7 @@ result<hello> decode(std::span<const std::byte, EDDY_SHM_HELLO_SIZE> bytes) noex
     if (message.has(EDDY_SHM_FEATURE_MEMORY) && !is_ring_size(message.ring_size))
         return fail(errc::malformed);
     if (message.doorbell > EDDY_SHM_DOORBELL_FUTEX) return fail(errc::malformed);
+    if (!is_first_position(message.position)) return fail(errc::malformed);
     return message;
 }
 

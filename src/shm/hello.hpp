@@ -27,12 +27,16 @@ struct hello {
     bool has(std::uint32_t feature) const noexcept { return (features & feature) != 0; }
 };
 
+/// Whether positions may begin there: they never wrap, and 1 + the last one is never 0.
+constexpr bool is_first_position(std::uint64_t position) noexcept {
+    return position <= EDDY_SHM_MAX_POSITION;
+}
+
 using hello_bytes = std::array<std::byte, EDDY_SHM_HELLO_SIZE>;
 
 hello_bytes encode(const hello& message) noexcept;
-/// errc::malformed for a message of another protocol or with a ring or a
-/// doorbell that cannot be;
-/// errc::unsupported for another version.
+/// errc::malformed for a message of another protocol or with a ring, a doorbell or a position that
+/// cannot be; errc::unsupported for another version.
 result<hello> decode(std::span<const std::byte, EDDY_SHM_HELLO_SIZE> bytes) noexcept;
 
 /// What one side offers.

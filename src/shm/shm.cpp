@@ -21,7 +21,8 @@ namespace eddy::shm {
 namespace {
 
 result<> check(const options& wanted) noexcept {
-    if (!is_ring_size(wanted.ring_size)) return fail_errno(EINVAL);
+    if (!is_ring_size(wanted.ring_size) || !is_first_position(wanted.first_position))
+        return fail_errno(EINVAL);
     return {};
 }
 

@@ -28,8 +28,9 @@ using testing::error_of;
 using testing::must;
 using namespace std::chrono_literals;
 
-/// Positions begin where 32-bit ones, signed and not, would end soon.
-constexpr std::uint64_t begins[] = {0, (1ull << 31) - 5000, (1ull << 32) - 5000};
+/// Positions begin where 32-bit ones, signed and not, and signed 64-bit ones would end soon.
+constexpr std::uint64_t begins[] = {0, (1ull << 31) - 5000, (1ull << 32) - 5000,
+                                    (1ull << 63) - 5000};
 
 struct ends {
     stream client;
@@ -345,6 +346,18 @@ TEST_P(shm_streams, leave_nothing_behind) {
         // Closed drivers are freed after their last completion.
         while (open_descriptors() > before) must(co_await loop::current().sleep_for(1ms));
         while (mappings() > 0) must(co_await loop::current().sleep_for(1ms));
+    });
+}
+
+TEST_P(shm_streams, are_refused_with_positions_that_cannot_be) {
+    run([&]() -> task<> {
+        listen_options server;
+        server.first_position = 1ull << 63;
+        EXPECT_EQ(error_of(shm::listen(path(), server)), errno_code(EINVAL));
+        const listener accepting = must(shm::listen(path()));
+        options client;
+        client.first_position = ~0ull;
+        EXPECT_EQ(error_of(co_await shm::connect(path(), client)), errno_code(EINVAL));
     });
 }
 

@@ -38,7 +38,7 @@
 #define EDDY_SHM_HELLO_FEATURES 8u  /* u32; unknown bits are ignored */
 #define EDDY_SHM_HELLO_DOORBELL 12u /* u32 */
 #define EDDY_SHM_HELLO_RING 16u     /* u64: bytes of the sender's ring, a power of two */
-#define EDDY_SHM_HELLO_POSITION 24u /* u64: where the sender's positions begin */
+#define EDDY_SHM_HELLO_POSITION 24u /* u64: where the sender's positions begin, below 2^63 */
 
 /* The sender shares memory: its descriptor came with the message. */
 #define EDDY_SHM_FEATURE_MEMORY 1u
@@ -53,6 +53,7 @@
 #define EDDY_SHM_MIN_RING 65536u
 #define EDDY_SHM_MAX_RING (1u << 30)
 #define EDDY_SHM_DEFAULT_RING (256u * 1024u)
+#define EDDY_SHM_MAX_POSITION 0x7fffffffffffffffu /* of those that a HELLO may name */
 
 /* ---- Words of the memory file, each group on lines of its own */
 

@@ -46,7 +46,7 @@ struct options {
     bool share_memory = true;
     /// Time for the exchange of the first messages.
     duration handshake_timeout = std::chrono::seconds(5);
-    /// Where the positions of the own ring begin: a number below 2^63.
+    /// Where the positions of the own ring begin: a number below 2^63. Others are EINVAL.
     std::uint64_t first_position = 0;
 };
 
@@ -60,7 +60,7 @@ struct listen_options : options {
 
 /// Listens on the running loop at `path`, a file or "@name". Yields streams whose handshake is
 /// over; one that stalls holds up no other, and one that fails is closed and counted by
-/// failed_handshakes(). EINVAL for a ring size that cannot be, else as unix_socket::listen();
+/// failed_handshakes(). EINVAL for a ring size or a first position that cannot be, else as unix_socket::listen();
 /// errc::unsupported on the simulator, which shares no memory.
 [[nodiscard]] result<listener> listen(std::string_view path, const listen_options& wanted = {});
 

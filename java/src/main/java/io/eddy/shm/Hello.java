@@ -6,7 +6,7 @@ import java.net.ProtocolException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
-/** The handshake message. {@code ringSize} is 0 without shared memory; {@code position} is unsigned. */
+/** The handshake message. {@code ringSize} is 0 without shared memory; {@code position} is not negative. */
 record Hello(int features, int doorbell, long ringSize, long position) {
     boolean has(int feature) {
         return (features & feature) != 0;
@@ -41,6 +41,9 @@ record Hello(int features, int doorbell, long ringSize, long position) {
         }
         if (made.doorbell != Layout.DOORBELL_SOCKET && made.doorbell != Layout.DOORBELL_FUTEX) {
             throw new ProtocolException("an unknown doorbell");
+        }
+        if (made.position < 0) {
+            throw new ProtocolException("a first position of " + Long.toUnsignedString(made.position));
         }
         return made;
     }
