@@ -4,7 +4,6 @@
 #include <eddy/io/executor.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/loop_group.hpp>
-#include <eddy/io/task.hpp>
 
 #include "shm/futex.hpp"
 
@@ -19,18 +18,6 @@
 
 namespace eddy::shm {
 namespace {
-
-/// Until the socket ends: bytes that come all the same are dropped.
-task<void> watch(std::shared_ptr<liveness> of) {
-    for (;;) {
-        if (auto ready = co_await loop::current().wait_readable(of->socket()); !ready) co_return;
-        std::array<std::byte, 256> dropped;
-        const ssize_t size = ::recv(of->socket(), dropped.data(), dropped.size(), MSG_DONTWAIT);
-        if (size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR))) continue;
-        of->mark_peer_gone();
-        co_return;
-    }
-}
 
 /// The thread of one process. A child of fork(2) has a copy of its parent's, without the thread: it
 /// starts its own, and leaves the copy as it is, since ending it would wait for that thread.
@@ -93,10 +80,21 @@ void liveness::wake_all() noexcept {
     }
 }
 
+/// Bytes that come all the same are dropped.
+task<void> watch_until_gone(std::shared_ptr<liveness> of) {
+    while (co_await loop::current().wait_readable(of->socket())) {
+        std::array<std::byte, 256> dropped;
+        const ssize_t size = ::recv(of->socket(), dropped.data(), dropped.size(), MSG_DONTWAIT);
+        if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) break;
+    }
+    // Also where the wait failed: a peer that is not watched could go without waking its readers.
+    of->mark_peer_gone();
+}
+
 result<> watch_hangup(std::shared_ptr<liveness> of) {
     auto group = watching_thread();
     if (!group) return fail(group.error());
-    return (*group)->executor(0).post(watch(std::move(of)));
+    return (*group)->executor(0).post(watch_until_gone(std::move(of)));
 }
 
 }  // namespace eddy::shm

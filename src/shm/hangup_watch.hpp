@@ -4,6 +4,7 @@
 
 #include <eddy/base/result.hpp>
 #include <eddy/base/unique_fd.hpp>
+#include <eddy/io/task.hpp>
 
 #include "shm/channel.hpp"
 
@@ -44,6 +45,10 @@ private:
     std::mutex mutex_;
     channel* shared_ = nullptr;
 };
+
+/// Waits, on the running loop, until the socket ends, or until the wait itself fails; then the peer
+/// counts as gone.
+task<void> watch_until_gone(std::shared_ptr<liveness> of);
 
 /// Has a connection watched until its socket ends. Errors are those of starting a thread and a
 /// loop, and errc::limit_reached.
