@@ -6,10 +6,11 @@
 
 #include "io/posix/sockets.hpp"
 #include "shm/connection_state.hpp"
+#include "shm/crowd.hpp"
+#include "shm/peer_process.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -73,11 +74,11 @@ result<connection> connection::connect(std::string_view path,
     if (!to) return fail(to.error());
     auto socket = connect_socket(*to, wanted.handshake_timeout);
     if (!socket) return fail(socket.error());
-    auto with = exchange::begin(socket->get(), offer_of(wanted));
-    if (!with) return fail(with.error());
-    if (auto done = complete(*with, socket->get(), wanted.handshake_timeout); !done)
+    if (!has_allowed_peer(socket->get(), wanted.server_users)) return fail_errno(EACCES);
+    exchange with(side::client, socket->get(), offer_of(wanted));
+    if (auto done = complete(with, socket->get(), wanted.handshake_timeout); !done)
         return fail(done.error());
-    auto made = make_state(std::move(*socket), *with, wanted);
+    auto made = make_state(std::move(*socket), with, wanted);
     if (!made) return fail(made.error());
     return connection(std::move(*made));
 } catch (const std::bad_alloc&) {
@@ -89,16 +90,14 @@ result<std::pair<connection, connection>> connection::pair(const connection_opti
     int numbers[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, numbers) < 0) return fail_errno();
     unique_fd sockets[2] = {unique_fd(numbers[0]), unique_fd(numbers[1])};
-    auto first = exchange::begin(numbers[0], offer_of(wanted));
-    if (!first) return fail(first.error());
-    auto second = exchange::begin(numbers[1], offer_of(wanted));
-    if (!second) return fail(second.error());
+    exchange first(side::client, numbers[0], offer_of(wanted));
+    exchange second(side::server, numbers[1], offer_of(wanted));
     // The first sends; the second has both messages; then so has the first.
-    for (exchange* each : {&*first, &*second, &*first})
+    for (exchange* each : {&first, &second, &first})
         if (auto stepped = each->step(); !stepped) return fail(stepped.error());
-    auto one = make_state(std::move(sockets[0]), *first, wanted);
+    auto one = make_state(std::move(sockets[0]), first, wanted);
     if (!one) return fail(one.error());
-    auto other = make_state(std::move(sockets[1]), *second, wanted);
+    auto other = make_state(std::move(sockets[1]), second, wanted);
     if (!other) return fail(other.error());
     return std::pair(connection(std::move(*one)), connection(std::move(*other)));
 } catch (const std::bad_alloc&) {
@@ -111,6 +110,7 @@ struct acceptor::state {
     /// A peer whose exchange is under way.
     struct guest {
         unique_fd socket;
+        peer_process process;
         exchange with;
         exchange::wait next;
         time_point deadline;
@@ -119,8 +119,7 @@ struct acceptor::state {
     explicit state(const connection_options& chosen) : wanted(chosen) {}
     ~state() { remove_socket_file(local, listening.file); }
 
-    bool may_connect(int socket) const noexcept;
-    void take_waiting();
+    void take_waiting(std::size_t most);
     void begin(unique_fd socket);
     result<std::optional<connection>> step(std::size_t index);
     void drop_late(time_point now);
@@ -135,17 +134,9 @@ struct acceptor::state {
     std::error_code failure;  // of accept(2), to be reported
 };
 
-bool acceptor::state::may_connect(int socket) const noexcept {
-    ucred peer{};
-    socklen_t size = sizeof(peer);
-    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return false;
-    if (wanted.allowed_users.empty()) return peer.uid == 0 || peer.uid == ::geteuid();
-    return std::ranges::find(wanted.allowed_users, peer.uid) != wanted.allowed_users.end();
-}
-
-/// Accepts what waits, as far as the limit of guests goes.
-void acceptor::state::take_waiting() {
-    while (guests.size() < max_waiting_connections) {
+/// Accepts what waits, at most so many.
+void acceptor::state::take_waiting(std::size_t most) {
+    while (most-- > 0) {
         unique_fd socket(::accept4(listening.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
         if (!socket) {
             if (errno == EINTR || concerns_one_connection(errno)) continue;
@@ -157,16 +148,17 @@ void acceptor::state::take_waiting() {
 }
 
 void acceptor::state::begin(unique_fd socket) {
-    if (!may_connect(socket.get())) {
+    const auto process = peer_of(socket.get());
+    if (!process || !is_allowed(process->user, wanted.allowed_users)) {
         ++failures;
         return;
     }
-    auto with = exchange::begin(socket.get(), offer_of(wanted));
-    if (!with) {
-        failure = with.error();
-        return;
+    if (guests.size() >= max_waiting_connections) {
+        guests.erase(most_crowding(guests, [](const guest& one) { return one.process; }));
+        ++failures;
     }
-    guests.push_back({std::move(socket), std::move(*with), exchange::wait::readable,
+    exchange with(side::server, socket.get(), offer_of(wanted));
+    guests.push_back({std::move(socket), *process, std::move(with), exchange::wait::readable,
                       after(wanted.handshake_timeout)});
 }
 
@@ -228,7 +220,9 @@ result<connection> acceptor::accept(duration limit) try {
     std::vector<pollfd> watched;
     for (;;) {
         if (its.is_closed) return fail(errc::closed);
-        its.take_waiting();
+        // At the limit one by one: each guest has had a step before it may have to go.
+        const std::size_t room = max_waiting_connections - its.guests.size();
+        its.take_waiting(std::max<std::size_t>(room, 1));
         for (std::size_t i = its.guests.size(); i-- > 0;) {
             auto stepped = its.step(i);
             if (!stepped) return fail(stepped.error());
@@ -241,8 +235,7 @@ result<connection> acceptor::accept(duration limit) try {
         watched.clear();
         for (const state::guest& each : its.guests)
             watched.push_back({each.socket.get(), events_of(each.next), 0});
-        if (its.guests.size() < max_waiting_connections)
-            watched.push_back({its.listening.socket.get(), POLLIN, 0});
+        watched.push_back({its.listening.socket.get(), POLLIN, 0});
         const duration left = until(its.next_deadline(deadline), now);
         static_cast<void>(::poll(watched.data(), watched.size(), milliseconds_of(left)));
     }

@@ -88,7 +88,8 @@ void expect_all(connection& from, std::uint64_t number, std::size_t total) {
 }
 
 TEST_P(shm_connections, carry_bytes_both_ways_between_four_threads) {
-    for (const std::uint64_t begin : {0ull, (1ull << 31) - 9000, (1ull << 32) - 9000, (1ull << 63) - 9000}) {
+    for (const std::uint64_t begin :
+         {0ull, (1ull << 31) - 9000, (1ull << 32) - 9000, (1ull << 63) - 9000}) {
         connection_options small = wanted();
         small.ring_size = min_ring_size;
         small.first_position = begin;
@@ -269,6 +270,32 @@ TEST_P(shm_connections, are_accepted_beside_stalled_and_bad_peers) {
     EXPECT_EQ(as_text(buffer), "hello");
     EXPECT_EQ(error_of(accepting.accept(1ms)), errc::timed_out);
     EXPECT_EQ(accepting.failures(), 1u);
+}
+
+TEST_P(shm_connections, are_accepted_beside_more_stalled_clients_than_may_wait) {
+    connection_options patient = wanted();
+    patient.handshake_timeout = 1h;
+    acceptor accepting = must(acceptor::listen(path(), patient));
+    const endpoint to = must(endpoint::unix_path(path()));
+    std::vector<blocking::stream> stalled;
+    std::thread connecting([&] {
+        for (std::size_t i = 0; i < 2 * max_waiting_connections; ++i)
+            stalled.push_back(must(blocking::connect(to)));
+        connection client = must(connection::connect(path(), wanted()));
+        must(client.write_all(as_bytes("hello")));
+    });
+    connection server = must(accepting.accept(40s));
+    std::vector<std::byte> buffer(5);
+    must(server.read_exactly(buffer));
+    connecting.join();
+    EXPECT_EQ(accepting.failures(), max_waiting_connections + 1);
+}
+
+TEST_P(shm_connections, are_made_with_servers_of_users_that_may_serve) {
+    const acceptor accepting = must(acceptor::listen(path(), wanted()));
+    connection_options choosy = wanted();
+    choosy.server_users = {::geteuid() + 1};
+    EXPECT_EQ(error_of(connection::connect(path(), choosy)), errno_code(EACCES));
 }
 
 TEST_P(shm_connections, go_over_the_socket_where_a_side_shares_no_memory) {

@@ -61,24 +61,31 @@ result<hello> decode(std::span<const std::byte, EDDY_SHM_HELLO_SIZE> bytes) noex
     return message;
 }
 
-result<exchange> exchange::begin(int socket, const offer& own) {
-    EDDY_ASSERT(socket >= 0 && is_ring_size(own.ring_size));
-    exchange made(socket, own);
-    if (made.offer_.is_asymmetric && !has_asymmetric_fence()) made.offer_.is_asymmetric = false;
-    if (!own.shares_memory) return made;
-    auto memory = memory::create(own.ring_size, made.own_file_);
-    if (!memory) return fail(memory.error());
-    made.own_ = std::move(*memory);
-    return made;
+exchange::exchange(side of, int socket, const offer& own) noexcept
+    : side_(of), socket_(socket), offer_(own) {
+    EDDY_ASSERT(socket >= 0 && is_ring_size(own.ring_size) && is_first_position(own.position));
+    if (offer_.is_asymmetric && !has_asymmetric_fence()) offer_.is_asymmetric = false;
 }
 
 result<exchange::wait> exchange::step() noexcept {
-    if (!is_sent_) {
-        if (auto sent = send(); !sent) {
-            if (sent.error() == errno_code(EAGAIN)) return wait::writable;
-            return fail(sent.error());
-        }
+    const bool is_client = side_ == side::client;
+    auto first = is_client ? send_own() : receive_peers();
+    if (!first || *first != wait::none) return first;
+    return is_client ? receive_peers() : send_own();
+}
+
+result<exchange::wait> exchange::send_own() noexcept {
+    if (is_sent_) return wait::none;
+    allocate();
+    if (auto sent = send(); !sent) {
+        if (sent.error() == errno_code(EAGAIN)) return wait::writable;
+        return fail(sent.error());
     }
+    return wait::none;
+}
+
+result<exchange::wait> exchange::receive_peers() noexcept {
+    if (is_received_) return wait::none;
     while (received_size_ < received_.size()) {
         if (auto received = receive(); !received) {
             if (received.error() == errno_code(EAGAIN)) return wait::readable;
@@ -86,7 +93,15 @@ result<exchange::wait> exchange::step() noexcept {
         }
     }
     if (auto accepted = accept(std::move(peer_file_)); !accepted) return fail(accepted.error());
+    is_received_ = true;
     return wait::none;
+}
+
+/// The own memory, unless there can be none, or the peer of a server brought none.
+void exchange::allocate() noexcept {
+    if (std::exchange(has_allocated_, true) || !offer_.shares_memory) return;
+    if (side_ == side::server && !peer_memory_) return;
+    if (auto made = memory::create(offer_.ring_size, own_file_)) own_ = std::move(*made);
 }
 
 result<> exchange::send() noexcept {
@@ -116,7 +131,10 @@ result<> exchange::receive() noexcept {
     if (!part && part.error() == errno_code(ECONNRESET)) return fail(errc::truncated);
     if (!part) return fail(part.error());
     if (part->size == 0) return fail(errc::truncated);
-    if (part->lost_descriptors) return fail_errno(EMFILE);
+    if (part->lost_descriptors) {
+        if (side_ == side::client) return fail_errno(EMFILE);
+        is_file_lost_ = true;
+    }
     if (part->descriptor) {
         if (peer_file_ || part->surplus > 0) return fail(errc::malformed);
         peer_file_ = std::move(part->descriptor);
@@ -129,11 +147,16 @@ result<> exchange::accept(unique_fd file) noexcept {
     const auto message = decode(received_);
     if (!message) return fail(message.error());
     peer_ = *message;
-    if (peer_.has(EDDY_SHM_FEATURE_MEMORY) != static_cast<bool>(file)) return fail(errc::malformed);
+    const bool has_sent_file = file || is_file_lost_;
+    if (peer_.has(EDDY_SHM_FEATURE_MEMORY) != has_sent_file) return fail(errc::malformed);
     if (!file) return {};
     auto opened = memory::open(file.get(), peer_.ring_size);
-    if (!opened) return fail(opened.error());
-    peer_memory_ = std::move(*opened);
+    if (opened) {
+        peer_memory_ = std::move(*opened);
+        return {};
+    }
+    // A server can still answer that it shares none.
+    if (side_ == side::client || opened.error() == errc::malformed) return fail(opened.error());
     return {};
 }
 

@@ -39,6 +39,9 @@ hello_bytes encode(const hello& message) noexcept;
 /// cannot be; errc::unsupported for another version.
 result<hello> decode(std::span<const std::byte, EDDY_SHM_HELLO_SIZE> bytes) noexcept;
 
+/// Which side of the Unix socket this is. The client sends first.
+enum class side : std::uint8_t { client, server };
+
 /// What one side offers.
 struct offer {
     std::size_t ring_size = EDDY_SHM_DEFAULT_RING;
@@ -49,6 +52,11 @@ struct offer {
 };
 
 /// Exchange of the HELLOs over a Unix stream socket that stays the caller's. One thread.
+///
+/// A side that cannot share memory for want of descriptors, mappings or memory says so in its
+/// HELLO, and the socket carries the stream. The server allocates nothing before the client's HELLO
+/// has come, so a client that stalls costs its socket alone, and maps both memories before it
+/// answers.
 class exchange {
 public:
     /// What is to be done before the next step.
@@ -58,11 +66,11 @@ public:
         writable,  ///< the socket was full
     };
 
-    /// Allocates the own memory. Errors are memory::create()'s.
-    static result<exchange> begin(int socket, const offer& own);
+    exchange(side of, int socket, const offer& own) noexcept;
 
     /// Sends, and receives, as far as that goes. Errors: errc::malformed and errc::unsupported as
-    /// decode(), errc::truncated if the peer closes, the system's.
+    /// decode(), errc::truncated if the peer closes, the system's; of a client EMFILE and ENOMEM,
+    /// too, when it cannot map the memory of its server.
     result<wait> step() noexcept;
 
     /// Once it is over: the shared memory, or null where the peer has none and the socket carries
@@ -70,11 +78,14 @@ public:
     std::unique_ptr<channel> take_channel();
 
 private:
-    exchange(int socket, const offer& own) noexcept : socket_(socket), offer_(own) {}
+    result<wait> send_own() noexcept;
+    result<wait> receive_peers() noexcept;
     result<> send() noexcept;
     result<> receive() noexcept;
     result<> accept(unique_fd file) noexcept;
+    void allocate() noexcept;
 
+    side side_;
     int socket_;
     offer offer_;
     memory own_;
@@ -83,7 +94,10 @@ private:
     hello peer_;
     hello_bytes received_{};
     std::size_t received_size_ = 0;
+    bool has_allocated_ = false;  // the own memory, where there can be some
     bool is_sent_ = false;
+    bool is_received_ = false;
+    bool is_file_lost_ = false;  // the peer's came, and there was no descriptor for it
     unique_fd peer_file_;
 };
 

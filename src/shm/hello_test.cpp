@@ -13,9 +13,11 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace eddy::shm {
 namespace {
@@ -45,7 +47,7 @@ hello usual() {
 /// The outcome of an exchange with a peer that sends this.
 std::error_code outcome_of(std::string_view bytes, int descriptor) {
     const sockets pair = connected();
-    exchange own = must(exchange::begin(pair.first.get(), {}));
+    exchange own(side::server, pair.first.get(), {});
     if (descriptor >= 0)
         must(unix_socket::send_descriptor(pair.second.get(), bytes, descriptor));
     else if (!bytes.empty())
@@ -123,9 +125,9 @@ TEST(shm_hello, survives_random_bytes) {
 
 TEST(shm_hello, connects_two_sides) {
     const sockets pair = connected();
-    exchange first = must(exchange::begin(pair.first.get(), {.position = 11}));
-    exchange second =
-        must(exchange::begin(pair.second.get(), {.ring_size = EDDY_SHM_MIN_RING, .position = 22}));
+    exchange first(side::client, pair.first.get(), {.position = 11});
+    exchange second(side::server, pair.second.get(),
+                    {.ring_size = EDDY_SHM_MIN_RING, .position = 22});
     EXPECT_EQ(must(first.step()), exchange::wait::readable);
     EXPECT_EQ(must(second.step()), exchange::wait::none);
     EXPECT_EQ(must(first.step()), exchange::wait::none);
@@ -144,13 +146,58 @@ TEST(shm_hello, connects_two_sides) {
 
 TEST(shm_hello, leaves_the_socket_to_a_peer_without_memory) {
     const sockets pair = connected();
-    exchange first = must(exchange::begin(pair.first.get(), {}));
-    exchange second = must(exchange::begin(pair.second.get(), {.shares_memory = false}));
+    exchange first(side::client, pair.first.get(), {});
+    exchange second(side::server, pair.second.get(), {.shares_memory = false});
     EXPECT_EQ(must(first.step()), exchange::wait::readable);
     EXPECT_EQ(must(second.step()), exchange::wait::none);
     EXPECT_EQ(must(first.step()), exchange::wait::none);
     EXPECT_FALSE(first.take_channel());
     EXPECT_FALSE(second.take_channel());
+}
+
+/// Both ends, after their exchange in a process that may map so many memories more.
+std::pair<std::unique_ptr<channel>, std::unique_ptr<channel>> channels_with(std::size_t memories) {
+    const sockets pair = connected();
+    limit_memories(memories);
+    exchange client(side::client, pair.first.get(), {});
+    exchange server(side::server, pair.second.get(), {});
+    EXPECT_EQ(must(client.step()), exchange::wait::readable);
+    EXPECT_EQ(must(server.step()), exchange::wait::none);
+    const auto last = client.step();
+    limit_memories(SIZE_MAX);
+    if (!last) {
+        EXPECT_EQ(last.error(), errno_code(ENOMEM));
+        return {nullptr, server.take_channel()};
+    }
+    return {client.take_channel(), server.take_channel()};
+}
+
+TEST(shm_hello, leaves_the_socket_to_sides_that_can_map_no_memory) {
+    // The client's own; the server's of it, and its own.
+    for (std::size_t memories = 0; memories < 3; ++memories) {
+        const auto [client, server] = channels_with(memories);
+        EXPECT_FALSE(client || server) << memories;
+    }
+    const auto [no_client, alone] = channels_with(3);
+    EXPECT_FALSE(no_client) << "it is refused";
+    EXPECT_TRUE(alone) << "it sees that the client goes";
+    const auto [client, server] = channels_with(6);
+    EXPECT_TRUE(client && server);
+    EXPECT_GT(most_memories(), 1000u);
+}
+
+TEST(shm_hello, costs_a_server_no_memory_before_the_peers_message) {
+    const sockets pair = connected();
+    exchange server(side::server, pair.first.get(), {});
+    limit_memories(0);
+    EXPECT_EQ(must(server.step()), exchange::wait::readable);
+    limit_memories(SIZE_MAX);
+    exchange client(side::client, pair.second.get(), {});
+    EXPECT_EQ(must(client.step()), exchange::wait::readable);
+    EXPECT_EQ(must(server.step()), exchange::wait::none);
+    EXPECT_EQ(must(client.step()), exchange::wait::none);
+    EXPECT_TRUE(client.take_channel());
+    EXPECT_TRUE(server.take_channel());
 }
 
 TEST(shm_hello, refuses_bad_peers) {
@@ -179,7 +226,7 @@ TEST(shm_hello, arrives_in_any_pieces) {
     const memory own = must(memory::create(EDDY_SHM_MIN_RING, file));
     const std::string text = text_of(usual());
     const sockets pair = connected();
-    exchange waiting = must(exchange::begin(pair.first.get(), {}));
+    exchange waiting(side::server, pair.first.get(), {});
     must(unix_socket::send_descriptor(pair.second.get(), text.substr(0, 1), file.get()));
     for (std::size_t i = 1; i < text.size(); ++i) {
         EXPECT_EQ(must(waiting.step()), exchange::wait::readable);

@@ -10,7 +10,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
 
 // Since Linux 5.1 and 6.3; older headers lack them.
 #ifndef F_SEAL_FUTURE_WRITE
@@ -25,6 +30,21 @@ namespace {
 
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 
+constexpr std::size_t mappings_of_one = 2;
+constexpr std::size_t usual_max_map_count = 65'530;
+
+std::atomic<std::size_t> memories{0};
+std::atomic<std::size_t> limit_of_tests{SIZE_MAX};
+
+std::size_t max_map_count() noexcept {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
+        std::fopen("/proc/sys/vm/max_map_count", "re"),
+        [](std::FILE* open) { return std::fclose(open); });
+    unsigned long count = 0;
+    if (!file || std::fscanf(file.get(), "%lu", &count) != 1) return usual_max_map_count;
+    return count;
+}
+
 result<unique_fd> create_file() noexcept {
     constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
     unique_fd file(::memfd_create("eddy-shm", flags | MFD_NOEXEC_SEAL));
@@ -35,6 +55,13 @@ result<unique_fd> create_file() noexcept {
 }
 
 }  // namespace
+
+std::size_t most_memories() noexcept {
+    static const std::size_t usual = max_map_count() / 4 * 3 / mappings_of_one;
+    return std::min(usual, limit_of_tests.load(std::memory_order_relaxed));
+}
+
+void limit_memories(std::size_t most) noexcept { limit_of_tests = most; }
 
 result<memory> memory::create(std::size_t ring_size, unique_fd& file) noexcept {
     EDDY_ASSERT(is_ring_size(ring_size));
@@ -68,10 +95,18 @@ result<memory> memory::open(int file, std::size_t ring_size) noexcept {
 
 result<memory> memory::map(int file, std::size_t ring_size, int protection) noexcept {
     const std::size_t once = EDDY_SHM_HEADER_SIZE + ring_size;
+    if (memories.fetch_add(1, std::memory_order_relaxed) >= most_memories()) {
+        memories.fetch_sub(1, std::memory_order_relaxed);
+        return fail_errno(ENOMEM);
+    }
     // The room for both first, so that the second one has its place.
     void* const room =
         ::mmap(nullptr, once + ring_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room == MAP_FAILED) return fail_errno();
+    if (room == MAP_FAILED) {
+        const int error = errno;
+        memories.fetch_sub(1, std::memory_order_relaxed);
+        return fail_errno(error);
+    }
     memory made;
     made.base_ = static_cast<std::byte*>(room);
     made.ring_size_ = ring_size;
@@ -87,6 +122,7 @@ void memory::unmap() noexcept {
     if (!base_) return;
     const int failed = ::munmap(base_, EDDY_SHM_HEADER_SIZE + 2 * ring_size_);
     EDDY_ASSERT(failed == 0);
+    memories.fetch_sub(1, std::memory_order_relaxed);
     base_ = nullptr;
 }
 

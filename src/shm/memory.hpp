@@ -18,6 +18,13 @@ constexpr bool is_ring_size(std::uint64_t size) noexcept {
     return size >= EDDY_SHM_MIN_RING && size <= EDDY_SHM_MAX_RING && std::has_single_bit(size);
 }
 
+/// Limit of memories that this process maps at once, of streams two each: of the mappings that the
+/// kernel grants a process (vm.max_map_count), each takes two, and the rest of the process keeps a
+/// quarter. Any thread.
+std::size_t most_memories() noexcept;
+/// Another limit, for tests; SIZE_MAX for the usual one. Any thread.
+void limit_memories(std::size_t most) noexcept;
+
 /// A mapping. Its bytes stay valid until it dies, whatever the other process does: the file cannot
 /// shrink. Any thread, one at a time.
 class memory {
@@ -36,10 +43,12 @@ public:
     ~memory() { unmap(); }
 
     /// New memory, writable here and nowhere else. `file` becomes its descriptor, to be sent to the
-    /// peer; the mapping does not need it. Errors are memfd_create(2)'s and mmap(2)'s.
+    /// peer; the mapping does not need it. Errors are memfd_create(2)'s and mmap(2)'s;
+    /// ENOMEM at most_memories().
     static result<memory> create(std::size_t ring_size, unique_fd& file) noexcept;
     /// The peer's memory, to read. errc::malformed for a file that is no sealed memory file of this
-    /// size: it could shrink under a reader, or come from another file system.
+    /// size: it could shrink under a reader, or come from another file system. mmap(2)'s, and
+    /// ENOMEM at most_memories().
     static result<memory> open(int file, std::size_t ring_size) noexcept;
 
     explicit operator bool() const noexcept { return base_ != nullptr; }

@@ -6,16 +6,15 @@
 #include <eddy/net/unix.hpp>
 
 #include "shm/hello.hpp"
+#include "shm/peer_process.hpp"
 #include "shm/shm_listener.hpp"
 #include "shm/shm_stream.hpp"
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <new>
 #include <utility>
+#include <vector>
 
 namespace eddy::shm {
 namespace {
@@ -51,15 +50,17 @@ task<result<>> go_on(exchange& with, int socket) {
     }
 }
 
-task<result<stream>> shake_hands(stream plain, options wanted) try {
+/// `users` are those that the peer may be of.
+task<result<stream>> shake_hands(stream plain, side own, std::vector<uid_t> users,
+                                 options wanted) try {
     if (auto usable = check(wanted); !usable) co_return fail(usable.error());
     const int socket = plain.native_handle();
     if (socket < 0 || !plain.local().is_unix()) co_return fail(errc::unsupported);
-    auto begun = exchange::begin(socket, offer_of(wanted));
-    if (!begun) co_return fail(begun.error());
-    const auto done = co_await with_timeout(wanted.handshake_timeout, go_on(*begun, socket));
+    if (!has_allowed_peer(socket, users)) co_return fail_errno(EACCES);
+    exchange with(own, socket, offer_of(wanted));
+    const auto done = co_await with_timeout(wanted.handshake_timeout, go_on(with, socket));
     if (!done) co_return fail(done.error());
-    auto shared = begun->take_channel();
+    auto shared = with.take_channel();
     if (!shared) co_return plain;
     auto* const driver = new shm_stream(std::move(plain), std::move(shared));
     stream made(*driver);
@@ -67,13 +68,6 @@ task<result<stream>> shake_hands(stream plain, options wanted) try {
     co_return made;
 } catch (const std::bad_alloc&) {
     co_return fail_errno(ENOMEM);
-}
-
-bool may_connect(const stream& plain, const std::vector<uid_t>& allowed) noexcept {
-    const auto peer = unix_socket::peer_credentials(plain);
-    if (!peer) return false;
-    if (allowed.empty()) return peer->uid == 0 || peer->uid == ::geteuid();
-    return std::ranges::find(allowed, peer->uid) != allowed.end();
 }
 
 }  // namespace
@@ -102,13 +96,16 @@ task<result<stream>> connect(std::string path, options wanted) {
     if (loop::current().kind() == backend_kind::sim) co_return fail(errc::unsupported);
     auto plain = co_await unix_socket::connect(std::move(path));
     if (!plain) co_return fail(plain.error());
-    co_return co_await shake_hands(std::move(*plain), std::move(wanted));
+    std::vector<uid_t> users = wanted.server_users;
+    co_return co_await shake_hands(std::move(*plain), side::client, std::move(users),
+                                   std::move(wanted));
 }
 
 task<result<stream>> accept_over(stream plain, listen_options wanted) {
-    if (!may_connect(plain, wanted.allowed_users)) co_return fail_errno(EACCES);
-    options both = wanted;
-    co_return co_await shake_hands(std::move(plain), std::move(both));
+    std::vector<uid_t> users = std::move(wanted.allowed_users);
+    options both = std::move(wanted);
+    co_return co_await shake_hands(std::move(plain), side::server, std::move(users),
+                                   std::move(both));
 }
 
 result<const_bytes> peek(const stream& of) noexcept {

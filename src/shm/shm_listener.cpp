@@ -5,6 +5,11 @@
 #include <eddy/io/executor.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "shm/crowd.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <new>
@@ -19,7 +24,9 @@ constexpr duration crowded_pause = std::chrono::milliseconds(5);
 }  // namespace
 
 shm_listener::shm_listener(listener below, listen_options wanted)
-    : below_(std::move(below)), options_(std::move(wanted)) {}
+    : below_(std::move(below)), options_(std::move(wanted)) {
+    under_way_.reserve(max_waiting_connections);
+}
 
 bool shm_listener::start(accept_operation& op) {
     EDDY_ASSERT(!waiter_);
@@ -75,7 +82,7 @@ task<void> shm_listener::accept_all(shm_listener* self) {
 
 task<void> shm_listener::accept_until_closed(scope& handshakes) {
     while (!is_closing_) {
-        if (is_full()) {
+        if (ready_.size() >= max_waiting_connections) {
             has_room_.reset();
             if (auto waited = co_await has_room_.wait(); !waited) co_return;
             continue;
@@ -83,6 +90,11 @@ task<void> shm_listener::accept_until_closed(scope& handshakes) {
         auto plain = co_await below_.accept();
         if (is_closing_) co_return;
         if (plain) {
+            while (is_full()) {
+                end_one();
+                has_room_.reset();
+                if (auto waited = co_await has_room_.wait(); !waited || is_closing_) co_return;
+            }
             handshakes.spawn(shake_hands(this, std::move(*plain)));
             continue;
         }
@@ -92,14 +104,35 @@ task<void> shm_listener::accept_until_closed(scope& handshakes) {
     }
 }
 
+/// Ends the handshake of a process that has most of them, unless one ends already.
+void shm_listener::end_one() noexcept {
+    if (under_way_.empty() || std::ranges::any_of(under_way_, &handshake::is_given_up)) return;
+    handshake& chosen =
+        **most_crowding(under_way_, [](const handshake* one) { return one->process; });
+    chosen.is_given_up = true;
+    // Its wait ends as if the client had closed.
+    ::shutdown(chosen.socket, SHUT_RDWR);
+}
+
+shm_listener::handshake::handshake(shm_listener& listening, int with)
+    : of(listening), process(peer_of(with).value_or(peer_process())), socket(with) {
+    of.under_way_.push_back(this);
+}
+
+shm_listener::handshake::~handshake() {
+    std::erase(of.under_way_, this);
+    of.has_room_.set();
+}
+
 task<void> shm_listener::shake_hands(shm_listener* self, stream plain) {
-    ++self->under_way_;
-    auto finished = co_await accept_over(std::move(plain), self->options_);
-    --self->under_way_;
+    result<stream> finished = fail(errc::cancelled);
+    {
+        const handshake own(*self, plain.native_handle());
+        finished = co_await accept_over(std::move(plain), self->options_);
+    }
     if (self->is_closing_) co_return;
     if (!finished) {
         ++self->failures_;
-        self->has_room_.set();
         co_return;
     }
     self->ready_.push_back(std::move(*finished));

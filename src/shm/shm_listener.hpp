@@ -7,9 +7,12 @@
 #include <eddy/io/task.hpp>
 #include <eddy/shm/shm.hpp>
 
+#include "shm/peer_process.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 namespace eddy::shm {
 
@@ -31,19 +34,35 @@ public:
     bool begin_accepting() noexcept;
 
 private:
+    /// One that is under way; it stands in under_way_ as long as it lives.
+    struct handshake {
+        handshake(shm_listener& listening, int with);
+        ~handshake();
+        handshake(const handshake&) = delete;
+        handshake& operator=(const handshake&) = delete;
+
+        shm_listener& of;
+        peer_process process;
+        int socket;
+        bool is_given_up = false;
+    };
+
     ~shm_listener() = default;
 
     static task<void> accept_all(shm_listener* self);
     static task<void> shake_hands(shm_listener* self, stream plain);
+    void end_one() noexcept;
     task<void> accept_until_closed(scope& handshakes);
     bool give(accept_operation& op);
     void end_waiter(std::error_code error) noexcept;
-    bool is_full() const noexcept { return under_way_ + ready_.size() >= max_waiting_connections; }
+    bool is_full() const noexcept {
+        return under_way_.size() + ready_.size() >= max_waiting_connections;
+    }
 
     listener below_;
     const listen_options options_;
     std::deque<stream> ready_;
-    std::size_t under_way_ = 0;
+    std::vector<handshake*> under_way_;  // oldest first
     std::uint64_t failures_ = 0;
     accept_operation* waiter_ = nullptr;
     scope* accepting_ = nullptr;  // while accept_all() runs

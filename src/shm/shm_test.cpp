@@ -6,6 +6,8 @@
 #include <eddy/net/unix.hpp>
 
 #include "io/testing.hpp"
+#include "shm/crowd.hpp"
+#include "shm/testing.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -14,8 +16,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -107,21 +107,6 @@ protected:
             static_cast<void>(co_await client->read());
             co_return;
         }
-    }
-    static std::size_t open_descriptors() {
-        std::size_t count = 0;
-        for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
-            static_cast<void>(each);
-            ++count;
-        }
-        return count;
-    }
-    static std::size_t mappings() {
-        std::ifstream maps("/proc/self/maps");
-        std::size_t count = 0;
-        for (std::string line; std::getline(maps, line);)
-            if (line.find("eddy-shm") != std::string::npos) ++count;
-        return count;
     }
 
 private:
@@ -278,6 +263,26 @@ TEST_P(shm_streams, are_accepted_beside_clients_that_stall) {
     });
 }
 
+TEST_P(shm_streams, are_accepted_beside_more_stalled_clients_than_may_wait) {
+    run([&]() -> task<> {
+        listen_options server;
+        server.handshake_timeout = 1h;
+        listener accepting = must(shm::listen(path(), server));
+        std::vector<stream> stalled;
+        for (std::size_t i = 0; i < 3 * max_waiting_connections; ++i)
+            stalled.push_back(must(co_await unix_socket::connect(path())));
+        stream accepted;
+        co_await with_scope([&](scope& children) -> task<> {
+            children.spawn(accept_one(&accepting, &accepted));
+            stream client = must(co_await shm::connect(path()));
+            must(co_await client.write_all("at once"));
+            co_await children.join();
+            EXPECT_EQ(must(co_await accepted.read()).text(), "at once");
+        });
+        EXPECT_EQ(failed_handshakes(accepting), 2 * max_waiting_connections + 1);
+    });
+}
+
 TEST_P(shm_streams, refuse_peers_of_other_protocols_and_late_ones) {
     run([&]() -> task<> {
         listen_options server;
@@ -315,6 +320,17 @@ TEST_P(shm_streams, are_for_users_that_may_connect) {
     });
 }
 
+TEST_P(shm_streams, are_made_with_servers_of_users_that_may_serve) {
+    run([&]() -> task<> {
+        const listener accepting = must(shm::listen(path()));
+        options client;
+        client.server_users = {::geteuid() + 1};
+        EXPECT_EQ(error_of(co_await shm::connect(path(), client)), errno_code(EACCES));
+        client.server_users.push_back(::geteuid());
+        EXPECT_EQ(error_of(co_await shm::connect(path(), client)), std::error_code());
+    });
+}
+
 TEST_P(shm_streams, report_that_a_peer_was_killed_after_what_it_had_written) {
     // The child has a loop of its own, and must not have this one.
     end_loop();
@@ -336,7 +352,7 @@ TEST_P(shm_streams, report_that_a_peer_was_killed_after_what_it_had_written) {
 TEST_P(shm_streams, leave_nothing_behind) {
     run([&]() -> task<> {
         co_await connected();
-        const std::size_t before = open_descriptors();
+        const std::size_t before = testing::open_descriptors();
         for (int i = 0; i < 200; ++i) {
             ends pair = co_await connected();
             must(co_await pair.client.write_all("x"));
@@ -344,8 +360,8 @@ TEST_P(shm_streams, leave_nothing_behind) {
             static_cast<void>(co_await pair.server.read());
         }
         // Closed drivers are freed after their last completion.
-        while (open_descriptors() > before) must(co_await loop::current().sleep_for(1ms));
-        while (mappings() > 0) must(co_await loop::current().sleep_for(1ms));
+        while (testing::open_descriptors() > before) must(co_await loop::current().sleep_for(1ms));
+        while (testing::mappings() > 0) must(co_await loop::current().sleep_for(1ms));
     });
 }
 
@@ -371,6 +387,16 @@ TEST_P(shm_streams, are_refused_with_rings_that_cannot_be) {
         }
         co_return;
     });
+}
+
+TEST(shm_crowd, is_the_process_with_most_handshakes) {
+    const auto itself = [](const peer_process& one) { return one; };
+    std::vector<peer_process> under_way = {{1, 5}, {2, 5}, {3, 5}, {2, 5}, {3, 0}, {2, 5}};
+    EXPECT_EQ(most_crowding(under_way, itself), under_way.begin() + 1);
+    under_way = {{4, 5}, {2, 5}, {4, 6}};
+    EXPECT_EQ(most_crowding(under_way, itself), under_way.begin()) << "the oldest of equals";
+    under_way.clear();
+    EXPECT_EQ(most_crowding(under_way, itself), under_way.end());
 }
 
 }  // namespace

@@ -150,7 +150,8 @@ public:
     [[nodiscard]] static result<acceptor> listen(std::string_view path,
                                                  const connection_options& wanted = {});
     /// Waits for a connection whose handshake is over; errc::timed_out, errc::closed, and
-    /// accept(2)'s errors. Peers that fail, stall or may not connect are closed and do not end it.
+    /// accept(2)'s errors. Peers that fail, stall or may not connect are closed and do not end it;
+    /// of more than max_waiting_connections that stall, as in shm::listen().
     [[nodiscard]] result<connection> accept(duration limit = duration::max());
     /// Ends accept() and listening.
     void close() noexcept;

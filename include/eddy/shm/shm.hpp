@@ -2,7 +2,8 @@
 //
 // Each side writes a ring of its own, which the other one can only read, and a Unix socket beside
 // them wakes the side that sleeps and reports the other's end: layout.h has the protocol. A peer
-// that cannot share memory is served over the socket itself, and the stream looks the same.
+// that cannot share memory is served over the socket itself, and the stream looks the same; so it
+// is where this process has no descriptors or mappings left for more.
 //
 // Here are streams of a loop; connection.hpp has the same for threads of their own, which need no
 // loop and may spin.
@@ -31,7 +32,8 @@ inline constexpr std::size_t min_ring_size = 64 * 1024;
 inline constexpr std::size_t max_ring_size = 1024 * 1024 * 1024;
 
 /// Connections whose handshake is under way, and those that wait for accept(), of one listener. At
-/// the limit no more are accepted.
+/// the limit one more ends the oldest handshake of the process that has most of them under way; no
+/// more are accepted while all wait for accept().
 inline constexpr std::size_t max_waiting_connections = 128;
 
 /// Options of both sides.
@@ -46,6 +48,9 @@ struct options {
     bool share_memory = true;
     /// Time for the exchange of the first messages.
     duration handshake_timeout = std::chrono::seconds(5);
+    /// Of a connecting side: effective users whose server it connects to; the own one and root if
+    /// it is empty. Any process may take the name of a server that does not run.
+    std::vector<uid_t> server_users = {};
     /// Where the positions of the own ring begin: a number below 2^63. Others are EINVAL.
     std::uint64_t first_position = 0;
 };
@@ -60,8 +65,8 @@ struct listen_options : options {
 
 /// Listens on the running loop at `path`, a file or "@name". Yields streams whose handshake is
 /// over; one that stalls holds up no other, and one that fails is closed and counted by
-/// failed_handshakes(). EINVAL for a ring size or a first position that cannot be, else as unix_socket::listen();
-/// errc::unsupported on the simulator, which shares no memory.
+/// failed_handshakes(). EINVAL for a ring size or a first position that cannot be, else as
+/// unix_socket::listen(); errc::unsupported on the simulator, which shares no memory.
 [[nodiscard]] result<listener> listen(std::string_view path, const listen_options& wanted = {});
 
 /// Connections to a listener of listen() that never became streams: by users that may not connect,
@@ -69,13 +74,13 @@ struct listen_options : options {
 std::uint64_t failed_handshakes(const listener& of) noexcept;
 
 /// Connects. Yields a result<stream>: unix_socket::connect()'s errors, errc::timed_out,
-/// errc::malformed for a server of another protocol, errc::truncated for one that closes, EMFILE
-/// and ENOMEM.
+/// EACCES for a server of a user that is not one of `server_users`, errc::malformed for one of
+/// another protocol, errc::truncated for one that closes, EMFILE and ENOMEM.
 task<result<stream>> connect(std::string path, options wanted = {});
 
 /// Makes the handshake over a Unix stream that was connected (or accepted), from which nothing was
 /// read: for servers that accept in one place and serve in another. Yields a result<stream>: errors
-/// are connect()'s, and EACCES for a peer that is not one of `allowed_users`, as in listen_options.
+/// are connect()'s, EACCES for a peer that is not one of `allowed_users`, as in listen_options.
 task<result<stream>> accept_over(stream plain, listen_options wanted);
 
 /// The connection's bytes to read, where they lie, and how many are used up: no copy. For streams

@@ -1,0 +1,28 @@
+// Credentials of a peer.
+#include "shm/peer_process.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace eddy::shm {
+
+std::optional<peer_process> peer_of(int socket) noexcept {
+    ucred found{};
+    socklen_t size = sizeof(found);
+    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &found, &size) < 0) return std::nullopt;
+    return peer_process{found.pid, found.uid};
+}
+
+bool is_allowed(uid_t user, const std::vector<uid_t>& allowed) noexcept {
+    if (allowed.empty()) return user == 0 || user == ::geteuid();
+    return std::ranges::find(allowed, user) != allowed.end();
+}
+
+bool has_allowed_peer(int socket, const std::vector<uid_t>& allowed) noexcept {
+    const auto peer = peer_of(socket);
+    return peer && is_allowed(peer->user, allowed);
+}
+
+}  // namespace eddy::shm
