@@ -44,6 +44,10 @@ result<loop_group*> watching_thread() {
     if (!only.group) {
         loop_group_options options;
         options.threads = 1;
+        options.name = "eddy-shm";
+        // A ring of io_uring holds the sockets that it polls until its own end, which comes
+        // milliseconds after that of a killed process: the peer would notice that late.
+        options.loop.kind = backend_kind::epoll;
         auto started = loop_group::start(options);
         if (!started) return fail(started.error());
         only.group = std::move(*started);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <string>
 #include <utility>
@@ -14,6 +15,9 @@
 
 namespace eddy::cli::bench {
 namespace {
+
+/// Connections before those that --connects and --kills measure.
+constexpr std::uint64_t most_lives_of_warmup = 20;
 
 bool read_wait(const arguments& given, shm::waiting& into) {
     const std::string_view text = given.value("wait", "adaptive");
@@ -49,9 +53,24 @@ bool read_processors(const arguments& given, shm_bench_options& into) {
     return false;
 }
 
+/// The count of connections, in the place of --reps, and a few before them.
+bool read_lives(const arguments& given, std::string_view flag, shm_measurement what,
+                shm_bench_options& into) {
+    if (!given.has(flag)) return true;
+    into.measured = what;
+    into.warmup = most_lives_of_warmup;
+    if (!read_number(given, flag, 1, 1'000'000, into.reps)) return false;
+    into.warmup = std::min(into.warmup, into.reps);
+    return true;
+}
+
 bool read_options(const arguments& given, shm_bench_options& into) {
     if (given.is_set("tcp") && given.is_set("unix")) {
         complain("--tcp and --unix exclude each other; --compare runs all three");
+        return false;
+    }
+    if (given.has("connects") + given.has("kills") + given.has("stream") > 1) {
+        complain("--connects, --kills and --stream exclude each other");
         return false;
     }
     if (given.is_set("tcp")) into.over = carrier::tcp;
@@ -67,7 +86,9 @@ bool read_options(const arguments& given, shm_bench_options& into) {
            read_number(given, "stream", 1, shm_bench_options::max_message, into.message_size) &&
            read_seconds(given, "seconds", 0.01, 3600, into.seconds) &&
            read_number(given, "ring", shm::min_ring_size, shm::max_ring_size, into.ring_size) &&
-           read_wait(given, into.wait) && read_processors(given, into);
+           read_wait(given, into.wait) && read_processors(given, into) &&
+           read_lives(given, "connects", shm_measurement::connects, into) &&
+           read_lives(given, "kills", shm_measurement::kills, into);
 }
 
 std::vector<carrier> carriers(const arguments& given, const shm_bench_options& wanted) {
@@ -146,6 +167,13 @@ command shm_command() {
          .value_name = "S",
          .help = "time of one-way messages",
          .default_value = "2"},
+        {.name = "connects",
+         .value_name = "N",
+         .help = "measure so many times connecting and closing instead"},
+        {.name = "kills",
+         .value_name = "N",
+         .help = "measure instead how long after SIGKILL of its peer a thread reads the end, so "
+                 "many times"},
         {.name = "in-place", .help = "one-way messages are neither copied in nor out"},
         {.name = "ring",
          .value_name = "BYTES",
@@ -166,6 +194,7 @@ command shm_command() {
         {"eddy bench shm --tcp --output tcp.txt", "over TCP; gnuplot: plot 'tcp.txt' with lines"},
         {"eddy bench shm --compare --svg rounds.svg", "all three, and a figure of them"},
         {"eddy bench shm --stream 64 --asymmetric", "messages a second, one way"},
+        {"eddy bench shm --connects 5000 --compare", "what a connection costs, over all three"},
     };
     c.more =
         "A client on one processor sends 4 bytes to a server on the other one and waits for the\n"

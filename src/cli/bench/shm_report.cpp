@@ -22,6 +22,15 @@ constexpr std::array<double, 8> percents = {1, 10, 50, 99, 99.9, 99.99, 99.999, 
 
 double microseconds(std::uint64_t ns) { return static_cast<double>(ns) / 1e3; }
 
+std::string_view title_of(shm_measurement what) {
+    switch (what) {
+        case shm_measurement::rounds: return "round trips";
+        case shm_measurement::connects: return "connecting and closing";
+        case shm_measurement::kills: return "SIGKILL of the peer to the end of the stream";
+    }
+    return {};
+}
+
 std::string rounds_line(std::string_view what, std::uint64_t count, const shm_bench_options& wanted,
                         double seconds) {
     return fmt::format("{:<15}: {:>10} reps, pause between reps: {}ns... done in {:.0f}ms\n", what,
@@ -41,7 +50,8 @@ nlohmann::ordered_json json_of(const shm_report& of) {
             static_cast<double>(of.result.messages) / of.result.test_seconds;
         return made;
     }
-    made["reply_size"] = of.wanted.reply_size;
+    if (of.wanted.measured == shm_measurement::rounds) made["reply_size"] = of.wanted.reply_size;
+    made["measured"] = title_of(of.wanted.measured);
     made["pause_ns"] = of.wanted.pause_ns;
     if (of.result.latencies.empty()) return made;
     nlohmann::ordered_json latencies = nlohmann::ordered_json::object();
@@ -67,6 +77,8 @@ std::string shm_report::text() const {
                        wanted.message_size, rate * static_cast<double>(wanted.message_size) / 1e9);
         return out;
     }
+    if (wanted.measured != shm_measurement::rounds)
+        fmt::format_to(to, "{}\n", title_of(wanted.measured));
     out += rounds_line("Warming up", wanted.warmup, wanted, result.warmup_seconds);
     out += rounds_line("Running test", wanted.reps, wanted, result.test_seconds);
     const std::uint64_t count = result.latencies.size();
@@ -107,6 +119,9 @@ std::string figure(std::span<const shm_report> reports) {
     }
     if (lines.empty()) give_up("there are no latencies to draw");
     const shm_bench_options& wanted = reports.front().wanted;
+    if (wanted.measured != shm_measurement::rounds)
+        return latency_figure(lines, {"Connections between two processes, by percentile",
+                                      std::string(title_of(wanted.measured)), "connections"});
     return latency_figure(
         lines, {"Round trips between two processes, by percentile",
                 fmt::format("4 bytes there, {} bytes back", wanted.reply_size), "round trips"});

@@ -1,18 +1,12 @@
 // Processes of the benchmark: the server's loop, and the client's with its clock.
 #include "cli/bench/shm_rounds.hpp"
 
-#include <eddy/base/unique_fd.hpp>
-#include <eddy/io/endpoint.hpp>
-#include <eddy/net/blocking.hpp>
+#include "cli/bench/shm_processes.hpp"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,29 +29,6 @@ using options = shm_bench_options;
 constexpr std::uint64_t progress_every = 16'384;
 /// A pause up to this long is spent spinning: sleeping takes longer to end.
 constexpr std::uint64_t longest_spin_ns = 50'000;
-constexpr duration connect_patience = std::chrono::seconds(10);
-
-void require(const result<>& done, std::string_view what) {
-    if (!done) give_up(fmt::format("{} failed: {}", what, done.error().message()));
-}
-template <class T>
-T require(result<T> done, std::string_view what) {
-    if (!done) give_up(fmt::format("{} failed: {}", what, done.error().message()));
-    return std::move(*done);
-}
-
-void pin(int cpu) {
-    if (cpu < 0) return;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(static_cast<unsigned>(cpu), &set);
-    if (::sched_setaffinity(0, sizeof(set), &set) < 0)
-        give_up(fmt::format("cannot run on processor {}: {}", cpu, std::strerror(errno)));
-}
-
-std::uint64_t now_ns() noexcept {
-    return static_cast<std::uint64_t>(steady::now().time_since_epoch().count());
-}
 
 void pause_for(std::uint64_t ns) {
     if (ns == 0) return;
@@ -169,13 +140,6 @@ void serve(Peer client, const options& wanted) {
 
 // ---- the client
 
-void show(progress_line& progress, std::string_view what, std::uint64_t done, std::uint64_t all) {
-    constexpr std::size_t width = 30;
-    const std::size_t filled = all == 0 ? width : static_cast<std::size_t>(done * width / all);
-    progress.show(
-        fmt::format("{} [{:<{}}] {} of {}", what, std::string(filled, '='), width, done, all));
-}
-
 template <class Peer>
 double run_rounds(Peer& server, const options& wanted, std::uint64_t count,
                   std::vector<std::uint32_t>* latencies, std::string_view what,
@@ -270,39 +234,6 @@ std::uint64_t measure_line(shared_page& page, std::uint64_t from) {
     return took[line_rounds / 2];
 }
 
-std::string name_of(const options& wanted) {
-    return fmt::format("@eddy-bench-shm-{}", wanted.port);
-}
-
-shm::connection_options connection_options_of(const options& wanted) {
-    shm::connection_options made;
-    made.ring_size = wanted.ring_size;
-    made.wait = wanted.wait;
-    made.asymmetric_fence = wanted.is_asymmetric;
-    return made;
-}
-
-endpoint socket_address(const options& wanted) {
-    if (wanted.over == carrier::tcp)
-        return require(endpoint::ip("127.0.0.1", wanted.port), "making an address");
-    return require(endpoint::unix_path(name_of(wanted)), "making an address");
-}
-
-/// What listens, made before the fork, so that the client can connect at once.
-struct listening {
-    shm::acceptor shared;
-    blocking::listener plain;
-
-    explicit listening(const options& wanted) {
-        const std::string what = fmt::format("listening (port {})", wanted.port);
-        if (wanted.over == carrier::shm)
-            shared = require(shm::acceptor::listen(name_of(wanted), connection_options_of(wanted)),
-                             what);
-        else
-            plain = require(blocking::listen(socket_address(wanted)), what);
-    }
-};
-
 /// The child: its exit status.
 int run_server(listening& from, const options& wanted, shared_page& page) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -321,28 +252,6 @@ int run_server(listening& from, const options& wanted, shared_page& page) {
         return exit_fatal;
     }
 }
-
-/// A process that ends with this one.
-class child {
-public:
-    explicit child(pid_t id) noexcept : id_(id) {}
-    ~child() {
-        if (id_ <= 0) return;
-        ::kill(id_, SIGKILL);
-        ::waitpid(id_, nullptr, 0);
-    }
-    child(const child&) = delete;
-    child& operator=(const child&) = delete;
-    /// Waits for its own end.
-    bool join() noexcept {
-        int status = 0;
-        ::waitpid(std::exchange(id_, 0), &status, 0);
-        return WIFEXITED(status) && WEXITSTATUS(status) == exit_ok;
-    }
-
-private:
-    pid_t id_;
-};
 
 void connect_and_measure(const options& wanted, shm_bench_result& into, progress_line& progress) {
     if (wanted.over == carrier::shm) {
@@ -374,6 +283,8 @@ std::uint32_t shm_bench_result::percentile(double percent) const noexcept {
 }
 
 shm_bench_result run_shm_bench(const shm_bench_options& wanted, progress_line& progress) {
+    if (wanted.measured == shm_measurement::connects) return measure_connects(wanted, progress);
+    if (wanted.measured == shm_measurement::kills) return measure_kills(wanted, progress);
     void* const room = ::mmap(nullptr, sizeof(shared_page), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (room == MAP_FAILED) throw std::bad_alloc();

@@ -20,8 +20,13 @@ enum class carrier : std::uint8_t { shm, unix_socket, tcp };
 /// "shared memory", "Unix socket", "TCP".
 std::string_view to_string(carrier of) noexcept;
 
+/// What is measured: round trips (or one-way messages), connecting and closing, or the time from
+/// SIGKILL of a peer to the end that its survivor reads.
+enum class shm_measurement : std::uint8_t { rounds, connects, kills };
+
 struct shm_bench_options {
     carrier over = carrier::shm;
+    shm_measurement measured = shm_measurement::rounds;
     std::uint64_t reps = 300'000;
     std::uint64_t warmup = 50'000;
     std::uint64_t pause_ns = 0;  ///< between two round trips

@@ -72,6 +72,21 @@ TEST_P(shm_bench, measures_messages_one_way) {
     EXPECT_THAT(made.text(), HasSubstr("messages of 1000 bytes a second"));
 }
 
+TEST_P(shm_bench, measures_begin_and_end_of_connections) {
+    for (const auto what : {shm_measurement::connects, shm_measurement::kills}) {
+        shm_bench_options wanted = few();
+        wanted.over = GetParam();
+        wanted.measured = what;
+        wanted.reps = 20;
+        wanted.warmup = 2;
+        const shm_report made = run(wanted);
+        EXPECT_EQ(made.result.latencies.size(), 20u);
+        EXPECT_TRUE(std::ranges::is_sorted(made.result.latencies));
+        const bool is_kill = what == shm_measurement::kills;
+        EXPECT_THAT(made.text(), HasSubstr(is_kill ? "SIGKILL" : "connecting and closing"));
+    }
+}
+
 TEST(shm_bench_options, change_what_is_measured) {
     shm_bench_options wanted = few();
     wanted.keeps_latencies = false;
