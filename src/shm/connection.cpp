@@ -236,7 +236,7 @@ result<std::unique_ptr<connection_state>> make_state(unique_fd socket, exchange&
     made->shared = over.take_channel();
     if (!made->shared) return made;
     made->life->set_channel(made->shared.get());
-    if (auto watched = watch_hangup(made->life); !watched) return fail(watched.error());
+    if (auto started = start_watching(); !started) return fail(started.error());
     return made;
 }
 

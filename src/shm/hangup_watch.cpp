@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -63,6 +64,25 @@ void liveness::set_channel(channel* shared) noexcept {
     shared_ = shared;
 }
 
+/// Whether the socket has ended, by a system call.
+void liveness::check() noexcept {
+    if (checks_.fetch_add(1, std::memory_order_relaxed) >= most_checks) return watch();
+    char next = 0;
+    const ssize_t size = ::recv(socket(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) mark_peer_gone();
+}
+
+/// Has the socket watched from now on. A connection that cannot be watched ends: its threads could
+/// sleep for ever.
+void liveness::watch() noexcept try {
+    if (is_watched_.exchange(true)) return;
+    auto group = watching_thread();
+    if (!group || !(*group)->executor(0).post(watch_until_gone(shared_from_this())))
+        mark_peer_gone();
+} catch (const std::bad_alloc&) {
+    mark_peer_gone();
+}
+
 void liveness::mark_peer_gone() noexcept {
     is_peer_gone_.store(true, std::memory_order_seq_cst);
     wake_all();
@@ -95,10 +115,12 @@ task<void> watch_until_gone(std::shared_ptr<liveness> of) {
     of->mark_peer_gone();
 }
 
-result<> watch_hangup(std::shared_ptr<liveness> of) {
+result<> start_watching() noexcept try {
     auto group = watching_thread();
     if (!group) return fail(group.error());
-    return (*group)->executor(0).post(watch_until_gone(std::move(of)));
+    return {};
+} catch (const std::bad_alloc&) {
+    return fail_errno(ENOMEM);
 }
 
 }  // namespace eddy::shm

@@ -1,5 +1,7 @@
 // Watch over the sockets of connections whose threads sleep by futex(2), and so cannot see that the
-// peer has gone: one thread a process reads them, and wakes the sleepers of one that ends.
+// peer has gone: one thread a process reads them, and wakes the sleepers of one that ends. A
+// connection is watched from its first sleep on, or after some calls: short ones never are, since
+// that costs more than connecting.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -15,19 +17,27 @@
 
 namespace eddy::shm {
 
-/// State of a connection that its threads and the watch share. Any thread.
-class liveness {
+/// State of a connection that its threads and the watch share. Any thread. A std::shared_ptr owns
+/// it.
+class liveness : public std::enable_shared_from_this<liveness> {
 public:
     explicit liveness(unique_fd socket) noexcept : socket_(std::move(socket)) {}
 
     int socket() const noexcept { return socket_.get(); }
     /// The peer has gone: what it had published is all there will be.
-    bool is_peer_gone() const noexcept { return is_peer_gone_.load(std::memory_order_acquire); }
+    bool is_peer_gone() noexcept {
+        if (!is_watched_.load(std::memory_order_relaxed)) check();
+        return is_peer_gone_.load(std::memory_order_acquire);
+    }
     /// close() was called.
     bool is_closed() const noexcept { return is_closed_.load(std::memory_order_acquire); }
 
     /// Around a sleep on one of the channel's bells; what can end it is checked in between.
-    void begin_sleep() noexcept { sleepers_.fetch_add(1, std::memory_order_seq_cst); }
+    void begin_sleep() noexcept {
+        // Before it counts: a failure wakes all that do, and waits for them.
+        if (!is_watched_.load(std::memory_order_relaxed)) watch();
+        sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    }
     void end_sleep() noexcept { sleepers_.fetch_sub(1, std::memory_order_release); }
 
     /// The channel whose sleepers are woken; null from the end of its life on.
@@ -36,9 +46,16 @@ public:
     void mark_closed() noexcept;
 
 private:
+    /// Checks of a connection that is not watched, each a system call, before it is.
+    static constexpr std::uint32_t most_checks = 16;
+
+    void check() noexcept;
+    void watch() noexcept;
     void wake_all() noexcept;
 
     unique_fd socket_;
+    std::atomic<bool> is_watched_{false};
+    std::atomic<std::uint32_t> checks_{0};
     std::atomic<bool> is_peer_gone_{false};
     std::atomic<bool> is_closed_{false};
     std::atomic<std::uint32_t> sleepers_{0};
@@ -50,8 +67,7 @@ private:
 /// counts as gone.
 task<void> watch_until_gone(std::shared_ptr<liveness> of);
 
-/// Has a connection watched until its socket ends. Errors are those of starting a thread and a
-/// loop, and errc::limit_reached.
-result<> watch_hangup(std::shared_ptr<liveness> of);
+/// Starts the process's thread, unless it runs. Errors are those of starting a thread and a loop.
+result<> start_watching() noexcept;
 
 }  // namespace eddy::shm

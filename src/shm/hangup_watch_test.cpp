@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <memory>
+#include <stdexcept>
+#include <thread>
 
 namespace eddy::shm {
 namespace {
@@ -42,6 +45,19 @@ TEST_P(shm_hangup_watch, ends_with_the_peer_and_not_with_bytes) {
             EXPECT_TRUE(made.life->is_peer_gone());
         });
     });
+}
+
+TEST(shm_liveness, notices_the_end_before_and_after_it_is_watched) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (const int calls : {0, 10, 100}) {
+        watched made = make_watched();
+        for (int i = 0; i < calls; ++i) EXPECT_FALSE(made.life->is_peer_gone());
+        made.peer.reset();
+        while (!made.life->is_peer_gone() &&
+               std::chrono::steady_clock::now() - begin < std::chrono::seconds(40))
+            std::this_thread::yield();
+        EXPECT_TRUE(made.life->is_peer_gone()) << calls;
+    }
 }
 
 TEST_P(shm_hangup_watch, that_fails_counts_as_the_end_of_the_peer) {
