@@ -1,6 +1,7 @@
 // Begin and end of connections: what connecting costs, and how soon a killed peer is noticed.
 #include "cli/bench/shm_processes.hpp"
 
+#include <fmt/format.h>
 #include <sys/prctl.h>
 
 #include <algorithm>

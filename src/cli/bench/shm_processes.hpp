@@ -9,7 +9,6 @@
 #include "cli/bench/measure.hpp"
 #include "cli/bench/shm_rounds.hpp"
 
-#include <fmt/format.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,11 +27,11 @@ namespace eddy::cli::bench {
 inline constexpr duration connect_patience = std::chrono::seconds(10);
 
 inline void require(const result<>& done, std::string_view what) {
-    if (!done) give_up(fmt::format("{} failed: {}", what, done.error().message()));
+    if (!done) give_up(std::string(what) + " failed: " + done.error().message());
 }
 template <class T>
 T require(result<T> done, std::string_view what) {
-    if (!done) give_up(fmt::format("{} failed: {}", what, done.error().message()));
+    if (!done) give_up(std::string(what) + " failed: " + done.error().message());
     return std::move(*done);
 }
 
@@ -42,7 +41,7 @@ inline void pin(int cpu) {
     CPU_ZERO(&set);
     CPU_SET(static_cast<unsigned>(cpu), &set);
     if (::sched_setaffinity(0, sizeof(set), &set) < 0)
-        give_up(fmt::format("cannot run on processor {}: {}", cpu, std::strerror(errno)));
+        give_up("cannot run on processor " + std::to_string(cpu) + ": " + std::strerror(errno));
 }
 
 inline std::uint64_t now_ns() noexcept {
@@ -53,12 +52,13 @@ inline void show(progress_line& progress, std::string_view what, std::uint64_t d
                  std::uint64_t all) {
     constexpr std::size_t width = 30;
     const std::size_t filled = all == 0 ? width : static_cast<std::size_t>(done * width / all);
-    progress.show(
-        fmt::format("{} [{:<{}}] {} of {}", what, std::string(filled, '='), width, done, all));
+    progress.show(std::string(what) + " [" + std::string(filled, '=') +
+                  std::string(width - filled, ' ') + "] " + std::to_string(done) + " of " +
+                  std::to_string(all));
 }
 
 inline std::string name_of(const shm_bench_options& wanted) {
-    return fmt::format("@eddy-bench-shm-{}", wanted.port);
+    return "@eddy-bench-shm-" + std::to_string(wanted.port);
 }
 
 inline shm::connection_options connection_options_of(const shm_bench_options& wanted) {
@@ -81,7 +81,7 @@ struct listening {
     blocking::listener plain;
 
     explicit listening(const shm_bench_options& wanted) {
-        const std::string what = fmt::format("listening (port {})", wanted.port);
+        const std::string what = "listening (port " + std::to_string(wanted.port) + ")";
         if (wanted.over == carrier::shm)
             shared = require(shm::acceptor::listen(name_of(wanted), connection_options_of(wanted)),
                              what);
