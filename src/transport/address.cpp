@@ -123,6 +123,8 @@ constexpr field<handoff_parameters> handoff_fields[] = {
     {"allow", &handoff_parameters::allow},
 };
 
+constexpr field<shm_parameters> shm_fields[] = {{"allow", &shm_parameters::allow}};
+
 std::string joined(const std::array<std::string_view, 3>& choices) {
     std::string made(choices[0]);
     if (!choices[2].empty()) made += ", " + std::string(choices[1]);
@@ -174,6 +176,12 @@ std::expected<void, fault> parse_tls_parameters(std::string_view query, tls_para
     return {};
 }
 
+std::expected<void, fault> check_users(std::string_view allow) {
+    if (users_of(allow)) return {};
+    return wrong("allow= is the numbers of at most " + std::to_string(max_handoff_users) +
+                 " users, joined by commas, not " + in_quotes(allow, longest_shown));
+}
+
 std::expected<void, fault> parse_handoff_parameters(std::string_view query,
                                                     handoff_parameters& into) {
     auto read = parse_parameters(query, handoff_fields, into);
@@ -181,19 +189,25 @@ std::expected<void, fault> parse_handoff_parameters(std::string_view query,
     if (!into.mode.empty() && !mode_of(into.mode))
         return wrong("mode= is octal digits, such as 0660, not " +
                      in_quotes(into.mode, longest_shown));
-    if (!users_of(into.allow))
-        return wrong("allow= is the numbers of at most " + std::to_string(max_handoff_users) +
-                     " users, joined by commas, not " + in_quotes(into.allow, longest_shown));
-    return {};
+    return check_users(into.allow);
+}
+
+std::expected<void, fault> parse_shm_parameters(std::string_view query, shm_parameters& into) {
+    auto read = parse_parameters(query, shm_fields, into);
+    if (!read) return read;
+    return check_users(into.allow);
 }
 
 /// What stands before the parameters; these are read.
 std::expected<std::string_view, fault> parse_query(std::string_view rest, address& into) {
-    if (into.kind != scheme::tls && into.kind != scheme::handoff) return rest;
+    const bool has_query =
+        into.kind == scheme::tls || into.kind == scheme::handoff || into.kind == scheme::shm;
+    if (!has_query) return rest;
     const std::string_view place = rest.substr(0, rest.find('?'));
     const std::string_view query = rest.substr(std::min(place.size() + 1, rest.size()));
-    auto read = into.kind == scheme::tls ? parse_tls_parameters(query, into.tls)
-                                         : parse_handoff_parameters(query, into.handoff);
+    auto read = into.kind == scheme::tls       ? parse_tls_parameters(query, into.tls)
+                : into.kind == scheme::handoff ? parse_handoff_parameters(query, into.handoff)
+                                               : parse_shm_parameters(query, into.shm);
     if (!read) return std::unexpected(read.error());
     return place;
 }
@@ -228,6 +242,8 @@ std::string_view advice(std::error_code error, const address& where) {
         return "; another program has it, stop that one or choose another address";
     if (error == errno_code(EACCES) && where.path.empty() && where.port < 1024)
         return "; ports below 1024 need root or CAP_NET_BIND_SERVICE";
+    if (error == errno_code(EACCES) && where.kind == scheme::shm)
+        return "; a server of another user is allowed by its number, as in shm://@name?allow=33";
     if (error == errno_code(EADDRNOTAVAIL)) return "; this machine does not have that address";
     if (error == errno_code(ECONNREFUSED)) return "; no server listens there";
     if (error == errno_code(ENOENT) && !where.path.empty())
@@ -304,7 +320,8 @@ std::string_view to_string(scheme kind) noexcept {
 std::string address::to_string() const {
     std::string made(transport::to_string(kind));
     made += "://";
-    if (!path.empty()) return made + path + query_of(handoff, handoff_fields);
+    if (!path.empty())
+        return made + path + query_of(handoff, handoff_fields) + query_of(shm, shm_fields);
     if (host.contains(':'))
         made += '[' + host + ']';
     else

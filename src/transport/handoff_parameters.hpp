@@ -1,4 +1,4 @@
-// Values in the parameters of a handoff URI.
+// Values in the parameters of handoff and shm URIs.
 #pragma once
 
 #include <sys/types.h>

@@ -3,41 +3,55 @@
 #include <eddy/net/unix.hpp>
 #include <eddy/shm/shm.hpp>
 
+#include "transport/handoff_parameters.hpp"
 #include "transport/schemes.hpp"
 
+#include <system_error>
 #include <utility>
 
 namespace eddy::transport {
 namespace {
 
-shm::listen_options options_of(const listen_options& given) {
+/// errc::bad_address for users that cannot be.
+result<shm::listen_options> options_of(const address& where, const listen_options& given) {
+    auto users = users_of(where.shm.allow);
+    if (!users) return fail(errc::bad_address);
     shm::listen_options made;
     if (given.unix_mode >= 0) made.mode = given.unix_mode;
+    made.allowed_users = std::move(*users);
     return made;
 }
 
 result<listener> listen_shm(const address& where, const listen_options& options) {
-    return shm::listen(where.path, options_of(options));
+    const auto with = options_of(where, options);
+    if (!with) return fail(with.error());
+    return shm::listen(where.path, *with);
 }
 
-task<result<stream>> finish_shm(stream plain, duration timeout) {
-    shm::listen_options with;
-    with.handshake_timeout = timeout;
-    return shm::accept_over(std::move(plain), std::move(with));
-}
+task<result<stream>> failed(std::error_code error) { co_return fail(error); }
 
 /// Handshakes are made where the connections are served.
 result<listener_parts> listen_shm_in_parts(const address& where, const listen_options& options) {
     if (loop::current().kind() == backend_kind::sim) return fail(errc::unsupported);
+    const auto with = options_of(where, options);
+    if (!with) return fail(with.error());
     listen_options below = options;
-    below.unix_mode = options_of(options).mode;
+    below.unix_mode = with->mode;
     auto plain = unix_socket::listen(where.path, below);
     if (!plain) return fail(plain.error());
-    return listener_parts{std::move(*plain), finish_shm};
+    return listener_parts{std::move(*plain), [with = *with](stream connected, duration timeout) {
+                              shm::listen_options wanted = with;
+                              wanted.handshake_timeout = timeout;
+                              return shm::accept_over(std::move(connected), std::move(wanted));
+                          }};
 }
 
 task<result<stream>> connect_shm(address where, tcp::connect_options options) {
-    return with_timeout(options.timeout, shm::connect(std::move(where.path)));
+    auto users = users_of(where.shm.allow);
+    if (!users) return failed(errc::bad_address);
+    shm::options wanted;
+    wanted.server_users = std::move(*users);
+    return with_timeout(options.timeout, shm::connect(std::move(where.path), std::move(wanted)));
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ TEST(transport_uri, reads_and_writes_every_form) {
         {"unix://@name", {scheme::unix_socket, "", 0, "@name"}, {}},
         {"unix:///a b/%41?x#y:1", {scheme::unix_socket, "", 0, "/a b/%41?x#y:1"}, {}},
         {"shm:///run/cache.shm", {scheme::shm, "", 0, "/run/cache.shm"}, {}},
+        {"shm://@db?allow=33,0", {scheme::shm, "", 0, "@db", {}, {}, {"33,0"}}, {}},
         {"handoff:///run/llm.sock", {scheme::handoff, "", 0, "/run/llm.sock"}, {}},
         {"handoff://@llm?mode=0600&type=stream&allow=33,0",
          {scheme::handoff, "", 0, "@llm", {}, {"stream", "0600", "33,0"}},
@@ -233,6 +234,21 @@ TEST_P(transports, carry_streams_over_shared_memory) {
     for (const std::string& uri :
          {"shm://" + folder.file("x.sock"), "shm://@eddy-t-" + std::to_string(getpid())})
         run([&]() { return echo_over(uri); });
+}
+
+TEST_P(transports, share_memory_with_users_that_are_allowed) {
+    const testing::temporary_folder folder;
+    if (simulated()) GTEST_SKIP() << "the simulator shares no memory";
+    if (explain("shm:///x", errc::unsupported).find("needs the shm layer") != std::string::npos)
+        GTEST_SKIP() << "without the layer shm";
+    const std::string path = "shm://" + folder.file("x.sock");
+    run([&]() { return echo_over(path + "?allow=" + std::to_string(geteuid())); });
+    const std::string other = path + "?allow=" + std::to_string(geteuid() + 1);
+    run([&]() -> task<> {
+        const listener accepting = must(transport::listen(path));
+        EXPECT_EQ(error_of(co_await transport::connect(other)), errno_code(EACCES));
+        EXPECT_THAT(explain(other, errno_code(EACCES)), HasSubstr("allow="));
+    });
 }
 
 TEST_P(transports, carry_datagrams) {

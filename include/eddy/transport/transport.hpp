@@ -5,7 +5,7 @@
 //     tls://db.example:6380   tls://db.example:6380?ca=/etc/ca.pem   (connecting)
 //     tls://*:6380?cert=/etc/tls/db.pem&key=/etc/tls/db.key          (listening)
 //     tls://*:6380?cert=/etc/tls/db.pem&ca=/etc/ca.pem&clients=optional&min=1.3
-//     shm:///run/eddy/db.sock   shm://@name                          (shared memory)
+//     shm:///run/eddy/db.sock   shm://@name   shm://@name?allow=33   (shared memory)
 //     handoff:///run/eddy/chat.sock                                  (listening: handed over)
 //     handoff:///run/eddy/chat.sock?type=stream&mode=0600&allow=33,1000
 //
@@ -96,7 +96,17 @@ struct handoff_parameters {
     friend bool operator==(const handoff_parameters&, const handoff_parameters&) = default;
 };
 
-/// Users that handoff_parameters::allow names.
+/// The part after the `?` of a shm URI, which therefore has no `?` in its path.
+struct shm_parameters {
+    /// Numbers of the effective users that the other side may be of, clients of a listener and
+    /// servers of a connecting side, joined by ',', at most max_handoff_users. Empty: the own one
+    /// and root.
+    std::string allow = {};
+    /// The same texts.
+    friend bool operator==(const shm_parameters&, const shm_parameters&) = default;
+};
+
+/// Users that handoff_parameters::allow, or that of shm_parameters, names.
 inline constexpr std::size_t max_handoff_users = 64;
 
 /// Bytes of a handed-over socket's message that are received.
@@ -113,6 +123,7 @@ struct address {
     std::string path;                 ///< absolute, or "@name"
     tls_parameters tls = {};          ///< only of tls
     handoff_parameters handoff = {};  ///< only of handoff
+    shm_parameters shm = {};          ///< only of shm
 
     /// The URI again, in its usual form.
     std::string to_string() const;
@@ -144,8 +155,8 @@ std::string explain(std::string_view uri, std::error_code error);
 /// those that have not sent it 1,024 are kept. While the process has few free descriptors, senders
 /// wait. errc::unsupported on the simulator.
 ///
-/// A shm listener is one of shm::listen(), for this process's user and root, with the permissions
-/// 0600 where listen_options::unix_mode does not give others.
+/// A shm listener is one of shm::listen(), for this process's user and root where the address names
+/// no others, with the permissions 0600 where listen_options::unix_mode does not give others.
 [[nodiscard]] result<listener> listen(std::string_view uri, const listen_options& options = {});
 /// The same for a parsed URI.
 [[nodiscard]] result<listener> listen(const address& where, const listen_options& options = {});
@@ -179,7 +190,8 @@ struct listener_parts {
                                                      const listen_options& options = {});
 
 /// Connects. Yields a result<stream>. Errors as above, and errc::cancelled; for tcp those of
-/// tcp::connect(), for tls also those of tls::connect(). The URI is copied.
+/// tcp::connect(), for tls also those of tls::connect(), for shm EACCES for a server of a user that
+/// is not allowed. The URI is copied.
 task<result<stream>> connect(std::string_view uri);
 /// The same for a parsed URI, with TCP's options where TCP carries it.
 task<result<stream>> connect(address where, tcp::connect_options options);
