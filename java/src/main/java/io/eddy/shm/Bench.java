@@ -1,6 +1,7 @@
 // Benchmark: round trips between two JVMs over shared memory or TCP, as eddy bench shm measures them.
 package io.eddy.shm;
 
+import java.io.BufferedOutputStream;
 import java.io.BufferedWriter;
 import java.io.IOException;
 import java.io.InputStream;
@@ -9,6 +10,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -36,10 +38,13 @@ import java.util.concurrent.locks.LockSupport;
  *     wait=HOW       adaptive, spin or sleep (adaptive)
  *     asymmetric=true  no fence when publishing: the sleeper pays for it
  *     ring=BYTES     of each direction, a power of two (262144)
- *     stream=BYTES   one-way messages of this size instead, for -Dseconds
+ *     stream=BYTES   one-way messages of this size instead, for -Dseconds, after a second that is not counted
  *     seconds=S      time of one-way messages (2)
+ *     batch=N        one-way messages that are flushed together (1)
+ *     inPlace=true   one-way messages are neither copied in nor out
  *     cpus=A,B       processors of the client and the server, or any (0,1)
  *     output=FILE    latencies in microseconds, sorted, one a line: for gnuplot (Shm or Socket in the temporary folder)
+ *     svg=FILE       round trips over shared memory and then over TCP, and a figure of both
  * </pre>
  */
 public final class Bench {
@@ -48,9 +53,17 @@ public final class Bench {
     /** A pause up to this long is spent spinning: sleeping takes longer to end. */
     private static final long LONGEST_SPIN_NS = 50_000;
     private static final int PROGRESS_EVERY = 16_384;
+    /** Longest message, and most bytes that are flushed together. */
+    private static final int LONGEST = 16 << 20;
+    /** Bytes that are read at once, at least: a reader of single messages would measure its own calls. */
+    private static final int DRAINED = 65_536;
+    /** One-way messages before those that are counted. */
+    private static final double WARMUP_S = 1;
+    private static final int CLOCK_EVERY = 64;
+    private static final int PROGRESS_STEPS = 30;
     private static final String[] PERCENTS = {"1", "10", "50", "99", "99.9", "99.99", "99.999", "99.9999"};
-    private static final String[] PASSED_ON = {"tcp", "replySize", "port", "wait", "asymmetric", "ring", "stream",
-        "seconds", "cpus"};
+    private static final String[] PASSED_ON = {"replySize", "port", "wait", "asymmetric", "ring", "stream",
+        "seconds", "batch", "inPlace", "cpus"};
 
     private final Properties given;
     private final boolean isTcp;
@@ -62,21 +75,26 @@ public final class Bench {
     private final boolean keepsLatencies;
     private final int messageSize;
     private final double seconds;
+    private final int batch;
+    private final boolean isInPlace;
     private final int clientProcessor;
     private final int serverProcessor;
     private final ShmOptions options;
+    private final boolean showsProgress;
 
-    private Bench(Properties given) {
+    private Bench(Properties given, boolean isTcp) {
         this.given = given;
-        isTcp = Boolean.parseBoolean(given.getProperty("tcp"));
+        this.isTcp = isTcp;
         reps = (int) number("reps", 1, 100_000_000, 300_000);
         warmup = (int) number("warmup", 0, 100_000_000, 50_000);
         pause = number("pause", 0, 1_000_000_000, 0);
-        replySize = (int) number("replySize", 1, 16 << 20, 1024);
+        replySize = (int) number("replySize", 1, LONGEST, 1024);
         port = (int) number("port", 1, 65_535, 3333);
         keepsLatencies = !Boolean.parseBoolean(given.getProperty("nostats"));
-        messageSize = (int) number("stream", 0, 16 << 20, 0);
+        messageSize = (int) number("stream", 0, LONGEST, 0);
         seconds = Double.parseDouble(given.getProperty("seconds", "2"));
+        batch = (int) number("batch", 1, messageSize == 0 ? LONGEST : Math.max(1, LONGEST / messageSize), 1);
+        isInPlace = Boolean.parseBoolean(given.getProperty("inPlace"));
         String[] processors = given.getProperty("cpus", "0,1").split(",");
         boolean isAny = processors[0].equals("any");
         clientProcessor = isAny ? -1 : Integer.parseInt(processors[0]);
@@ -85,6 +103,10 @@ public final class Bench {
                 .withWaiting(ShmOptions.Waiting.valueOf(given.getProperty("wait", "adaptive").toUpperCase(Locale.ROOT)))
                 .withAsymmetricFence(Boolean.parseBoolean(given.getProperty("asymmetric")))
                 .withRingSize((int) number("ring", Layout.MIN_RING, Layout.MAX_RING, Layout.DEFAULT_RING));
+        if (given.getProperty("svg") != null && (messageSize > 0 || !keepsLatencies)) {
+            throw new IllegalArgumentException("svg draws latencies of round trips, without stream and nostats");
+        }
+        showsProgress = isTerminal();
     }
 
     private long number(String name, long least, long most, long usual) {
@@ -94,6 +116,16 @@ public final class Bench {
             throw new IllegalArgumentException(name + " must be from " + least + " to " + most);
         }
         return value;
+    }
+
+    /** Whether standard error is one: System.console() is also there without. */
+    private static boolean isTerminal() {
+        try {
+            String file = Files.readSymbolicLink(Path.of("/proc/self/fd/2")).toString();
+            return file.startsWith("/dev/pts/") || file.startsWith("/dev/tty");
+        } catch (IOException error) {
+            return false;
+        }
     }
 
     private String path() {
@@ -106,9 +138,10 @@ public final class Bench {
 
     /** Runs the benchmark; the server's process runs it with {@code server}. */
     public static void main(String[] arguments) throws Exception {
+        Properties given = System.getProperties();
         Bench bench;
         try {
-            bench = new Bench(System.getProperties());
+            bench = new Bench(given, Boolean.parseBoolean(given.getProperty("tcp")));
         } catch (IllegalArgumentException | IndexOutOfBoundsException error) {
             System.err.println("bad option: " + error.getMessage());
             System.exit(2);
@@ -118,9 +151,21 @@ public final class Bench {
         boolean ignored = Threads.SPINNING_TAKES_TURNS;
         if (arguments.length == 1 && arguments[0].equals("server")) {
             bench.serve();
+        } else if (given.getProperty("svg") != null) {
+            drawBoth(given);
         } else {
             bench.run();
         }
+    }
+
+    private static void drawBoth(Properties given) throws Exception {
+        Bench shared = new Bench(given, false);
+        BenchFigure figure = new BenchFigure("Round trips between two JVMs, by percentile",
+                "4 bytes there, " + shared.replySize + " bytes back; JDK " + Runtime.version().feature());
+        for (Bench each : new Bench[] {shared, new Bench(given, true)}) {
+            figure.add(each.what(), each.run());
+        }
+        Files.writeString(Path.of(given.getProperty("svg")), figure.svg());
     }
 
     private static void pin(int processor) {
@@ -153,10 +198,16 @@ public final class Bench {
             System.out.println("listening");
             try (Socket client = listening.accept()) {
                 client.setTcpNoDelay(true);
-                if (messageSize > 0) {
-                    sendMessages(client);
-                } else {
+                if (messageSize == 0) {
                     answerPings(client.getInputStream(), client.getOutputStream());
+                } else {
+                    client.getInputStream().read();
+                    long end = System.nanoTime() + (long) ((WARMUP_S + seconds) * 1e9);
+                    if (client instanceof ShmSocket) {
+                        sendMessages(((ShmSocket) client).writer(), end);
+                    } else {
+                        sendMessages(client.getOutputStream(), end);
+                    }
                 }
             }
         }
@@ -174,14 +225,44 @@ public final class Bench {
         }
     }
 
-    private void sendMessages(Socket client) throws IOException {
+    private void sendMessages(ShmWriter to, long end) throws IOException {
         byte[] message = new byte[messageSize];
-        OutputStream out = client.getOutputStream();
-        client.getInputStream().read();
-        long end = System.nanoTime() + (long) (seconds * 1e9);
-        for (long i = 0; i % 64 != 0 || System.nanoTime() < end; ++i) {
+        int unflushed = 0;
+        for (long i = 0; i % CLOCK_EVERY != 0 || System.nanoTime() < end; ++i) {
+            for (int done = 0;;) {
+                done += isInPlace ? appendInPlace(to, messageSize - done) : to.write(message, done, messageSize - done);
+                if (done == messageSize) {
+                    break;
+                }
+                to.flush();
+                unflushed = 0;
+                to.await();
+            }
+            if (++unflushed == batch) {
+                to.flush();
+                unflushed = 0;
+            }
+        }
+        to.finish();
+    }
+
+    private static int appendInPlace(ShmWriter to, int size) throws IOException {
+        ByteBuffer room = to.room();
+        int part = Math.min(size, room.remaining());
+        if (part > 0) {
+            room.put(room.position(), (byte) 1);
+            to.append(part);
+        }
+        return part;
+    }
+
+    private void sendMessages(OutputStream to, long end) throws IOException {
+        byte[] message = new byte[messageSize];
+        OutputStream out = batch == 1 ? to : new BufferedOutputStream(to, batch * messageSize);
+        for (long i = 0; i % CLOCK_EVERY != 0 || System.nanoTime() < end; ++i) {
             out.write(message);
         }
+        out.flush();
     }
 
     /** False at the end. */
@@ -198,7 +279,8 @@ public final class Bench {
 
     // ---- the client
 
-    private void run() throws Exception {
+    /** Prints the results; the latencies in nanoseconds, sorted, if they were kept. */
+    private int[] run() throws Exception {
         List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-cp", System.getProperty("java.class.path")));
         if (Runtime.version().feature() >= 22) {
@@ -209,77 +291,131 @@ public final class Bench {
                 command.add("-D" + name + "=" + given.getProperty(name));
             }
         }
-        command.addAll(List.of(Bench.class.getName(), "server"));
+        command.addAll(List.of("-Dtcp=" + isTcp, Bench.class.getName(), "server"));
         Process server = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
         try {
             if (server.getInputStream().read() < 0) {
                 throw new IOException("the server did not start");
             }
+            // The first time is that of code which is not compiled yet.
+            measureLine();
             long before = measureLine();
             pin(clientProcessor);
+            int[] latencies = new int[keepsLatencies ? reps : 0];
+            String results;
             try (Socket socket = isTcp ? new Socket() : new ShmSocket(options)) {
                 socket.setTcpNoDelay(true);
                 socket.connect(isTcp ? new InetSocketAddress(InetAddress.getLoopbackAddress(), port)
                         : new ShmSocketAddress(path()));
-                if (messageSize > 0) {
-                    measureStream(socket, before);
-                } else {
-                    measureRounds(socket, before);
-                }
+                results = messageSize > 0 ? measureStream(socket) : measureRounds(socket, latencies);
             }
+            // Else it would run beside the measurement of the line.
+            if (server.waitFor() != 0) {
+                throw new IOException("the server has failed");
+            }
+            long after = measureLine();
+            System.out.println("Over " + what() + (before == 0 ? ""
+                    : "; a cache line goes to and fro in " + before + " ns before, " + after + " ns after"));
+            System.out.print(results);
+            if (messageSize == 0 && keepsLatencies) {
+                report(latencies);
+            }
+            return latencies;
         } finally {
             server.destroy();
             server.waitFor();
         }
     }
 
-    private void printHead(long before) throws Exception {
-        long after = measureLine();
-        String line = before == 0 ? "" : "; a cache line goes to and fro in " + before + " ns before, " + after + " ns after";
-        System.out.println("Over " + what() + line);
-    }
-
-    private void measureStream(Socket socket, long before) throws Exception {
-        byte[] buffer = new byte[Math.max(messageSize, 65_536)];
-        InputStream in = socket.getInputStream();
+    private String measureStream(Socket socket) throws IOException {
         socket.getOutputStream().write(0);
-        in.read(buffer);
+        byte[] buffer = new byte[Math.max(messageSize, DRAINED)];
+        Drain from = socket instanceof ShmSocket ? new Drain(((ShmSocket) socket).reader(), isInPlace, buffer)
+                : new Drain(socket.getInputStream(), buffer);
         long begun = System.nanoTime();
+        long counted = begun + (long) (WARMUP_S * 1e9);
+        from.readUntil(counted);
+        begun = System.nanoTime();
         long bytes = 0;
-        for (int size; (size = in.read(buffer)) > 0;) {
-            bytes += size;
+        long step = (long) (seconds * 1e9 / PROGRESS_STEPS);
+        for (int i = 1; from.isOpen; ++i) {
+            bytes += from.readUntil(counted + i * step);
+            if (showsProgress) {
+                show("Running test", Math.min(i, PROGRESS_STEPS), PROGRESS_STEPS);
+            }
         }
         double took = (System.nanoTime() - begun) / 1e9;
-        printHead(before);
+        clearProgress();
         double rate = (double) bytes / messageSize / took;
-        System.out.printf(Locale.ROOT, "%.2f M messages of %d bytes a second, %.2f GB/s%n", rate / 1e6, messageSize,
+        return String.format(Locale.ROOT, "%.2f M messages of %d bytes a second, %.2f GB/s%n", rate / 1e6, messageSize,
                 rate * messageSize / 1e9);
     }
 
-    private void measureRounds(Socket socket, long before) throws Exception {
-        InputStream in = socket.getInputStream();
-        OutputStream out = socket.getOutputStream();
-        int[] latencies = new int[keepsLatencies ? reps : 0];
-        double warmed = rounds(in, out, warmup, new int[0], "Warming up  ");
-        double tested = rounds(in, out, reps, latencies, "Running test");
-        printHead(before);
-        printRounds("Warming up", warmup, warmed);
-        printRounds("Running test", reps, tested);
-        if (keepsLatencies) {
-            report(latencies);
+    /** One-way messages, used up at once. */
+    private static final class Drain {
+        private final InputStream stream;
+        private final ShmReader reader;
+        private final boolean isInPlace;
+        private final byte[] buffer;
+        boolean isOpen = true;
+
+        Drain(InputStream stream, byte[] buffer) {
+            this.stream = stream;
+            this.reader = null;
+            this.isInPlace = false;
+            this.buffer = buffer;
+        }
+
+        Drain(ShmReader reader, boolean isInPlace, byte[] buffer) {
+            this.stream = null;
+            this.reader = reader;
+            this.isInPlace = isInPlace;
+            this.buffer = buffer;
+        }
+
+        /** Bytes that came until then, or until the end. */
+        long readUntil(long time) throws IOException {
+            long bytes = 0;
+            for (long i = 1; i % CLOCK_EVERY != 0 || System.nanoTime() < time; ++i) {
+                int size = stream != null ? stream.read(buffer) : isInPlace ? readInPlace() : reader.read(buffer);
+                if (size > 0) {
+                    bytes += size;
+                } else if (size < 0 || !reader.await()) {
+                    isOpen = false;
+                    break;
+                }
+            }
+            return bytes;
+        }
+
+        private int readInPlace() throws IOException {
+            ByteBuffer seen = reader.peek();
+            if (seen == null) {
+                return -1;
+            }
+            int size = seen.remaining();
+            reader.consume(size);
+            return size;
         }
     }
 
-    private void printRounds(String name, int count, double took) {
-        System.out.printf(Locale.ROOT, "%-15s: %10d reps, pause between reps: %dns... done in %.0fms%n", name, count, pause,
-                took * 1e3);
+    private String measureRounds(Socket socket, int[] latencies) throws IOException {
+        InputStream in = socket.getInputStream();
+        OutputStream out = socket.getOutputStream();
+        double warmed = rounds(in, out, warmup, new int[0], "Warming up  ");
+        double tested = rounds(in, out, reps, latencies, "Running test");
+        return roundsText("Warming up", warmup, warmed) + roundsText("Running test", reps, tested);
+    }
+
+    private String roundsText(String name, int count, double took) {
+        return String.format(Locale.ROOT, "%-15s: %10d reps, pause between reps: %dns... done in %.0fms%n", name, count,
+                pause, took * 1e3);
     }
 
     private double rounds(InputStream in, OutputStream out, int count, int[] latencies, String name) throws IOException {
         byte[] ping = new byte[PING_SIZE];
         byte[] reply = new byte[replySize];
         boolean keeps = latencies.length > 0;
-        boolean shows = System.console() != null;
         long begun = System.nanoTime();
         for (int i = 0; i < count; ++i) {
             if (pause > 0) {
@@ -293,14 +429,12 @@ public final class Bench {
             if (keeps) {
                 latencies[i] = (int) Math.min(System.nanoTime() - sent, Integer.MAX_VALUE);
             }
-            if (shows && i % PROGRESS_EVERY == 0) {
+            if (showsProgress && i % PROGRESS_EVERY == 0) {
                 show(name, i, count);
             }
         }
         double took = (System.nanoTime() - begun) / 1e9;
-        if (shows) {
-            System.err.print("\r\033[K");
-        }
+        clearProgress();
         for (int i = 0; count > 0 && i < reply.length; ++i) {
             if (reply[i] != patternAt(i)) {
                 throw new IOException("the server's reply has other bytes");
@@ -323,6 +457,12 @@ public final class Bench {
         int width = 30;
         int filled = (int) (done * width / all);
         System.err.print("\r" + name + " [" + "=".repeat(filled) + " ".repeat(width - filled) + "] " + done + " of " + all);
+    }
+
+    private void clearProgress() {
+        if (showsProgress) {
+            System.err.print("\r\033[K");
+        }
     }
 
     private void report(int[] latencies) throws IOException {
