@@ -5,9 +5,6 @@ import java.io.IOException;
 import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
@@ -28,25 +25,17 @@ final class Connection implements Watcher.Watched {
 
     private static final ThreadLocal<byte[]> DROP = ThreadLocal.withInitial(() -> new byte[DROPPED]);
 
-    /** Platform threads that sleep by futex(2) for virtual ones, each of which would keep its carrier. */
-    private static final class Helpers {
-        static final ExecutorService POOL = Executors.newCachedThreadPool(work -> {
-            Thread thread = new Thread(work, "eddy-shm-sleeper");
-            thread.setDaemon(true);
-            return thread;
-        });
-    }
-
     private final int fd;
     private final boolean hasFutex;
     private final boolean isPeerOnFutex;
     /** Null over the socket. */
     private final Sender out;
     private final Receiver in;
-    private final Guard reading = new Guard();
-    private final Guard writing = new Guard();
+    private final Guard reading = new Guard(this);
+    private final Guard writing = new Guard(this);
     private final SpinHistory readSpin;
     private final SpinHistory writeSpin;
+    private final Sleeper sleeper = new Sleeper();
     private final ReentrantLock socketLock = new ReentrantLock();
     private final long token;
     private boolean isWatched;
@@ -173,47 +162,6 @@ final class Connection implements Watcher.Watched {
         return new SocketException("Socket closed");
     }
 
-    /** Parks. Interrupts of virtual threads close the connection, as they do with a Socket; others are put off. */
-    private void park(long deadline) throws IOException {
-        boolean wasInterrupted = Thread.interrupted();
-        if (!wasInterrupted) {
-            if (deadline == NEVER) {
-                LockSupport.park(this);
-            } else {
-                LockSupport.parkNanos(this, Deadlines.left(deadline));
-            }
-            wasInterrupted = Thread.interrupted();
-        }
-        if (!wasInterrupted) {
-            return;
-        }
-        if (Threads.isVirtual()) {
-            Thread.currentThread().interrupt();
-            throw new SocketException("Closed by interrupt");
-        }
-        isInterruptPending.set(true);
-    }
-
-    /** Interrupts of platform threads that came while they waited, which does not end. */
-    private static final ThreadLocal<Boolean> isInterruptPending = new ThreadLocal<>();
-
-    private static void restoreInterrupt() {
-        if (isInterruptPending.get() != null) {
-            isInterruptPending.remove();
-            Thread.currentThread().interrupt();
-        }
-    }
-
-    /** Sleeps on a word of the peer while it has this value. */
-    private void sleepOn(long address, int seen, long deadline) {
-        long nanos = Deadlines.left(deadline);
-        if (Threads.isVirtual()) {
-            CompletableFuture.runAsync(() -> Native.futexWait(address, seen, nanos), Helpers.POOL).join();
-        } else {
-            Native.futexWait(address, seen, nanos);
-        }
-    }
-
     /** Whether reading ends, while there are no bytes. Fails when it ends with an error. */
     private boolean isReadAtEnd() throws IOException {
         // Before the end of the ring: what a peer published before it went is seen then. And before isClosed, as the own
@@ -276,7 +224,7 @@ final class Connection implements Watcher.Watched {
                     wakePeersWriter();
                 }
                 if (in.bytes() == 0 && !isReadAtEnd()) {
-                    sleepOn(in.bellAddress(), seen, deadline);
+                    Sleeper.sleepOn(in.bellAddress(), seen, deadline);
                 }
             } finally {
                 isReaderAsleep = false;
@@ -290,7 +238,7 @@ final class Connection implements Watcher.Watched {
                 wakePeersWriter();
             }
             if (in.bytes() == 0 && !isReadAtEnd()) {
-                park(deadline);
+                sleeper.park(this, deadline);
             }
         } finally {
             reader = null;
@@ -344,7 +292,7 @@ final class Connection implements Watcher.Watched {
                 out.arm();
                 if (out.room(1) == 0) {
                     checkWritable();
-                    sleepOn(out.bellAddress(), seen, deadline);
+                    Sleeper.sleepOn(out.bellAddress(), seen, deadline);
                 }
             } finally {
                 isWriterAsleep = false;
@@ -357,7 +305,7 @@ final class Connection implements Watcher.Watched {
             out.arm();
             if (out.room(1) == 0) {
                 checkWritable();
-                park(deadline);
+                sleeper.park(this, deadline);
             }
         } finally {
             writer = null;
@@ -386,7 +334,7 @@ final class Connection implements Watcher.Watched {
             } finally {
                 socketLock.unlock();
             }
-            park(deadline);
+            sleeper.park(this, deadline);
         } finally {
             if (forReading) {
                 reader = null;
@@ -448,7 +396,7 @@ final class Connection implements Watcher.Watched {
                 }
             }
         } finally {
-            restoreInterrupt();
+            sleeper.restoreInterrupt();
         }
     }
 
@@ -563,7 +511,7 @@ final class Connection implements Watcher.Watched {
             return in.bytes() > 0 || waitForBytes(Deadlines.of(nanos));
         } finally {
             reading.exit();
-            restoreInterrupt();
+            sleeper.restoreInterrupt();
         }
     }
 
@@ -658,7 +606,7 @@ final class Connection implements Watcher.Watched {
                 done += sent;
             }
         } finally {
-            restoreInterrupt();
+            sleeper.restoreInterrupt();
         }
     }
 
@@ -672,7 +620,7 @@ final class Connection implements Watcher.Watched {
                 done += sent;
             }
         } finally {
-            restoreInterrupt();
+            sleeper.restoreInterrupt();
         }
     }
 
@@ -760,7 +708,7 @@ final class Connection implements Watcher.Watched {
             }
         } finally {
             writing.exit();
-            restoreInterrupt();
+            sleeper.restoreInterrupt();
         }
     }
 

@@ -7,68 +7,231 @@ import java.net.SocketException;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A lock for the calls of one direction, made for one thread at a time: entering is one atomic operation, leaving is a
- * store. Other threads that come meanwhile wait by polling. Once closed, nothing enters.
+ * A lock for the calls of one direction, made for one thread at a time, and biased to it: a thread that has entered often
+ * without others in between gets a {@link Bias}, with which entering and leaving are plain stores. Another thread that
+ * comes revokes it, which costs a system call ({@link Fences#heavy}). Without a bias, entering is one atomic operation,
+ * leaving is a store. Threads that wait do so by polling. Once closed, nothing enters.
  */
-final class Guard {
+final class Guard extends GuardState {
+    long q00, q01, q02, q03, q04, q05, q06, q07, q08, q09, q10, q11, q12, q13, q14, q15;
+
     private static final int FREE = 0;
     private static final int BUSY = 1;
     private static final int CLOSED = 2;
     /** Polls before a waiting thread pauses, and its longest pause. */
     private static final int POLLS = 200;
     private static final long LONGEST_PAUSE_NS = 1_000_000;
+    /** Times in a row that a thread enters before it gets the bias: many times what revoking costs. */
+    static final int ENTRIES_BEFORE_BIAS = 2_000;
     private static final VarHandle STATE;
+    private static final VarHandle IS_INSIDE;
 
     static {
         try {
-            STATE = MethodHandles.lookup().findVarHandle(Guard.class, "state", int.class);
+            STATE = MethodHandles.lookup().findVarHandle(GuardState.class, "state", int.class);
+            IS_INSIDE = MethodHandles.lookup().findVarHandle(Bias.class, "isInside", boolean.class);
         } catch (ReflectiveOperationException error) {
             throw new ExceptionInInitializerError(error);
         }
     }
 
-    @SuppressWarnings("unused") // by STATE
-    private volatile int state;
+    /** Leave of one thread to enter by a store. Revoked once, for good. */
+    static final class Bias extends BiasPadding {
+        long q00, q01, q02, q03, q04, q05, q06, q07, q08, q09, q10, q11, q12, q13, q14, q15;
+
+        private final Thread thread;
+        /** As that of the guard. */
+        private final Object guarded;
+        /** Written by the thread alone. */
+        @SuppressWarnings("unused") // by IS_INSIDE
+        private boolean isInside;
+        private volatile boolean isRevoked;
+
+        Bias(Thread thread, Object guarded) {
+            this.thread = thread;
+            this.guarded = guarded;
+        }
+
+        /** The thread's. A store and a load that must not change places, against those of revoke(). */
+        boolean enter() {
+            IS_INSIDE.setOpaque(this, true);
+            Fences.light();
+            if (!isRevoked) {
+                return true;
+            }
+            exit();
+            return false;
+        }
+
+        void exit() {
+            IS_INSIDE.setRelease(this, false);
+        }
+
+        boolean isInside() {
+            return (boolean) IS_INSIDE.getAcquire(this);
+        }
+
+        boolean isRevoked() {
+            return isRevoked;
+        }
+
+        /** From now on the thread does not enter by it. It may still be inside. */
+        void revoke() {
+            if (!isRevoked) {
+                isRevoked = true;
+                Fences.heavy();
+            }
+        }
+    }
+
+    /** Reachable until exit(), so that the garbage collector unmaps nothing below a call. */
+    private final Object guarded;
+
+    Guard(Object guarded) {
+        this.guarded = guarded;
+    }
+
+    /** Enters if that costs next to nothing: false without a bias to this thread. */
+    boolean tryEnterBiased() {
+        Bias its = bias;
+        return its != null && its.thread == Thread.currentThread() && its.enter();
+    }
 
     /** Fails with a SocketException once closed. */
     void enter() throws SocketException {
-        if (!STATE.compareAndSet(this, FREE, BUSY) && !take(BUSY)) {
+        if (tryEnterBiased()) {
+            return;
+        }
+        if (!take(BUSY)) {
             throw new SocketException("Socket closed");
         }
+        awaitBiased();
+        offerBias();
     }
 
     /** False while another thread is in, or once closed. */
     boolean tryEnter() {
-        return STATE.compareAndSet(this, FREE, BUSY);
+        if (tryEnterBiased()) {
+            return true;
+        }
+        if (!STATE.compareAndSet(this, FREE, BUSY)) {
+            return false;
+        }
+        Bias its = bias;
+        if (its == null) {
+            return true;
+        }
+        if (!its.isInside()) {
+            its.revoke();
+            if (!its.isInside()) {
+                bias = null;
+                return true;
+            }
+        }
+        STATE.setRelease(this, FREE);
+        return false;
     }
 
     void exit() {
-        STATE.setRelease(this, FREE);
+        Bias its = bias;
+        // The thread's own word, which others do not write.
+        if (its != null && its.thread == Thread.currentThread() && its.isInside) {
+            its.exit();
+        } else {
+            STATE.setRelease(this, FREE);
+        }
     }
 
     /** Waits for the call under way. False if it was closed before. */
     boolean close() {
-        return take(CLOSED);
+        if (!take(CLOSED)) {
+            return false;
+        }
+        awaitBiased();
+        return true;
+    }
+
+    /** With the state taken: ends the bias, and waits for the thread that entered by it. */
+    private void awaitBiased() {
+        Bias its = bias;
+        if (its == null) {
+            return;
+        }
+        its.revoke();
+        Pause pause = new Pause();
+        while (its.isInside()) {
+            pause.once(this);
+        }
+        pause.restoreInterrupt();
+        bias = null;
+    }
+
+    /** With the state taken. */
+    private void offerBias() {
+        Thread thread = Thread.currentThread();
+        if (thread != last) {
+            last = thread;
+            entries = 0;
+        } else if (++entries >= ENTRIES_BEFORE_BIAS && Fences.isReady()) {
+            entries = 0;
+            bias = new Bias(thread, guarded);
+        }
     }
 
     private boolean take(int as) {
-        boolean interrupted = false;
-        long pause = 1_000;
-        for (int i = 0;; ++i) {
+        if (STATE.compareAndSet(this, FREE, as)) {
+            return true;
+        }
+        Pause pause = new Pause();
+        for (;;) {
             int found = (int) STATE.getAcquire(this);
             if (found == CLOSED || (found == FREE && STATE.compareAndSet(this, FREE, as))) {
-                if (interrupted) {
-                    Thread.currentThread().interrupt();
-                }
+                pause.restoreInterrupt();
                 return found != CLOSED;
             }
-            if (i < POLLS) {
-                Thread.onSpinWait();
-                continue;
-            }
-            LockSupport.parkNanos(this, pause);
-            pause = Math.min(2 * pause, LONGEST_PAUSE_NS);
-            interrupted |= Thread.interrupted();
+            pause.once(this);
         }
     }
+
+    /** Pauses between polls: at first none, then longer ones. Interrupts are put off. */
+    private static final class Pause {
+        private int polls;
+        private long nanos = 1_000;
+        private boolean wasInterrupted;
+
+        void once(Object blocker) {
+            if (++polls < POLLS) {
+                Thread.onSpinWait();
+                return;
+            }
+            LockSupport.parkNanos(blocker, nanos);
+            nanos = Math.min(2 * nanos, LONGEST_PAUSE_NS);
+            wasInterrupted |= Thread.interrupted();
+        }
+
+        void restoreInterrupt() {
+            if (wasInterrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+}
+
+/** Fields that keep those of a guard apart from its neighbours' cache lines. */
+class GuardPadding {
+    long p00, p01, p02, p03, p04, p05, p06, p07, p08, p09, p10, p11, p12, p13, p14, p15;
+}
+
+class GuardState extends GuardPadding {
+    @SuppressWarnings("unused") // by STATE
+    volatile int state;
+    /** Written with the state taken. A thread that reads an old one finds it revoked. */
+    Guard.Bias bias;
+    /** The thread that entered last without a bias, and how often in a row. */
+    Thread last;
+    int entries;
+}
+
+class BiasPadding {
+    long p00, p01, p02, p03, p04, p05, p06, p07, p08, p09, p10, p11, p12, p13, p14, p15;
 }

@@ -10,8 +10,6 @@ final class Handshake {
     /** What is waited for before the next step. */
     enum Next { DONE, READABLE, WRITABLE }
 
-    private static volatile Boolean hasFence;
-
     final int fd;
     final ShmOptions options;
     final int doorbell;
@@ -31,17 +29,10 @@ final class Handshake {
         this.fd = fd;
         this.options = options;
         this.doorbell = doorbell;
-        isAsymmetric = options.hasAsymmetricFence && canFence();
+        isAsymmetric = options.hasAsymmetricFence && Fences.register();
         if (options.sharesMemory) {
             create();
         }
-    }
-
-    private static boolean canFence() {
-        if (hasFence == null) {
-            hasFence = Native.registerFence();
-        }
-        return hasFence;
     }
 
     private void create() throws IOException {

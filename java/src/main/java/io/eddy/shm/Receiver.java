@@ -120,7 +120,9 @@ final class Receiver extends ReceiverState {
             return false;
         }
         owed = 0;
-        if (!isAsymmetric) {
+        if (isAsymmetric) {
+            Fences.light();
+        } else {
             VarHandle.fullFence();
         }
         int found = peer.getIntOpaque(Layout.WRITER);
@@ -135,9 +137,10 @@ final class Receiver extends ReceiverState {
     boolean arm() {
         epoch += (epoch & 1) == 0 ? 1 : 2;
         own.setIntOpaque(Layout.READER, epoch);
-        VarHandle.fullFence();
         if (isAsymmetric) {
-            Native.fenceEverywhere();
+            Fences.heavy();
+        } else {
+            VarHandle.fullFence();
         }
         return settle();
     }

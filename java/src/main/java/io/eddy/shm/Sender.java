@@ -149,7 +149,9 @@ final class Sender extends SenderState {
     }
 
     private void fence() {
-        if (!isAsymmetric) {
+        if (isAsymmetric) {
+            Fences.light();
+        } else {
             VarHandle.fullFence();
         }
     }
@@ -167,9 +169,10 @@ final class Sender extends SenderState {
     void arm() {
         epoch += (epoch & 1) == 0 ? 1 : 2;
         own.setIntOpaque(Layout.WRITER, epoch);
-        VarHandle.fullFence();
         if (isAsymmetric) {
-            Native.fenceEverywhere();
+            Fences.heavy();
+        } else {
+            VarHandle.fullFence();
         }
     }
 

@@ -1,0 +1,125 @@
+// Exclusion of a direction's calls: with a bias, when another thread revokes it, and at the end.
+package io.eddy.shm;
+
+import static io.eddy.shm.Fixtures.eventually;
+import static io.eddy.shm.Fixtures.get;
+import static io.eddy.shm.Fixtures.inThread;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.net.SocketException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(120)
+class GuardTest {
+    @BeforeAll
+    static void registers() {
+        Assumptions.assumeTrue(Fences.register(), "this kernel has no membarrier(2)");
+    }
+
+    private static void enterOften(Guard guard) throws SocketException {
+        for (int i = 0; i < 2 * Guard.ENTRIES_BEFORE_BIAS; ++i) {
+            guard.enter();
+            guard.exit();
+        }
+    }
+
+    /** A guard that is biased to this thread. */
+    private static Guard biased() throws SocketException {
+        Guard guard = new Guard(null);
+        assertFalse(guard.tryEnterBiased());
+        enterOften(guard);
+        assertTrue(guard.tryEnterBiased());
+        guard.exit();
+        return guard;
+    }
+
+    @Test
+    void theBiasIsForOneThreadUntilAnotherOneComes() throws Exception {
+        Guard guard = biased();
+        get(inThread(() -> {
+            assertFalse(guard.tryEnterBiased());
+            guard.enter();
+            guard.exit();
+            return null;
+        }));
+        assertFalse(guard.tryEnterBiased());
+        get(inThread(() -> {
+            enterOften(guard);
+            assertTrue(guard.tryEnterBiased());
+            guard.exit();
+            return null;
+        }));
+        assertFalse(guard.tryEnterBiased());
+        guard.enter();
+        guard.exit();
+    }
+
+    @Test
+    void anotherThreadWaitsForTheBiasedOne() throws Exception {
+        Guard guard = biased();
+        guard.enter();
+        assertFalse(get(inThread(guard::tryEnter)));
+        CompletableFuture<Void> other = inThread(() -> {
+            guard.enter();
+            guard.exit();
+            return null;
+        });
+        eventually("the bias is revoked", () -> guard.bias.isRevoked());
+        assertFalse(other.isDone());
+        guard.exit();
+        get(other);
+        assertTrue(guard.tryEnter());
+        guard.exit();
+    }
+
+    @Test
+    void closeWaitsForTheBiasedThread() throws Exception {
+        Guard guard = biased();
+        guard.enter();
+        CompletableFuture<Boolean> closed = inThread(guard::close);
+        eventually("the bias is revoked", () -> guard.bias.isRevoked());
+        assertFalse(closed.isDone());
+        guard.exit();
+        assertTrue(get(closed));
+        assertThrows(SocketException.class, guard::enter);
+        assertFalse(guard.tryEnter());
+        assertFalse(guard.tryEnterBiased());
+        assertFalse(guard.close());
+    }
+
+    private long count;
+
+    @Test
+    void oneThreadAtATimeWhileTheBiasGoesToAndFro() throws Exception {
+        Guard guard = new Guard(null);
+        int rounds = 300;
+        CountDownLatch begin = new CountDownLatch(2);
+        CompletableFuture<?>[] threads = new CompletableFuture<?>[2];
+        for (int t = 0; t < threads.length; ++t) {
+            threads[t] = inThread(() -> {
+                begin.countDown();
+                begin.await();
+                for (int round = 0; round < rounds; ++round) {
+                    for (int i = 0; i < Guard.ENTRIES_BEFORE_BIAS + 500; ++i) {
+                        guard.enter();
+                        ++count;
+                        guard.exit();
+                    }
+                }
+                return null;
+            });
+        }
+        for (CompletableFuture<?> each : threads) {
+            get(each);
+        }
+        assertEquals(2L * rounds * (Guard.ENTRIES_BEFORE_BIAS + 500), count);
+    }
+}
