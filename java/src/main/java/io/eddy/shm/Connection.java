@@ -17,6 +17,8 @@ final class Connection implements Watcher.Watched {
     static final long NEVER = Long.MAX_VALUE;
     /** Polls of the ring before the clock is read for the first time: about a microsecond. */
     private static final int QUICK_POLLS = 40;
+    /** Polls after which the peer is not so near, or so busy, that what a thread does meanwhile would come too late. */
+    private static final int POLLS_BEFORE_PREPARING = 3;
     /** And between two readings of the clock, and of what else ends a wait. */
     private static final int POLLS_BETWEEN = 32;
     /** Time in which a thread that was about to sleep has gone to sleep. */
@@ -188,6 +190,9 @@ final class Connection implements Watcher.Watched {
             if (in.bytes() > 0) {
                 return true;
             }
+            if (i == POLLS_BEFORE_PREPARING) {
+                prepareToWrite();
+            }
             Thread.onSpinWait();
         }
         if (in.settle()) {
@@ -212,6 +217,14 @@ final class Connection implements Watcher.Watched {
         }
         readSpin.note(System.nanoTime() - begun);
         return true;
+    }
+
+    /** While this thread waits for a reply, or the next request: what makes its next write faster. */
+    private void prepareToWrite() {
+        if (writing.tryEnterBiased()) {
+            out.prepareNext();
+            writing.exit();
+        }
     }
 
     private void sleepForBytes(long deadline) throws IOException {

@@ -68,6 +68,11 @@ final class Memory {
         ring.put(at, bytes, from, size);
     }
 
+    /** Sets eight bytes to zero; {@code at} is a multiple of eight. */
+    void clearLong(int at) {
+        ring.putLong(at, 0);
+    }
+
     /** Copies from the ring to the buffer's position, which advances. */
     void get(int at, ByteBuffer into, int size) {
         into.put(into.position(), ring, at, size);

@@ -18,6 +18,10 @@ class SenderState extends SenderPadding {
     long published;
     /** Position up to which the peer has read, as last seen and checked. */
     long tail;
+    /** End of the free bytes whose cache lines were taken from the peer; behind the position if there are none. */
+    long claimed;
+    /** Bytes of the packet that was published last. */
+    long lastPacket;
     int epoch;
     int woken;
 }
@@ -29,6 +33,12 @@ class SenderState extends SenderPadding {
  */
 final class Sender extends SenderState {
     long q00, q01, q02, q03, q04, q05, q06, q07, q08, q09, q10, q11, q12, q13, q14, q15;
+
+    /** Messages up to this size are small: most of what a call stores is not their bytes. */
+    private static final int SMALL = 512;
+    /** Bytes whose cache lines are taken at once. */
+    private static final int CLAIM = 4096;
+    private static final int CACHE_LINE = 64;
 
     private final Memory own;
     private final Memory peer;
@@ -50,6 +60,7 @@ final class Sender extends SenderState {
         position = begin;
         published = begin;
         tail = begin;
+        claimed = begin;
         own.setRelease(Layout.HEAD, begin);
     }
 
@@ -94,10 +105,38 @@ final class Sender extends SenderState {
     int append(byte[] bytes, int from, int length) throws IOException {
         int count = Math.min(room(length), length);
         if (count > 0) {
+            // The second message of a packet and those behind it: a single one comes first.
+            if (count <= SMALL && position != published && position + count - claimed > 0) {
+                claim(CLAIM);
+            }
             own.put((int) position & mask, bytes, from, count);
             position += count;
         }
         return count;
+    }
+
+    /**
+     * Takes cache lines of free bytes from the peer, which has read what stood there before, by a store to each of them: all
+     * at once. A processor commits its stores in order, so the few lines of a small message would be waited for by
+     * themselves. The line in which the own position lies is left alone.
+     */
+    private void claim(int count) {
+        long begin = claimed - position > 0 ? claimed : position;
+        long end = Math.min(position + count, tail + size) & -CACHE_LINE;
+        for (begin = (begin + CACHE_LINE - 1) & -CACHE_LINE; end - begin > 0; begin += CACHE_LINE) {
+            own.clearLong((int) begin & mask);
+        }
+        claimed = begin;
+    }
+
+    /**
+     * While there is nothing else to do: takes the cache lines that a packet as long as the last one will need. The line in
+     * which the last one ends is the peer's now, which is about to read it.
+     */
+    void prepareNext() {
+        if (lastPacket <= CLAIM && position == published) {
+            claim((int) lastPacket);
+        }
     }
 
     int append(ByteBuffer bytes) throws IOException {
@@ -131,6 +170,7 @@ final class Sender extends SenderState {
             packets[(firstPacket + packetCount) % packets.length] = position;
             ++packetCount;
         }
+        lastPacket = position - published;
         published = position;
         own.setRelease(Layout.HEAD, position);
         fence();

@@ -73,6 +73,11 @@ final class Memory {
         MemorySegment.copy(bytes, from, ALL, ValueLayout.JAVA_BYTE, ring + at, size);
     }
 
+    /** Sets eight bytes to zero; {@code at} is a multiple of eight. */
+    void clearLong(int at) {
+        LONG.set(ALL, ring + at, 0L);
+    }
+
     /** Copies from the ring to the buffer's position, which advances. */
     void get(int at, ByteBuffer into, int size) {
         into.put(into.position(), buffer, at, size);
