@@ -302,7 +302,7 @@ final class Connection implements Watcher.Watched {
             int seen = out.bell();
             isWriterAsleep = true;
             try {
-                out.arm();
+                out.announce();
                 if (out.room(1) == 0) {
                     checkWritable();
                     Sleeper.sleepOn(out.bellAddress(), seen, deadline);
@@ -315,7 +315,7 @@ final class Connection implements Watcher.Watched {
         }
         writer = Thread.currentThread();
         try {
-            out.arm();
+            out.announce();
             if (out.room(1) == 0) {
                 checkWritable();
                 sleeper.park(this, deadline);
@@ -698,7 +698,7 @@ final class Connection implements Watcher.Watched {
             if (out == null) {
                 return true;
             }
-            out.arm();
+            out.announce();
             if (out.room(1) == 0 && !isPeerGone) {
                 return false;
             }

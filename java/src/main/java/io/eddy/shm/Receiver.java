@@ -2,44 +2,27 @@
 package io.eddy.shm;
 
 import java.io.IOException;
-import java.lang.invoke.VarHandle;
 import java.net.SocketException;
 import java.nio.ByteBuffer;
 
-/** Fields that keep those of the receiver apart from its neighbours' cache lines. */
-class ReceiverPadding {
-    long p00, p01, p02, p03, p04, p05, p06, p07, p08, p09, p10, p11, p12, p13, p14, p15;
-}
-
-class ReceiverState extends ReceiverPadding {
-    /** Position up to which this side has read. */
-    long position;
+abstract class ReceiverState extends Direction {
     /** The peer's, as last seen and checked. */
     long head;
-    int epoch;
-    int woken;
     /** Bytes read since the writer was last checked for waiting. */
     int owed;
+
+    ReceiverState(Memory own, Memory peer, long begin, boolean isAsymmetric) {
+        super(own, peer, peer, begin, isAsymmetric);
+        head = begin;
+    }
 }
 
-/** The ring that this side reads, and the words beside it: see {@link Sender}. One thread at a time. */
+/** The ring that this side reads; {@code position} is up to where it has read. One thread at a time. */
 final class Receiver extends ReceiverState {
     long q00, q01, q02, q03, q04, q05, q06, q07, q08, q09, q10, q11, q12, q13, q14, q15;
 
-    private final Memory own;
-    private final Memory peer;
-    private final boolean isAsymmetric;
-    private final int size;
-    private final int mask;
-
     Receiver(Memory own, Memory peer, long begin, boolean isAsymmetric) {
-        this.own = own;
-        this.peer = peer;
-        this.isAsymmetric = isAsymmetric;
-        size = peer.ringSize;
-        mask = peer.ringSize - 1;
-        position = begin;
-        head = begin;
+        super(own, peer, begin, isAsymmetric);
         own.setRelease(Layout.TAIL, begin);
     }
 
@@ -80,16 +63,11 @@ final class Receiver extends ReceiverState {
         return position == head;
     }
 
-    /** Index of the ring of the first unread byte. */
-    int index() {
-        return (int) position & mask;
-    }
-
     /** Copies what is there; 0 while there is nothing. Followed by consume(). */
     int copy(byte[] into, int from, int length) throws IOException {
         int count = Math.min(bytes(), length);
         if (count > 0) {
-            peer.get((int) position & mask, into, from, count);
+            peer.get(index(), into, from, count);
         }
         return count;
     }
@@ -97,7 +75,7 @@ final class Receiver extends ReceiverState {
     int copy(ByteBuffer into) throws IOException {
         int count = Math.min(bytes(), into.remaining());
         if (count > 0) {
-            peer.get((int) position & mask, into, count);
+            peer.get(index(), into, count);
         }
         return count;
     }
@@ -120,57 +98,17 @@ final class Receiver extends ReceiverState {
             return false;
         }
         owed = 0;
-        if (isAsymmetric) {
-            Fences.light();
-        } else {
-            VarHandle.fullFence();
-        }
-        int found = peer.getIntOpaque(Layout.WRITER);
-        if ((found & 1) == 0 || found == woken) {
-            return false;
-        }
-        woken = found;
-        return true;
+        return isPeerAsleep();
     }
 
     /** Announces that this side waits for bytes, until disarm(). True when the peer has to be woken. */
     boolean arm() {
-        epoch += (epoch & 1) == 0 ? 1 : 2;
-        own.setIntOpaque(Layout.READER, epoch);
-        if (isAsymmetric) {
-            Fences.heavy();
-        } else {
-            VarHandle.fullFence();
-        }
+        announce();
         return settle();
-    }
-
-    void disarm() {
-        if ((epoch & 1) == 1) {
-            own.setIntOpaque(Layout.READER, ++epoch);
-        }
-    }
-
-    long bellAddress() {
-        return peer.address(Layout.READER_BELL);
-    }
-
-    int bell() {
-        return peer.getIntAcquire(Layout.READER_BELL);
-    }
-
-    /** Wakes a peer that sleeps by futex(2) for room. */
-    void ringFutex() {
-        own.incrementRelease(Layout.WRITER_BELL);
-        Native.futexWake(own.address(Layout.WRITER_BELL));
     }
 
     void setProcessor(int number) {
         own.setIntOpaque(Layout.CPU, number + 1);
-    }
-
-    int peerProcessor() {
-        return peer.getIntOpaque(Layout.CPU);
     }
 
     /** The ring as a buffer to read from. */

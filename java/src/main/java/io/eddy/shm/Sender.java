@@ -2,18 +2,10 @@
 package io.eddy.shm;
 
 import java.io.IOException;
-import java.lang.invoke.VarHandle;
 import java.net.SocketException;
 import java.nio.ByteBuffer;
 
-/** Fields that keep those of the sender apart from its neighbours' cache lines. */
-class SenderPadding {
-    long p00, p01, p02, p03, p04, p05, p06, p07, p08, p09, p10, p11, p12, p13, p14, p15;
-}
-
-class SenderState extends SenderPadding {
-    /** End of what was appended. */
-    long position;
+abstract class SenderState extends Direction {
     /** End of what was published. */
     long published;
     /** Position up to which the peer has read, as last seen and checked. */
@@ -22,45 +14,35 @@ class SenderState extends SenderPadding {
     long claimed;
     /** Bytes of the packet that was published last. */
     long lastPacket;
-    int epoch;
-    int woken;
+
+    SenderState(Memory own, Memory peer, long begin, boolean isAsymmetric) {
+        super(own, peer, own, begin, isAsymmetric);
+        published = begin;
+        tail = begin;
+        claimed = begin;
+    }
 }
 
-/**
- * The ring that this side writes. Publishing stores a position and then loads the peer's word of waiting; a side that
- * goes to sleep stores that word and then loads the position. With a fence between on both sides, one of them sees the
- * other. One thread at a time.
- */
+/** The ring that this side writes; {@code position} is the end of what was appended. One thread at a time. */
 final class Sender extends SenderState {
     long q00, q01, q02, q03, q04, q05, q06, q07, q08, q09, q10, q11, q12, q13, q14, q15;
 
     /** Messages up to this size are small: most of what a call stores is not their bytes. */
     private static final int SMALL = 512;
     /** Bytes whose cache lines are taken at once. */
-    private static final int CLAIM = 4096;
+    private static final int CLAIM = 1024;
+    /** Longest packet for whose successor they are taken. */
+    private static final int PREPARED = 4096;
     private static final int CACHE_LINE = 64;
 
-    private final Memory own;
-    private final Memory peer;
-    private final boolean isAsymmetric;
-    private final int size;
-    private final int mask;
     /** Ends of the packets that the peer may not have read, a ring; null without a limit. */
     private final long[] packets;
     private int firstPacket;
     private int packetCount;
 
     Sender(Memory own, Memory peer, long begin, boolean isAsymmetric, int maxPackets) {
-        this.own = own;
-        this.peer = peer;
-        this.isAsymmetric = isAsymmetric;
-        size = own.ringSize;
-        mask = own.ringSize - 1;
+        super(own, peer, begin, isAsymmetric);
         packets = maxPackets > 0 ? new long[maxPackets] : null;
-        position = begin;
-        published = begin;
-        tail = begin;
-        claimed = begin;
         own.setRelease(Layout.HEAD, begin);
     }
 
@@ -109,7 +91,7 @@ final class Sender extends SenderState {
             if (count <= SMALL && position != published && position + count - claimed > 0) {
                 claim(CLAIM);
             }
-            own.put((int) position & mask, bytes, from, count);
+            own.put(index(), bytes, from, count);
             position += count;
         }
         return count;
@@ -134,7 +116,7 @@ final class Sender extends SenderState {
      * which the last one ends is the peer's now, which is about to read it.
      */
     void prepareNext() {
-        if (lastPacket <= CLAIM && position == published) {
+        if (lastPacket <= PREPARED && position == published) {
             claim((int) lastPacket);
         }
     }
@@ -142,15 +124,10 @@ final class Sender extends SenderState {
     int append(ByteBuffer bytes) throws IOException {
         int count = Math.min(room(bytes.remaining()), bytes.remaining());
         if (count > 0) {
-            own.put((int) position & mask, bytes, count);
+            own.put(index(), bytes, count);
             position += count;
         }
         return count;
-    }
-
-    /** Index of the ring where the next bytes go. */
-    int index() {
-        return (int) position & mask;
     }
 
     void advance(int count) {
@@ -173,72 +150,17 @@ final class Sender extends SenderState {
         lastPacket = position - published;
         published = position;
         own.setRelease(Layout.HEAD, position);
-        fence();
-        return sleeps();
+        return isPeerAsleep();
     }
 
     /** No bytes follow those published. True when the peer has to be woken. */
     boolean finish() {
         own.setRelease(Layout.END, position + 1);
-        fence();
-        return sleeps();
+        return isPeerAsleep();
     }
 
     boolean isFinished() {
         return own.getAcquire(Layout.END) != 0;
-    }
-
-    private void fence() {
-        if (isAsymmetric) {
-            Fences.light();
-        } else {
-            VarHandle.fullFence();
-        }
-    }
-
-    private boolean sleeps() {
-        int found = peer.getIntOpaque(Layout.READER);
-        if ((found & 1) == 0 || found == woken) {
-            return false;
-        }
-        woken = found;
-        return true;
-    }
-
-    /** Announces that this side waits for room, until disarm(). Room is to be looked for after that. */
-    void arm() {
-        epoch += (epoch & 1) == 0 ? 1 : 2;
-        own.setIntOpaque(Layout.WRITER, epoch);
-        if (isAsymmetric) {
-            Fences.heavy();
-        } else {
-            VarHandle.fullFence();
-        }
-    }
-
-    void disarm() {
-        if ((epoch & 1) == 1) {
-            own.setIntOpaque(Layout.WRITER, ++epoch);
-        }
-    }
-
-    /** The word of the peer on which this side sleeps by futex(2). */
-    long bellAddress() {
-        return peer.address(Layout.WRITER_BELL);
-    }
-
-    int bell() {
-        return peer.getIntAcquire(Layout.WRITER_BELL);
-    }
-
-    /** Wakes a peer that sleeps by futex(2) for bytes. */
-    void ringFutex() {
-        own.incrementRelease(Layout.READER_BELL);
-        Native.futexWake(own.address(Layout.READER_BELL));
-    }
-
-    int peerProcessor() {
-        return peer.getIntOpaque(Layout.CPU);
     }
 
     /** The ring as a buffer to write to. */
