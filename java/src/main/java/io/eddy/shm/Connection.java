@@ -35,6 +35,9 @@ final class Connection implements Watcher.Watched {
     private final Receiver in;
     private final Guard reading = new Guard(this);
     private final Guard writing = new Guard(this);
+    /** For calls of one byte, inside of the guards: threads that take turns have it one after the other. */
+    private final byte[] readByte = new byte[1];
+    private final byte[] writtenByte = new byte[1];
     private final SpinHistory readSpin;
     private final SpinHistory writeSpin;
     private final Sleeper sleeper = new Sleeper();
@@ -363,19 +366,30 @@ final class Connection implements Watcher.Watched {
     int read(byte[] into, int from, int size, long nanos) throws IOException {
         reading.enter();
         try {
-            if (size == 0) {
-                return 0;
-            }
-            if (in != null) {
-                int got = takeBytes(into, from, size);
-                if (got > 0) {
-                    return got;
-                }
-            }
-            return readSlowly(into, from, size, Deadlines.of(nanos));
+            return size == 0 ? 0 : readSome(into, from, size, nanos);
         } finally {
             reading.exit();
         }
+    }
+
+    /** Waits for a byte, from 0 to 255; -1 at the end. */
+    int read(long nanos) throws IOException {
+        reading.enter();
+        try {
+            return readSome(readByte, 0, 1, nanos) < 0 ? -1 : readByte[0] & 0xff;
+        } finally {
+            reading.exit();
+        }
+    }
+
+    private int readSome(byte[] into, int from, int size, long nanos) throws IOException {
+        if (in != null) {
+            int got = takeBytes(into, from, size);
+            if (got > 0) {
+                return got;
+            }
+        }
+        return readSlowly(into, from, size, Deadlines.of(nanos));
     }
 
     private int takeBytes(byte[] into, int from, int size) throws IOException {
@@ -590,20 +604,35 @@ final class Connection implements Watcher.Watched {
     void write(byte[] bytes, int from, int size, long nanos) throws IOException {
         writing.enter();
         try {
-            checkWritable();
-            if (out == null) {
-                writeOverSocket(bytes, from, size, Deadlines.of(nanos));
-                return;
-            }
-            int sent = out.append(bytes, from, size);
-            if (sent > 0 && out.publish()) {
-                wakePeersReader();
-            }
-            if (sent < size) {
-                writeSlowly(bytes, from + sent, size - sent, Deadlines.of(nanos));
-            }
+            writeAll(bytes, from, size, nanos);
         } finally {
             writing.exit();
+        }
+    }
+
+    /** Writes one byte, and flushes. */
+    void write(int value, long nanos) throws IOException {
+        writing.enter();
+        try {
+            writtenByte[0] = (byte) value;
+            writeAll(writtenByte, 0, 1, nanos);
+        } finally {
+            writing.exit();
+        }
+    }
+
+    private void writeAll(byte[] bytes, int from, int size, long nanos) throws IOException {
+        checkWritable();
+        if (out == null) {
+            writeOverSocket(bytes, from, size, Deadlines.of(nanos));
+            return;
+        }
+        int sent = out.append(bytes, from, size);
+        if (sent > 0 && out.publish()) {
+            wakePeersReader();
+        }
+        if (sent < size) {
+            writeSlowly(bytes, from + sent, size - sent, Deadlines.of(nanos));
         }
     }
 

@@ -191,7 +191,6 @@ public class ShmSocket extends java.net.Socket {
     private static final class Input extends InputStream {
         private final ShmSocket socket;
         private final Connection from;
-        private byte[] one;
 
         Input(ShmSocket socket, Connection from) {
             this.socket = socket;
@@ -200,17 +199,18 @@ public class ShmSocket extends java.net.Socket {
 
         @Override
         public int read() throws IOException {
-            if (one == null) {
-                one = new byte[1];
-            }
-            return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
+            return from.read(limit());
         }
 
         @Override
         public int read(byte[] into, int offset, int length) throws IOException {
             Objects.checkFromIndexSize(offset, length, into.length);
-            int limit = socket.timeout;
-            return from.read(into, offset, length, limit == 0 ? Connection.NEVER : limit * 1_000_000L);
+            return from.read(into, offset, length, limit());
+        }
+
+        private long limit() {
+            int milliseconds = socket.timeout;
+            return milliseconds == 0 ? Connection.NEVER : milliseconds * 1_000_000L;
         }
 
         @Override
@@ -235,7 +235,7 @@ public class ShmSocket extends java.net.Socket {
 
         @Override
         public void write(int value) throws IOException {
-            write(new byte[] {(byte) value}, 0, 1);
+            to.write(value, Connection.NEVER);
         }
 
         @Override

@@ -10,6 +10,8 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.SocketException;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Assumptions;
@@ -121,5 +123,48 @@ class GuardTest {
             get(each);
         }
         assertEquals(2L * rounds * (Guard.ENTRIES_BEFORE_BIAS + 500), count);
+    }
+
+    @Test
+    void eachByteIsReadOnceByThreadsThatTakeTurns() throws Exception {
+        int threads = 4;
+        int each = 1_000;
+        for (int round = 0; round < 20; ++round) {
+            ShmSocket[] both = ShmSocket.pair(ShmOptions.DEFAULT.withRingSize(ShmOptions.MIN_RING_SIZE));
+            CompletableFuture<?>[] writers = new CompletableFuture<?>[threads];
+            List<CompletableFuture<long[]>> readers = new ArrayList<>();
+            for (int t = 0; t < threads; ++t) {
+                int value = t + 1;
+                writers[t] = inThread(() -> {
+                    for (int i = 0; i < each; ++i) {
+                        both[0].getOutputStream().write(value);
+                    }
+                    return null;
+                });
+                readers.add(inThread(() -> {
+                    long[] seen = new long[256];
+                    for (int got; (got = both[1].getInputStream().read()) >= 0;) {
+                        ++seen[got];
+                    }
+                    return seen;
+                }));
+            }
+            for (CompletableFuture<?> writer : writers) {
+                get(writer);
+            }
+            both[0].shutdownOutput();
+            long[] all = new long[256];
+            for (CompletableFuture<long[]> reader : readers) {
+                long[] seen = get(reader);
+                for (int i = 0; i < all.length; ++i) {
+                    all[i] += seen[i];
+                }
+            }
+            for (int i = 0; i < all.length; ++i) {
+                assertEquals(i >= 1 && i <= threads ? each : 0, all[i], "bytes of " + i);
+            }
+            both[0].close();
+            both[1].close();
+        }
     }
 }
