@@ -10,8 +10,11 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -177,6 +180,82 @@ TEST_P(descriptor_io, an_adopted_socket_is_a_stream) {
             ends.second.reset();
             EXPECT_EQ(error_of(co_await adopted.read()), errc::end_of_stream);
         }
+    });
+}
+
+/// Another process's copy of an adopted socket, with which that process sets it to blocking mode.
+void make_blocking(int copy) {
+    EXPECT_EQ(fcntl(copy, F_SETFL, fcntl(copy, F_GETFL) & ~O_NONBLOCK), 0);
+}
+
+/// Ends the connection if the loop does not go on, so that a test fails and does not hang.
+class rescue {
+public:
+    explicit rescue(int peer) : thread_([this, peer] { watch(peer); }) {}
+    ~rescue() {
+        {
+            const std::lock_guard lock(mutex_);
+            is_over_ = true;
+        }
+        over_.notify_all();
+        thread_.join();
+    }
+
+private:
+    void watch(int peer) {
+        std::unique_lock lock(mutex_);
+        if (!over_.wait_for(lock, 20s, [this] { return is_over_; })) shutdown(peer, SHUT_RDWR);
+    }
+
+    std::mutex mutex_;
+    std::condition_variable over_;
+    bool is_over_ = false;
+    std::thread thread_;
+};
+
+task<void> put_later(loop& here, int fd, std::string_view text) {
+    co_await here.yield();
+    EXPECT_EQ(send(fd, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+}
+
+TEST_P(descriptor_io, reads_of_a_socket_that_another_process_makes_blocking_wait_in_the_loop) {
+    run([this]() -> task<> {
+        descriptor_pair ends = make_sockets();
+        const unique_fd copy(fcntl(ends.first.get(), F_DUPFD_CLOEXEC, 0));
+        const rescue in_case(ends.second.get());
+        stream adopted = must(here().adopt(std::move(ends.first)));
+        put(ends.second.get(), "one");
+        make_blocking(copy.get());
+        EXPECT_EQ(must(co_await adopted.read()).text(), "one");
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn(put_later(here(), ends.second.get(), "two"));
+            auto second = co_await adopted.read();
+            EXPECT_TRUE(second);
+            if (second) EXPECT_EQ(second->text(), "two");
+        });
+    });
+}
+
+TEST_P(descriptor_io, writes_to_a_socket_that_another_process_makes_blocking_do_not_wait) {
+    run([this]() -> task<> {
+        temporary_folder folder;
+        const unique_fd file(open(folder.file("file").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+        const std::string much(1 << 20, 'x');
+        put(file.get(), much);
+        for (const bool sends_file : {false, true}) {
+            descriptor_pair ends = make_sockets();
+            const unique_fd copy(fcntl(ends.first.get(), F_DUPFD_CLOEXEC, 0));
+            const rescue in_case(ends.second.get());
+            stream adopted = must(here().adopt(std::move(ends.first)));
+            make_blocking(copy.get());
+            // More than the socket's buffer has room for.
+            for (int i = 0; i < 8; ++i) {
+                const auto sent = sends_file ? adopted.try_send_file({}, file.get(), 0, much.size())
+                                             : adopted.try_write(std::as_bytes(std::span(much)));
+                EXPECT_TRUE(sent || sent.error() == errc::unsupported) << sent.error().message();
+            }
+        }
+        co_return;
     });
 }
 

@@ -2,6 +2,7 @@
 #include "io/epoll/epoll_stream.hpp"
 
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -52,7 +53,7 @@ bool epoll_stream::receive(read_operation& op) {
     }
     ssize_t received;
     do {
-        received = recv(socket_.get(), bytes, room, 0);
+        received = recv(socket_.get(), bytes, room, MSG_DONTWAIT);
     } while (received < 0 && errno == EINTR);
 
     if (received > 0) {
@@ -112,7 +113,7 @@ result<std::size_t> epoll_stream::try_write(const_bytes bytes) noexcept {
     ssize_t sent;
     do {
         sent = ::send(socket_.get(), bytes.data(), std::min(bytes.size(), most_bytes_a_turn),
-                      MSG_NOSIGNAL);
+                      MSG_DONTWAIT | MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
     if (sent >= 0) return static_cast<std::size_t>(sent);
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -123,9 +124,13 @@ result<std::size_t> epoll_stream::try_write(const_bytes bytes) noexcept {
     return fail_errno();
 }
 
+/// sendfile(2) has no flag for a call that does not wait, and another process that has the socket,
+/// too, may have set it to blocking mode.
 result<std::size_t> epoll_stream::try_send_file(const_bytes head, int file, std::uint64_t offset,
                                                 std::size_t size) noexcept {
     if (writer_ || !writable_) return 0;
+    int on = 1;
+    if (::ioctl(socket_.get(), FIONBIO, &on) < 0) return fail(errc::unsupported);
     const auto sent = send_file_now(socket_.get(), head, file, offset, size);
     if (sent) return sent;
     if (sent.error() == std::errc::resource_unavailable_try_again) {
