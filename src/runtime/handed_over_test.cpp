@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <string>
@@ -110,6 +111,27 @@ TEST_P(handed_over, protection_of_a_cache_sees_the_clients_address) {
         while (!line.starts_with("listener")) line = co_await line_of(client);
         EXPECT_EQ(line, "listener1:name=unix,bind=" + path());
         co_await cache->stop(0s);
+    });
+}
+
+TEST_P(handed_over, a_client_over_the_limit_that_takes_no_refusal_holds_up_no_other) {
+    run([&]() -> task<void> {
+        for (const std::string type : {"server", "cache"}) {
+            subject limited(type, listening({{"max_connections", 1}}));
+            co_await limited.start();
+            talker served = co_await join();
+            co_await until([&] { return limited->count().connections_now == 1; });
+            handoff::testing::client_ends full = handoff::testing::socket_pair();
+            const std::string piece(4096, 'x');
+            while (::send(full.ours.get(), piece.data(), piece.size(), MSG_DONTWAIT) > 0) {
+            }
+            must(co_await handoff::hand_over(path(), "{}", full.ours.get()));
+            co_await until([&] { return limited->count().connections_refused == 1; });
+            talker refused = co_await join();
+            EXPECT_NE(co_await refused.rest(), "");
+            EXPECT_EQ(limited->count().connections_refused, 2U);
+            co_await limited->stop(0s);
+        }
     });
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -169,8 +170,9 @@ task<result<stream>> connections::accept(listener& from, std::string_view refusa
             events_.write(std::to_string(limits_.most) +
                           " connections, which is the limit; further ones are refused");
         }
-        // The text fits a new socket's buffer: this does not wait for the peer.
-        if (!refusal.empty()) (void)co_await peer->write_all(refusal);
+        // The text fits a new socket's buffer. One that was handed over may be full: it gets
+        // nothing, since the others wait meanwhile.
+        if (!refusal.empty()) (void)peer->try_write(std::as_bytes(std::span(refusal)));
     }
 }
 
