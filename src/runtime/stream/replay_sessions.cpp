@@ -136,6 +136,8 @@ result<sessions::beginning> replay_sessions::resume(unique_fd client, replay_log
 
 /// A stream of that name begins anew.
 void replay_sessions::replace(replay_log& log) {
+    // A client that is passed what has ended does not go on: the log's deadline is its own.
+    if (log.session != none && at(log.session).is_over) detach(log.session, replaced);
     const std::uint32_t stream = log.session;
     logs_.erase(log);
     if (stream == none) return;

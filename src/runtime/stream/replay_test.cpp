@@ -312,6 +312,26 @@ TEST_P(replayed_streams, that_are_over_do_not_wait_for_long) {
     });
 }
 
+TEST_P(replayed_streams, that_are_over_are_no_more_once_their_name_begins_anew) {
+    run([this]() -> task<void> {
+        subject s = make({{"messages", 500}});
+        co_await s.start();
+        talker client = make_client(s, ours);
+        co_await leave_behind(client, 1);
+        co_await until([&] { return sample_of(*s, "streams_total") == 1; });
+        for (int i = 1; i <= 3; ++i) {
+            client_ends unread = slow_client();
+            hand_over(s->local(), std::move(unread.ours), again_behind(1));
+            co_await until([&] { return sample_of(*s, "resumed_streams_total") == i; });
+            EXPECT_EQ(s->count().connections_now, 1U);
+            EXPECT_THAT(co_await answer_of(s, std::string(ours)), EndsWith("data: [DONE]\n\n"));
+            EXPECT_EQ(s->count().connections_now, 0U) << "no client of before is held";
+            EXPECT_EQ(count_of(s, "stream_errors_total", "client_replaced"), i);
+        }
+        co_await s->stop(0s);
+    });
+}
+
 TEST_P(replayed_streams, of_clients_that_read_too_slowly_go_on) {
     run([this]() -> task<void> {
         subject s = make({{"messages", 500}, {"max_queue", "100"}});
