@@ -221,6 +221,21 @@ class Workers(harness.EddyTest):
         for each in clients:
             self.assertTrue(answer_of(each).endswith(b"data: [DONE]\n\n"), "it was not cut")
 
+    def test_what_waits_in_the_queue_is_served_before_the_end(self):
+        for backend in BACKENDS:
+            daemon = self.start("-workers", "2", "-message-delay", "1ms", "-messages", "2", "-drain", "1h", backend=backend)
+            workers = daemon.workers()
+            for pid in workers:
+                os.kill(pid, signal.SIGSTOP)
+            clients = self.clients(daemon, 50)
+            daemon.process.send_signal(signal.SIGTERM)
+            eventually(lambda: not os.path.exists(daemon.path), "the beginning of the end")
+            for pid in workers:
+                os.kill(pid, signal.SIGCONT)
+            for each in clients:
+                self.assertTrue(answer_of(each).endswith(b"data: [DONE]\n\n"), "its handoff was taken")
+            self.assertEqual(daemon.process.wait(DEADLINE_S), 0, daemon.log())
+
     def test_the_drain_has_a_deadline_and_a_second_signal_ends_it(self):
         daemon = self.start("-workers", "2", "-message-delay", "1h", "-drain", "10ms")
         cut = self.clients(daemon, 20)

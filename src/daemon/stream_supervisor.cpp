@@ -21,6 +21,7 @@
 #include "runtime/units.hpp"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -134,6 +135,8 @@ private:
     task<void> end(scope& keepers) {
         request_end();
         remove_socket_file(handoffs_.local, handoffs_.socket.file);
+        // For all workers: they accept the senders that wait in its queue, and then end.
+        ::shutdown(handoffs_.socket.socket.get(), SHUT_RDWR);
         handoffs_.socket.socket.reset();
         for (const auto& each : workers_)
             if (each->program) static_cast<void>(each->program->kill(SIGTERM));

@@ -82,7 +82,7 @@ result<handoff_socket> listen_for_handoffs(std::string_view path, const receiver
     if (!address) return fail(address.error());
     listen_options listening;
     listening.unix_mode = options.mode;
-    listening.backlog = 4096;
+    listening.backlog = sender_backlog;
     const int type = options.type == socket_type::seqpacket ? SOCK_SEQPACKET : SOCK_STREAM;
     auto opened = open_unix_listener(*address, listening, type, true);
     if (!opened) return fail(opened.error());
@@ -103,6 +103,8 @@ result<> receiver::open(handoff_socket from, const receiver_options& options) {
 }
 
 task<void> receiver::close() {
+    refuse_senders();
+    if (tasks_) co_await accept_waiting();
     co_await end();
     close_socket();
 }
@@ -167,20 +169,37 @@ void receiver::close_socket() noexcept {
 
 task<void> receiver::accept_all() {
     loop& here = loop::current();
-    const unsigned most = std::clamp(static_cast<unsigned>(reserve()) / 2, 1U, burst);
     for (;;) {
         if (auto resumed = co_await not_paused_.wait(); !resumed) co_return;
         // The listener is always in non-blocking mode, so accept(2) says when none waits.
         if (auto ready = co_await here.wait_readable(listening_.socket.get()); !ready) co_return;
         if (sink_.prefers_others())
             if (auto slept = co_await here.sleep_for(yield_pause); !slept) co_return;
-        unsigned accepted = 0;
-        is_crowded_ = !has_room();
-        while (accepted < most && !is_crowded_ && not_paused_.is_set() && accept_one()) ++accepted;
-        if (accepted > 0) sink_.end_group();
+        accept_group();
         if (!is_crowded_) continue;
         if (auto slept = co_await here.sleep_for(crowded_pause); !slept) co_return;
     }
+}
+
+/// The senders in the kernel's queue have sent their message, and may have gone: what they handed
+/// over would be lost. There are at most sender_backlog of them once further ones are refused.
+task<void> receiver::accept_waiting() {
+    for (int accepted = 0; accepted < sender_backlog;) {
+        const int more = accept_group();
+        if (more == 0) co_return;
+        accepted += more;
+        co_await loop::current().yield();
+    }
+}
+
+/// Accepts what waits, and has room; returns how many.
+int receiver::accept_group() {
+    const int most = std::clamp(reserve() / 2, 1, burst);
+    int accepted = 0;
+    is_crowded_ = !has_room();
+    while (accepted < most && !is_crowded_ && not_paused_.is_set() && accept_one()) ++accepted;
+    if (accepted > 0) sink_.end_group();
+    return accepted;
 }
 
 int receiver::reserve() const noexcept { return std::min(most_reserved, most_descriptors_ / 4); }

@@ -64,6 +64,10 @@ struct handoff_socket {
     endpoint local;
 };
 
+/// Senders that wait in the kernel's queue of a handoff socket, at most; fewer where
+/// net.core.somaxconn is less.
+inline constexpr int sender_backlog = 4096;
+
 /// Listens at `path` ("@name": abstract) with the options' type and mode. A stale socket file is
 /// replaced. No loop is needed, and several processes may accept from one such socket. Errors are
 /// bind(2)'s and errc::bad_address. Its file is the caller's: remove_socket_file().
@@ -79,7 +83,7 @@ public:
     static constexpr int most_reserved = 256;
     /// Handoffs accepted in a row before others on the loop have their turn; at most half of the
     /// reserve, since room is checked once before them.
-    static constexpr unsigned burst = 64;
+    static constexpr int burst = 64;
     /// Pause of accepting, and of receiving from senders that were accepted before, while there is
     /// no room for a descriptor.
     static constexpr duration crowded_pause = std::chrono::milliseconds(5);
@@ -119,7 +123,9 @@ public:
     /// The same with a socket that listens already, of the options' type. close() removes its file
     /// if the socket has one; other processes with the same socket go on.
     result<> open(handoff_socket from, const receiver_options& options);
-    /// Ends accepting and receiving, and removes the socket's file.
+    /// Removes the socket's file, refuses senders, accepts those that wait in the kernel's queue,
+    /// as far as there is room, and ends accepting and receiving. Senders whose message has not
+    /// arrived are closed.
     task<void> close();
 
     // The same in steps.
@@ -151,6 +157,8 @@ private:
 
     result<> adopt(handoff_socket from, const receiver_options& options);
     task<void> accept_all();
+    task<void> accept_waiting();
+    int accept_group();
     /// False once no connection waits.
     bool accept_one();
     int reserve() const noexcept;

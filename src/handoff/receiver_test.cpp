@@ -87,6 +87,27 @@ TEST_P(handoff_receivers, share_a_socket_that_listens_already) {
     });
 }
 
+TEST_P(handoff_receivers, take_what_waits_in_the_queue_before_they_close) {
+    run([this]() -> task<void> {
+        const receiver_options options;
+        for (const bool is_shared : {false, true}) {
+            notes all;
+            receiver from(all);
+            if (is_shared)
+                must(from.open(must(listen_for_handoffs(path(), options)), options));
+            else
+                must(from.open(path(), options));
+            // The loop has no turn before it is closed.
+            for (int i = 0; i < 300; ++i) send(sender(), "message " + std::to_string(i));
+            co_await from.close();
+            EXPECT_EQ(all.messages.size(), 300U);
+            EXPECT_TRUE(all.faults.empty());
+            EXPECT_NE(::access(path().c_str(), F_OK), 0);
+            EXPECT_THROW(sender(), std::runtime_error) << "further ones are refused";
+        }
+    });
+}
+
 TEST_P(handoff_receivers, leave_handoffs_to_others_but_not_for_long) {
     run([this]() -> task<void> {
         struct modest_notes : notes {
