@@ -37,7 +37,9 @@ std::string completion_request(const request& from, const std::string& model) {
 /// no chunk.
 std::optional<std::string> content_of(std::string_view data) {
     const json chunk = json::parse(data, nullptr, false);
-    if (!chunk.is_object() || chunk.contains("error")) return std::nullopt;
+    if (!chunk.is_object()) return std::nullopt;
+    if (const auto error = chunk.find("error"); error != chunk.end() && !error->is_null())
+        return std::nullopt;
     const auto choices = chunk.find("choices");
     if (choices == chunk.end() || !choices->is_array()) return std::nullopt;
     if (choices->empty() || !choices->front().is_object()) return std::string();

@@ -41,6 +41,10 @@ task<std::string_view> proxy_backend::run(relay& to, std::unique_ptr<request> fr
     const auto type = answer->headers.find("Content-Type");
     if (auto length = length_of(*answer))
         from->headers.push_back({"Content-Length", std::move(*length)});
+    // No coding was asked for, but a server may use one all the same (RFC 9110 12.5.3).
+    for (const http1::header each : answer->headers)
+        if (http1::equal_ignoring_case(each.name, "Content-Encoding"))
+            from->headers.push_back({"Content-Encoding", std::string(each.value)});
     to.has_head = true;
     const std::string_view content_type =
         type ? std::string_view(*type) : std::string_view("application/octet-stream");

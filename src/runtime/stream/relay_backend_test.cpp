@@ -190,6 +190,32 @@ TEST_P(relayed_streams, of_a_proxy_pass_a_response_through) {
     });
 }
 
+TEST_P(relayed_streams, of_a_proxy_have_the_coding_of_their_content) {
+    run([this]() -> task<void> {
+        chat_api site({"packed"}, "200 OK\r\nContent-Encoding: x\r\nContent-Encoding: gzip");
+        subject s = make(site.url(), {{"backend", "proxy"}});
+        co_await s.start();
+        const std::string answer = co_await answer_of(s, "{}");
+        EXPECT_THAT(answer, HasSubstr("\r\nContent-Encoding: x\r\nContent-Encoding: gzip\r\n"));
+        EXPECT_THAT(answer, EndsWith("\r\n\r\npacked"));
+        co_await s->stop(0s);
+        co_await site.close();
+    });
+}
+
+TEST_P(relayed_streams, of_servers_that_name_no_error_are_whole) {
+    run([this]() -> task<void> {
+        chat_api model({"data: {\"error\":null,\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
+                        "data: [DONE]\n\n"});
+        subject s = make(model.url());
+        co_await s.start();
+        EXPECT_THAT(co_await answer_of(s, "{}"),
+                    EndsWith("\r\n\r\ndata: {\"content\":\"a\"}\n\ndata: [DONE]\n\n"));
+        co_await s->stop(0s);
+        co_await model.close();
+    });
+}
+
 TEST_P(relayed_streams, wait_for_clients_that_read_more_slowly_than_the_backend_sends) {
     run([this]() -> task<void> {
         const std::string large(3'000'000, 'x');
