@@ -520,6 +520,24 @@ class Programs(Streams):
         self.assertEqual(answer_of(client), b"hellobye\n")
         eventually(lambda: self.metric("streams_total") == 1, "its end")
 
+    def test_end_their_connection_wherever_else_the_socket_is(self):
+        """In what they have left behind, which ends with the client here, and in the web server."""
+        for make in (socket.socketpair, tcp_pair):
+            for command in ("cat <&1 & echo ready", "echo ready"):
+                self.create("--backend", "exec", "--exec", command)
+                client, kept = make()
+                client.settimeout(DEADLINE_S)
+                with kept:
+                    hand_over(self.path, [kept.fileno()], b"{}")
+                    self.assertEqual(answer_of(client), b"ready\n")
+                self.running.must("remove", "-f", "llm")
+
+    def test_that_do_not_read_reset_no_connection(self):
+        client, theirs = tcp_pair()
+        client.sendall(b"unread" * 10_000)
+        client = self.run_for((client, theirs), "head -c 3000000 /dev/zero")
+        self.assertEqual(len(answer_of(client)), 3_000_000)
+
     def test_end_with_a_daemon_that_is_killed(self):
         client = self.run_for(socket.socketpair(), "echo ready; sleep 3600; echo never")
         ended = self.run_again("echo ready")

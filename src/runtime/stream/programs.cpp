@@ -5,8 +5,10 @@
 #include <eddy/io/loop.hpp>
 
 #include "base/environment.hpp"
+#include "io/posix/sockets.hpp"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 
 #include <csignal>
 #include <utility>
@@ -51,6 +53,9 @@ task<void> programs::serve(process program, unique_fd client) {
     const auto status = co_await program.wait();
     beside.cancel();
     co_await beside.join();
+    // Also where the web server has its copy still, or what the program has left behind.
+    ::shutdown(client.get(), SHUT_WR);
+    drop_unread(client.get());
     client.reset();
     guard_.remove(group);
     // Killed by close(), with its object.
