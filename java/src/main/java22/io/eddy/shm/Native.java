@@ -118,6 +118,15 @@ final class Native {
     private static final ThreadLocal<MemorySegment> TIME =
             ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(16, 8));
 
+    /** Memory of a thread that waits for sockets, which allocates nothing then. */
+    private static final class Scratch {
+        static final int EVENTS = 64;
+        static final ThreadLocal<Scratch> OF_THREAD = ThreadLocal.withInitial(Scratch::new);
+
+        final MemorySegment state = Arena.ofAuto().allocate(STATE);
+        final MemorySegment found = Arena.ofAuto().allocate(EVENT_SIZE * EVENTS, 8);
+    }
+
     private Native() {}
 
     private static MemorySegment symbol(String name) {
@@ -243,9 +252,17 @@ final class Native {
     }
 
     static int receive(int fd, byte[] into, int from, int size) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            MemorySegment copy = arena.allocate(Math.max(size, 1));
+        if (size > EVENT_SIZE * Scratch.EVENTS || Threads.isVirtual()) {
+            try (Arena arena = Arena.ofConfined()) {
+                return receive(fd, into, from, size, arena.allocate(STATE), arena.allocate(Math.max(size, 1)));
+            }
+        }
+        Scratch scratch = Scratch.OF_THREAD.get();
+        return receive(fd, into, from, size, scratch.state, scratch.found);
+    }
+
+    private static int receive(int fd, byte[] into, int from, int size, MemorySegment state, MemorySegment copy) {
+        try {
             int got = (int) outcome((long) RECV.invokeExact(state, fd, copy, (long) size, MSG_DONTWAIT), state);
             if (got > 0) {
                 MemorySegment.copy(copy, JAVA_BYTE, 0, into, from, got);
@@ -536,15 +553,16 @@ final class Native {
         }
     }
 
-    /** {@code milliseconds} as epoll_wait(2). */
+    /** {@code milliseconds} as epoll_wait(2). Platform threads. */
     static int epollWait(int epoll, long[] data, int[] events, int milliseconds) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            MemorySegment found = arena.allocate(EVENT_SIZE * data.length, 8);
-            int count = outcome((int) EPOLL_WAIT.invokeExact(state, epoll, found, data.length, milliseconds), state);
+        try {
+            Scratch scratch = Scratch.OF_THREAD.get();
+            int most = Math.min(data.length, Scratch.EVENTS);
+            int count = outcome((int) EPOLL_WAIT.invokeExact(scratch.state, epoll, scratch.found, most, milliseconds),
+                    scratch.state);
             for (int i = 0; i < count; ++i) {
-                events[i] = found.get(ValueLayout.JAVA_INT_UNALIGNED, EVENT_SIZE * i);
-                data[i] = found.get(UNALIGNED_LONG, EVENT_SIZE * i + EVENT_DATA);
+                events[i] = scratch.found.get(ValueLayout.JAVA_INT_UNALIGNED, EVENT_SIZE * i);
+                data[i] = scratch.found.get(UNALIGNED_LONG, EVENT_SIZE * i + EVENT_DATA);
             }
             return count;
         } catch (Throwable error) {
