@@ -95,7 +95,7 @@ final class Fixtures {
             found += files.count();
         }
         try (var lines = java.nio.file.Files.lines(Path.of("/proc/self/maps"))) {
-            found += lines.filter(line -> line.contains("eddy-shm")).count();
+            found += lines.filter(line -> line.contains("/memfd:")).count();
         }
         return found;
     }

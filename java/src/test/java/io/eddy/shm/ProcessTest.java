@@ -46,6 +46,22 @@ class ProcessTest {
         }
     }
 
+    /** A process's main: greets a listener at a path, and exits while a thread of it spins for an answer. */
+    public static final class Spins {
+        public static void main(String[] arguments) throws Exception {
+            ShmSocket socket = new ShmSocket(arguments[0], ShmOptions.DEFAULT.withWaiting(ShmOptions.Waiting.SPIN));
+            CompletableFuture<Integer> reader = inThread(() -> {
+                socket.getOutputStream().write(1);
+                return socket.getInputStream().read();
+            });
+            // The peer's answer; it spins for the next one.
+            get(reader);
+            inThread(() -> socket.getInputStream().read());
+            socket.getOutputStream().write(2);
+            System.exit(0);
+        }
+    }
+
     private static String echoProgram() {
         String program = System.getProperty("eddy.echo", "");
         Assumptions.assumeFalse(program.isEmpty(), "the C++ program of examples/ is not built");
@@ -144,6 +160,24 @@ class ProcessTest {
             assertThrows(SocketException.class, () -> peer.getInputStream().read());
             peer.close();
             eventually("everything closed and unmapped", () -> Fixtures.resources() < before);
+        }
+    }
+
+    @Test
+    void aJvmExitsWhileBothSidesSpin() throws Exception {
+        String name = name();
+        ShmOptions options = ShmOptions.DEFAULT.withWaiting(ShmOptions.Waiting.SPIN);
+        try (ShmServerSocket server = new ShmServerSocket(name, options)) {
+            Process client = Fixtures.java(Spins.class, name);
+            try (Socket peer = server.accept()) {
+                assertEquals(1, peer.getInputStream().read());
+                peer.getOutputStream().write(1);
+                assertEquals(2, peer.getInputStream().read());
+                assertThrows(SocketException.class, () -> peer.getInputStream().read());
+                assertEquals(0, client.waitFor());
+                assertThrows(SocketException.class, () -> peer.getOutputStream().write(1));
+                assertThrows(SocketException.class, () -> peer.getInputStream().read());
+            }
         }
     }
 

@@ -14,6 +14,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.eddy.example.Greeting;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
@@ -38,6 +39,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -240,6 +242,56 @@ class SocketTest {
                 assertArrayEquals(sent, readExactly(client.getInputStream(), sent.length));
             }
         }
+        get(server);
+    }
+
+    /** Each round trip is two wake-ups, and a lost one would end the test. */
+    @ParameterizedTest
+    @EnumSource(value = ShmOptions.Doorbell.class, names = {"FUTEX", "SOCKET"})
+    void eachSendWakesAReaderThatSleeps(ShmOptions.Doorbell doorbell) throws Exception {
+        Socket[] both = connected(ShmOptions.DEFAULT.withWaiting(ShmOptions.Waiting.SLEEP).withDoorbell(doorbell));
+        CompletableFuture<Void> server = inThread(() -> {
+            echo(both[1]);
+            return null;
+        });
+        try (Socket client = both[0]) {
+            for (int i = 0; i < 10_000; ++i) {
+                client.getOutputStream().write(i);
+                assertEquals(i & 0xff, client.getInputStream().read());
+            }
+        }
+        get(server);
+    }
+
+    /** Less than a tenth of a millisecond each; with a pause of 45 ms in each, the test's time would not do. */
+    @Test
+    @Timeout(60)
+    void connectsAndClosesWithoutPauses() throws Exception {
+        String name = name();
+        try (ShmServerSocket server = new ShmServerSocket(name)) {
+            for (int i = 0; i < 2000; ++i) {
+                new ShmSocket(name).close();
+                server.accept().close();
+            }
+        }
+    }
+
+    @Test
+    void greets() throws Exception {
+        String name = name();
+        CompletableFuture<Void> server = inThread(() -> {
+            Greeting.serve(name);
+            return null;
+        });
+        CompletableFuture<String> greeting = new CompletableFuture<>();
+        eventually("a server that listens", () -> {
+            try {
+                return greeting.complete(Greeting.ask(name, "Eddy"));
+            } catch (ConnectException early) {
+                return false;
+            }
+        });
+        assertEquals("hello, Eddy", get(greeting));
         get(server);
     }
 
