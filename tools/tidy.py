@@ -8,6 +8,7 @@ The layers' table below is the law; ARCHITECTURE.md explains it.
 import os
 import re
 import sys
+import textwrap
 
 BELOW_RUNTIME = {
     "base", "io", "wire", "lua", "net", "tls", "shm", "handoff", "transport", "http", "cache", "proxy", "script",
@@ -351,16 +352,18 @@ def check_text(tree):
 
 
 def check_quotes(tree):
-    """C++ in a page is a part of the example that is named above it, which the build compiles."""
+    """C++ and Java in a page is a part of the example that is named above it, which the build or a test compiles. It may
+    stand further to the left.
+    """
     for path, text in tree.files.items():
-        if not path.endswith(".md") or not (path.startswith("docs/") or "/" not in path):
+        if not path.endswith(".md") or not (path.startswith(("docs/", "java/")) or "/" not in path):
             continue
-        for match in re.finditer(r"(?:<!-- (\S+) -->\n)?```cpp\n(.*?)^```$", text, re.M | re.S):
+        for match in re.finditer(r"(?:<!-- (\S+) -->\n)?```(?:cpp|java)\n(.*?)^```$", text, re.M | re.S):
             number = text.count("\n", 0, match.start(2))
             source, code = match.groups()
             if not source:
                 yield path, number, "no file is named above this code: <!-- examples/NAME.cpp -->"
-            elif code not in tree.files.get(source, ""):
+            elif not any(textwrap.indent(code, " " * by) in tree.files.get(source, "") for by in (0, 4, 8)):
                 yield path, number, f"this code is not in {source} as it stands here"
         for match in re.finditer(r"^ {4}.*(\bco_await\b|\bco_return\b|#include <eddy/)", unfenced(text), re.M):
             number = text.count("\n", 0, match.start()) + 1

@@ -230,6 +230,12 @@ class TidyTest(unittest.TestCase):
         self.assert_fault({**files, "docs/a.md": page.partition("\n")[2]}, "docs/a.md", "no file is named")
         self.assert_fault({**files, "README.md": page.replace("one", "three")}, "README.md", "not in examples/a.cpp")
 
+    def test_quoted_code_of_a_class(self):
+        files = {"java/A.java": "// An example.\nclass A {\n    int one;\n\n    int two;\n}\n"}
+        page = "<!-- java/A.java -->\n```java\nint one;\n\nint two;\n```\n"
+        self.assertEqual(self.faults({**files, "README.md": page, "java/README.md": page}), [])
+        self.assert_fault({**files, "java/README.md": page.replace("one", "three")}, "java/README.md", "not in java/A.java")
+
     def test_cpp_in_a_page_that_is_no_quotation(self):
         for line in ("co_await peer.read();", "    co_return 1;", "#include <eddy/io/loop.hpp>"):
             self.assert_fault({"README.md": f"Write:\n\n    {line}\n"}, "README.md", "nobody compiles", 3)
