@@ -40,15 +40,16 @@ class ShmClient:
         self.own_ring, self.head, self.tail = ring, 0, position
         self._store(TAIL, position)
 
+    # Native sizes: struct copies a word of them at once, and those of "=" byte by byte, of which the peer sees some.
     def _store(self, offset, value):
-        struct.pack_into("=Q", self.own, offset, value)
+        struct.pack_into("@Q", self.own, offset, value)
 
-    def _load(self, offset, kind="=Q"):
+    def _load(self, offset, kind="@Q"):
         return struct.unpack_from(kind, self.peer, offset)[0]
 
     def _wake(self, word):
         # A bell too many does no harm.
-        if self._load(word, "=I") % 2 == 1:
+        if self._load(word, "@I") % 2 == 1:
             self.socket.send(b"!")
 
     def send(self, data):
