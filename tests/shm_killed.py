@@ -10,6 +10,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 
 from shm_client import ShmClient
 
@@ -37,6 +38,9 @@ def begin(path, reports):
     if child == 0:
         try:
             live(path, pipe[1])
+            print("the listener has closed the connection", file=sys.stderr)
+        except Exception:
+            traceback.print_exc()
         finally:
             os._exit(1)
     if reports:
@@ -61,8 +65,15 @@ def main(path, count):
     dice = random.Random(1)
     for first in range(0, count, AT_ONCE):
         children = [begin(path, number % 2 == 0) for number in range(first, min(first + AT_ONCE, count))]
-        for child, ready in children:
-            end(child, ready, dice)
+        try:
+            while children:
+                end(*children[0], dice)
+                children.pop(0)
+        except SystemExit:
+            # Those that live on would keep the pipes to this program's starter open.
+            for child, _ in children[1:]:
+                os.kill(child, signal.SIGKILL)
+            raise
     print(count)
 
 

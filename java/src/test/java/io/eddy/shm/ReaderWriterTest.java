@@ -165,22 +165,33 @@ class ReaderWriterTest {
         CompletableFuture<byte[]> got = inThread(() -> {
             byte[] all = new byte[1_000_000];
             int size = 0;
-            while (reader.await()) {
-                size += reader.read(all, size, all.length - size);
+            try {
+                while (reader.await()) {
+                    size += reader.read(all, size, all.length - size);
+                }
+            } finally {
+                // A reader that has failed leaves no writer waiting for room.
+                both[1].close();
             }
             assertEquals(all.length, size);
             return all;
         });
         byte[] sent = random(1_000_000, 4);
-        for (int done = 0; done < sent.length;) {
-            int part = writer.write(sent, done, Math.min(333, sent.length - done));
-            writer.flush();
-            done += part;
-            if (part == 0) {
-                writer.await();
+        try {
+            for (int done = 0; done < sent.length;) {
+                int part = writer.write(sent, done, Math.min(333, sent.length - done));
+                writer.flush();
+                done += part;
+                if (part == 0) {
+                    writer.await();
+                }
             }
+            writer.finish();
+        } catch (SocketException gone) {
+            // The reader's failure is the cause.
+            get(got);
+            throw gone;
         }
-        writer.finish();
         assertArrayEquals(sent, get(got));
         both[0].close();
         both[1].close();
