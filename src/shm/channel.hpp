@@ -79,17 +79,20 @@ public:
         fence();
         return sleeps(EDDY_SHM_READER, out_);
     }
-    /// Has the processor take over the lines that the next bytes are written to, as many as the
-    /// last ones had: the peer has read them a lap ago, so each store would wait for its line.
-    void fetch_room() noexcept {
-        std::uint64_t from = out_.position > fetched_ ? out_.position : fetched_;
-        std::uint64_t to = out_.position + (out_.position - last_);
-        last_ = out_.position;
-        const std::uint64_t most = out_.position + most_fetched;
-        to = (to < most ? to : most) + least_fetched;
-        if (to > out_.other + out_.mask + 1) return;
-        for (; from < to; from += line_size) fetch_for_writing(own_.ring() + (from & out_.mask));
-        fetched_ = from;
+    /// Has the processor take over the lines of the next bytes, as many as the last ones had if
+    /// `all`, by a store to each: the peer has read them a lap ago, so the bytes themselves would
+    /// wait for their lines. Only where nothing was written to room() yet.
+    void claim_room(bool all) noexcept {
+        const std::uint64_t last = all ? out_.position - claimed_at_ : 0;
+        claimed_at_ = out_.position;
+        const std::uint64_t to =
+            out_.position + least_claimed + (last < most_claimed ? last : most_claimed);
+        // Within what the peer had read when this side last looked.
+        if (to - out_.other > out_.mask + 1) return;
+        std::uint64_t line = out_.position > claimed_ ? out_.position : claimed_;
+        for (; line < to; line += line_size)
+            *static_cast<volatile std::byte*>(own_.ring() + (line & out_.mask)) = std::byte{};
+        claimed_ = line;
     }
     /// No bytes follow those published. True when the peer has to be woken.
     bool finish() noexcept {
@@ -232,16 +235,9 @@ private:
     };
 
     static constexpr std::size_t line_size = 64;
-    static constexpr std::size_t least_fetched = 4 * line_size;
-    static constexpr std::size_t most_fetched = 32 * line_size;
+    static constexpr std::size_t least_claimed = 4 * line_size;
+    static constexpr std::size_t most_claimed = 32 * line_size;
 
-    static void fetch_for_writing(std::byte* line) noexcept {
-#if defined(__x86_64__)
-        asm volatile("prefetchw %0" ::"m"(*line));
-#else
-        __builtin_prefetch(line, 1);
-#endif
-    }
     static void store(std::uint64_t* word, std::uint64_t value) noexcept {
         __atomic_store_n(word, value, __ATOMIC_RELEASE);
     }
@@ -313,8 +309,8 @@ private:
     bool is_asymmetric_;
     std::uint32_t peer_doorbell_;
     direction out_;
-    std::uint64_t last_ = out_.position;     // at the last fetch_room()
-    std::uint64_t fetched_ = out_.position;  // lines up to there were fetched
+    std::uint64_t claimed_at_ = out_.position;  // position at the last claim_room()
+    std::uint64_t claimed_ = out_.position;     // lines up to there were claimed
     direction in_;
     std::size_t owed_ = 0;  // bytes read since the writer was last checked
 };

@@ -24,6 +24,8 @@ using state = connection_state;
 constexpr int quick_looks = 40;
 /// And so often between two looks at the clock, and at what else ends a wait.
 constexpr int looks_between = 32;
+/// Bytes of a message up to which lines for the next ones are claimed, whatever came before.
+constexpr std::size_t small_write = 256;
 
 time_point deadline_of(duration limit) noexcept {
     // Without a look at the clock, which takes as long as the rest of a write.
@@ -79,6 +81,8 @@ result<> wait_for_bytes(state& of, time_point deadline) noexcept {
         const auto found = shared.bytes();
         return !found || !found->empty();
     };
+    if (!of.alternates.load(std::memory_order_relaxed))
+        of.alternates.store(true, std::memory_order_relaxed);
     const bool may_spin = of.reading.may_spin(shared.peer_processor());
     for (int i = 0; may_spin && i < quick_looks; ++i) {
         if (has_come()) return {};
@@ -172,7 +176,6 @@ void flush_shared(state& of) noexcept {
     of.unflushed = 0;
     of.packets.add(of.shared->appended());
     if (of.shared->publish()) wake_reader(of);
-    of.shared->fetch_room();
 }
 
 // ---- over the socket
@@ -350,6 +353,10 @@ std::size_t connection::available() noexcept {
     std::memcpy(found->data(), bytes.data(), size);
     append(size);
     flush_shared(*state_);
+    // Many large messages in a row are faster without.
+    const bool alternates = state_->alternates.load(std::memory_order_relaxed);
+    if (alternates || size <= small_write) state_->shared->claim_room(alternates);
+    if (alternates) state_->alternates.store(false, std::memory_order_relaxed);
     return size;
 }
 

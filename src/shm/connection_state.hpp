@@ -8,6 +8,7 @@
 #include "shm/hello.hpp"
 #include "shm/spinning.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -57,6 +58,8 @@ struct connection_state {
     alignas(128) spin_history reading;
     alignas(128) spin_history writing;
     std::size_t unflushed = 0;
+    /// Whether this side has waited for bytes since its last write. Both threads.
+    std::atomic<bool> alternates{false};
 };
 
 /// Takes a connected socket whose exchange is over.
