@@ -135,6 +135,27 @@ TEST_P(handed_over, a_client_over_the_limit_that_takes_no_refusal_holds_up_no_ot
     });
 }
 
+TEST_P(handed_over, clients_see_the_end_though_the_other_program_keeps_their_socket) {
+    run([&]() -> task<void> {
+        for (const int threads : {1, 2}) {
+            for (const std::string type : {"server", "cache"}) {
+                subject s(type, listening({{"max_connections", 1}, {"threads", threads}}));
+                co_await s.start();
+                auto one = co_await connect();
+                must(co_await handoff::hand_over(path(), "{}", one.server.native_handle()));
+                co_await until([&] { return s->count().connections_now == 1; });
+                auto other = co_await connect();
+                must(co_await handoff::hand_over(path(), "{}", other.server.native_handle()));
+                talker refused(std::move(other.client));
+                EXPECT_NE(co_await refused.rest(), "");
+                co_await s->stop(0s);
+                talker stopped(std::move(one.client));
+                EXPECT_EQ(co_await stopped.rest(), "");
+            }
+        }
+    });
+}
+
 TEST_P(handed_over, a_runtime_restarts_on_its_socket) {
     run([&]() -> task<void> {
         subject server("server", listening());

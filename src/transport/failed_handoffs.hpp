@@ -9,8 +9,8 @@
 namespace eddy::transport {
 
 /// Has `observer`, which must not throw, called with the reason of each handoff to `of` that yields
-/// no stream, such as "no_descriptor"; an empty one ends that. No effect on other listeners. The
-/// loop's thread.
-void observe_failed_handoffs(listener& of, std::function<void(std::string_view reason)> observer);
+/// no stream, such as "no_descriptor"; an empty one ends that. False, without an effect, for other
+/// listeners. The loop's thread.
+bool observe_failed_handoffs(listener& of, std::function<void(std::string_view reason)> observer);
 
 }  // namespace eddy::transport

@@ -37,8 +37,8 @@ constinit const scheme_entry handoff_entry = {
     "handoff:// is an address to serve on, for clients that another program hands over; connect "
     "to unix:// or tcp://"};
 
-void observe_failed_handoffs(listener& of, std::function<void(std::string_view reason)> observer) {
-    static_cast<void>(handoff::observe_failures(of, std::move(observer)));
+bool observe_failed_handoffs(listener& of, std::function<void(std::string_view reason)> observer) {
+    return handoff::observe_failures(of, std::move(observer));
 }
 
 }  // namespace eddy::transport

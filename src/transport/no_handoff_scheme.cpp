@@ -10,6 +10,8 @@ constinit const scheme_entry handoff_entry = {
     nullptr,   nullptr,
     nullptr,   "handoff:// needs the handoff layer, which this build does not have; use unix://"};
 
-void observe_failed_handoffs(listener&, std::function<void(std::string_view reason)>) {}
+bool observe_failed_handoffs(listener&, std::function<void(std::string_view reason)>) {
+    return false;
+}
 
 }  // namespace eddy::transport

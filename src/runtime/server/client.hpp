@@ -67,6 +67,7 @@ public:
     /// The waits for this client to read end.
     ~client() {
         extra.reset();
+        end_sending();
         out.abort();
     }
 

@@ -14,16 +14,22 @@ namespace {
 /// Has a worker note the failed handoffs of a listener as long as this lives.
 class failed_handoff_notes {
 public:
-    failed_handoff_notes(listener& of, loop_worker& to) : listener_(of) {
-        transport::observe_failed_handoffs(
-            of, [&to](std::string_view reason) { to.note_failed_handoff(reason); });
+    failed_handoff_notes(listener& of, loop_worker& to)
+        : listener_(of),
+          has_handoffs_(transport::observe_failed_handoffs(
+              of, [&to](std::string_view reason) { to.note_failed_handoff(reason); })) {}
+    ~failed_handoff_notes() {
+        static_cast<void>(transport::observe_failed_handoffs(listener_, nullptr));
     }
-    ~failed_handoff_notes() { transport::observe_failed_handoffs(listener_, nullptr); }
     failed_handoff_notes(const failed_handoff_notes&) = delete;
     failed_handoff_notes& operator=(const failed_handoff_notes&) = delete;
 
+    /// Whether other programs hand its clients over.
+    bool has_handoffs() const noexcept { return has_handoffs_; }
+
 private:
     listener& listener_;
+    bool has_handoffs_;
 };
 
 }  // namespace
@@ -40,6 +46,7 @@ task<void> acceptor::close() {
 task<void> acceptor::accept_all(served_listener& from, std::string_view refusal) {
     loop_worker& here = *pool_.here();
     const failed_handoff_notes notes(from.socket, here);
+    if (notes.has_handoffs()) pool_.limits().has_shared_sockets = true;
     for (;;) {
         // Clients that send nothing must not hold all slots.
         bool is_crowded = from.finish != nullptr && pool_.limits().handshakes.is_spent();

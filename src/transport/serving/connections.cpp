@@ -68,11 +68,21 @@ bool connection::take_interruption(cancel_source& parent) noexcept {
 }
 
 connection::~connection() {
+    end_sending();
     unlink();
     --all_.count_;
     all_.counted_.connections_now = all_.count_;
     if (all_.count_ == 0 && all_.armed()) loop::current().disarm(all_);
     if (all_.slots_ != nullptr) all_.slots_->leave();
+}
+
+void connection::end_sending() noexcept { all_.end_sending(socket); }
+
+void connections::end_sending(stream& on) const noexcept {
+    if (has_shared_sockets_ == nullptr || !has_shared_sockets_->load(std::memory_order_relaxed))
+        return;
+    // One that the peer has closed is at its end anyway.
+    static_cast<void>(on.shutdown_write());
 }
 
 void connection::touch() noexcept { active_at_ = loop::current().now(); }
@@ -173,6 +183,7 @@ task<result<stream>> connections::accept(listener& from, std::string_view refusa
         // The text fits a new socket's buffer. One that was handed over may be full: it gets
         // nothing, since the others wait meanwhile.
         if (!refusal.empty()) (void)peer->try_write(std::as_bytes(std::span(refusal)));
+        end_sending(*peer);
     }
 }
 

@@ -74,6 +74,8 @@ public:
 
 protected:
     ~connection();
+    /// Of one that closes `socket` itself, before it does: see connections::shut_down_if().
+    void end_sending() noexcept;
 
     connections& all_;
 
@@ -101,6 +103,11 @@ public:
     void set_limits(const limits& chosen) noexcept;
     /// Has those that are counted elsewhere count for the limit, too. Outlives this object.
     void count_also(const std::atomic<std::uint64_t>& others) noexcept { others_ = &others; }
+
+    /// Has the sending side of connections shut down at their end while `shares` is true: another
+    /// process may have the socket, whose closing alone the peer would not see. Outlives this
+    /// object.
+    void shut_down_if(const std::atomic<bool>& shares) noexcept { has_shared_sockets_ = &shares; }
 
     /// Each connection has one of these slots: its constructor got it. Outlives this object.
     void use_slots(connection_slots& of) noexcept { slots_ = &of; }
@@ -135,6 +142,7 @@ private:
     void fire() noexcept override;
     void watch() noexcept;
     duration shortest() const noexcept;
+    void end_sending(stream& on) const noexcept;
     task<result<>> wait_for_descriptors(std::error_code error);
     task<result<>> wait_for_room(const stream& accepted);
 
@@ -144,6 +152,7 @@ private:
     intrusive_list<connection> members_;
     std::uint64_t count_ = 0;
     const std::atomic<std::uint64_t>* others_ = nullptr;
+    const std::atomic<bool>* has_shared_sockets_ = nullptr;
     std::uint64_t last_id_ = 0;
     std::uint64_t id_step_ = 1;
     connection_slots* slots_ = nullptr;

@@ -16,6 +16,7 @@ loop_worker::loop_worker(const worker_place& place)
       shared_(place.limits),
       events_(place.events),
       slots_(place.limits.assigned) {
+    clients_.shut_down_if(place.limits.has_shared_sockets);
     if (place.index != 0) {
         clients_.number_by(place.index, place.count - 1);
         clients_.use_slots(slots_);

@@ -29,6 +29,8 @@ namespace eddy::serving {
 struct shared_limits {
     handshake_budget handshakes;
     std::atomic<std::uint64_t> assigned{0};  ///< connections of other loops than the accepting one
+    /// Clients are handed over: the programs that do it may keep their sockets.
+    std::atomic<bool> has_shared_sockets{false};
 };
 
 /// A worker's place in its pool. The references outlive the worker.
