@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -119,6 +120,12 @@ NATIVE(jint, receive), jint fd, jbyteArray into, jint from, jint size) {
     if (got < 0) return -errno;
     (*env)->SetByteArrayRegion(env, into, from, (jsize)got, copy);
     return (jint)got;
+}
+
+NATIVE(jint, available), jint fd) {
+    UNUSED;
+    int size = 0;
+    return ioctl(fd, FIONREAD, &size) < 0 ? -errno : size;
 }
 
 NATIVE(void, ring), jint fd) {

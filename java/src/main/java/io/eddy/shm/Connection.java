@@ -21,8 +21,6 @@ final class Connection implements Watcher.Watched {
     private static final int POLLS_BEFORE_PREPARING = 3;
     /** And between two readings of the clock, and of what else ends a wait. */
     private static final int POLLS_BETWEEN = 32;
-    /** Time in which a thread that was about to sleep has gone to sleep. */
-    private static final long WAKE_AGAIN_NS = 20_000;
     private static final int DROPPED = 256;
 
     private static final ThreadLocal<byte[]> DROP = ThreadLocal.withInitial(() -> new byte[DROPPED]);
@@ -40,7 +38,7 @@ final class Connection implements Watcher.Watched {
     private final byte[] writtenByte = new byte[1];
     private final SpinHistory readSpin;
     private final SpinHistory writeSpin;
-    private final Sleeper sleeper = new Sleeper();
+    private final Sleeper sleeper = new Sleeper(this);
     private final ReentrantLock socketLock = new ReentrantLock();
     private final long token;
     private boolean isWatched;
@@ -128,18 +126,19 @@ final class Connection implements Watcher.Watched {
         }
         if (out != null && (isClosing || isPeerGone)) {
             wakeReader();
-            // A thread that was about to sleep misses one call; it does not miss them all.
-            while (isWriterAsleep) {
-                Native.futexWake(out.bellAddress());
-                LockSupport.parkNanos(WAKE_AGAIN_NS);
-            }
+            wakeWriter();
+        }
+    }
+
+    private void wakeWriter() {
+        while (isWriterAsleep) {
+            Sleeper.wake(out.bellAddress());
         }
     }
 
     private void wakeReader() {
         while (isReaderAsleep) {
-            Native.futexWake(in.bellAddress());
-            LockSupport.parkNanos(WAKE_AGAIN_NS);
+            Sleeper.wake(in.bellAddress());
         }
     }
 
@@ -240,7 +239,7 @@ final class Connection implements Watcher.Watched {
                     wakePeersWriter();
                 }
                 if (in.bytes() == 0 && !isReadAtEnd()) {
-                    Sleeper.sleepOn(in.bellAddress(), seen, deadline);
+                    sleeper.sleepOn(in.bellAddress(), seen, deadline);
                 }
             } finally {
                 isReaderAsleep = false;
@@ -254,7 +253,7 @@ final class Connection implements Watcher.Watched {
                 wakePeersWriter();
             }
             if (in.bytes() == 0 && !isReadAtEnd()) {
-                sleeper.park(this, deadline);
+                sleeper.park(deadline);
             }
         } finally {
             reader = null;
@@ -308,7 +307,7 @@ final class Connection implements Watcher.Watched {
                 out.announce();
                 if (out.room(1) == 0) {
                     checkWritable();
-                    Sleeper.sleepOn(out.bellAddress(), seen, deadline);
+                    sleeper.sleepOn(out.bellAddress(), seen, deadline);
                 }
             } finally {
                 isWriterAsleep = false;
@@ -321,7 +320,7 @@ final class Connection implements Watcher.Watched {
             out.announce();
             if (out.room(1) == 0) {
                 checkWritable();
-                sleeper.park(this, deadline);
+                sleeper.park(deadline);
             }
         } finally {
             writer = null;
@@ -345,12 +344,15 @@ final class Connection implements Watcher.Watched {
                 if (isClosed) {
                     throw closed();
                 }
+                if (forReading ? isInputShut : isOutputShut) {
+                    return;
+                }
                 int events = (reader != null ? Watcher.READABLE : 0) | (writer != null ? Watcher.WRITABLE : 0);
                 Watcher.connections().change(fd, events | Watcher.ONCE, token);
             } finally {
                 socketLock.unlock();
             }
-            sleeper.park(this, deadline);
+            sleeper.park(deadline);
         } finally {
             if (forReading) {
                 reader = null;
@@ -414,7 +416,8 @@ final class Connection implements Watcher.Watched {
                     waitForSocket(true, deadline, "Read timed out");
                     continue;
                 }
-                if (!waitForBytes(deadline)) {
+                // Bytes that came before shutdownInput() are not read after it.
+                if (!waitForBytes(deadline) || isInputShut) {
                     return -1;
                 }
                 int got = takeBytes(into, from, size);
@@ -469,7 +472,7 @@ final class Connection implements Watcher.Watched {
                     return got;
                 }
             } while (!findNothing(arms));
-            return isReadAtEnd() ? -1 : 0;
+            return endOrNothing();
         } finally {
             reading.exit();
         }
@@ -477,6 +480,9 @@ final class Connection implements Watcher.Watched {
 
     /** The same for a buffer. */
     int tryRead(ByteBuffer into, boolean arms) throws IOException {
+        if (into.isReadOnly()) {
+            throw new IllegalArgumentException("Read-only buffer");
+        }
         if (in == null) {
             return tryReadOverSocket(into);
         }
@@ -495,10 +501,18 @@ final class Connection implements Watcher.Watched {
                     return got;
                 }
             } while (!findNothing(arms));
-            return isReadAtEnd() ? -1 : 0;
+            return endOrNothing();
         } finally {
             reading.exit();
         }
+    }
+
+    private int endOrNothing() throws IOException {
+        if (!isReadAtEnd()) {
+            return 0;
+        }
+        in.disarm();
+        return -1;
     }
 
     /** After nothing was found: whether that stays so, now that the peer knows. */
@@ -547,21 +561,25 @@ final class Connection implements Watcher.Watched {
         if (isClosed) {
             throw closed();
         }
-        if (in == null || isInputShut || !reading.tryEnter()) {
+        if (isInputShut || !reading.tryEnter()) {
             return 0;
         }
         try {
-            return in.allBytes();
+            return in == null ? Math.max(Native.available(fd), 0) : in.allBytes();
         } finally {
             reading.exit();
         }
     }
 
-    /** A view of the ring that is read, of twice its size. */
-    ByteBuffer viewToRead() throws IOException {
-        if (in == null) {
+    private void checkMemory() throws SocketException {
+        if (!sharesMemory()) {
             throw new SocketException("the connection has no shared memory");
         }
+    }
+
+    /** A view of the ring that is read, of twice its size. */
+    ByteBuffer viewToRead() throws IOException {
+        checkMemory();
         reading.enter();
         try {
             hasViews = true;
@@ -588,6 +606,7 @@ final class Connection implements Watcher.Watched {
     }
 
     void consume(int size) throws IOException {
+        checkMemory();
         reading.enter();
         try {
             if (in.consume(size)) {
@@ -729,12 +748,47 @@ final class Connection implements Watcher.Watched {
             }
             out.announce();
             if (out.room(1) == 0 && !isPeerGone) {
+                out.noteTail();
                 return false;
             }
             out.disarm();
             return true;
         } finally {
             writing.exit();
+        }
+    }
+
+    /** Before the first read(): the doorbell rings for bytes from now on. */
+    void armForBytes() {
+        if (!reading.tryEnter()) {
+            return;
+        }
+        try {
+            if (in.arm()) {
+                wakePeersWriter();
+            }
+        } finally {
+            reading.exit();
+        }
+    }
+
+    /** For a thread that writes: whether bytes or the end have come since a reader found none. */
+    boolean haveBytesCome() throws IOException {
+        writing.enter();
+        try {
+            return in.hasComeSinceArmed(isPeerGone);
+        } finally {
+            writing.exit();
+        }
+    }
+
+    /** For a thread that reads: whether room has come since a writer found none. */
+    boolean hasRoomCome() throws IOException {
+        reading.enter();
+        try {
+            return out.hasComeSinceArmed(isPeerGone);
+        } finally {
+            reading.exit();
         }
     }
 
@@ -755,9 +809,7 @@ final class Connection implements Watcher.Watched {
     }
 
     ByteBuffer viewToWrite() throws IOException {
-        if (out == null) {
-            throw new SocketException("the connection has no shared memory");
-        }
+        checkMemory();
         writing.enter();
         try {
             hasViews = true;
@@ -781,6 +833,7 @@ final class Connection implements Watcher.Watched {
 
     /** The first bytes of room() were written. */
     void advance(int size) throws IOException {
+        checkMemory();
         writing.enter();
         try {
             checkWritable();
@@ -810,19 +863,27 @@ final class Connection implements Watcher.Watched {
         wakeReader();
     }
 
-    /** No more bytes follow. */
+    /** No more bytes follow. A write that waits in another thread is cut off. */
     void shutdownOutput() throws IOException {
+        isOutputShut = true;
+        if (out == null) {
+            socketLock.lock();
+            try {
+                if (isSocketClosed) {
+                    throw closed();
+                }
+                Native.shutdown(fd, 1);
+            } finally {
+                socketLock.unlock();
+            }
+            LockSupport.unpark(writer);
+            return;
+        }
+        LockSupport.unpark(writer);
+        wakeWriter();
         writing.enter();
         try {
-            if (isOutputShut) {
-                return;
-            }
-            if (out == null) {
-                Native.shutdown(fd, 1);
-            } else {
-                finish();
-            }
-            isOutputShut = true;
+            finish();
         } finally {
             writing.exit();
         }
@@ -847,15 +908,31 @@ final class Connection implements Watcher.Watched {
 
     /** Flushes, ends all calls of this side, and frees what it has. The peer reads what was written before. Any thread. */
     void close() {
+        if (markClosed()) {
+            endAll();
+        }
+    }
+
+    /** False if it was closed before. */
+    private boolean markClosed() {
         socketLock.lock();
         try {
-            if (isClosed) {
-                return;
-            }
+            boolean wasOpen = !isClosed;
             isClosed = true;
+            return wasOpen;
         } finally {
             socketLock.unlock();
         }
+    }
+
+    /** Of a thread within a call that close() would wait for: another one closes it. */
+    void closeLater() {
+        if (markClosed()) {
+            Sleeper.inHelper(this::endAll);
+        }
+    }
+
+    private void endAll() {
         wakeAll(true);
         writing.close();
         if (out != null) {

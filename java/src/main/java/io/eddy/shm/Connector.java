@@ -2,13 +2,16 @@
 package io.eddy.shm;
 
 import java.io.IOException;
+import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 
 /** Connects, and makes pairs. */
 final class Connector {
     private static final long BACKLOG_RETRY_NS = 1_000_000;
-    private static final int LONGEST_POLL_MS = 1_000;
+    /** Longest wait before it is checked whether the socket was closed. */
+    private static final int LONGEST_POLL_MS = 50;
 
     private Connector() {}
 
@@ -19,8 +22,12 @@ final class Connector {
         }
     }
 
-    /** {@code nanos}: a limit for all of it, beside that of the options for the exchange, or Connection.NEVER. */
-    static Connection connect(ShmSocketAddress to, ShmOptions options, long nanos) throws IOException {
+    /**
+     * {@code nanos}: a limit for all of it, beside that of the options for the exchange, or Connection.NEVER. Ends with a
+     * SocketException soon after {@code isClosed}.
+     */
+    static Connection connect(ShmSocketAddress to, ShmOptions options, long nanos, BooleanSupplier isClosed)
+            throws IOException {
         checkSystem();
         long deadline = Deadlines.of(Math.min(nanos, options.handshakeTimeout.toNanos()));
         int fd = Native.socket();
@@ -32,7 +39,7 @@ final class Connector {
             int connected;
             while ((connected = Native.connect(fd, to.name())) == -Errors.EAGAIN) {
                 // The listener's queue is full.
-                checkTime(deadline);
+                checkGoesOn(deadline, isClosed);
                 LockSupport.parkNanos(BACKLOG_RETRY_NS);
             }
             if (connected < 0) {
@@ -40,7 +47,7 @@ final class Connector {
             }
             with = new Handshake(fd, options, options.doorbellNumber());
             for (Handshake.Next next; (next = with.step()) != Handshake.Next.DONE;) {
-                waitFor(fd, next == Handshake.Next.READABLE ? Watcher.READABLE : Watcher.WRITABLE, deadline);
+                waitFor(fd, next == Handshake.Next.READABLE ? Watcher.READABLE : Watcher.WRITABLE, checkGoesOn(deadline, isClosed));
             }
             return with.connection();
         } catch (IOException | RuntimeException | Error error) {
@@ -52,7 +59,11 @@ final class Connector {
         }
     }
 
-    private static long checkTime(long deadline) throws IOException {
+    /** Nanoseconds that are left. */
+    private static long checkGoesOn(long deadline, BooleanSupplier isClosed) throws IOException {
+        if (isClosed.getAsBoolean()) {
+            throw new SocketException("Socket closed");
+        }
         long left = deadline == Connection.NEVER ? Connection.NEVER : deadline - System.nanoTime();
         if (left <= 0) {
             throw new SocketTimeoutException("Connect timed out");
@@ -60,8 +71,7 @@ final class Connector {
         return left;
     }
 
-    private static void waitFor(int fd, int events, long deadline) throws IOException {
-        long left = checkTime(deadline);
+    private static void waitFor(int fd, int events, long left) throws IOException {
         if (!Threads.isVirtual()) {
             Native.poll(fd, events, (int) Math.min(left / 1_000_000 + 1, LONGEST_POLL_MS));
             return;
@@ -69,7 +79,10 @@ final class Connector {
         Thread waiting = Thread.currentThread();
         long token = Watcher.connections().add(fd, events | Watcher.ONCE, ready -> LockSupport.unpark(waiting));
         try {
-            LockSupport.parkNanos(Connector.class, left);
+            LockSupport.parkNanos(Connector.class, Math.min(left, LONGEST_POLL_MS * 1_000_000L));
+            if (waiting.isInterrupted()) {
+                throw new SocketException("Closed by interrupt");
+            }
         } finally {
             Watcher.connections().remove(fd, token);
         }

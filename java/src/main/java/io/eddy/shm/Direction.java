@@ -77,6 +77,11 @@ abstract class Direction extends DirectionPadding {
         }
     }
 
+    /** Whether this side waits. Any thread that keeps the memory mapped. */
+    final boolean isAnnounced() {
+        return (own.getIntOpaque(ownWord) & 1) == 1;
+    }
+
     final void disarm() {
         if ((epoch & 1) == 1) {
             own.setIntOpaque(ownWord, ++epoch);

@@ -76,6 +76,9 @@ final class Native {
 
     static native int receive(int fd, byte[] into, int from, int size);
 
+    /** Bytes that receive() would find. */
+    static native int available(int fd);
+
     /** Sends a byte without meaning; one that finds no room is not needed. */
     static native void ring(int fd);
 

@@ -107,6 +107,12 @@ final class Receiver extends ReceiverState {
         return settle();
     }
 
+    /** Whether the peer has published, or ended, since arm(). Any thread that keeps the memory mapped. */
+    boolean hasComeSinceArmed(boolean isPeerGone) {
+        return isAnnounced() && (isPeerGone || peer.getAcquire(Layout.HEAD) != own.getAcquire(Layout.TAIL)
+                || peer.getAcquire(Layout.END) != 0);
+    }
+
     void setProcessor(int number) {
         own.setIntOpaque(Layout.CPU, number + 1);
     }

@@ -37,6 +37,8 @@ final class Sender extends SenderState {
 
     /** Ends of the packets that the peer may not have read, a ring; null without a limit. */
     private final long[] packets;
+    /** Of the last noteTail(); read by other threads. */
+    private volatile long armedTail;
     private int firstPacket;
     private int packetCount;
 
@@ -161,6 +163,16 @@ final class Sender extends SenderState {
 
     boolean isFinished() {
         return own.getAcquire(Layout.END) != 0;
+    }
+
+    /** After announce(): there was no room up to here. */
+    void noteTail() {
+        armedTail = tail;
+    }
+
+    /** Whether the peer has read since noteTail(). Any thread that keeps the memory mapped. */
+    boolean hasComeSinceArmed(boolean isPeerGone) {
+        return isAnnounced() && (isPeerGone || peer.getAcquire(Layout.TAIL) != armedTail);
     }
 
     /** The ring as a buffer to write to. */

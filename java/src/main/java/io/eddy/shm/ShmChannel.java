@@ -39,7 +39,7 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
     /** The same with options, but always with {@link ShmOptions.Doorbell#SOCKET}. */
     public static ShmChannel connect(String path, ShmOptions options) throws IOException {
         ShmOptions chosen = options.withDoorbell(ShmOptions.Doorbell.SOCKET);
-        return new ShmChannel(Connector.connect(new ShmSocketAddress(path), chosen, Connection.NEVER), true);
+        return new ShmChannel(Connector.connect(new ShmSocketAddress(path), chosen, Connection.NEVER, () -> false), true);
     }
 
     /** Both ends of a connection within this process. */
@@ -80,6 +80,7 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
             made.sink().configureBlocking(false);
             bell = made;
             connection.setListener(this::ring);
+            connection.armForBytes();
             // The peer may have rung before.
             ring();
         }
@@ -96,12 +97,14 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
         }
     }
 
-    /** Before a call: what rings from now on is seen by it, or rings again. */
-    private void resetBell() throws IOException {
-        if (isRung.get()) {
-            bell.source().read(ByteBuffer.allocate(16));
-            isRung.set(false);
+    /** Before a call: what rings from now on is seen by it, or rings again. True if it had rung, maybe for the other direction. */
+    private boolean resetBell() throws IOException {
+        if (!isRung.get()) {
+            return false;
         }
+        bell.source().read(ByteBuffer.allocate(16));
+        isRung.set(false);
+        return true;
     }
 
     /** Calls that do not wait, for reading. */
@@ -128,7 +131,9 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
             return 0;
         }
         if (!isBlocking) {
-            resetBell();
+            if (resetBell() && connection.hasRoomCome()) {
+                ring();
+            }
             return connection.tryRead(into, true);
         }
         for (;;) {
@@ -148,8 +153,17 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
             if (!into[i].hasRemaining()) {
                 continue;
             }
-            // Only the first one waits.
-            int got = all == 0 ? read(into[i]) : connection.tryRead(into[i], false);
+            int got;
+            if (all == 0) {
+                got = read(into[i]);
+            } else {
+                // Only the first one waits. An error comes again with the next call, after these bytes.
+                try {
+                    got = connection.tryRead(into[i], false);
+                } catch (IOException later) {
+                    return all;
+                }
+            }
             if (got < 0) {
                 return all == 0 ? -1 : all;
             }
@@ -176,8 +190,8 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
     public long write(ByteBuffer[] bytes, int offset, int length) throws IOException {
         Objects.checkFromIndexSize(offset, length, bytes.length);
         checkOpen();
-        if (!isBlocking) {
-            resetBell();
+        if (!isBlocking && resetBell() && connection.haveBytesCome()) {
+            ring();
         }
         long all = 0;
         for (int i = offset; i < offset + length; ++i) {

@@ -62,7 +62,7 @@ public class ShmSocket extends java.net.Socket {
     public ShmSocket(String path, ShmOptions options) throws IOException {
         this(options);
         remote = new ShmSocketAddress(path);
-        connection = Connector.connect(remote, options, Connection.NEVER);
+        connection = Connector.connect(remote, options, Connection.NEVER, () -> false);
     }
 
     /** Unconnected; connects to {@code fixed} where it is not null. */
@@ -88,9 +88,7 @@ public class ShmSocket extends java.net.Socket {
 
     private Connection connected() throws SocketException {
         Connection found = connection;
-        if (isClosed) {
-            throw new SocketException("Socket closed");
-        }
+        checkOpen();
         if (found == null) {
             throw new SocketException("Socket is not connected");
         }
@@ -98,8 +96,8 @@ public class ShmSocket extends java.net.Socket {
     }
 
     private void checkOpen() throws SocketException {
-        if (isClosed) {
-            throw new SocketException("Socket closed");
+        if (isClosed()) {
+            throw new SocketException("Socket is closed");
         }
     }
 
@@ -116,19 +114,19 @@ public class ShmSocket extends java.net.Socket {
      */
     @Override
     public void connect(SocketAddress endpoint, int milliseconds) throws IOException {
+        if (endpoint == null && fixed == null) {
+            throw new IllegalArgumentException("connect: The address can't be null");
+        }
         if (milliseconds < 0) {
             throw new IllegalArgumentException("connect: timeout can't be negative");
-        }
-        ShmSocketAddress to = fixed;
-        if (to == null || endpoint instanceof ShmSocketAddress) {
-            to = ShmSocketAddress.of(Objects.requireNonNull(endpoint));
         }
         checkOpen();
         if (connection != null) {
             throw new SocketException("already connected");
         }
+        ShmSocketAddress to = fixed == null || endpoint instanceof ShmSocketAddress ? ShmSocketAddress.of(endpoint) : fixed;
         long limit = milliseconds == 0 ? Connection.NEVER : milliseconds * 1_000_000L;
-        Connection made = Connector.connect(to, options, limit);
+        Connection made = Connector.connect(to, options, limit, () -> isClosed);
         synchronized (stateLock) {
             if (!isClosed && connection == null) {
                 connection = made;
@@ -140,10 +138,13 @@ public class ShmSocket extends java.net.Socket {
         throw new SocketException(isClosed ? "Socket closed" : "already connected");
     }
 
-    /** Does nothing: a client has no address of its own. */
+    /** Does nothing before connect(): a client has no address of its own. */
     @Override
     public void bind(SocketAddress address) throws IOException {
         checkOpen();
+        if (connection != null) {
+            throw new SocketException("Already bound");
+        }
     }
 
     // ---- streams
@@ -205,7 +206,7 @@ public class ShmSocket extends java.net.Socket {
         @Override
         public int read(byte[] into, int offset, int length) throws IOException {
             Objects.checkFromIndexSize(offset, length, into.length);
-            return from.read(into, offset, length, limit());
+            return length == 0 ? 0 : from.read(into, offset, length, limit());
         }
 
         private long limit() {
@@ -241,12 +242,17 @@ public class ShmSocket extends java.net.Socket {
         @Override
         public void write(byte[] bytes, int offset, int length) throws IOException {
             Objects.checkFromIndexSize(offset, length, bytes.length);
-            to.write(bytes, offset, length, Connection.NEVER);
+            if (length > 0) {
+                to.write(bytes, offset, length, Connection.NEVER);
+            }
         }
 
         @Override
         public void flush() throws IOException {
-            to.flush();
+            // Of a Socket it never fails, and close() has flushed.
+            if (to.isOpen()) {
+                to.flush();
+            }
         }
 
         @Override
@@ -259,12 +265,20 @@ public class ShmSocket extends java.net.Socket {
 
     @Override
     public void shutdownInput() throws IOException {
-        connected().shutdownInput();
+        Connection its = connected();
+        if (its.isInputShut()) {
+            throw new SocketException("Socket input is already shutdown");
+        }
+        its.shutdownInput();
     }
 
     @Override
     public void shutdownOutput() throws IOException {
-        connected().shutdownOutput();
+        Connection its = connected();
+        if (its.isOutputShut()) {
+            throw new SocketException("Socket output is already shutdown");
+        }
+        its.shutdownOutput();
     }
 
     @Override
@@ -293,7 +307,8 @@ public class ShmSocket extends java.net.Socket {
 
     @Override
     public boolean isClosed() {
-        return isClosed;
+        Connection its = connection;
+        return isClosed || (its != null && !its.isOpen());
     }
 
     @Override
@@ -434,10 +449,10 @@ public class ShmSocket extends java.net.Socket {
 
     @Override
     public void setTrafficClass(int value) throws SocketException {
-        checkOpen();
         if (value < 0 || value > 255) {
             throw new IllegalArgumentException("tc is not in range 0 -- 255");
         }
+        checkOpen();
         trafficClass = value;
     }
 
@@ -450,10 +465,10 @@ public class ShmSocket extends java.net.Socket {
     /** Remembered; the ring's size is {@link ShmOptions#withRingSize}. */
     @Override
     public void setSendBufferSize(int size) throws SocketException {
-        checkOpen();
         if (size <= 0) {
             throw new IllegalArgumentException("negative send size");
         }
+        checkOpen();
         sendSize = size;
     }
 
@@ -466,10 +481,10 @@ public class ShmSocket extends java.net.Socket {
     /** Remembered; the peer chooses the size of the ring that is read. */
     @Override
     public void setReceiveBufferSize(int size) throws SocketException {
-        checkOpen();
         if (size <= 0) {
             throw new IllegalArgumentException("invalid receive size");
         }
+        checkOpen();
         receiveSize = size;
     }
 
@@ -498,6 +513,7 @@ public class ShmSocket extends java.net.Socket {
 
     @Override
     public <T> java.net.Socket setOption(SocketOption<T> name, T value) throws IOException {
+        Objects.requireNonNull(name);
         checkOpen();
         if (name == StandardSocketOptions.TCP_NODELAY) {
             setTcpNoDelay((Boolean) value);
@@ -520,6 +536,7 @@ public class ShmSocket extends java.net.Socket {
     @Override
     @SuppressWarnings("unchecked")
     public <T> T getOption(SocketOption<T> name) throws IOException {
+        Objects.requireNonNull(name);
         checkOpen();
         Object value;
         if (name == StandardSocketOptions.TCP_NODELAY) {

@@ -4,11 +4,12 @@ package io.eddy.shm;
 import java.io.IOException;
 import java.net.SocketException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.locks.LockSupport;
 
-/** Interrupts of virtual threads end a sleep with a SocketException; those of others, restoreInterrupt() restores. Any thread. */
+/** Interrupts of virtual threads close the connection, as they do with a Socket; those of others, restoreInterrupt() restores. Any thread. */
 final class Sleeper {
     /** Platform threads that sleep by futex(2) for virtual ones, each of which would keep its carrier. */
     private static final class Helpers {
@@ -25,14 +26,27 @@ final class Sleeper {
     /** Whether a thread has set it here: cheaper to read, and each thread sees what it wrote itself. */
     private boolean hadInterrupts;
 
+    /** Time in which a thread that was about to sleep has gone to sleep. */
+    private static final long WAKE_AGAIN_NS = 20_000;
+
+    private final Connection connection;
+
+    Sleeper(Connection connection) {
+        this.connection = connection;
+    }
+
+    static void inHelper(Runnable work) {
+        Helpers.POOL.execute(work);
+    }
+
     /** Parks until the deadline, an unpark, or for no reason. */
-    void park(Object blocker, long deadline) throws IOException {
+    void park(long deadline) throws IOException {
         boolean wasInterrupted = Thread.interrupted();
         if (!wasInterrupted) {
             if (deadline == Connection.NEVER) {
-                LockSupport.park(blocker);
+                LockSupport.park(connection);
             } else {
-                LockSupport.parkNanos(blocker, Deadlines.left(deadline));
+                LockSupport.parkNanos(connection, Deadlines.left(deadline));
             }
             wasInterrupted = Thread.interrupted();
         }
@@ -40,21 +54,42 @@ final class Sleeper {
             return;
         }
         if (Threads.isVirtual()) {
-            Thread.currentThread().interrupt();
-            throw new SocketException("Closed by interrupt");
+            throw closedByInterrupt();
         }
         IS_INTERRUPT_PENDING.set(true);
         hadInterrupts = true;
     }
 
     /** Sleeps on a word of the peer while it has this value. */
-    static void sleepOn(long address, int seen, long deadline) {
+    void sleepOn(long address, int seen, long deadline) throws IOException {
         long nanos = Deadlines.left(deadline);
-        if (Threads.isVirtual()) {
-            CompletableFuture.runAsync(() -> Native.futexWait(address, seen, nanos), Helpers.POOL).join();
-        } else {
+        if (!Threads.isVirtual()) {
             Native.futexWait(address, seen, nanos);
+            return;
         }
+        CompletableFuture<Void> sleep = CompletableFuture.runAsync(() -> Native.futexWait(address, seen, nanos), Helpers.POOL);
+        try {
+            sleep.get();
+        } catch (ExecutionException error) {
+            throw new AssertionError(error);
+        } catch (InterruptedException interrupt) {
+            while (!sleep.isDone()) {
+                wake(address);
+            }
+            throw closedByInterrupt();
+        }
+    }
+
+    private SocketException closedByInterrupt() {
+        Thread.currentThread().interrupt();
+        connection.closeLater();
+        return new SocketException("Closed by interrupt");
+    }
+
+    /** Wakes all sleepers of a word. A thread that was about to sleep misses one call, so callers repeat it until none is left. */
+    static void wake(long address) {
+        Native.futexWake(address);
+        LockSupport.parkNanos(WAKE_AGAIN_NS);
     }
 
     /** Once a call is over: the interrupt that was put off. */

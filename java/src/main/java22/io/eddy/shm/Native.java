@@ -27,6 +27,7 @@ final class Native {
     private static final long SYS_FUTEX = IS_ARM ? 98 : 202;
     private static final long SYS_MEMBARRIER = IS_ARM ? 283 : 324;
 
+    private static final long FIONREAD = 0x541b;
     private static final int AF_UNIX = 1;
     private static final int SOCK_STREAM = 1;
     private static final int SOCK_CLOEXEC = 0x80000;
@@ -86,6 +87,8 @@ final class Native {
     private static final MethodHandle MEMFD_CREATE = withErrno("memfd_create", JAVA_INT, ADDRESS, JAVA_INT);
     private static final MethodHandle FTRUNCATE = withErrno("ftruncate", JAVA_INT, JAVA_INT, JAVA_LONG);
     private static final MethodHandle LSEEK = withErrno("lseek", JAVA_LONG, JAVA_INT, JAVA_LONG, JAVA_INT);
+    private static final MethodHandle IOCTL = LINKER.downcallHandle(symbol("ioctl"),
+            FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG, ADDRESS), ERRNO, Linker.Option.firstVariadicArg(2));
     private static final MethodHandle FCNTL = LINKER.downcallHandle(symbol("fcntl"),
             FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT), ERRNO, Linker.Option.firstVariadicArg(2));
     private static final MethodHandle FSTATFS = withErrno("fstatfs", JAVA_INT, JAVA_INT, ADDRESS);
@@ -217,6 +220,18 @@ final class Native {
             MemorySegment state = arena.allocate(STATE);
             return outcome((int) ACCEPT4.invokeExact(state, fd, MemorySegment.NULL, MemorySegment.NULL,
                     SOCK_CLOEXEC | SOCK_NONBLOCK), state);
+        } catch (Throwable error) {
+            throw impossible(error);
+        }
+    }
+
+    /** Bytes that receive() would find. */
+    static int available(int fd) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = arena.allocate(STATE);
+            MemorySegment size = arena.allocate(JAVA_INT);
+            int failed = outcome((int) IOCTL.invokeExact(state, fd, FIONREAD, size), state);
+            return failed < 0 ? failed : size.get(JAVA_INT, 0);
         } catch (Throwable error) {
             throw impossible(error);
         }
