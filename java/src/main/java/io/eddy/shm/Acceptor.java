@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -25,6 +26,9 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
     static final int MOST_WAITING = 128;
     private static final int BACKLOG = 1024;
     private static final Object CLOSED = new Object();
+    /** stat(2): S_IFMT and S_IFSOCK. */
+    private static final int TYPE_MASK = 0xf000;
+    private static final int TYPE_SOCKET = 0xc000;
 
     final ShmSocketAddress address;
     private final ShmOptions options;
@@ -41,7 +45,7 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
     /** By the time at which they came. */
     private final Set<Guest> guests = new LinkedHashSet<>();
     private boolean isPaused;
-    private boolean isClosed;
+    private volatile boolean isClosed;
 
     /** A peer whose exchange is under way. */
     private final class Guest implements Watcher.Watched {
@@ -151,8 +155,17 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
         }
         int connected = Native.connect(probe, address.name());
         Native.close(probe);
-        return connected == -Errors.ECONNREFUSED
-                && !Files.isRegularFile(Path.of(address.path())) && !Files.isDirectory(Path.of(address.path()));
+        return connected == -Errors.ECONNREFUSED && isSocket(Path.of(address.path()));
+    }
+
+    /** Files of every other kind refuse connections, too. */
+    private static boolean isSocket(Path file) {
+        try {
+            int mode = (int) Files.getAttribute(file, "unix:mode", LinkOption.NOFOLLOW_LINKS);
+            return (mode & TYPE_MASK) == TYPE_SOCKET;
+        } catch (IOException gone) {
+            return false;
+        }
     }
 
     private static Object keyOf(Path file) throws IOException {
@@ -303,6 +316,10 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
             throw (IOException) found;
         }
         return (Connection) found;
+    }
+
+    boolean isOpen() {
+        return !isClosed;
     }
 
     boolean hasSocketDoorbell() {

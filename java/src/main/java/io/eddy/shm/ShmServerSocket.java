@@ -69,8 +69,8 @@ public class ShmServerSocket extends ServerSocket {
     }
 
     private void checkOpen() throws SocketException {
-        if (isClosed) {
-            throw new SocketException("Socket closed");
+        if (isClosed()) {
+            throw new SocketException("Socket is closed");
         }
     }
 
@@ -111,7 +111,8 @@ public class ShmServerSocket extends ServerSocket {
 
     @Override
     public boolean isClosed() {
-        return isClosed;
+        Acceptor its = acceptor;
+        return isClosed || (its != null && !its.isOpen());
     }
 
     @Override
