@@ -2,17 +2,18 @@
 package io.eddy.shm;
 
 import java.io.IOException;
+import java.lang.ref.Cleaner;
 import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
-import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * A connection. One thread reads while another one writes; more take turns. close() is for any thread. It ends the calls
  * of the others, and unmaps the memory after the last of them.
  */
-final class Connection implements Watcher.Watched {
+final class Connection {
     /** No deadline. */
     static final long NEVER = Long.MAX_VALUE;
     /** Polls of the ring before the clock is read for the first time: about a microsecond. */
@@ -21,11 +22,11 @@ final class Connection implements Watcher.Watched {
     private static final int POLLS_BEFORE_PREPARING = 3;
     /** And between two readings of the clock, and of what else ends a wait. */
     private static final int POLLS_BETWEEN = 32;
-    private static final int DROPPED = 256;
 
-    private static final ThreadLocal<byte[]> DROP = ThreadLocal.withInitial(() -> new byte[DROPPED]);
+    private static final Cleaner CLEANER = Cleaner.create();
 
-    private final int fd;
+    private final Wire wire;
+    private final Cleaner.Cleanable cleanable;
     private final boolean hasFutex;
     private final boolean isPeerOnFutex;
     /** Null over the socket. */
@@ -39,11 +40,8 @@ final class Connection implements Watcher.Watched {
     private final SpinHistory readSpin;
     private final SpinHistory writeSpin;
     private final Sleeper sleeper = new Sleeper(this);
-    private final ReentrantLock socketLock = new ReentrantLock();
-    private final long token;
-    private boolean isWatched;
-    private boolean isSocketClosed;
 
+    private final AtomicBoolean isClosing = new AtomicBoolean();
     private volatile boolean isClosed;
     private volatile boolean isPeerGone;
     private volatile boolean isInputShut;
@@ -59,21 +57,15 @@ final class Connection implements Watcher.Watched {
     private volatile Runnable listener;
 
     Connection(int fd, ShmOptions options, int doorbell, int peerDoorbell, Sender out, Receiver in) throws IOException {
-        this.fd = fd;
         this.out = out;
         this.in = in;
         hasFutex = doorbell == Layout.DOORBELL_FUTEX;
         isPeerOnFutex = peerDoorbell == Layout.DOORBELL_FUTEX;
         readSpin = new SpinHistory(options.waiting);
         writeSpin = new SpinHistory(options.waiting);
-        socketLock.lock();
-        try {
-            // Over the socket, each wait asks for one event.
-            token = Watcher.connections().add(fd, out != null ? Watcher.READABLE : Watcher.ONCE, this);
-            isWatched = true;
-        } finally {
-            socketLock.unlock();
-        }
+        wire = new Wire(fd, out != null, this);
+        // Of a connection that was dropped without close(), as a Socket may be.
+        cleanable = CLEANER.register(this, wire::close);
     }
 
     boolean sharesMemory() {
@@ -86,34 +78,17 @@ final class Connection implements Watcher.Watched {
 
     // ---- the watcher's thread
 
-    @Override
-    public void onReady(int events) {
-        if (out != null) {
-            socketLock.lock();
-            try {
-                if (isSocketClosed || !isWatched) {
-                    return;
-                }
-                // Bytes of the doorbell have no meaning.
-                int size = Native.receive(fd, DROP.get(), 0, DROPPED);
-                if (size == 0 || (size < 0 && size != -Errors.EAGAIN && size != -Errors.EINTR)) {
-                    isPeerGone = true;
-                    unwatch();
-                } else if (hasFutex) {
-                    return;
-                }
-            } finally {
-                socketLock.unlock();
-            }
+    /** The peer has rung; or, over the socket, it is ready. */
+    void onBell() {
+        if (out == null || !hasFutex) {
+            wakeAll(false);
         }
-        wakeAll(false);
     }
 
-    private void unwatch() {
-        if (isWatched) {
-            isWatched = false;
-            Watcher.connections().remove(fd, token);
-        }
+    /** What it had published is all there will be. */
+    void onPeerGone() {
+        isPeerGone = true;
+        wakeAll(false);
     }
 
     /** Wakes what waits on this side. With {@code isClosing}, the caller has time to see that they wake. */
@@ -148,7 +123,7 @@ final class Connection implements Watcher.Watched {
         if (isPeerOnFutex) {
             out.ringFutex();
         } else {
-            Native.ring(fd);
+            wire.ring(this);
         }
     }
 
@@ -156,7 +131,7 @@ final class Connection implements Watcher.Watched {
         if (isPeerOnFutex) {
             in.ringFutex();
         } else {
-            Native.ring(fd);
+            wire.ring(this);
         }
     }
 
@@ -166,14 +141,18 @@ final class Connection implements Watcher.Watched {
         return new SocketException("Socket closed");
     }
 
+    private void checkOpen() throws SocketException {
+        if (isClosed) {
+            throw closed();
+        }
+    }
+
     /** Whether reading ends, while there are no bytes. Fails when it ends with an error. */
     private boolean isReadAtEnd() throws IOException {
         // Before the end of the ring: what a peer published before it went is seen then. And before isClosed, as the own
         // close() ends the socket, too.
         boolean gone = isPeerGone;
-        if (isClosed) {
-            throw closed();
-        }
+        checkOpen();
         if (isInputShut) {
             return true;
         }
@@ -263,9 +242,7 @@ final class Connection implements Watcher.Watched {
 
     private void checkWritable() throws IOException {
         boolean gone = isPeerGone;
-        if (isClosed) {
-            throw closed();
-        }
+        checkOpen();
         if (isOutputShut) {
             throw new SocketException("Socket output is shutdown");
         }
@@ -339,19 +316,11 @@ final class Connection implements Watcher.Watched {
             writer = Thread.currentThread();
         }
         try {
-            socketLock.lock();
-            try {
-                if (isClosed) {
-                    throw closed();
-                }
-                if (forReading ? isInputShut : isOutputShut) {
-                    return;
-                }
-                int events = (reader != null ? Watcher.READABLE : 0) | (writer != null ? Watcher.WRITABLE : 0);
-                Watcher.connections().change(fd, events | Watcher.ONCE, token);
-            } finally {
-                socketLock.unlock();
+            checkOpen();
+            if (forReading ? isInputShut : isOutputShut) {
+                return;
             }
+            wire.await(this);
             sleeper.park(deadline);
         } finally {
             if (forReading) {
@@ -360,6 +329,11 @@ final class Connection implements Watcher.Watched {
                 writer = null;
             }
         }
+    }
+
+    /** Over the socket: those that its threads wait for. */
+    int awaitedEvents() {
+        return (reader != null ? Watcher.READABLE : 0) | (writer != null ? Watcher.WRITABLE : 0);
     }
 
     // ---- reading
@@ -432,21 +406,17 @@ final class Connection implements Watcher.Watched {
 
     /** Over the socket: 0 while there is nothing, -1 at the end. */
     private int receive(byte[] into, int from, int size) throws IOException {
-        if (isClosed) {
-            throw closed();
-        }
+        checkOpen();
         if (isInputShut) {
             return -1;
         }
-        int got = Native.receive(fd, into, from, size);
+        int got = wire.receive(this, into, from, size);
         if (got > 0) {
             return got;
         }
         if (got == 0) {
             // The own close() ends the socket, too.
-            if (isClosed) {
-                throw closed();
-            }
+            checkOpen();
             return -1;
         }
         if (got == -Errors.EAGAIN || got == -Errors.EINTR) {
@@ -558,14 +528,12 @@ final class Connection implements Watcher.Watched {
 
     /** Bytes that can be read without waiting; 0 while another thread reads. */
     int available() throws IOException {
-        if (isClosed) {
-            throw closed();
-        }
+        checkOpen();
         if (isInputShut || !reading.tryEnter()) {
             return 0;
         }
         try {
-            return in == null ? Math.max(Native.available(fd), 0) : in.allBytes();
+            return in == null ? Math.max(wire.available(this), 0) : in.allBytes();
         } finally {
             reading.exit();
         }
@@ -686,7 +654,7 @@ final class Connection implements Watcher.Watched {
     }
 
     private int send(byte[] bytes, int from, int size) throws IOException {
-        int sent = Native.send(fd, bytes, from, size);
+        int sent = wire.send(this, bytes, from, size);
         if (sent >= 0) {
             return sent;
         }
@@ -855,9 +823,7 @@ final class Connection implements Watcher.Watched {
 
     /** Reading yields the end from now on. */
     void shutdownInput() throws IOException {
-        if (isClosed) {
-            throw closed();
-        }
+        checkOpen();
         isInputShut = true;
         LockSupport.unpark(reader);
         wakeReader();
@@ -867,17 +833,7 @@ final class Connection implements Watcher.Watched {
     void shutdownOutput() throws IOException {
         isOutputShut = true;
         if (out == null) {
-            socketLock.lock();
-            try {
-                if (isSocketClosed) {
-                    throw closed();
-                }
-                Native.shutdown(fd, 1);
-            } finally {
-                socketLock.unlock();
-            }
-            LockSupport.unpark(writer);
-            return;
+            wire.shutdownOutput();
         }
         LockSupport.unpark(writer);
         wakeWriter();
@@ -890,7 +846,7 @@ final class Connection implements Watcher.Watched {
     }
 
     private void finish() {
-        if (out.isFinished()) {
+        if (out == null || out.isFinished()) {
             return;
         }
         if (out.hasUnpublished() && out.publish()) {
@@ -915,14 +871,8 @@ final class Connection implements Watcher.Watched {
 
     /** False if it was closed before. */
     private boolean markClosed() {
-        socketLock.lock();
-        try {
-            boolean wasOpen = !isClosed;
-            isClosed = true;
-            return wasOpen;
-        } finally {
-            socketLock.unlock();
-        }
+        isClosed = true;
+        return !isClosing.getAndSet(true);
     }
 
     /** Of a thread within a call that close() would wait for: another one closes it. */
@@ -935,19 +885,10 @@ final class Connection implements Watcher.Watched {
     private void endAll() {
         wakeAll(true);
         writing.close();
-        if (out != null) {
-            finish();
-        }
-        Native.shutdown(fd, 2);
+        finish();
+        wire.shutdown();
         reading.close();
-        socketLock.lock();
-        try {
-            unwatch();
-            isSocketClosed = true;
-            Native.close(fd);
-        } finally {
-            socketLock.unlock();
-        }
+        cleanable.clean();
         if (out != null && !hasViews) {
             out.memory().unmap();
             in.memory().unmap();

@@ -293,4 +293,43 @@ class RaceTest {
         assertThrows(BindException.class, () -> new ShmServerSocket(link.toString()));
         assertTrue(Files.isSymbolicLink(link));
     }
+
+    /** As of a Socket: the garbage collector closes it, and its peer sees the end. */
+    @ParameterizedTest
+    @MethodSource("everyKind")
+    void connectionsThatWereDroppedAreClosed(ShmOptions options) throws Exception {
+        ShmSocket.pair(options);
+        long before = Fixtures.resources();
+        List<InputStream> peers = new ArrayList<>();
+        for (int i = 0; i < 20; ++i) {
+            ShmSocket kept = ShmSocket.pair(options)[0];
+            kept.setSoTimeout(20);
+            peers.add(kept.getInputStream());
+        }
+        eventually("the ends of those dropped", () -> {
+            System.gc();
+            for (InputStream each : peers) {
+                if (get(inThread(() -> endsNow(each))) == false) {
+                    return false;
+                }
+            }
+            return true;
+        });
+        peers.clear();
+        eventually("everything closed and unmapped", () -> {
+            System.gc();
+            return Fixtures.resources() <= before + 4;
+        });
+    }
+
+    /** Whether reading ends without waiting long. */
+    private static boolean endsNow(InputStream from) throws IOException {
+        try {
+            return from.read() < 0;
+        } catch (java.net.SocketTimeoutException late) {
+            return false;
+        } catch (SocketException died) {
+            return true;
+        }
+    }
 }

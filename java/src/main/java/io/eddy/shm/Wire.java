@@ -1,0 +1,150 @@
+// The Unix socket beside a connection's memory: the doorbell, the peer's end, or the stream itself.
+package io.eddy.shm;
+
+import java.io.IOException;
+import java.lang.ref.Reference;
+import java.lang.ref.WeakReference;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * The socket, until close(). It does not keep its connection reachable, so that the garbage collector finds one that was
+ * dropped without close(). ring(), receive(), send() and available() are for calls that close() waits for; the others for
+ * any thread.
+ */
+final class Wire implements Watcher.Watched {
+    private static final int DROPPED = 256;
+    private static final ThreadLocal<byte[]> DROP = ThreadLocal.withInitial(() -> new byte[DROPPED]);
+
+    private final int fd;
+    private final boolean isBell;
+    private final WeakReference<Connection> connection;
+    private final ReentrantLock lock = new ReentrantLock();
+    private final long token;
+    private boolean isWatched;
+    private boolean isClosed;
+
+    /** {@code isBell}: whether its bytes are those of a doorbell, without meaning. */
+    Wire(int fd, boolean isBell, Connection connection) throws IOException {
+        this.fd = fd;
+        this.isBell = isBell;
+        this.connection = new WeakReference<>(connection);
+        lock.lock();
+        try {
+            // As the stream, each wait asks for one event.
+            token = Watcher.connections().add(fd, isBell ? Watcher.READABLE : Watcher.ONCE, this);
+            isWatched = true;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** On the watcher's thread. */
+    @Override
+    public void onReady(int events) {
+        Connection its = connection.get();
+        if (its == null) {
+            return;
+        }
+        if (isBell && takeBells()) {
+            its.onPeerGone();
+        } else {
+            its.onBell();
+        }
+    }
+
+    /** True at the end of the socket. */
+    private boolean takeBells() {
+        lock.lock();
+        try {
+            if (isClosed || !isWatched) {
+                return false;
+            }
+            int size = Native.receive(fd, DROP.get(), 0, DROPPED);
+            if (size > 0 || size == -Errors.EAGAIN || size == -Errors.EINTR) {
+                return false;
+            }
+            unwatch();
+            return true;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private void unwatch() {
+        if (isWatched) {
+            isWatched = false;
+            Watcher.connections().remove(fd, token);
+        }
+    }
+
+    // Each of these keeps the connection reachable, and with it the descriptor open, until the system call is over.
+
+    void ring(Connection its) {
+        Native.ring(fd);
+        Reference.reachabilityFence(its);
+    }
+
+    int receive(Connection its, byte[] into, int from, int size) {
+        int got = Native.receive(fd, into, from, size);
+        Reference.reachabilityFence(its);
+        return got;
+    }
+
+    int send(Connection its, byte[] bytes, int from, int size) {
+        int sent = Native.send(fd, bytes, from, size);
+        Reference.reachabilityFence(its);
+        return sent;
+    }
+
+    int available(Connection its) {
+        int size = Native.available(fd);
+        Reference.reachabilityFence(its);
+        return size;
+    }
+
+    /** The connection's onBell() is called at the next of its awaitedEvents(), once. */
+    void await(Connection its) {
+        lock.lock();
+        try {
+            if (!isClosed) {
+                // Within the lock: of two threads that wait, the later one asks for the events of both.
+                Watcher.connections().change(fd, its.awaitedEvents() | Watcher.ONCE, token);
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    void shutdownOutput() {
+        shutdown(1);
+    }
+
+    /** Of both directions. */
+    void shutdown() {
+        shutdown(2);
+    }
+
+    private void shutdown(int how) {
+        lock.lock();
+        try {
+            if (!isClosed) {
+                Native.shutdown(fd, how);
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    void close() {
+        lock.lock();
+        try {
+            if (!isClosed) {
+                isClosed = true;
+                unwatch();
+                Native.close(fd);
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+}
