@@ -46,7 +46,8 @@ public:
           is_asymmetric_(from.is_asymmetric),
           peer_doorbell_(from.peer_doorbell),
           out_(from.own_position, own_.ring_size()),
-          in_(from.peer_position, peer_.ring_size()) {
+          in_(from.peer_position, peer_.ring_size()),
+          out_begin_(from.own_position) {
         store(own_.word64(EDDY_SHM_HEAD), from.own_position);
         store(own_.word64(EDDY_SHM_TAIL), from.peer_position);
     }
@@ -257,7 +258,8 @@ private:
     /// Both take a position of the peer only between the last one and what is possible.
     bool load_tail() noexcept {
         const std::uint64_t found = load(peer_.word64(EDDY_SHM_TAIL));
-        if (found - out_.other > out_.position - out_.other) return false;
+        if (found - out_.other > out_.position - out_.other)
+            return found == 0 && out_.other == out_begin_;  // the peer has not had the HELLO yet
         out_.other = found;
         return true;
     }
@@ -312,6 +314,7 @@ private:
     std::uint64_t claimed_at_ = out_.position;  // position at the last claim_room()
     std::uint64_t claimed_ = out_.position;     // lines up to there were claimed
     direction in_;
+    std::uint64_t out_begin_;
     std::size_t owed_ = 0;  // bytes read since the writer was last checked
 };
 

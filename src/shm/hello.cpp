@@ -101,7 +101,11 @@ result<exchange::wait> exchange::receive_peers() noexcept {
 void exchange::allocate() noexcept {
     if (std::exchange(has_allocated_, true) || !offer_.shares_memory) return;
     if (side_ == side::server && !peer_memory_) return;
-    if (auto made = memory::create(offer_.ring_size, own_file_)) own_ = std::move(*made);
+    auto made = memory::create(offer_.ring_size, own_file_);
+    if (!made) return;
+    own_ = std::move(*made);
+    // The peer may read it as soon as it has the HELLO.
+    *own_.word64(EDDY_SHM_HEAD) = offer_.position;
 }
 
 result<> exchange::send() noexcept {

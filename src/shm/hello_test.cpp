@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace eddy::shm {
 namespace {
@@ -121,6 +122,29 @@ TEST(shm_hello, survives_random_bytes) {
         const auto got = decode(bytes);
         if (got && got->has(EDDY_SHM_FEATURE_MEMORY)) EXPECT_TRUE(is_ring_size(got->ring_size));
     }
+}
+
+// The side that answers may go on before the other one has taken its channel.
+TEST(shm_hello, positions_are_in_the_memory_before_the_peer_needs_them) {
+    const sockets pair = connected();
+    constexpr std::uint64_t begin = std::uint64_t{1} << 32;
+    exchange first(side::client, pair.first.get(),
+                   {.ring_size = EDDY_SHM_MIN_RING, .position = begin - 10});
+    exchange second(side::server, pair.second.get(),
+                    {.ring_size = EDDY_SHM_MIN_RING, .position = begin - 20});
+    EXPECT_EQ(must(first.step()), exchange::wait::readable);
+    EXPECT_EQ(must(second.step()), exchange::wait::none);
+    const auto early = second.take_channel();
+    EXPECT_TRUE(must(early->bytes()).empty());
+    bool wakes = false;
+    const std::vector<std::byte> sent(EDDY_SHM_MIN_RING + 1, std::byte{7});
+    EXPECT_EQ(must(early->write(sent, wakes)), EDDY_SHM_MIN_RING);
+    EXPECT_EQ(must(early->write(sent, wakes)), 0U);
+    EXPECT_EQ(must(first.step()), exchange::wait::none);
+    const auto late = first.take_channel();
+    EXPECT_EQ(must(late->bytes()).size(), EDDY_SHM_MIN_RING);
+    EXPECT_FALSE(late->consume(EDDY_SHM_MIN_RING));
+    EXPECT_EQ(must(early->write(sent, wakes)), EDDY_SHM_MIN_RING);
 }
 
 TEST(shm_hello, connects_two_sides) {

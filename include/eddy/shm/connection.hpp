@@ -120,7 +120,8 @@ public:
     // ---- any thread
 
     /// Flushes, and ends all waits of this side. The peer reads what was written before it sees the
-    /// end. The memory stays mapped until this object dies.
+    /// end, which is ECONNRESET if this cuts off a write of another thread. The memory stays mapped
+    /// until this object dies.
     void close() noexcept;
 
     /// Whether the bytes go over shared memory, and not over the socket.

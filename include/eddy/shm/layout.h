@@ -59,8 +59,11 @@
 
 #define EDDY_SHM_HEADER_SIZE 65536u /* a multiple of every page size */
 
-#define EDDY_SHM_HEAD 128u /* u64: end of what the owner has published in its ring */
-#define EDDY_SHM_TAIL 256u /* u64: end of what the owner has read from the peer's ring */
+/* u64: end of what the owner has published in its ring; its first position before the HELLO is sent
+ */
+#define EDDY_SHM_HEAD 128u
+/* u64: end of what the owner has read from the peer's ring; 0 until it has had the peer's HELLO */
+#define EDDY_SHM_TAIL 256u
 #define EDDY_SHM_READER                                                                           \
     384u                     /* u32: odd while the owner waits for bytes; another value each time \
                               */

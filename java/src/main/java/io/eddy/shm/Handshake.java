@@ -53,6 +53,8 @@ final class Handshake {
         }
         ownFile = file;
         own = new Memory(address, size);
+        // The peer may read it as soon as it has the HELLO.
+        own.setRelease(Layout.HEAD, options.firstPosition);
     }
 
     /** Sends, and receives, as far as that goes. Fails with an IOException for a peer that breaks the protocol or closes. */

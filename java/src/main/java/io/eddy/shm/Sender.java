@@ -39,11 +39,13 @@ final class Sender extends SenderState {
     private final long[] packets;
     /** Of the last noteTail(); read by other threads. */
     private volatile long armedTail;
+    private final long begin;
     private int firstPacket;
     private int packetCount;
 
     Sender(Memory own, Memory peer, long begin, boolean isAsymmetric, int maxPackets) {
         super(own, peer, begin, isAsymmetric);
+        this.begin = begin;
         packets = maxPackets > 0 ? new long[maxPackets] : null;
         own.setRelease(Layout.HEAD, begin);
     }
@@ -56,6 +58,9 @@ final class Sender extends SenderState {
     private void loadTail() throws IOException {
         long found = peer.getAcquire(Layout.TAIL);
         if (Long.compareUnsigned(found - tail, position - tail) > 0) {
+            if (found == 0 && tail == begin) {
+                return; // The peer has not had the HELLO yet.
+            }
             throw new SocketException("Connection reset: the peer broke the protocol");
         }
         tail = found;
