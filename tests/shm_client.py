@@ -40,16 +40,16 @@ class ShmClient:
         self.own_ring, self.head, self.tail = ring, 0, position
         self._store(TAIL, position)
 
-    # Native sizes: struct copies a word of them at once, and those of "=" byte by byte, of which the peer sees some.
+    # Words by memoryviews, which store one at once: struct.pack_into() stores 0 first, which the peer sees.
     def _store(self, offset, value):
-        struct.pack_into("@Q", self.own, offset, value)
+        memoryview(self.own).cast("Q")[offset // 8] = value % 2**64
 
-    def _load(self, offset, kind="@Q"):
-        return struct.unpack_from(kind, self.peer, offset)[0]
+    def _load(self, offset, kind="Q"):
+        return memoryview(self.peer).cast(kind)[offset // struct.calcsize(kind)]
 
     def _wake(self, word):
         # A bell too many does no harm.
-        if self._load(word, "@I") % 2 == 1:
+        if self._load(word, "I") % 2 == 1:
             self.socket.send(b"!")
 
     def send(self, data):

@@ -116,8 +116,11 @@ public final class ShmOptions {
                 firstPosition, allowedUsers);
     }
 
-    /** Where the positions of the own ring begin. Any number works; for tests. */
+    /** Where the positions of the own ring begin, 0 or more; for tests. */
     public ShmOptions withFirstPosition(long position) {
+        if (position < 0) {
+            throw new IllegalArgumentException("the first position must not be negative");
+        }
         return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, handshakeTimeout,
                 position, allowedUsers);
     }

@@ -69,7 +69,7 @@ class ReaderWriterTest {
 
     @Test
     void writesNothingAtTheLimitOfPackets() throws Exception {
-        ShmSocket[] both = ShmSocket.pair(SMALL.withMaxPackets(3).withFirstPosition(-5));
+        ShmSocket[] both = ShmSocket.pair(SMALL.withMaxPackets(3).withFirstPosition(Long.MAX_VALUE - 5));
         ShmWriter writer = both[0].writer();
         ShmReader reader = both[1].reader();
         for (int i = 0; i < 1000; ++i) {

@@ -229,7 +229,7 @@ class SocketTest {
     }
 
     @ParameterizedTest
-    @ValueSource(longs = {(1L << 31) - 100_000, (1L << 32) - 100_000, Long.MAX_VALUE - 100_000, -100_000})
+    @ValueSource(longs = {(1L << 31) - 100_000, (1L << 32) - 100_000, Long.MAX_VALUE - 100_000})
     void crossesEveryLimitOfItsCounters(long first) throws Exception {
         Socket[] both = connected(ShmOptions.DEFAULT.withFirstPosition(first).withMaxPackets(1000));
         CompletableFuture<Void> server = inThread(() -> {
@@ -353,7 +353,8 @@ class SocketTest {
                 client.getOutputStream().write(1);
                 assertEquals(1, peer.getInputStream().read());
             }
-            eventually("the end of those that stall", () -> server.failures() == 50);
+            eventually("the end of those that stall", () -> server.failures() >= 50);
+            assertEquals(50, server.failures());
         }
         stalled.forEach(Native::close);
     }
@@ -431,6 +432,7 @@ class SocketTest {
         assertThrows(IllegalArgumentException.class, () -> new ShmSocketAddress("x".repeat(108)));
         assertThrows(IllegalArgumentException.class, () -> ShmOptions.DEFAULT.withRingSize(70_000));
         assertThrows(IllegalArgumentException.class, () -> ShmOptions.DEFAULT.withMaxPackets(-1));
+        assertThrows(IllegalArgumentException.class, () -> ShmOptions.DEFAULT.withFirstPosition(-1));
     }
 
     @Test
