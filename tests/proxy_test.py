@@ -156,8 +156,7 @@ class Descriptors(harness.EddyTest):
 
         # Those beyond the limit are closed, or wait to be accepted, as accepting or connecting to the backend is ahead.
         def crowded():
-            counts = running.json("stats", "gw")
-            return counts["errors"] > 0 or counts["connections_now" if "connections_now" in counts else "connections"] >= 40
+            return running.json("stats", "gw")["errors"] > 0 or running.list()["gw"]["connections"] >= 40
         eventually(crowded, "there are too many")
         if running.json("stats", "gw")["errors"] > 0:
             self.assertIn("ulimit -n", running.must("logs", "gw"))
