@@ -153,13 +153,8 @@ class Descriptors(harness.EddyTest):
         self.addCleanup(backend.close)
         running.must("create", "proxy", "gw", "-p", str(port), "--backend", ":%d" % backend.getsockname()[1], "-s")
         clients = [connect(port) for _ in range(150)]
-
-        # Those beyond the limit are closed, or wait to be accepted, as accepting or connecting to the backend is ahead.
-        def crowded():
-            return running.json("stats", "gw")["errors"] > 0 or running.list()["gw"]["connections"] >= 40
-        eventually(crowded, "there are too many")
-        if running.json("stats", "gw")["errors"] > 0:
-            self.assertIn("ulimit -n", running.must("logs", "gw"))
+        # Those beyond the limit wait, or are closed if connecting to the backend is behind: either is said, with what helps.
+        eventually(lambda: "ulimit -n" in running.must("logs", "gw"), "the log names the limit")
         running.must("create", "cache", "db", "-p", str(free_port()), "-s")
         for each in clients:
             each.close()
