@@ -15,4 +15,11 @@ void assertion_failed(const char* expression, const char* file, int line) noexce
     std::abort();
 }
 
+void precondition_failed(const char* mistake, const char* expression, const char* file,
+                         int line) noexcept {
+    std::fprintf(stderr, "eddy: assertion failed: %s (%s, %s:%d).\n", mistake, expression, file,
+                 line);
+    std::abort();
+}
+
 }  // namespace eddy::detail

@@ -371,6 +371,54 @@ TEST_P(executor_io, cancelling_the_caller_cancels_the_work_there) {
     });
 }
 
+task<result<>> wait_begun(std::atomic<int>& begun) {
+    ++begun;
+    event never;
+    co_return co_await never.wait();
+}
+
+task<> request_once_begun(const std::atomic<int>& begun, cancel_source& source) {
+    while (begun == 0) co_await loop::current().yield();
+    source.request();
+}
+
+TEST_P(executor_io, the_works_own_source_cancels_it_there) {
+    run_with_threads([]() -> task<> {
+        other_loop other(GetParam());
+        std::atomic<int> begun = 0;
+        cancel_source own;
+        co_await with_scope([&](scope& children) -> task<> {
+            children.spawn(request_once_begun(begun, own));
+            const auto ended = co_await resume_on(other.where(), wait_begun(begun).under(own));
+            EXPECT_EQ(error_of(ended), errc::cancelled);
+        });
+        EXPECT_EQ(begun, 1);
+        // One that is cancelled already does not even begin.
+        const auto late = co_await resume_on(other.where(), wait_begun(begun).under(own));
+        EXPECT_EQ(error_of(late), errc::cancelled);
+        EXPECT_EQ(begun, 1);
+    });
+}
+
+TEST_P(executor_io, a_deadline_and_the_works_own_source_both_end_a_remote_call) {
+    run_with_threads([]() -> task<> {
+        other_loop other(GetParam());
+        std::atomic<int> begun = 0;
+        cancel_source own;
+        const auto late =
+            co_await with_timeout(1ms, resume_on(other.where(), wait_begun(begun).under(own)));
+        EXPECT_EQ(error_of(late), errc::timed_out);
+        begun = 0;
+        co_await with_scope([&](scope& children) -> task<> {
+            children.spawn(request_once_begun(begun, own));
+            const auto ended =
+                co_await with_timeout(1h, resume_on(other.where(), wait_begun(begun).under(own)));
+            // Time passes at once on the simulator, where the deadline may be first.
+            if (GetParam() != backend_kind::sim) EXPECT_EQ(error_of(ended), errc::cancelled);
+        });
+    });
+}
+
 TEST_P(executor_io, the_end_of_the_other_loop_cancels_the_work_there) {
     run_with_threads([]() -> task<> {
         other_loop other(GetParam());

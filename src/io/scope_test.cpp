@@ -187,6 +187,22 @@ TEST_P(scope_io, children_may_add_children) {
     });
 }
 
+TEST_P(scope_io, a_child_under_a_source_of_its_own_is_cancelled_by_that_one) {
+    run([]() -> task<> {
+        tally seen;
+        cancel_source own;
+        scope children(co_await current_source());
+        children.spawn(sleeper(seen, 1h).under(own));
+        children.spawn(sleeper(seen, 1h));
+        children.cancel();
+        while (children.children() > 1) co_await loop::current().yield();
+        EXPECT_EQ(seen.cancelled, 1);
+        own.request();
+        co_await children.join();
+        EXPECT_EQ(seen.cancelled, 2);
+    });
+}
+
 task<void> stop_the_others(scope& children, tally& seen) {
     co_await loop::current().yield();
     children.cancel();

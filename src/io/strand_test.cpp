@@ -258,6 +258,37 @@ TEST_P(strand_io, cancelling_withdraws_a_piece_that_waits_at_once) {
     });
 }
 
+task<result<>> wait_for_ever(event& runs) {
+    runs.set();
+    event never;
+    co_return co_await never.wait();
+}
+task<> request_when(event& set, cancel_source& source) {
+    must(co_await set.wait());
+    source.request();
+}
+
+TEST_P(strand_io, a_pieces_own_source_cancels_it) {
+    run([]() -> task<> {
+        strand one(executor::current());
+        event runs;
+        cancel_source own;
+        co_await with_scope([&](scope& children) -> task<> {
+            children.spawn(request_when(runs, own));
+            const auto ended = co_await one.run(wait_for_ever(runs).under(own));
+            EXPECT_EQ(error_of(ended), errc::cancelled);
+        });
+        // One that waits is withdrawn at once.
+        event gate, holds, unused;
+        must(one.post(hold(gate, holds)));
+        must(co_await holds.wait());
+        const auto withdrawn = co_await one.run(wait_for_ever(unused).under(own));
+        EXPECT_EQ(error_of(withdrawn), errc::cancelled);
+        EXPECT_FALSE(unused.is_set());
+        gate.set();
+    });
+}
+
 TEST_P(strand_io, pieces_beyond_the_limit_are_refused) {
     run([this]() -> task<> {
         strand one(executor::current(), 2);

@@ -114,6 +114,56 @@ task<result<int>> slow_to_end(duration time) {
     co_return fail(slept.error());
 }
 
+task<> request_after(cancel_source& source, duration time) {
+    static_cast<void>(co_await loop::current().sleep_for(time));
+    source.request();
+}
+
+TEST_P(timeout_io, the_works_own_source_ends_it_before_the_deadline) {
+    run([]() -> task<> {
+        cancel_source own;
+        co_await with_scope([&](scope& children) -> task<> {
+            children.spawn(request_after(own, 1ms));
+            const auto value = co_await with_timeout(1h, value_after(1h).under(own));
+            EXPECT_EQ(error_of(value), errc::cancelled);
+        });
+        const time_point when = loop::current().now() + 1h;
+        const auto again = co_await with_deadline(when, value_after(1h).under(own));
+        EXPECT_EQ(error_of(again), errc::cancelled);
+    });
+}
+
+TEST_P(timeout_io, each_of_two_deadlines_and_the_own_source_end_work) {
+    run([]() -> task<> {
+        cancel_source own;
+        const auto outer = co_await with_timeout(1ms, with_timeout(1h, value_after(1h).under(own)));
+        EXPECT_EQ(error_of(outer), errc::timed_out);
+        const auto inner = co_await with_timeout(1h, with_timeout(1ms, value_after(1h).under(own)));
+        EXPECT_EQ(error_of(inner), errc::timed_out);
+        co_await with_scope([&](scope& children) -> task<> {
+            children.spawn(request_after(own, 1ms));
+            const auto both =
+                co_await with_timeout(1h, with_timeout(1h, value_after(1h).under(own)));
+            EXPECT_EQ(error_of(both), errc::cancelled);
+        });
+    });
+}
+
+TEST_P(timeout_io, a_farewell_runs_in_a_cancelled_task_and_has_its_deadline) {
+    run([]() -> task<> {
+        cancel_source gone;
+        gone.request();
+        co_await []() -> task<> {
+            EXPECT_EQ(error_of(co_await value_after(1ms)), errc::cancelled);
+            cancel_source own;
+            EXPECT_EQ(must(co_await with_timeout(1h, value_after(1ms).under(own))), 42);
+            const auto late = co_await with_timeout(1ms, value_after(1h).under(own));
+            EXPECT_EQ(error_of(late), errc::timed_out);
+        }()
+                             .under(gone);
+    });
+}
+
 TEST_P(timeout_io, a_deadline_that_passes_after_a_cancellation_is_none) {
     run([]() -> task<> {
         EXPECT_EQ(co_await cancelled_during(with_timeout(100ms, slow_to_end(150ms))),

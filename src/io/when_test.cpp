@@ -125,6 +125,105 @@ TEST_P(when_io, operations_need_no_task_of_their_own) {
     });
 }
 
+task<> request_after(cancel_source& source, duration time) {
+    static_cast<void>(co_await loop::current().sleep_for(time));
+    source.request();
+}
+
+TEST_P(when_io, a_tasks_own_source_cancels_it_and_so_does_a_winner) {
+    run([]() -> task<> {
+        cancel_source own;
+        const auto lost = co_await when_any(sleep_of(1h).under(own), text_after(1ms, "first"));
+        EXPECT_EQ(lost.index(), 1U);
+        EXPECT_FALSE(own.requested());
+        co_await with_scope([&](scope& children) -> task<> {
+            children.spawn(request_after(own, 1ms));
+            const auto won = co_await when_any(sleep_of(1h).under(own), sleep_of(1h));
+            EXPECT_EQ(won.index(), 0U);
+            EXPECT_EQ(error_of(std::get<0>(won)), errc::cancelled);
+        });
+    });
+}
+
+TEST_P(when_io, an_exception_cancels_a_task_under_its_own_source) {
+    run([]() -> task<> {
+        cancel_source own;
+        int counted = 0;
+        std::string failure;
+        try {
+            co_await when_all(count_after(1h, counted).under(own), fail_after(1ms));
+        } catch (const std::runtime_error& caught) {
+            failure = caught.what();
+        }
+        EXPECT_EQ(failure, "it failed");
+        EXPECT_EQ(counted, 0);
+        EXPECT_FALSE(own.requested());
+    });
+}
+
+TEST_P(when_io, a_farewell_beside_others_runs_in_a_cancelled_task) {
+    run([]() -> task<> {
+        cancel_source gone;
+        gone.request();
+        co_await []() -> task<> {
+            cancel_source own;
+            const auto [said, other] = co_await when_all(sleep_of(1ms).under(own), sleep_of(1h));
+            must(said);
+            EXPECT_EQ(error_of(other), errc::cancelled);
+        }()
+                             .under(gone);
+    });
+}
+
+template <class... T>
+std::vector<std::common_type_t<T...>> list_of(T... work) {
+    std::vector<std::common_type_t<T...>> all;
+    (all.push_back(std::move(work)), ...);
+    return all;
+}
+
+TEST_P(when_io, all_of_a_vector_yields_a_vector_in_its_order) {
+    run([]() -> task<> {
+        const auto texts = co_await when_all(
+            list_of(text_after(9ms, "a"), text_after(1ms, "b"), text_after(5ms, "c")));
+        EXPECT_EQ(texts, (std::vector<std::string>{"a", "b", "c"}));
+        int counted = 0;
+        EXPECT_EQ((co_await when_all(list_of(count_after(1ms, counted), count_after(2ms, counted))))
+                      .size(),
+                  2U);
+        EXPECT_EQ(counted, 2);
+        EXPECT_TRUE((co_await when_all(std::vector<task<int>>())).empty());
+    });
+}
+
+TEST_P(when_io, all_of_a_vector_ends_with_an_exception) {
+    run([]() -> task<> {
+        int counted = 0;
+        std::string failure;
+        try {
+            co_await when_all(list_of(count_after(1h, counted), fail_after(1ms)));
+        } catch (const std::runtime_error& caught) {
+            failure = caught.what();
+        }
+        EXPECT_EQ(failure, "it failed");
+        EXPECT_EQ(counted, 0);
+    });
+}
+
+TEST_P(when_io, any_of_a_vector_says_which_was_first) {
+    run([]() -> task<> {
+        auto first =
+            co_await when_any(list_of(owned_after(1h, 1), owned_after(1ms, 2), owned_after(1h, 3)));
+        EXPECT_EQ(first.index, 1U);
+        EXPECT_EQ(*first.value, 2);
+        int counted = 0;
+        const auto nothing =
+            co_await when_any(list_of(count_after(1h, counted), count_after(1ms, counted)));
+        EXPECT_EQ(nothing.index, 1U);
+        EXPECT_EQ(counted, 1);
+    });
+}
+
 TEST_P(when_io, a_cancellation_from_outside_reaches_them_all) {
     run([]() -> task<> {
         cancel_source stop;

@@ -23,6 +23,9 @@ class channel;
 template <class T>
 class send_operation final : public operation, public list_link<channel<T>> {
 public:
+    /// select() takes it.
+    using keeps_when_withdrawn = void;
+
     send_operation(channel<T>& to, T value) : channel_(&to), value_(std::move(value)) {}
     void set_error(std::error_code error) noexcept override { error_ = error; }
     result<> take_result() const noexcept {
@@ -51,6 +54,9 @@ private:
 template <class T>
 class receive_operation final : public operation, public list_link<channel<T>> {
 public:
+    /// select() takes it.
+    using keeps_when_withdrawn = void;
+
     explicit receive_operation(channel<T>& from) noexcept : channel_(&from) {}
     void set_error(std::error_code error) noexcept override { error_ = error; }
     result<T> take_result() {
@@ -112,6 +118,14 @@ public:
     /// empty, or errc::cancelled, which takes no value.
     awaiting<receive_operation<T>> receive() { return awaiting<receive_operation<T>>(*this); }
 
+    /// The oldest value now, without waiting. errc::closed when the channel is closed and empty,
+    /// EAGAIN when it is empty.
+    [[nodiscard]] result<T> try_receive() {
+        if (count_ > 0) return *take();
+        if (closed_) return fail(errc::closed);
+        return fail(std::errc::resource_unavailable_try_again);
+    }
+
     /// Ends the waits of senders and receivers with errc::closed. Values that are in the channel
     /// can still be received.
     void close() noexcept {
@@ -146,16 +160,22 @@ private:
             receivers_.push_back(op);
             return false;
         }
-        op.value_ = std::exchange(slots_[first_], std::nullopt);
+        op.value_ = take();
+        return true;
+    }
+
+    /// The oldest value; there must be one. The first sender that waits puts its own in: it
+    /// precedes senders that come later.
+    std::optional<T> take() {
+        std::optional<T> oldest = std::exchange(slots_[first_], std::nullopt);
         first_ = (first_ + 1) % slots_.size();
         --count_;
-        // Senders that wait precede senders that come later.
         if (!senders_.empty()) {
             send_operation<T>& next = senders_.pop_front();
             accept(std::move(next.value_));
             next.complete_later();
         }
-        return true;
+        return oldest;
     }
 
     /// Takes a value when there is room: a receiver that waits gets it directly.

@@ -165,6 +165,9 @@ class datagram_driver;
 
 class receive_from_operation final : public operation {
 public:
+    /// select() takes it.
+    using keeps_when_withdrawn = void;
+
     explicit receive_from_operation(datagram_driver& driver) noexcept : driver_(&driver) {}
     /// For the drivers, to be filled in.
     datagram_message& message() noexcept { return message_; }

@@ -12,6 +12,9 @@ class event;
 /// Waits until an event is set.
 class event_operation final : public operation, public list_link<event> {
 public:
+    /// select() takes it.
+    using keeps_when_withdrawn = void;
+
     explicit event_operation(event& of) noexcept : event_(&of) {}
     void set_error(std::error_code error) noexcept override { error_ = error; }
     result<> take_result() const noexcept {

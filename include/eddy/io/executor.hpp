@@ -182,7 +182,12 @@ class remote_task final : public remote_operation {
 
 public:
     remote_task(executor there, task<T> work) noexcept
-        : remote_operation(std::move(there)), work_(std::move(work)) {}
+        : remote_operation(std::move(there)),
+          own_(own_source::take(work)),
+          work_(std::move(work)) {}
+
+    /// Source of this loop that the work was put under: what cancels the wait here.
+    cancel_source* task_source() const noexcept { return own_; }
 
     outcome take_result() {
         if (failure_) std::rethrow_exception(failure_);
@@ -207,6 +212,7 @@ private:
         memory = frame_take_back();
     }
 
+    cancel_source* own_;
     task<T> work_;
     std::optional<outcome> outcome_;
 };
@@ -220,10 +226,11 @@ private:
 /// the work is thrown here.
 ///
 /// Cancelling the caller cancels the work over there as soon as that loop has its turn; the result
-/// is then what the work makes of it. The work is also cancelled when its loop ends.
-/// errc::cancelled when the caller was cancelled before, and errc::closed when that loop has gone;
-/// the work never runs then. No allocation but the frames, which come from the pools; the memory of
-/// the work's comes back to this thread's.
+/// is then what the work makes of it. Work that was put under a source of this loop is cancelled by
+/// that one instead. It is also cancelled when its own loop ends. errc::cancelled when the
+/// cancellation came before, and errc::closed when that loop has gone; the work never runs then. No
+/// allocation but the frames, which come from the pools; the memory of the work's comes back to
+/// this thread's.
 template <class T>
 [[nodiscard]] auto resume_on(executor there, task<T> work) {
     return awaiting<detail::remote_task<T>>(std::move(there), std::move(work));

@@ -174,6 +174,9 @@ private:
 
 class sleep_operation final : public operation, private timer {
 public:
+    /// select() takes it.
+    using keeps_when_withdrawn = void;
+
     sleep_operation(loop& where, time_point when) noexcept : loop_(&where), until_(when) {}
     void set_error(std::error_code error) noexcept override { error_ = error; }
     result<> take_result() const noexcept {

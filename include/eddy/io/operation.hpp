@@ -23,6 +23,10 @@ namespace eddy {
 
 class loop;
 
+namespace detail {
+class select_base;
+}  // namespace detail
+
 /// Observer of a cancellation.
 class cancel_hook : public list_link<> {
 public:
@@ -89,14 +93,20 @@ protected:
     /// complete_now() or complete_later() follows exactly once, unless goes_on().
     virtual bool start() = 0;
 
-    /// Called when the driver completes the wait. True when that was only a part of it and the next
-    /// one has been requested of the driver: the coroutine goes on waiting.
-    virtual bool goes_on() { return false; }
+    /// Called when the driver completes the wait, or withdraws it. True when that was only a part
+    /// of it and the next one has been requested of the driver: the coroutine goes on waiting.
+    virtual bool goes_on() { return !waiter_ && notify_select(); }
 
 private:
     friend class loop;
-    std::coroutine_handle<> waiter_;
-    std::pmr::memory_resource* frame_memory_ = nullptr;  // what the waiter inherited
+    friend class detail::select_base;
+    bool notify_select() noexcept;
+
+    std::coroutine_handle<> waiter_;  // null for an arm of select()
+    union {
+        std::pmr::memory_resource* frame_memory_ = nullptr;  // what the waiter inherited
+        detail::select_base* select_;  // of an arm; null once it has completed
+    };
 };
 
 /// Callback of a backend for a request that the kernel has completed: exactly once for a one-shot
@@ -127,7 +137,7 @@ public:
     bool await_ready() const noexcept { return false; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> waiter) {
-        return begin(waiter, waiter.promise().source());
+        return begin(waiter, source_under(waiter.promise().source()));
     }
     auto await_resume() { return op_.take_result(); }
     [[nodiscard]] auto await_resume()
@@ -136,12 +146,22 @@ public:
         return op_.take_result();
     }
 
+    /// The source to wait under in a coroutine whose own is `inherited`: that one, unless the
+    /// operation stands for a task that was put under another.
+    cancel_source* source_under(cancel_source* inherited) const noexcept {
+        if constexpr (requires { op_.task_source(); }) {
+            if (cancel_source* const own = op_.task_source()) return own;
+        }
+        return inherited;
+    }
+
     /// As await_suspend(), under a source of the caller's: for awaitables around this one.
     bool begin(std::coroutine_handle<> waiter, cancel_source* source) {
         return op_.begin(waiter, source);
     }
 
 private:
+    friend class detail::select_base;
     Op op_;
 };
 

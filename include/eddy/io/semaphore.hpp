@@ -56,6 +56,9 @@ private:
 /// Waits for a place.
 class acquire_operation final : public operation, public list_link<semaphore> {
 public:
+    /// select() takes it.
+    using keeps_when_withdrawn = void;
+
     explicit acquire_operation(semaphore& of) noexcept : of_(&of) {}
     void set_error(std::error_code error) noexcept override { error_ = error; }
     result<permit> take_result() noexcept {

@@ -48,14 +48,16 @@ public:
     /// work is thrown here.
     ///
     /// Cancelling the caller withdraws a piece that waits, with errc::cancelled, and cancels one
-    /// that runs, as resume_on() does. errc::limit_reached, and errc::closed when the loop has
-    /// gone: the work never runs then.
+    /// that runs, as resume_on() does; so does cancelling the source of this loop that the piece
+    /// was put under, which counts instead of the caller's. errc::limit_reached, and errc::closed
+    /// when the loop has gone: the work never runs then.
     ///
     /// No allocation but the frames, which come from the pools; their memory comes back to this
     /// thread's.
     template <class T>
     task<typename detail::blocking_result<T>::type> run(task<T> work) const {
-        return run_there(state_, std::move(work));
+        cancel_source* const own = detail::own_source::take(work);
+        return detail::own_source::put(run_there(state_, std::move(work)), own);
     }
 
     /// Runs `work` without waiting for it. An exception that leaves it is logged. Errors are those

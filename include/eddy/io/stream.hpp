@@ -63,6 +63,9 @@ private:
 
 class read_lease_operation final : public read_operation {
 public:
+    /// select() takes it.
+    using keeps_when_withdrawn = void;
+
     explicit read_lease_operation(stream_driver& driver) noexcept : read_operation(driver, {}) {}
     result<lease> take_result() noexcept {
         if (error_) return fail(error_);
@@ -72,6 +75,9 @@ public:
 
 class read_some_operation final : public read_operation {
 public:
+    /// select() takes it.
+    using keeps_when_withdrawn = void;
+
     using read_operation::read_operation;
     result<std::size_t> take_result() const noexcept {
         if (error_) return fail(error_);
@@ -291,6 +297,9 @@ private:
 /// Waits for a connection.
 class accept_operation final : public operation {
 public:
+    /// select() takes it.
+    using keeps_when_withdrawn = void;
+
     explicit accept_operation(listener_driver& driver) noexcept : driver_(&driver) {}
     void set_accepted(stream accepted) noexcept { accepted_ = std::move(accepted); }
     void set_error(std::error_code error) noexcept override { error_ = error; }

@@ -35,6 +35,9 @@ class task;
 
 namespace detail {
 
+/// The source that a task was put under by task::under(), for what wraps it in another task.
+struct own_source;
+
 /// An awaitable after which a coroutine goes on with the frame memory that it had before
 /// (frame_pool.hpp), and whose work inherits it: Eddy's own, which say so by that name, and others
 /// that do so because they pass their wait on to one of these.
@@ -117,6 +120,7 @@ public:
     cancel_source* source() const noexcept { return source_; }
     void set_source(cancel_source* source) noexcept { source_ = source; }
     void set_continuation(std::coroutine_handle<> next) noexcept { continuation_ = next; }
+    bool was_awaited() const noexcept { return static_cast<bool>(continuation_); }
 
     std::suspend_always initial_suspend() const noexcept { return {}; }
 
@@ -154,7 +158,9 @@ template <class T>
 class promise final : public promise_base {
 public:
     task<T> get_return_object() noexcept;
+    /// A value of another type is an error at its co_return.
     template <class U = T>
+        requires std::is_constructible_v<T, U>
     void return_value(U&& value) {
         value_.emplace(std::forward<U>(value));
     }
@@ -200,8 +206,13 @@ public:
         if (frame_) frame_.destroy();
     }
 
-    /// Runs the awaited task under `source` instead of the awaiter's own. `source` must outlive it.
+    /// Runs the awaited task under `source` instead of the awaiter's own, and instead of one that
+    /// it was put under before. `source` must outlive it, and belongs to the loop that awaits it;
+    /// for executor::post() and strand::post() to the loop that runs it. What takes the task, such
+    /// as with_timeout(), resume_on(), strand::run(), when_all() or scope::spawn(), keeps it under
+    /// `source`: its cancellation reaches the task there, too.
     task under(cancel_source& source) && noexcept {
+        EDDY_PRECONDITION(frame_, "under() of a task that was moved from: it has no coroutine");
         frame_.promise().set_source(&source);
         return std::move(*this);
     }
@@ -212,7 +223,11 @@ public:
         bool await_ready() const noexcept { return false; }
         template <class Promise>
         std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> parent) noexcept {
+            EDDY_PRECONDITION(frame_,
+                              "co_await of a task that was moved from: it has no coroutine");
             promise_type& own = frame_.promise();
+            EDDY_PRECONDITION(!own.was_awaited(),
+                              "a task was awaited twice: it runs once and yields its value once");
             own.set_continuation(parent);
             if (!own.source()) own.set_source(parent.promise().source());
             return frame_;
@@ -232,6 +247,7 @@ public:
 
 private:
     friend promise_type;
+    friend detail::own_source;
     explicit task(std::coroutine_handle<promise_type> frame) noexcept : frame_(frame) {}
 
     std::coroutine_handle<promise_type> frame_;
@@ -243,6 +259,27 @@ template <class Work>
 inline constexpr bool is_task = false;
 template <class T>
 inline constexpr bool is_task<task<T>> = true;
+
+struct own_source {
+    /// Null for none.
+    template <class T>
+    static cancel_source* of(const task<T>& work) noexcept {
+        return work.frame_ ? work.frame_.promise().source() : nullptr;
+    }
+    /// The same; `work` runs under its awaiter's from now on.
+    template <class T>
+    static cancel_source* take(const task<T>& work) noexcept {
+        cancel_source* const source = of(work);
+        if (source) work.frame_.promise().set_source(nullptr);
+        return source;
+    }
+    /// `work` under `source`, which may be null.
+    template <class T>
+    static task<T> put(task<T> work, cancel_source* source) noexcept {
+        if (source) return std::move(work).under(*source);
+        return work;
+    }
+};
 
 template <class T>
 task<T> promise<T>::get_return_object() noexcept {

@@ -41,9 +41,10 @@ private:
 
 namespace detail {
 
-/// `time` is a time_point, or a duration from when the task begins.
+/// `time` is a time_point, or a duration from when the task begins. A source of the work's own has
+/// become that of this task.
 template <class Time, class T>
-task<result<T>> limited(Time time, task<result<T>> work) {
+task<result<T>> run_limited(Time time, task<result<T>> work) {
     time_point when;
     if constexpr (std::is_same_v<Time, duration>) {
         when = loop::current().after(time);
@@ -57,11 +58,18 @@ task<result<T>> limited(Time time, task<result<T>> work) {
     co_return value;
 }
 
+template <class Time, class T>
+task<result<T>> limited(Time time, task<result<T>> work) {
+    cancel_source* const own = own_source::take(work);
+    return own_source::put(run_limited(time, std::move(work)), own);
+}
+
 }  // namespace detail
 
 /// Awaits `work`, which yields a result<T>; cancels it at `when`. Yields that result, but
 /// errc::timed_out when the deadline was what ended it. A value that arrived in time is never
-/// thrown away.
+/// thrown away. Work that was put under a source (task::under()) is cancelled by that one and by
+/// the deadline.
 template <class T>
 task<result<T>> with_deadline(time_point when, task<result<T>> work) {
     return detail::limited(when, std::move(work));
@@ -87,7 +95,7 @@ public:
     bool await_ready() const noexcept { return false; }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> waiter) {
-        deadline_.emplace(waiter.promise().source(), when_);
+        deadline_.emplace(work_.source_under(waiter.promise().source()), when_);
         return work_.begin(waiter, &deadline_->source());
     }
     [[nodiscard]] auto await_resume() {

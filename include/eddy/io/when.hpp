@@ -6,6 +6,7 @@
 
 #include <eddy/base/assert.hpp>
 #include <eddy/io/scope.hpp>
+#include <eddy/io/select.hpp>
 #include <eddy/io/task.hpp>
 
 #include <cstddef>
@@ -14,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace eddy {
 namespace detail {
@@ -22,35 +24,83 @@ namespace detail {
 template <class T>
 using value_of = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
-template <class T>
-task<value_of<T>> with_value(task<T> work) {
-    if constexpr (std::is_void_v<T>) {
-        co_await std::move(work);
-        co_return std::monostate();
-    } else {
-        co_return co_await std::move(work);
+/// Source of an arm that was put under one: cancelled by that one, and by the end of its siblings.
+class arm_source final : private cancel_hook {
+public:
+    arm_source(cancel_source& own, cancel_source& ended) noexcept : source_(&own) {
+        if (ended.requested())
+            source_.request();
+        else
+            ended.add(*this);
+    }
+    ~arm_source() { unlink(); }
+
+    cancel_source& source() noexcept { return source_; }
+
+private:
+    void on_cancel() noexcept override { source_.request(); }
+
+    cancel_source source_;
+};
+
+/// Arms of one when_all() or when_any(). The scope's source reaches those that inherit it, and
+/// `ended` those that were put under sources of their own.
+struct arms {
+    void cancel() noexcept {
+        children->cancel();
+        ended.request();
+    }
+
+    scope* children = nullptr;
+    cancel_source ended;
+};
+
+/// Runs one arm, and calls `keep` with its value. An exception cancels the others.
+template <class T, class Keep>
+task<void> run_arm(task<T> work, arms& all, Keep keep) {
+    std::optional<arm_source> under;
+    if (cancel_source* const own = own_source::take(work)) {
+        under.emplace(*own, all.ended);
+        work = std::move(work).under(under->source());
+    }
+    try {
+        if constexpr (std::is_void_v<T>) {
+            co_await std::move(work);
+            keep(std::monostate());
+        } else {
+            keep(co_await std::move(work));
+        }
+    } catch (...) {
+        all.cancel();
+        throw;
     }
 }
 
-template <class T>
-task<void> keep(task<T> work, std::optional<value_of<T>>& place) {
-    place.emplace(co_await with_value(std::move(work)));
-}
-
-template <std::size_t Index, class T, class Winner>
-task<void> keep_if_first(task<T> work, std::optional<Winner>& place, scope& race) {
-    value_of<T> value = co_await with_value(std::move(work));
-    if (place) co_return;
-    place.emplace(std::in_place_index<Index>, std::move(value));
-    race.cancel();
+/// Runs `spawn(arms&)`, which spawns the arms, and awaits them.
+template <class Spawn>
+task<void> join_arms(Spawn spawn) {
+    arms all;
+    co_await join_scope([&](scope& children) -> task<void> {
+        all.children = &children;
+        try {
+            spawn(all);
+        } catch (...) {  // no memory for a frame
+            all.cancel();
+            throw;
+        }
+        co_return;
+    });
 }
 
 template <class... T, std::size_t... Index>
 task<std::tuple<value_of<T>...>> when_all(std::index_sequence<Index...>, task<T>... work) {
     std::tuple<std::optional<value_of<T>>...> places;
-    co_await join_scope([&](scope& all) -> task<void> {
-        (all.spawn(keep(std::move(work), std::get<Index>(places))), ...);
-        co_return;
+    co_await join_arms([&](arms& all) {
+        const auto spawn = [&all](auto arm, auto& place) {
+            all.children->spawn(run_arm(std::move(arm), all,
+                                        [&place](auto value) { place.emplace(std::move(value)); }));
+        };
+        (spawn(std::move(work), std::get<Index>(places)), ...);
     });
     co_return std::tuple<value_of<T>...>(std::move(*std::get<Index>(places))...);
 }
@@ -58,9 +108,15 @@ task<std::tuple<value_of<T>...>> when_all(std::index_sequence<Index...>, task<T>
 template <class... T, std::size_t... Index>
 task<std::variant<value_of<T>...>> when_any(std::index_sequence<Index...>, task<T>... work) {
     std::optional<std::variant<value_of<T>...>> winner;
-    co_await join_scope([&](scope& race) -> task<void> {
-        (race.spawn(keep_if_first<Index>(std::move(work), winner, race)), ...);
-        co_return;
+    co_await join_arms([&](arms& all) {
+        const auto spawn = [&](auto arm, auto index) {
+            all.children->spawn(run_arm(std::move(arm), all, [&winner, &all](auto value) {
+                if (winner) return;
+                winner.emplace(std::in_place_index<decltype(index)::value>, std::move(value));
+                all.cancel();
+            }));
+        };
+        (spawn(std::move(work), std::integral_constant<std::size_t, Index>()), ...);
     });
     EDDY_ASSERT(winner.has_value());
     co_return std::move(*winner);
@@ -68,6 +124,8 @@ task<std::variant<value_of<T>...>> when_any(std::index_sequence<Index...>, task<
 
 /// The type that `co_await std::move(work)` yields.
 template <class Work>
+    requires requires(Work& work) { std::move(work).operator co_await(); } ||
+             requires(Work& work) { work.await_resume(); }
 auto value_awaited(Work&& work) {
     if constexpr (requires { std::move(work).operator co_await(); })
         return std::type_identity<decltype(std::move(work).operator co_await().await_resume())>();
@@ -116,22 +174,65 @@ momentary_task(task<T>) -> momentary_task<T>;
 
 /// Runs all of `work` at once, on this loop, and yields their values in the same order, with
 /// std::monostate for a task<void>. A result<> that is an error is a value like others and ends no
-/// other task. An exception cancels the rest and comes out when they have ended. One loop's thread.
+/// other task. An exception cancels the rest and comes out when they have ended. A task that was
+/// put under a source (task::under()) is cancelled by that one, not with the caller. One loop's
+/// thread.
 template <class... T>
     requires(sizeof...(T) > 0)
 task<std::tuple<detail::value_of<T>...>> when_all(task<T>... work) {
     return detail::when_all(std::index_sequence_for<T...>(), std::move(work)...);
 }
 
+/// The same for as many tasks as there are in `work`; none yield an empty vector.
+template <class T>
+task<std::vector<detail::value_of<T>>> when_all(std::vector<task<T>> work) {
+    std::vector<std::optional<detail::value_of<T>>> places(work.size());
+    co_await detail::join_arms([&](detail::arms& all) {
+        for (std::size_t i = 0; i < work.size(); ++i)
+            all.children->spawn(detail::run_arm(
+                std::move(work[i]), all,
+                [&place = places[i]](auto value) { place.emplace(std::move(value)); }));
+    });
+    std::vector<detail::value_of<T>> values;
+    values.reserve(places.size());
+    for (auto& each : places) values.push_back(std::move(*each));
+    co_return values;
+}
+
 /// Runs all of `work` at once, on this loop, until the first has ended; then cancels the others and
-/// awaits them. The variant's index() says which was first. What another one yields in spite of
-/// its cancellation is dropped: a task that may hold something by then, such as bytes it has read,
-/// must keep it elsewhere. An exception cancels the rest and comes out, even after a first value.
-/// One loop's thread.
+/// awaits them. The variant's index() says which was first. What another task yields in spite of
+/// its cancellation is dropped: a task that may hold something by then, such as bytes it has read
+/// or a value that it has received, must keep it elsewhere. An exception cancels the rest and comes
+/// out, even after a first value. One loop's thread.
 template <class... T>
     requires(sizeof...(T) > 0)
 task<std::variant<detail::value_of<T>...>> when_any(task<T>... work) {
     return detail::when_any(std::index_sequence_for<T...>(), std::move(work)...);
+}
+
+/// What when_any() of a vector yields.
+template <class T>
+struct first_value {
+    std::size_t index;          ///< which task was the first to end
+    detail::value_of<T> value;  ///< of that task; std::monostate for a task<void>
+};
+
+/// The same for as many tasks as there are in `work`, at least one.
+template <class T>
+task<first_value<T>> when_any(std::vector<task<T>> work) {
+    EDDY_PRECONDITION(!work.empty(), "when_any() of no task: none can be the first to end");
+    std::optional<first_value<T>> winner;
+    co_await detail::join_arms([&](detail::arms& all) {
+        for (std::size_t i = 0; i < work.size(); ++i)
+            all.children->spawn(
+                detail::run_arm(std::move(work[i]), all, [&winner, &all, i](auto value) {
+                    if (winner) return;
+                    winner.emplace(i, std::move(value));
+                    all.cancel();
+                }));
+    });
+    EDDY_ASSERT(winner.has_value());
+    co_return std::move(*winner);
 }
 
 /// The same where some are operations: `co_await when_all(peer.read(), other.read())`. Await it in
@@ -142,11 +243,15 @@ auto when_all(Work&&... work) {
     return detail::momentary_task(when_all(detail::as_task(std::move(work))...));
 }
 
-/// The same where some are operations: `co_await when_any(peer.read(), signals->next())`.
+/// The same where some are operations: `co_await when_any(peer.read(), answer(other))`. Where all
+/// are operations that select() (select.hpp) takes, this is select(), and nothing is dropped.
 template <class... Work>
     requires detail::some_momentary<Work...>
 auto when_any(Work&&... work) {
-    return detail::momentary_task(when_any(detail::as_task(std::move(work))...));
+    if constexpr ((selectable<Work> && ...))
+        return select(std::move(work)...);
+    else
+        return detail::momentary_task(when_any(detail::as_task(std::move(work))...));
 }
 
 }  // namespace eddy
