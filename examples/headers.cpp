@@ -4,6 +4,8 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/log.hpp>
 #include <eddy/io/blocking.hpp>
+#include <eddy/io/channel.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/executor.hpp>
 #include <eddy/io/file.hpp>
 #include <eddy/io/frames.hpp>
@@ -12,6 +14,7 @@
 #include <eddy/io/loop_group.hpp>
 #include <eddy/io/process.hpp>
 #include <eddy/io/scope.hpp>
+#include <eddy/io/select.hpp>
 #include <eddy/io/semaphore.hpp>
 #include <eddy/io/signals.hpp>
 #include <eddy/io/strand.hpp>
@@ -117,6 +120,13 @@ inline task<> io_scope(listener listener) {
             children.spawn(serve(std::move(*peer)));
         }
     });  // the children are cancelled and awaited here
+}
+
+inline task<int> io_select(channel<int>& jobs, event& stopped) {
+    auto first = co_await select(jobs.receive(), stopped.wait());
+    if (first.index() == 1) co_return 0;  // stopped
+    result<int> next = std::get<0>(first);
+    co_return next.value_or(0);
 }
 
 inline task<> io_semaphore(semaphore& connections, stream peer) {

@@ -82,6 +82,11 @@ task<result<std::string>> line_within(stream& peer, std::string& rest, duration 
     return with_timeout(limit, reading::line(peer, rest));
 }
 
+task<result<>> say_farewell(stream& peer) {
+    cancel_source own;
+    co_return co_await with_timeout(1s, greet(peer, "and farewell").under(own));
+}
+
 task<int> demonstrate() {
     auto listening = tcp::listen("127.0.0.1", 0);
     if (!listening) co_return 1;
@@ -105,6 +110,12 @@ task<int> demonstrate() {
     if (!co_await client->write_all(no_end)) co_return 1;
     const auto endless = co_await line_within(*server, rest, 5s);
     if (endless || endless.error() != errc::limit_reached) co_return 1;
+
+    cancel_source gone;
+    gone.request();
+    if (!co_await say_farewell(*server).under(gone)) co_return 1;
+    const auto farewell = co_await first_bytes(*client);
+    if (farewell.value_or("") != "hello, and farewell\n") co_return 1;
 
     if (!co_await client->write_all("ping")) co_return 1;
     const auto both = co_await when_all(serve_one(std::move(*server)), first_bytes(*client));

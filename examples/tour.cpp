@@ -7,6 +7,7 @@
 #include <eddy/io/generator.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
+#include <eddy/io/select.hpp>
 #include <eddy/io/semaphore.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/io/timeout.hpp>
@@ -180,6 +181,25 @@ task<bool> several() {
     auto [sum, product] = co_await when_all(add(1, 2), add_three(1, 2, 3));
     auto first = co_await when_any(add(1, 2), sleep_long());
     co_return sum == 3 && product == 6 && first.index() == 0;
+}
+
+task<bool> several_of_a_vector() {
+    std::vector<task<int>> sums;
+    for (int i = 0; i < 4; ++i) sums.push_back(add(i, i));
+    const std::vector<int> all = co_await when_all(std::move(sums));
+    std::vector<task<int>> others;
+    for (int i = 1; i < 4; ++i) others.push_back(add(i, i));
+    const first_value<int> first = co_await when_any(std::move(others));
+    co_return all.back() == 6 && first.index == 0 && first.value == 2;
+}
+
+task<bool> selecting_one() {
+    channel<int> numbers(1), others(1);
+    if (!numbers.try_send(1) || !others.try_send(2)) co_return false;
+    auto first =
+        co_await select(numbers.receive(), others.receive(), loop::current().sleep_for(1s));
+    const result<int> kept = others.try_receive();  // the loser's value
+    co_return first.index() == 0 && std::get<0>(first) == 1 && kept == 2;
 }
 
 task<> stop_after(cancel_source& source, duration time) {
@@ -414,6 +434,8 @@ task<int> everything() {
     failed += check("arenas", co_await arenas());
     failed += check("writers", co_await writers());
     failed += check("flushing", co_await flushing());
+    failed += check("several_of_a_vector", co_await several_of_a_vector());
+    failed += check("selecting_one", co_await selecting_one());
     failed += check("channels_at_once", co_await channels_at_once());
     failed += check("channels", co_await channels());
     failed += check("events", co_await events());

@@ -1,7 +1,8 @@
 // select: the first of several operations to complete. The others have no effect.
 //
-//     auto first = co_await select(jobs.receive(), stopped.wait(), loop::current().sleep_for(1s));
-//     if (first.index() == 0) run(std::get<0>(std::move(first)));
+//     auto first = co_await select(jobs.receive(), stopped.wait());
+//     if (first.index() == 1) co_return 0;  // stopped
+//     result<int> next = std::get<0>(first);
 //
 // It is the `select` of Go and Tokio: of two channels that have values, one keeps its value.
 // when_any() (when.hpp) runs tasks, and drops what the others yield. One loop's thread.
