@@ -20,14 +20,17 @@ void blocking_operation::on_cancel() noexcept {
 }
 
 blocking_pool::blocking_pool(const blocking_options& options) : options_(options) {
-    EDDY_ASSERT(options.max_threads > 0);
+    EDDY_PRECONDITION(options.max_threads > 0,
+                      "a blocking_pool of no thread: max_threads is at least 1");
     threads_.reserve(options.max_threads);
 }
 
 blocking_pool::~blocking_pool() {
     {
         const std::lock_guard lock(mutex_);
-        EDDY_ASSERT(in_progress_ == 0);
+        EDDY_PRECONDITION(
+            in_progress_ == 0,
+            "a blocking_pool was destroyed while work of it is awaited: await it first");
         stopping_ = true;
     }
     work_ready_.notify_all();

@@ -161,7 +161,8 @@ private:
 }  // namespace
 
 void file::end_state::operator()(state* over) const noexcept {
-    EDDY_ASSERT(over->in_flight == 0);
+    EDDY_PRECONDITION(over->in_flight == 0,
+                      "a file was destroyed while an operation of it waits: await it first");
     delete over;
 }
 

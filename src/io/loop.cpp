@@ -92,7 +92,8 @@ loop::loop(const loop_options& options)
       // The simulator's time passes only in waits.
       polling_(options.polling && options.kind != backend_kind::sim),
       gate_(std::make_shared<detail::loop_gate>(*this, options.max_posted)) {
-    EDDY_ASSERT(!current_loop);
+    EDDY_PRECONDITION(!current_loop,
+                      "a second loop on one thread: a thread has one loop at a time");
     if (options.kind == backend_kind::sim && options.sim.shuffle)
         shuffler_ = std::make_unique<shuffler>(options.sim.seed);
     current_loop = this;
@@ -134,7 +135,9 @@ loop::~loop() {
 }
 
 loop& loop::current() noexcept {
-    EDDY_ASSERT(current_loop);
+    EDDY_PRECONDITION(
+        current_loop,
+        "no loop on this thread: loop::create() has to come first, on the same thread");
     return *current_loop;
 }
 
@@ -143,7 +146,7 @@ loop* loop::of_this_thread() noexcept { return current_loop; }
 backend_kind loop::kind() const noexcept { return backend_->kind(); }
 
 void loop::run_until_done(task<void> root) {
-    EDDY_ASSERT(!posted_tasks_);
+    EDDY_PRECONDITION(!posted_tasks_, "run() of a loop that runs already: await the task instead");
     now_is_known_ = false;
     scope top;
     scope posted;

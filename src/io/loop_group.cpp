@@ -108,7 +108,8 @@ result<std::unique_ptr<loop_group>> loop_group::start(const loop_group_options& 
 }
 
 executor loop_group::executor(std::size_t index) const {
-    EDDY_ASSERT(index < members_.size());
+    EDDY_PRECONDITION(index < members_.size(),
+                      "loop_group::executor() of an index that is not below size()");
     return members_[index]->where();
 }
 

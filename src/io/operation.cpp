@@ -15,7 +15,9 @@ cancel_source::cancel_source(cancel_source* parent) noexcept {
 }
 
 cancel_source::~cancel_source() {
-    EDDY_ASSERT(hooks_.empty());
+    EDDY_PRECONDITION(
+        hooks_.empty(),
+        "a cancel_source was destroyed while a task or operation waits under it: await them first");
     unlink();
 }
 

@@ -84,7 +84,7 @@ void scope::child_done() noexcept {
 
 bool join_operation::start() {
     if (scope_->children_ == 0) return true;
-    EDDY_ASSERT(!scope_->joiner_);
+    EDDY_PRECONDITION(!scope_->joiner_, "a second join() of one scope: await the first");
     scope_->joiner_ = this;
     return false;
 }

@@ -21,7 +21,7 @@ void timer_wheel::append(timer& node, unsigned slot) noexcept {
 }
 
 void timer_wheel::insert(timer& node, time_point when) noexcept {
-    EDDY_ASSERT(!node.armed());
+    EDDY_PRECONDITION(!node.armed(), "arm() of a timer that is armed: disarm() it first");
     node.when_ = when;
     place(node);
     next_ = std::min(next_, when);

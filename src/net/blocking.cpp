@@ -105,7 +105,7 @@ result<stream> stream::adopt(unique_fd connected) {
 endpoint stream::peer() const noexcept { return peer_endpoint(fd_.get()); }
 
 result<std::size_t> stream::read_some(mutable_bytes into) noexcept {
-    EDDY_ASSERT(!into.empty());
+    EDDY_PRECONDITION(!into.empty(), "a read into an empty span: it has to hold at least one byte");
     patience time(timeout_);
     return read_once(fd_.get(), into, time);
 }

@@ -59,7 +59,7 @@ result<std::size_t> send_descriptor(int socket, std::string_view message, int de
 }
 
 result<received_message> receive_message(int socket, std::span<std::byte> into) noexcept {
-    EDDY_ASSERT(!into.empty());
+    EDDY_PRECONDITION(!into.empty(), "a read into an empty span: it has to hold at least one byte");
     iovec bytes{into.data(), into.size()};
     alignas(cmsghdr) char control[CMSG_SPACE(max_descriptors * sizeof(int))];
     msghdr header{};

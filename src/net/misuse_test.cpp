@@ -46,7 +46,7 @@ TEST_P(net_misuse_death, a_queued_writer_with_waiting_coroutines) {
             });
         });
     };
-    EXPECT_DEATH(leave(), "assertion failed: .*backlog_->waiters\\.empty\\(\\) ");
+    EXPECT_DEATH(leave(), "a queued_writer was destroyed while a coroutine waits");
 }
 
 task<> look_up(resolver& names) { static_cast<void>(co_await names.resolve("somebody.test", 1)); }
@@ -65,7 +65,7 @@ TEST_P(net_misuse_death, a_resolver_with_waiting_coroutines) {
             });
         });
     };
-    EXPECT_DEATH(leave(), "assertion failed: running_ == 0 && waiting_ == 0 ");
+    EXPECT_DEATH(leave(), "a resolver was destroyed while a coroutine waits");
 }
 
 }  // namespace

@@ -78,7 +78,9 @@ queued_writer::queued_writer(stream& to, scope& tasks, const queued_writer_optio
 
 queued_writer::~queued_writer() {
     EDDY_ASSERT(granted_messages_ == 0);
-    EDDY_ASSERT(!backlog_ || backlog_->waiters.empty());
+    EDDY_PRECONDITION(
+        !backlog_ || backlog_->waiters.empty(),
+        "a queued_writer was destroyed while a coroutine waits for it: await that first");
     abandon_backlog();
 }
 

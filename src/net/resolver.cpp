@@ -290,7 +290,11 @@ public:
         : options_(std::move(options)), hosts_(options_.hosts_file, max_hosts_file) {
         EDDY_ASSERT(options_.max_concurrent > 0);
     }
-    ~impl() { EDDY_ASSERT(running_ == 0 && waiting_ == 0); }
+    ~impl() {
+        EDDY_PRECONDITION(
+            running_ == 0 && waiting_ == 0,
+            "a resolver was destroyed while a coroutine waits for it: await that first");
+    }
 
     task<result<std::vector<endpoint>>> resolve(std::string host, std::uint16_t port);
 

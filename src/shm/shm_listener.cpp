@@ -29,7 +29,7 @@ shm_listener::shm_listener(listener below, listen_options wanted)
 }
 
 bool shm_listener::start(accept_operation& op) {
-    EDDY_ASSERT(!waiter_);
+    EDDY_PRECONDITION(!waiter_, "a second accept of one listener: await the first before the next");
     if (give(op)) return true;
     if (!begin_accepting()) {
         op.set_error(errno_code(ENOMEM));

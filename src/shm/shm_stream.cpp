@@ -119,7 +119,7 @@ void shm_stream::complete_waiters() {
 // ---- reading
 
 bool shm_stream::start(read_operation& op) {
-    EDDY_ASSERT(!reader_);
+    EDDY_PRECONDITION(!reader_, "a second read of one stream: await the first before the next");
     if (op.had_its_share()) {
         pause();
         reader_ = &op;
@@ -191,7 +191,7 @@ void shm_stream::cancel(read_operation& op) noexcept {
 }
 
 result<const_bytes> shm_stream::peek() noexcept {
-    EDDY_ASSERT(!reader_);
+    EDDY_PRECONDITION(!reader_, "a second read of one stream: await the first before the next");
     const auto found = shared_->all_bytes();
     if (!found || !found->empty()) return found;
     const auto ended = shared_->is_at_end();
@@ -214,7 +214,9 @@ std::error_code shm_stream::write_error() const noexcept {
 }
 
 bool shm_stream::start(write_operation& op) {
-    EDDY_ASSERT(!writer_);
+    EDDY_PRECONDITION(
+        !writer_,
+        "a second write to one stream: await the first before the next, or use queued_writer");
     if (send(op) || wait_for_room(op)) return true;
     writer_ = &op;
     return false;

@@ -24,7 +24,7 @@ tls_stream& tls_listener::oldest() noexcept {
 }
 
 bool tls_listener::start(accept_operation& op) {
-    EDDY_ASSERT(!waiter_);
+    EDDY_PRECONDITION(!waiter_, "a second accept of one listener: await the first before the next");
     if (full()) {
         waiter_ = &op;
         wait_for_room();

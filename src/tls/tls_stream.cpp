@@ -79,7 +79,7 @@ void tls_stream::advance_handshake() {
 }
 
 bool tls_stream::start(handshake_operation& op) {
-    EDDY_ASSERT(!shaker_);
+    EDDY_PRECONDITION(!shaker_, "a second handshake of one stream: await the first");
     if (!shaking_) {
         if (handshake_end_) op.set_error(handshake_end_);
         return true;
@@ -195,7 +195,7 @@ void tls_stream::complete_waiters(bool from_loop) {
 // ---- reading
 
 bool tls_stream::start(read_operation& op) {
-    EDDY_ASSERT(!reader_);
+    EDDY_PRECONDITION(!reader_, "a second read of one stream: await the first before the next");
     if (fill(op)) return true;
     reader_ = &op;
     return false;
@@ -289,7 +289,9 @@ void tls_stream::cancel(read_operation& op) noexcept {
 // ---- writing
 
 bool tls_stream::start(write_operation& op) {
-    EDDY_ASSERT(!writer_);
+    EDDY_PRECONDITION(
+        !writer_,
+        "a second write to one stream: await the first before the next, or use queued_writer");
     if (drain(op)) return true;
     writer_ = &op;
     return false;

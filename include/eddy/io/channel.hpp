@@ -87,10 +87,16 @@ template <class T>
 class channel {
 public:
     /// Holds at most `limit` values, at least 1. Their memory is taken now.
-    explicit channel(std::size_t limit) : slots_(limit) { EDDY_ASSERT(limit > 0); }
+    explicit channel(std::size_t limit) : slots_(limit) {
+        EDDY_PRECONDITION(limit > 0, "a channel of no value: its limit is at least 1");
+    }
     channel(const channel&) = delete;
     channel& operator=(const channel&) = delete;
-    ~channel() { EDDY_ASSERT(senders_.empty() && receivers_.empty()); }
+    ~channel() {
+        EDDY_PRECONDITION(
+            senders_.empty() && receivers_.empty(),
+            "a channel was destroyed while a coroutine sends or receives: await that first");
+    }
 
     /// How many values it can hold.
     std::size_t limit() const noexcept { return slots_.size(); }

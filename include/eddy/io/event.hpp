@@ -42,7 +42,11 @@ public:
     event() noexcept = default;
     event(const event&) = delete;
     event& operator=(const event&) = delete;
-    ~event() { EDDY_ASSERT(waiters_.empty()); }
+    ~event() {
+        EDDY_PRECONDITION(
+            waiters_.empty(),
+            "an event was destroyed while a coroutine waits for it: await that first");
+    }
 
     /// Whether a wait would pass at once.
     bool is_set() const noexcept { return set_; }

@@ -40,7 +40,9 @@ public:
     }
     ~async_generator() {
         if (!frame_) return;
-        EDDY_ASSERT(!frame_.promise().runs_);
+        EDDY_PRECONDITION(!frame_.promise().runs_,
+                          "an async_generator was destroyed while a coroutine awaits its next(): "
+                          "await that first");
         frame_.destroy();
     }
 
@@ -85,7 +87,8 @@ public:
     template <class Promise>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> parent) noexcept {
         promise_type& own = frame_.promise();
-        EDDY_ASSERT(!own.runs_);
+        EDDY_PRECONDITION(
+            !own.runs_, "a second next() of one async_generator: await the first before the next");
         own.runs_ = true;
         own.set_continuation(parent);
         own.set_source(parent.promise().source());

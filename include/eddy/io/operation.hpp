@@ -55,7 +55,7 @@ public:
 
     /// Registers a hook until it unlinks itself. The source must not be cancelled yet.
     void add(cancel_hook& hook) noexcept {
-        EDDY_ASSERT(!requested_);
+        EDDY_PRECONDITION(!requested_, "cancel_source::add() after its request()");
         hooks_.push_back(hook);
     }
 

@@ -60,8 +60,12 @@ public:
     /// A scope under `parent` (null for a root): the parent's cancellation reaches the children.
     explicit scope(cancel_source* parent = nullptr) noexcept : source_(parent) {}
     ~scope() {
-        EDDY_ASSERT(children_ == 0);
-        EDDY_ASSERT(!failure_);
+        EDDY_PRECONDITION(children_ == 0,
+                          "a scope was destroyed while children of it run: co_await its join(), or "
+                          "use with_scope()");
+        EDDY_PRECONDITION(!failure_,
+                          "a scope was destroyed with an exception of a child that no join() has "
+                          "thrown: co_await its join()");
     }
     scope(const scope&) = delete;
     scope& operator=(const scope&) = delete;

@@ -88,8 +88,12 @@ public:
     semaphore& operator=(const semaphore&) = delete;
     /// All permits must be back, and no coroutine wait.
     ~semaphore() {
-        EDDY_ASSERT(waiters_.empty());
-        EDDY_ASSERT(free_ == places_);
+        EDDY_PRECONDITION(waiters_.empty(),
+                          "a semaphore or async_mutex was destroyed while a coroutine waits for "
+                          "it: await that first");
+        EDDY_PRECONDITION(free_ == places_,
+                          "a semaphore or async_mutex was destroyed before one of its permits: "
+                          "release that first");
     }
 
     /// How many places are free.

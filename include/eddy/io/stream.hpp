@@ -215,7 +215,8 @@ public:
     /// Yields how many came, a result<std::size_t>, never 0. Errors as with read(), but for
     /// errc::no_buffers: it needs none.
     awaiting<read_some_operation> read_some(mutable_bytes into) {
-        EDDY_ASSERT(!into.empty());
+        EDDY_PRECONDITION(!into.empty(),
+                          "read_some() into an empty span: it has to hold at least one byte");
         return awaiting<read_some_operation>(*driver_, into);
     }
     /// Awaits until `into` is full; it must live until completion. An empty one is full at once.

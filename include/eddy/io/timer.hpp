@@ -36,7 +36,9 @@ public:
     time_point when() const noexcept { return when_; }
 
 protected:
-    ~timer() { EDDY_ASSERT(!armed()); }
+    ~timer() {
+        EDDY_PRECONDITION(!armed(), "a timer was destroyed while it is armed: disarm() it first");
+    }
 
 private:
     friend class timer_wheel;

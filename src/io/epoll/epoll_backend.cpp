@@ -56,7 +56,9 @@ result<> epoll_backend::open() {
 }
 
 epoll_backend::~epoll_backend() {
-    EDDY_ASSERT(drivers_.open == 0);  // a handle that outlives its loop would use freed memory
+    EDDY_PRECONDITION(drivers_.open == 0,
+                      "a stream, listener or datagram socket outlived its loop: close it before "
+                      "the loop ends");  // a handle that outlives its loop would use freed memory
     // Events that are due belong to polls that were cancelled.
     while (run_due()) {
     }

@@ -40,7 +40,8 @@ int epoll_datagram::receive(datagram_message& into) noexcept {
 }
 
 bool epoll_datagram::start(receive_from_operation& op) {
-    EDDY_ASSERT(!receiver_);
+    EDDY_PRECONDITION(!receiver_,
+                      "a second receive of one datagram socket: await the first before the next");
     const int error = receive(op.message());
     if (error == EAGAIN) {
         receiver_ = &op;
@@ -51,7 +52,8 @@ bool epoll_datagram::start(receive_from_operation& op) {
 }
 
 result<> epoll_datagram::try_receive(datagram_message& into) noexcept {
-    EDDY_ASSERT(!receiver_);
+    EDDY_PRECONDITION(!receiver_,
+                      "a second receive of one datagram socket: await the first before the next");
     if (const int error = receive(into); error != 0) return fail(receive_error(error));
     return {};
 }

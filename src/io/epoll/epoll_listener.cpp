@@ -14,7 +14,8 @@ result<> epoll_listener::open() {
 }
 
 bool epoll_listener::start(accept_operation& op) {
-    EDDY_ASSERT(!acceptor_);
+    EDDY_PRECONDITION(!acceptor_,
+                      "a second accept of one listener: await the first before the next");
     if (readable_ && accept(op)) return true;
     acceptor_ = &op;
     return false;

@@ -27,7 +27,7 @@ result<> epoll_stream::open() {
 }
 
 bool epoll_stream::start(read_operation& op) {
-    EDDY_ASSERT(!reader_);
+    EDDY_PRECONDITION(!reader_, "a second read of one stream: await the first before the next");
     if (readable_ && !had_much_ && !op.had_its_share() && receive(op)) return true;
     reader_ = &op;
     if (readable_) backend_.report_again(socket_.get(), watched, *this);
@@ -83,7 +83,9 @@ bool epoll_stream::receive(read_operation& op) {
 }
 
 bool epoll_stream::start(write_operation& op) {
-    EDDY_ASSERT(!writer_);
+    EDDY_PRECONDITION(
+        !writer_,
+        "a second write to one stream: await the first before the next, or use queued_writer");
     if (writable_ && send(op)) return true;
     writer_ = &op;
     return false;

@@ -94,7 +94,7 @@ public:
     }
 
     bool start(read_operation& op) override {
-        EDDY_ASSERT(!reader_);
+        EDDY_PRECONDITION(!reader_, "a second read of one stream: await the first before the next");
         if (!op.had_its_share() && receive(op)) return true;
         reader_ = &op;
         readable_.wait(readiness::readable);
@@ -102,7 +102,9 @@ public:
     }
 
     bool start(write_operation& op) override {
-        EDDY_ASSERT(!writer_);
+        EDDY_PRECONDITION(
+            !writer_,
+            "a second write to one stream: await the first before the next, or use queued_writer");
         if (send(op)) return true;
         writer_ = &op;
         writable_.wait(readiness::writable);

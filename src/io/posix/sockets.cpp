@@ -359,7 +359,7 @@ buffer_pool::buffer_pool(std::uint32_t keep, std::uint32_t size, std::size_t mos
 }
 
 buffer_pool::~buffer_pool() {
-    EDDY_ASSERT(lent_ == 0);
+    EDDY_PRECONDITION(lent_ == 0, "a lease outlived its loop: return it before the loop ends");
     for (std::byte* data : free_) {
 #if defined(EDDY_POISON_BUFFERS)
         ASAN_UNPOISON_MEMORY_REGION(data, size_);

@@ -115,8 +115,11 @@ sim_backend::sim_backend(const loop_options& options)
 
 sim_backend::~sim_backend() {
     // A handle or a lease that outlives its loop would call into freed memory later.
-    EDDY_ASSERT(streams_.empty() && listeners_.empty() && datagrams_.empty());
-    EDDY_ASSERT(for_streams_.lent == 0 && for_messages_.lent == 0);
+    EDDY_PRECONDITION(
+        streams_.empty() && listeners_.empty() && datagrams_.empty(),
+        "a stream, listener or datagram socket outlived its loop: close it before the loop ends");
+    EDDY_PRECONDITION(for_streams_.lent == 0 && for_messages_.lent == 0,
+                      "a lease outlived its loop: return it before the loop ends");
 }
 
 // ---- time

@@ -33,7 +33,8 @@ bool same_host(endpoint a, endpoint b) noexcept {
 sim_datagram::~sim_datagram() { world_.remove(*this); }
 
 bool sim_datagram::start(receive_from_operation& op) {
-    EDDY_ASSERT(!receiver_);
+    EDDY_PRECONDITION(!receiver_,
+                      "a second receive of one datagram socket: await the first before the next");
     if (try_complete(op, false)) return true;
     receiver_ = &op;
     return false;
@@ -62,7 +63,8 @@ bool sim_datagram::try_complete(receive_from_operation& op, bool after_spell) {
 }
 
 result<> sim_datagram::try_receive(datagram_message& into) noexcept {
-    EDDY_ASSERT(!receiver_);
+    EDDY_PRECONDITION(!receiver_,
+                      "a second receive of one datagram socket: await the first before the next");
     if (arrived_.empty() && error_ != 0) return fail_errno(std::exchange(error_, 0));
     if (arrived_.empty()) return fail_errno(EAGAIN);
     if (!world_.may_lend_message()) return fail(errc::no_buffers);

@@ -8,7 +8,8 @@ namespace eddy {
 sim_listener::~sim_listener() { world_.remove(*this); }
 
 bool sim_listener::start(accept_operation& op) {
-    EDDY_ASSERT(!acceptor_);
+    EDDY_PRECONDITION(!acceptor_,
+                      "a second accept of one listener: await the first before the next");
     if (backlog_.empty()) {
         acceptor_ = &op;
         return false;

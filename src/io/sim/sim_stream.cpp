@@ -56,7 +56,7 @@ void sim_stream::arrive() {
 }
 
 bool sim_stream::start(read_operation& op) {
-    EDDY_ASSERT(!reader_);
+    EDDY_PRECONDITION(!reader_, "a second read of one stream: await the first before the next");
     if (way_ == way::to_peer) {
         op.set_error(errno_code(EBADF));
         return true;
@@ -178,7 +178,9 @@ bool sim_stream::push(write_operation& op) {
 }
 
 bool sim_stream::start(write_operation& op) {
-    EDDY_ASSERT(!writer_);
+    EDDY_PRECONDITION(
+        !writer_,
+        "a second write to one stream: await the first before the next, or use queued_writer");
     meet_fault();
     if (const std::error_code error = write_error()) {
         op.set_error(error);

@@ -57,7 +57,8 @@ result<> make_blocking(int fd) noexcept {
 }  // namespace
 
 receive_ring::~receive_ring() {
-    EDDY_ASSERT(outstanding_ == 0);
+    EDDY_PRECONDITION(outstanding_ == 0,
+                      "a lease outlived its loop: return it before the loop ends");
     if (ring_) munmap(ring_, ring_bytes_);
     if (buffers_) munmap(buffers_, count_ * stride_);
 }
@@ -158,7 +159,9 @@ result<> uring_backend::open(const loop_options& options) {
 
 uring_backend::~uring_backend() {
     if (!open_) return;
-    EDDY_ASSERT(drivers_.open == 0);  // a handle that outlives its loop would use freed memory
+    EDDY_PRECONDITION(drivers_.open == 0,
+                      "a stream, listener or datagram socket outlived its loop: close it before "
+                      "the loop ends");  // a handle that outlives its loop would use freed memory
     // Closed drivers wait for their last completions; each is on its way. An operation would make
     // this wait for ever.
     const time_point give_up = now() + end_patience;

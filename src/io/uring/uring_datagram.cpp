@@ -38,7 +38,8 @@ bool uring_datagram::take(datagram_message& into) noexcept {
 }
 
 bool uring_datagram::start(receive_from_operation& op) {
-    EDDY_ASSERT(!receiver_);
+    EDDY_PRECONDITION(!receiver_,
+                      "a second receive of one datagram socket: await the first before the next");
     if (take(op.message())) return true;
     if (const int error = take_error(); error != 0) {
         op.set_error(errno_code(error));
@@ -50,7 +51,8 @@ bool uring_datagram::start(receive_from_operation& op) {
 }
 
 result<> uring_datagram::try_receive(datagram_message& into) noexcept {
-    EDDY_ASSERT(!receiver_);
+    EDDY_PRECONDITION(!receiver_,
+                      "a second receive of one datagram socket: await the first before the next");
     if (take(into)) return {};
     if (const int error = take_error(); error != 0) return fail_errno(error);
     want_messages();

@@ -21,7 +21,7 @@ void reset_connection(unique_fd socket) noexcept {
 }  // namespace
 
 bool uring_listener::start(accept_operation& op) {
-    EDDY_ASSERT(!waiter_);
+    EDDY_PRECONDITION(!waiter_, "a second accept of one listener: await the first before the next");
     if (!waiting_.empty()) {
         give(op, next_waiting());
         return true;

@@ -19,7 +19,7 @@ namespace eddy {
 uring_stream::~uring_stream() { backend_.driver_gone(); }
 
 bool uring_stream::start(read_operation& op) {
-    EDDY_ASSERT(!reader_);
+    EDDY_PRECONDITION(!reader_, "a second read of one stream: await the first before the next");
     if (queued_ > 0) {
         deliver(op);
         return true;
@@ -351,7 +351,9 @@ void uring_stream::note_failure(int error) noexcept {
 }
 
 bool uring_stream::start(write_operation& op) {
-    EDDY_ASSERT(!writer_);
+    EDDY_PRECONDITION(
+        !writer_,
+        "a second write to one stream: await the first before the next, or use queued_writer");
     if (send(op)) return true;
     writer_ = &op;
     write_over_ = false;
