@@ -48,11 +48,12 @@ class Scripts(harness.EddyTest):
             for script in RECURSIONS:
                 for command in ("EVAL", "EVAL_RO"):
                     self.assertIn("C stack overflow", cache(command, script, "0"), script)
-                self.assertIn("C stack overflow", cache("FUNCTION", "LOAD", "#!lua name=l\n" + script), script)
                 function = "#!lua name=l\nredis.register_function('f', function() " + script + " end)"
                 self.assertEqual(cache("FUNCTION", "LOAD", "REPLACE", function), b"l")
                 self.assertIn("C stack overflow", cache("FCALL", "f", "0"), script)
                 self.assertEqual(cache("FUNCTION", "DELETE", "l"), "+OK")
+            load = "#!lua name=l\nlocal function f() ('a'):gsub('a', f) end f()"
+            self.assertIn("C stack overflow", cache("FUNCTION", "LOAD", load))
             self.assertEqual(cache("PING"), "+PONG")
 
     def test_an_endless_script_holds_up_its_own_cache_alone(self):

@@ -323,6 +323,21 @@ void sandbox::set_global(stack value, const char* name) {
     lua_pop(in, 2);
 }
 
+void sandbox::show_globals(stack table) {
+    lua_State* const in = table.raw();
+    lua_pushvalue(in, LUA_GLOBALSINDEX);
+    lua_getmetatable(in, -1);
+    lua_remove(in, -2);
+    lua_insert(in, -2);
+    if (lua_isnil(in, -1)) {
+        lua_pop(in, 1);
+        lua_pushlightuserdata(in, key(real_key));
+        lua_rawget(in, -2);
+    }
+    lua_setfield(in, -2, "__index");
+    lua_pop(in, 1);
+}
+
 void furnish(lua_State* in, const sandbox::furnisher& add) {
     open(in, "", luaopen_base);
     open(in, LUA_TABLIBNAME, luaopen_table);

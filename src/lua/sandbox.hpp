@@ -65,6 +65,9 @@ public:
     [[nodiscard]] bool call_protected(function run, void* of);
     /// Sets a global, which scripts cannot, to the value on top, which is popped. May raise.
     static void set_global(stack in, const char* name);
+    /// Pops a table, in which scripts find their globals from now on, or nil: their usual ones
+    /// again. Functions that exist are affected, too. May raise.
+    static void show_globals(stack table);
     /// Replaces the table on top by one that looks like it, and cannot be changed.
     static void protect(stack in);
     /// __index of tables without other names: raises an error that says which one.

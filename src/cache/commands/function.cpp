@@ -2,6 +2,7 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/glob.hpp>
 
+#include "base/text.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"
@@ -116,7 +117,8 @@ void list_libraries(call& c) {
     }
     std::vector<const libraries::library*> wanted;
     for (const auto& each : scripts_of(c).functions().all()) {
-        if (!has_pattern || glob_match(pattern, each->name)) wanted.push_back(each.get());
+        if (!has_pattern || glob_match(lower(pattern), lower(each->name)))
+            wanted.push_back(each.get());
     }
     c.reply.array(wanted.size());
     for (const libraries::library* const each : wanted) {

@@ -117,7 +117,6 @@ protected:
     void expect_overflow_everywhere(const recursion& each) {
         expect_overflow(run("EVAL", each.script), each.through);
         expect_overflow(run("EVAL_RO", each.script), each.through);
-        expect_overflow(load(each.script), each.through);
         const std::string function =
             "redis.register_function('f', function() " + std::string(each.script) + " end)";
         EXPECT_EQ(load(function), "$1\r\nl\r\n");
@@ -161,6 +160,11 @@ TEST_F(callbacks, endless_recursion_of_scripts_is_an_error) {
 TEST_F(callbacks, endless_recursion_of_hooks_is_an_error) {
     for (const recursion& each : of_all) expect_overflow_in_hooks(each);
     for (const recursion& each : of_hooks) expect_overflow_in_hooks(each);
+}
+
+TEST_F(callbacks, endless_recursion_of_a_library_that_is_loaded_is_an_error) {
+    expect_overflow(load("local function f() ('a'):gsub('a', f) end f()"), "a method");
+    expect_overflow(load("local function f() return 1 + f() end f()"), "itself");
 }
 
 TEST_F(callbacks, the_first_overflow_is_named_as_redis_names_it) {

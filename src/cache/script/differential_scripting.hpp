@@ -739,6 +739,35 @@ FUNCTION|LOAD|#!lua name=a-b~
 FUNCTION|LOAD|#!lua name=~
 FUNCTION|LOAD|#!lua name=a name=b~
 FUNCTION|LOAD|#!lua foo=a~
+FUNCTION|LOAD|#!Lua NAME="a~
+FUNCTION|LOAD|#!Lua NAME="a"b~
+FUNCTION|LOAD|#! name=a~
+FUNCTION|LOAD|#!lua name=a~local x = pairs
+FUNCTION|LOAD|#!lua name=a~local x = math
+FUNCTION|LOAD|#!lua name=a~local x = cjson
+FUNCTION|LOAD|#!lua name=a~local x = _G
+FUNCTION|LOAD|#!lua name=a~local x = nosuch
+FUNCTION|LOAD|#!lua name=a~local x = redis.sha1hex
+FUNCTION|LOAD|#!lua name=a~local x = redis.REPL_ALL
+FUNCTION|LOAD|#!lua name=a~redis = 1
+FUNCTION|LOAD|#!lua name=a~redis.x = 1
+FUNCTION|LOAD|#!lua name=a~redis.register_function(("f"):rep(2),function() return redis.sha1hex(math.floor(1.5)) end)
+FCALL|FF|0
+FUNCTION|LOAD|#!lua name=b~redis.register_function("Ff",function() end)
+FUNCTION|LOAD|#!lua name=A~redis.register_function("f",function() end)
+FUNCTION|LIST|LIBRARYNAME|A
+FUNCTION|DELETE|a
+FUNCTION|LIST|LIBRARYNAME|[A-Z]*
+FUNCTION|LOAD|REPLACE|#!LUA name="a"~redis.log(redis.LOG_DEBUG,"loaded") redis.register_function("F",function() return redis.register_function end)
+FUNCTION|DELETE|A
+FUNCTION|LIST
+FCALL|f|0
+FCALL_RO|f|0
+FUNCTION|FLUSH
+EVAL|#!"lua" flags="no-writes,"~return 1|0
+EVAL|#!lua "flags=no-writes"~return 1|0
+EVAL|#!lua "flags=no-writes~return 1|0
+EVAL|#!LUA~return 1|0
 FUNCTION|LOAD|#!lua name=a~return 1
 FUNCTION|LOAD|#!lua name=a~return 1 +
 FUNCTION|LOAD|#!lua name=a~foo()

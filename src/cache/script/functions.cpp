@@ -3,6 +3,7 @@
 
 #include <eddy/base/assert.hpp>
 
+#include "base/text.hpp"
 #include "cache/script/redis_library.hpp"
 #include "cache/script/script_text.hpp"
 #include "lua/errors.hpp"
@@ -27,6 +28,11 @@ bool is_name(std::string_view text) noexcept {
 
 using lua::raise_error;
 
+bool has_function(const libraries::library& in, std::string_view name) noexcept {
+    return std::ranges::any_of(
+        in.functions, [name](const auto& each) { return equal_in_any_case(each->name, name); });
+}
+
 // Called protected, with the library's code as a function in the registry.
 int run_library(lua_State* raw) {
     const lua::stack in(raw);
@@ -39,10 +45,16 @@ int run_library(lua_State* raw) {
     in.raise();
 }
 
-int set_redis(lua_State* raw) {
+// Called protected, with the table of globals in the registry, or with 0 for the usual ones.
+int show_globals(lua_State* raw) {
     const lua::stack in(raw);
-    in.push_kept(*static_cast<int*>(in.pointer_at(1)));
-    lua::sandbox::set_global(in, "redis");
+    const int table = *static_cast<int*>(in.pointer_at(1));
+    if (table == 0) {
+        in.push_nil();
+    } else {
+        in.push_kept(table);
+    }
+    lua::sandbox::show_globals(in);
     return 0;
 }
 
@@ -56,17 +68,15 @@ libraries::libraries(script_runner& runner)
 void libraries::furnish(lua::stack in) {
     runner_.seed_random(in);
     push_redis_library(in, true);
-    in.push_copy(-1);
-    call_table_ = in.keep();
     in.set_field(1, "redis");
     in.push_pointer(this);
     in.push_function(register_function, 1);
-    push_load_library(in);
-    load_table_ = in.keep();
+    push_load_globals(in);
+    load_globals_ = in.keep();
 }
 
-void libraries::use_redis(int table) {
-    const bool done = sandbox_.call_protected(set_redis, &table);
+void libraries::use_globals(int table) {
+    const bool done = sandbox_.call_protected(show_globals, &table);
     EDDY_ASSERT(done);
 }
 
@@ -86,7 +96,7 @@ std::string libraries::load(std::string_view code, bool replace, std::string& wh
     }
     library* const old = find_library(head.name);
     if (old != nullptr && !replace) {
-        why = "Library '" + std::string(head.name) + "' already exists";
+        why = "Library '" + head.name + "' already exists";
         return {};
     }
     if (text_bytes() + code.size() > max_text_bytes) {
@@ -103,10 +113,10 @@ std::string libraries::load(std::string_view code, bool replace, std::string& wh
     made->code = code;
     loading_ = made.get();
     runner_.begin_load(sandbox_, max_load_ms);
-    use_redis(load_table_);
+    use_globals(load_globals_);
     const bool failed = !sandbox_.call_protected(run_library, &body);
     runner_.end_load(sandbox_);
-    use_redis(call_table_);
+    use_globals(0);
     loading_ = nullptr;
     sandbox_.forget(body);
     if (failed) {
@@ -122,9 +132,7 @@ std::string libraries::load(std::string_view code, bool replace, std::string& wh
         if (!why.empty()) break;
         for (const auto& other : all_) {
             if (other.get() == old) continue;
-            if (std::ranges::none_of(other->functions,
-                                     [&](const auto& f) { return f->name == each->name; }))
-                continue;
+            if (!has_function(*other, each->name)) continue;
             why = "Function " + each->name + " already exists";
         }
     }
@@ -147,7 +155,7 @@ libraries::library* libraries::find_library(std::string_view name) noexcept {
 const libraries::function* libraries::find(std::string_view name) const noexcept {
     for (const auto& each : all_) {
         for (const auto& one : each->functions) {
-            if (one->name == name) return one.get();
+            if (equal_in_any_case(one->name, name)) return one.get();
         }
     }
     return nullptr;
@@ -279,9 +287,7 @@ int libraries::register_function(lua_State* raw) {
     }
     const std::string_view name = in.text_at(1);
     if (!is_name(name)) raise_error(in, bad_name);
-    for (const auto& each : me.loading_->functions) {
-        if (each->name == name) raise_error(in, "Function already exists in the library");
-    }
+    if (has_function(*me.loading_, name)) raise_error(in, "Function already exists in the library");
     in.push_copy(2);
     const int reference = in.keep();
     auto made = std::make_unique<function>();

@@ -27,7 +27,7 @@ public:
     libraries& operator=(const libraries&) = delete;
 
     struct function {
-        std::string name;
+        std::string name;  ///< found in any case
         std::string description;
         bool is_described = false;
         int reference = 0;        ///< in the sandbox
@@ -59,14 +59,14 @@ private:
     void forget(const library& gone) noexcept;
 
     void furnish(lua::stack in);
-    /// The global "redis" is that table from now on.
-    void use_redis(int table);
+    /// Scripts find the globals in that table of the sandbox's registry, or with 0 their usual
+    /// ones.
+    void use_globals(int table);
     /// redis.register_function(), closed over the libraries.
     static int register_function(lua_State* raw);
 
     script_runner& runner_;
-    int call_table_ = 0;  // "redis" of functions, and while a library is loaded; in the sandbox
-    int load_table_ = 0;
+    int load_globals_ = 0;  // all that a library finds while it is loaded; in the sandbox
     lua::sandbox sandbox_;
     std::vector<std::unique_ptr<library>> all_;
     library* loading_ = nullptr;

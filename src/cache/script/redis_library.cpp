@@ -225,16 +225,11 @@ int redis_acl_check_cmd(lua_State* raw) {
 }
 
 // Of the table on top.
-void set_constants(lua::stack in) {
+void set_version_and_levels(lua::stack in) {
     in.set_number("LOG_DEBUG", 0);
     in.set_number("LOG_VERBOSE", 1);
     in.set_number("LOG_NOTICE", 2);
     in.set_number("LOG_WARNING", most_log_level);
-    in.set_number("REPL_NONE", 0);
-    in.set_number("REPL_AOF", replicate_aof);
-    in.set_number("REPL_SLAVE", replicate_replica);
-    in.set_number("REPL_REPLICA", replicate_replica);
-    in.set_number("REPL_ALL", replicate_aof | replicate_replica);
     in.set_text("REDIS_VERSION", compatible_version);
     // 7.2.4 is 0x00070204.
     int number = 0;
@@ -268,21 +263,32 @@ void push_redis_library(lua::stack in, bool for_functions) {
                           {"breakpoint", redis_breakpoint},
                           {"debug", redis_debug}});
     }
-    set_constants(in);
+    set_version_and_levels(in);
+    in.set_number("REPL_NONE", 0);
+    in.set_number("REPL_AOF", replicate_aof);
+    in.set_number("REPL_SLAVE", replicate_replica);
+    in.set_number("REPL_REPLICA", replicate_replica);
+    in.set_number("REPL_ALL", replicate_aof | replicate_replica);
     lua::sandbox::protect(in);
 }
 
-void push_load_library(lua::stack in) {
+void push_load_globals(lua::stack in) {
+    const auto refuse_others = [in] {
+        in.push_table();
+        in.set_functions({{"__index", lua::sandbox::refuse_unknown_global}});
+        in.set_metatable(-2);
+    };
+    in.push_table();
     in.push_table();
     in.set_functions({{"log", redis_log}});
-    in.push_copy(-2);
+    in.push_copy(-3);
     in.set_field(-2, "register_function");
-    in.remove(-2);
-    set_constants(in);
-    in.push_table();
-    in.set_functions({{"__index", lua::sandbox::refuse_unknown_global}});
-    in.set_metatable(-2);
+    set_version_and_levels(in);
+    refuse_others();
     lua::sandbox::protect(in);
+    in.set_field(-2, "redis");
+    refuse_others();
+    in.remove(-2);
 }
 
 }  // namespace eddy::cache

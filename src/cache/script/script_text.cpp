@@ -1,16 +1,14 @@
 // First line of a script or library: its flags and name.
 #include "cache/script/script_text.hpp"
 
-#include <algorithm>
+#include <eddy/wire/resp/request.hpp>
+
+#include "base/text.hpp"
+
 #include <cstddef>
 #include <utility>
 
 namespace eddy::cache {
-namespace {
-
-bool is_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
-}  // namespace
 
 std::uint32_t script_flag_named(std::string_view name) noexcept {
     constexpr std::pair<std::string_view, std::uint32_t> all[] = {
@@ -25,6 +23,43 @@ std::uint32_t script_flag_named(std::string_view name) noexcept {
     return 0;
 }
 
+namespace {
+
+void take_library_word(script_head& head, std::string_view word) {
+    constexpr std::string_view name = "name=";
+    if (!is_word(word.substr(0, name.size()), name)) {
+        head.refusal = "Invalid metadata value given: " + std::string(word);
+    } else if (head.has_name) {
+        head.refusal = "Invalid metadata value, name argument was given multiple times";
+    } else {
+        head.name = word.substr(name.size());
+        head.has_name = true;
+    }
+}
+
+void take_script_word(script_head& head, std::string_view word) {
+    constexpr std::string_view option = "flags=";
+    if (!word.starts_with(option)) {
+        head.refusal = "Unknown lua shebang option: " + std::string(word);
+        return;
+    }
+    std::string_view flags = word.substr(option.size());
+    for (bool more = !flags.empty(); more;) {
+        const std::size_t size = flags.find(',');
+        const std::string_view one = flags.substr(0, size);
+        const std::uint32_t bit = script_flag_named(one);
+        if (bit == 0) {
+            head.refusal = "Unexpected flag in script shebang: " + std::string(one);
+            return;
+        }
+        head.flags |= bit;
+        more = size != std::string_view::npos;
+        if (more) flags.remove_prefix(size + 1);
+    }
+}
+
+}  // namespace
+
 script_head take_script_head(std::string_view text, bool is_library) {
     script_head head;
     head.rest = text;
@@ -37,51 +72,25 @@ script_head take_script_head(std::string_view text, bool is_library) {
         head.refusal = is_library ? "Invalid library metadata" : "Invalid script shebang";
         return head;
     }
-    std::string_view line = text.substr(0, size);
     head.rest.remove_prefix(size);
     head.flags = 0;
-    bool is_first = true;
-    while (true) {
-        while (!line.empty() && is_space(line[0])) line.remove_prefix(1);
-        if (line.empty()) break;
-        const auto end = std::ranges::find_if(line, is_space);
-        const std::string_view word = line.substr(0, static_cast<std::size_t>(end - line.begin()));
-        line.remove_prefix(word.size());
-        if (is_first) {
-            is_first = false;
-            if (word == "#!lua") continue;
-            head.refusal = is_library ? "Engine '" + std::string(word.substr(2)) + "' not found"
-                                      : "Unexpected engine in script shebang: " + std::string(word);
-            return head;
-        }
-        if (is_library && word.starts_with("name=")) {
-            if (head.has_name) {
-                head.refusal = "Invalid metadata value, name argument was given multiple times";
-                return head;
-            }
-            head.name = word.substr(5);
-            head.has_name = true;
-            continue;
-        }
-        if (is_library) {
-            head.refusal = "Invalid metadata value given: " + std::string(word);
-            return head;
-        }
-        if (!word.starts_with("flags=")) {
-            head.refusal = "Unknown lua shebang option: " + std::string(word);
-            return head;
-        }
-        std::string_view flags = word.substr(6);
-        while (!flags.empty()) {
-            const std::string_view one = flags.substr(0, flags.find(','));
-            flags.remove_prefix(std::min(one.size() + 1, flags.size()));
-            const std::uint32_t bit = script_flag_named(one);
-            if (bit == 0) {
-                head.refusal = "Unexpected flag in script shebang: " + std::string(one);
-                return head;
-            }
-            head.flags |= bit;
-        }
+    resp::request_limits limits;
+    limits.max_inline = size;
+    resp::request_parser line(limits);
+    const resp::request_outcome split = line.next(text.substr(0, size + 1));
+    if (split.status != resp::parse_status::complete) {
+        head.refusal = is_library ? "Invalid library metadata" : "Invalid engine in script shebang";
+        return head;
+    }
+    const std::string_view engine = split.request[0];
+    if (is_library ? !is_word(engine, "#!lua") : engine != "#!lua") {
+        head.refusal = is_library ? "Engine '" + std::string(engine.substr(2)) + "' not found"
+                                  : "Unexpected engine in script shebang: " + std::string(engine);
+        return head;
+    }
+    for (const std::string_view word : split.request.args().subspan(1)) {
+        is_library ? take_library_word(head, word) : take_script_word(head, word);
+        if (!head.refusal.empty()) break;
     }
     return head;
 }

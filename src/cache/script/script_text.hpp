@@ -24,12 +24,13 @@ std::uint32_t script_flag_named(std::string_view name) noexcept;
 struct script_head {
     std::uint32_t flags = script_flag::unsaid;
     std::string_view rest;  ///< the script without the line, but with its end; lines count the same
-    std::string_view name;  ///< of a library,
+    std::string name;       ///< of a library,
     bool has_name = false;  ///< if it is given
     std::string refusal;    ///< what is wrong with the line; empty: nothing
 };
 
-/// Takes the first line away, if it is one. Scripts may have flags, libraries a name.
+/// Takes the first line away, if it is one. Scripts may have flags, libraries a name. Its words are
+/// quoted as those of an inline command.
 script_head take_script_head(std::string_view text, bool is_library);
 
 }  // namespace eddy::cache

@@ -16,6 +16,34 @@ TEST(script_text, reads_the_first_line) {
     EXPECT_EQ(take_script_head("#!lua flags=\nx", false).refusal, "");
     EXPECT_EQ(take_script_head("#!lua flags=x\n", false).refusal,
               "Unexpected flag in script shebang: x");
+    EXPECT_EQ(take_script_head("#!lua flags=no-writes,\n", false).refusal,
+              "Unexpected flag in script shebang: ");
+}
+
+TEST(script_text, splits_the_first_line_as_an_inline_command) {
+    const script_head some =
+        take_script_head("#!\"lua\"  'flags=no-writes,allow-oom' \r\nreturn 1", false);
+    EXPECT_EQ(some.refusal, "");
+    EXPECT_EQ(some.rest, "\nreturn 1");
+    EXPECT_EQ(some.flags, script_flag::no_writes | script_flag::allow_oom);
+    EXPECT_EQ(take_script_head("#!lua NAME=\"\\x61b\"\n", true).name, "ab");
+    EXPECT_EQ(take_script_head("#!lua name=\"a\n", true).refusal, "Invalid library metadata");
+    EXPECT_EQ(take_script_head("#!lua name=\"a\"b\n", true).refusal, "Invalid library metadata");
+    EXPECT_EQ(take_script_head("#!lua \"flags=\n", false).refusal,
+              "Invalid engine in script shebang");
+    // A long line is a line.
+    const std::string name(100'000, 'x');
+    EXPECT_EQ(take_script_head("#!lua name=" + name + "\n", true).name, name);
+}
+
+TEST(script_text, takes_the_engine_of_a_library_in_any_case) {
+    EXPECT_EQ(take_script_head("#!LUA name=a\n", true).refusal, "");
+    EXPECT_EQ(take_script_head("#!Lua name=a\n", true).refusal, "");
+    EXPECT_EQ(take_script_head("#!LuaX name=a\n", true).refusal, "Engine 'LuaX' not found");
+    EXPECT_EQ(take_script_head("#! name=a\n", true).refusal, "Engine '' not found");
+    // Of a script Redis does not.
+    EXPECT_EQ(take_script_head("#!LUA\n", false).refusal,
+              "Unexpected engine in script shebang: #!LUA");
 }
 
 }  // namespace
