@@ -560,6 +560,49 @@ TEST_F(clients, a_pause_of_writes_lets_scripts_go_on_that_say_they_do_not_write)
     EXPECT_EQ(c.pushed(), ":1\r\n");
 }
 
+TEST_F(clients, an_earlier_key_of_a_wrong_type_ends_the_wait) {
+    constexpr std::string_view wrong_type =
+        "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+    for (const std::string_view wait :
+         {"BLPOP a b 0", "BRPOP a b 0", "BLMPOP 0 2 a b LEFT", "BZPOPMIN a b 0", "BZPOPMAX a b 0",
+          "BZMPOP 0 2 a b MIN", "XREAD BLOCK 0 STREAMS a b 0 0"}) {
+        const bool is_list = wait.find('L') == 1 || wait.find('R') == 1;
+        const std::string fill = wait.starts_with("X") ? "XADD b 1-1 f v"
+                                 : is_list             ? "RPUSH b v"
+                                                       : "ZADD b 1 v";
+        a_("FLUSHALL");
+        EXPECT_EQ(b_(std::string(wait)), "") << wait;
+        EXPECT_EQ(a_("SET a x"), ok);
+        EXPECT_EQ(b_.pushed(), "") << wait;
+        a_("SET b x");
+        EXPECT_EQ(b_.pushed(), "") << wait << ": nothing is there that it waits for";
+        a_("DEL b");
+        a_(fill);
+        EXPECT_EQ(b_.pushed(), wrong_type) << wait;
+        EXPECT_EQ(a_("EXISTS b"), ":1\r\n") << wait << " took it";
+        EXPECT_EQ(field("blocked_clients"), "0") << wait;
+    }
+}
+
+TEST_F(clients, an_earlier_key_that_is_there_is_served_first) {
+    EXPECT_EQ(b_("BLPOP a b c 0"), "");
+    a_("MULTI");
+    a_("RPUSH c 3");
+    a_("RPUSH b 2");
+    a_("SET c x");
+    EXPECT_THAT(a_("EXEC"), StartsWith("*3"));
+    EXPECT_EQ(b_.pushed(), "*2\r\n$1\r\nb\r\n$1\r\n2\r\n");
+}
+
+TEST_F(clients, timeouts_beyond_the_clock_are_refused) {
+    at(seconds(1'700'000'000));
+    for (const std::string_view command :
+         {"WAIT 2 9223372036854775807", "WAITAOF 0 1 9223372036854775807",
+          "XREAD BLOCK 9223372036854775807 STREAMS s 0", "CLIENT PAUSE 9223372036854775807"}) {
+        EXPECT_EQ(a_(std::string(command)), "-ERR timeout is out of range\r\n") << command;
+    }
+}
+
 TEST_F(clients, blocking_keys_are_counted) {
     a_("BLPOP l m 0");
     b_("XGROUP CREATE s g $ MKSTREAM");

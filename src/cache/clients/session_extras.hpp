@@ -5,6 +5,7 @@
 
 #include "cache/clients/name_registry.hpp"
 #include "cache/clients/session.hpp"
+#include "cache/memory/entry.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -116,6 +117,7 @@ struct session_extras {
     std::int64_t deadline_us = session::no_deadline;
     std::int64_t worked_us = 0;  // before the wait, where slow_log times the command
     serve_function serve = nullptr;
+    value_type awaited_type = value_type::string;  // of keys that are served in order
     std::size_t first_key = 0;     // of those that are served in the command's order
     std::size_t ordered_keys = 0;  // how many
     command_queue waiting;

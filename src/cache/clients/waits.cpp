@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <new>
 #include <span>
 #include <utility>
@@ -52,6 +53,26 @@ void finish(engine::state& s, session& who) {
     who.wake();
 }
 
+// As if the command came anew, once the key is ready: of its keys the first that is there is
+// served.
+bool serve_in_order(call& c, const session_extras& extras, std::span<const std::string_view> keys,
+                    std::string_view ready) {
+    const auto has_type = [&](const call::slot* place) {
+        return keyspace::at(place)->type == extras.awaited_type;
+    };
+    const call::slot* const place = c.keys->find(ready);
+    if (place == nullptr || !has_type(place)) return false;
+    for (const std::string_view each : keys) {
+        if (each == ready) break;
+        const call::slot* const earlier = c.keys->find(each);
+        if (earlier == nullptr) continue;
+        if (has_type(earlier)) return extras.serve(c, each);
+        c.wrong_type();
+        return true;
+    }
+    return extras.serve(c, ready);
+}
+
 // Runs the waiting command's `serve` for a key. What it causes for the session itself comes behind
 // the reply.
 bool serve_one(engine::state& s, session& who, std::string_view key) {
@@ -64,38 +85,35 @@ bool serve_one(engine::state& s, session& who, std::string_view key) {
     try {
         call c{s, who, reply, &s.database(who.db)};
         c.reply_begin = reply_begin;
-        extras.waiting.for_each(
-            [&](const command_spec& spec, std::span<const std::string_view> args) {
-                c.spec = &spec;
-                c.args = args.data();
-                c.count = args.size();
-                c.hash = s.env.hash(args[1]);
-                // What its user may do can have changed meanwhile.
-                if (!who.unlimited && !permits(c)) {
-                    served = true;
-                    return;
-                }
-                const unsigned database = c.keys->number();
-                const expiry_scope expiry(c);
-                recording record(s, spec);
-                const bool is_timed = !s.slow.skips(spec.flags, args.size());
-                const std::int64_t began_us = is_timed ? clock_us() : 0;
-                try {
-                    // As if the command came anew, one of its keys that is named earlier goes
-                    // first.
-                    for (std::size_t i = 0; !served && i < extras.ordered_keys; ++i) {
-                        const std::string_view other = args[extras.first_key + i];
-                        if (other == key) break;
-                        served = c.keys->find(other) != nullptr && extras.serve(c, other);
-                    }
-                    if (!served) served = extras.serve(c, key);
-                } catch (const std::bad_alloc&) {
-                    drop_empty_values(*c.keys, args);
-                    throw;
-                }
-                if (served && is_timed) s.slow.keep_waited(c, clock_us() - began_us);
-                record.end(args, database);
-            });
+        extras.waiting.for_each([&](const command_spec& spec,
+                                    std::span<const std::string_view> args) {
+            c.spec = &spec;
+            c.args = args.data();
+            c.count = args.size();
+            c.hash = s.env.hash(args[1]);
+            // What its user may do can have changed meanwhile.
+            if (!who.unlimited && !permits(c)) {
+                served = true;
+                return;
+            }
+            const unsigned database = c.keys->number();
+            const expiry_scope expiry(c);
+            recording record(s, spec);
+            const bool is_timed = !s.slow.skips(spec.flags, args.size());
+            const std::int64_t began_us = is_timed ? clock_us() : 0;
+            try {
+                served =
+                    extras.ordered_keys == 0
+                        ? extras.serve(c, key)
+                        : serve_in_order(c, extras,
+                                         args.subspan(extras.first_key, extras.ordered_keys), key);
+            } catch (const std::bad_alloc&) {
+                drop_empty_values(*c.keys, args);
+                throw;
+            }
+            if (served && is_timed) s.slow.keep_waited(c, clock_us() - began_us);
+            record.end(args, database);
+        });
         if (served && takes_no_reply(who)) extras.outbox.truncate(c.reply_begin);
         extras.outbox.append(s.own_pushes.text());
         // Without a reply nothing else wakes it.
@@ -152,12 +170,35 @@ std::optional<std::int64_t> deadline_argument(call& c, std::size_t i) {
     return at_us;
 }
 
+std::int64_t deadline_after(const call& c, std::int64_t timeout_ms) noexcept {
+    std::int64_t deadline_us;
+    if (timeout_ms == 0 || __builtin_mul_overflow(timeout_ms, std::int64_t{1000}, &deadline_us) ||
+        __builtin_add_overflow(deadline_us, c.state.env.steady_us, &deadline_us)) {
+        return session::no_deadline;
+    }
+    return deadline_us;
+}
+
+std::optional<std::int64_t> milliseconds_deadline_argument(call& c, std::size_t i) {
+    const auto timeout_ms = c.integer(i, "ERR timeout is not an integer or out of range");
+    if (!timeout_ms) return std::nullopt;
+    if (*timeout_ms < 0) {
+        c.error("ERR timeout is negative");
+        return std::nullopt;
+    }
+    if (*timeout_ms > std::numeric_limits<std::int64_t>::max() - c.now_ms()) {
+        c.error("ERR timeout is out of range");
+        return std::nullopt;
+    }
+    return deadline_after(c, *timeout_ms);
+}
+
 bool may_wait(const call& c) noexcept {
     return !c.in_exec && (c.client.special & session::master) == 0;
 }
 
-void wait_for_keys(call& c, std::size_t first, std::size_t keys, std::int64_t deadline_us,
-                   serve_function serve, wait_until until) {
+void wait_for_keys(call& c, std::size_t first, std::size_t keys, value_type type,
+                   std::int64_t deadline_us, serve_function serve, wait_until until) {
     engine::state& s = c.state;
     session_extras& extras = extras_of(c.client);
     const std::size_t cost = command_queue::cost(c.args, c.count) * 2 + keys * name_set::overhead;
@@ -178,6 +219,7 @@ void wait_for_keys(call& c, std::size_t first, std::size_t keys, std::int64_t de
     extras.waits_for = wait_kind::key;
     extras.deadline_us = deadline_us;
     extras.serve = serve;
+    extras.awaited_type = type;
     extras.first_key = first;
     extras.ordered_keys = until == wait_until::changed ? keys : 0;
     c.client.blocked = true;

@@ -17,11 +17,17 @@ namespace eddy::cache {
 /// Parses a timeout of seconds, with fractions, at arg(i); replies with an error when it is none.
 /// Returns the deadline, session::no_deadline for 0.
 std::optional<std::int64_t> deadline_argument(call& c, std::size_t i);
+/// The same of a timeout of milliseconds.
+std::optional<std::int64_t> milliseconds_deadline_argument(call& c, std::size_t i);
+/// The end of a timeout that begins now; session::no_deadline for 0, and beyond the clock.
+std::int64_t deadline_after(const call& c, std::int64_t timeout_ms) noexcept;
 
 /// Changes of a key that call `serve`.
 enum class wait_until : std::uint8_t {
-    changed,          ///< those after which a key is there; of several the one named first
-    any_changed,      ///< the same, but `serve` checks all keys whichever it gets
+    /// Those after which a key of that type is there. Then all its keys are tried as if the command
+    /// came anew: `serve` is called for the first that is there, which has to have that type.
+    changed,
+    any_changed,      ///< those after which a key is there; `serve` checks all keys by itself
     changed_or_gone,  ///< also their end
 };
 
@@ -29,8 +35,9 @@ enum class wait_until : std::uint8_t {
 /// `serve` replies for it, or until the deadline, when the reply is a null array. Nothing must have
 /// been replied. Within EXEC nothing can wait: the caller asks may_wait() before and replies as at
 /// the deadline.
-void wait_for_keys(call& c, std::size_t first, std::size_t keys, std::int64_t deadline_us,
-                   serve_function serve, wait_until until = wait_until::changed);
+void wait_for_keys(call& c, std::size_t first, std::size_t keys, value_type type,
+                   std::int64_t deadline_us, serve_function serve,
+                   wait_until until = wait_until::changed);
 bool may_wait(const call& c) noexcept;
 
 /// Records a change of a key with waiting sessions.

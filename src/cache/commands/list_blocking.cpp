@@ -46,7 +46,7 @@ void pop_or_wait(call& c) {
         return reply_popped(c, c.arg(i), place, hash, Where);
     }
     if (!may_wait(c)) return c.reply.null_array();
-    wait_for_keys(c, 1, last - 1, *deadline, serve_pop<Where>);
+    wait_for_keys(c, 1, last - 1, value_type::list, *deadline, serve_pop<Where>);
 }
 
 // What BLMOVE and BRPOPLPUSH have in different places.
@@ -77,7 +77,7 @@ void move_or_wait(call& c) {
     if (!deadline) return;
     if (c.find_to_write() != nullptr) return move_element(c, which.from, which.to);
     if (!may_wait(c)) return c.reply.null();
-    wait_for_keys(c, 1, 1, *deadline, serve_move);
+    wait_for_keys(c, 1, 1, value_type::list, *deadline, serve_move);
 }
 
 bool serve_lmpop(call& c, std::string_view key) {
@@ -104,7 +104,7 @@ void blmpop(call& c) {
     const auto what = parse_lmpop(c, 2);
     if (!what || pop_from_first(c, *what)) return;
     if (!may_wait(c)) return c.reply.null_array();
-    wait_for_keys(c, what->first_key, what->keys, *deadline, serve_lmpop);
+    wait_for_keys(c, what->first_key, what->keys, value_type::list, *deadline, serve_lmpop);
 }
 
 }  // namespace eddy::cache::commands

@@ -5,6 +5,7 @@
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/client_name.hpp"
 #include "cache/clients/session_extras.hpp"
+#include "cache/clients/waits.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/persistence/append_log.hpp"
 #include "cache/replication/replication_info.hpp"
@@ -109,21 +110,11 @@ bool take_over(call& c) {
     return true;
 }
 
-// Without a timeout, which is 0, or beyond the clock: never.
-std::int64_t deadline_after(const call& c, std::int64_t timeout_ms) {
-    std::int64_t deadline_us;
-    if (timeout_ms == 0 || __builtin_mul_overflow(timeout_ms, std::int64_t{1000}, &deadline_us) ||
-        __builtin_add_overflow(deadline_us, c.state.env.steady_us, &deadline_us)) {
-        return session::no_deadline;
-    }
-    return deadline_us;
-}
-
 // WAIT and WAITAOF.
-void wait_for(call& c, const awaited_copies& wanted, std::int64_t timeout_ms) {
+void wait_for(call& c, const awaited_copies& wanted, std::int64_t deadline_us) {
     replication& its = replication::of(c.state);
     if (its.has_copies(c, wanted)) return;
-    its.wait_for_copies(c, wanted, deadline_after(c, timeout_ms));
+    its.wait_for_copies(c, wanted, deadline_us);
 }
 
 }  // namespace
@@ -303,12 +294,11 @@ void wait(call& c) {
     }
     const auto many = c.integer(1);
     if (!many) return;
-    const auto timeout_ms = c.integer(2, "ERR timeout is not an integer or out of range");
-    if (!timeout_ms) return;
-    if (*timeout_ms < 0) return c.error("ERR timeout is negative");
+    const auto deadline_us = milliseconds_deadline_argument(c, 2);
+    if (!deadline_us) return;
     awaited_copies wanted;
     wanted.replicas = static_cast<std::size_t>(std::max<std::int64_t>(*many, 0));
-    wait_for(c, wanted, *timeout_ms);
+    wait_for(c, wanted, *deadline_us);
 }
 
 void waitaof(call& c) {
@@ -319,9 +309,8 @@ void waitaof(call& c) {
     constexpr std::string_view not_positive = "ERR value is out of range, must be positive";
     const auto many = c.integer_in(2, 0, std::numeric_limits<std::int64_t>::max(), not_positive);
     if (!many) return;
-    const auto timeout_ms = c.integer(3, "ERR timeout is not an integer or out of range");
-    if (!timeout_ms) return;
-    if (*timeout_ms < 0) return c.error("ERR timeout is negative");
+    const auto deadline_us = milliseconds_deadline_argument(c, 3);
+    if (!deadline_us) return;
     if (is_replica(c)) {
         return c.error(
             "ERR WAITAOF cannot be used with replica instances. Please also note that writes to "
@@ -336,7 +325,7 @@ void waitaof(call& c) {
         return c.error(replication::no_own_disk_text);
     // What others wrote is waited for, too: an append-only file has one order.
     wanted.log_position = log == nullptr ? 0 : log->appended;
-    wait_for(c, wanted, *timeout_ms);
+    wait_for(c, wanted, *deadline_us);
 }
 
 }  // namespace eddy::cache::commands

@@ -38,7 +38,7 @@ void pop_or_wait(call& c) {
         return pop_members(c, c.arg(i), hash, place, From, 1, pop_shape::behind_key);
     }
     if (!may_wait(c)) return c.reply.null_array();
-    wait_for_keys(c, 1, last - 1, *deadline, serve_pop<From>);
+    wait_for_keys(c, 1, last - 1, value_type::sorted_set, *deadline, serve_pop<From>);
 }
 
 bool serve_zmpop(call& c, std::string_view key) {
@@ -63,7 +63,7 @@ void bzmpop(call& c) {
     const auto what = parse_zmpop(c, 2);
     if (!what || pop_from_first(c, *what)) return;
     if (!may_wait(c)) return c.reply.null_array();
-    wait_for_keys(c, what->first_key, what->keys, *deadline, serve_zmpop);
+    wait_for_keys(c, what->first_key, what->keys, value_type::sorted_set, *deadline, serve_zmpop);
 }
 
 }  // namespace eddy::cache::commands

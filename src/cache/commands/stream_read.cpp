@@ -34,28 +34,6 @@ struct read_request {
     bool parse(call& c);
 };
 
-// The timeout at `i`, of milliseconds, as a deadline.
-bool parse_deadline(call& c, std::size_t i, std::int64_t& to) {
-    const auto timeout = c.integer(i, "ERR timeout is not an integer or out of range");
-    if (!timeout) return false;
-    if (*timeout < 0) {
-        c.error("ERR timeout is negative");
-        return false;
-    }
-    to = session::no_deadline;
-    if (*timeout == 0) return true;
-    if (*timeout > INT64_MAX - c.now_ms()) {
-        c.error("ERR timeout is out of range");
-        return false;
-    }
-    std::int64_t us;
-    if (!__builtin_mul_overflow(*timeout, std::int64_t{1000}, &us) &&
-        !__builtin_add_overflow(us, c.state.env.steady_us, &us)) {
-        to = us;
-    }
-    return true;
-}
-
 bool read_request::parse(call& c) {
     for (std::size_t i = 1; i < c.count; ++i) {
         const std::string_view word = c.arg(i);
@@ -66,7 +44,9 @@ bool read_request::parse(call& c) {
                         " command is not allowed with BLOCK option from scripts");
                 return false;
             }
-            if (!parse_deadline(c, ++i, deadline_us)) return false;
+            const auto deadline = milliseconds_deadline_argument(c, ++i);
+            if (!deadline) return false;
+            deadline_us = *deadline;
             waits = true;
         } else if (more >= 1 && is_word(word, "count")) {
             const auto given = c.integer(++i);
@@ -348,7 +328,8 @@ void read(call& c) {
     }
     const std::string_view* const given = c.args;
     c.args = args.data();
-    wait_for_keys(c, request.first_key, request.streams, request.deadline_us, serve_read<ByGroup>,
+    wait_for_keys(c, request.first_key, request.streams, value_type::stream, request.deadline_us,
+                  serve_read<ByGroup>,
                   ByGroup ? wait_until::changed_or_gone : wait_until::any_changed);
     c.args = given;
 }
