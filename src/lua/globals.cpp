@@ -210,6 +210,21 @@ int own_randomseed(lua_State* in) {
     return 0;
 }
 
+// LuaJIT's, but for a count that has no positive counterpart: Redis gives all digits there.
+int own_tohex(lua_State* in) {
+    constexpr double numbers = 4294967296.0;
+    luaL_checknumber(in, 1);
+    if (lua_gettop(in) >= 2 &&
+        std::fabs(std::fmod(luaL_checknumber(in, 2), numbers)) == numbers / 2) {
+        lua_pushinteger(in, -8);
+        lua_replace(in, 2);
+    }
+    lua_pushvalue(in, lua_upvalueindex(1));
+    lua_insert(in, 1);
+    lua_call(in, lua_gettop(in) - 1, 1);
+    return 1;
+}
+
 int own_clock(lua_State* in) {
     lua_pushnumber(in, static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
     return 1;
@@ -272,6 +287,11 @@ void add_own_parts(lua_State* in, const char* library, int from) {
         set_function(in, "setn", obsolete_setn);
     }
     if (std::strcmp(library, "coroutine") == 0) set_coroutine_functions(in);
+    if (std::strcmp(library, "bit") == 0) {
+        lua_getfield(in, from, "tohex");
+        lua_pushcclosure(in, own_tohex, 1);
+        lua_setfield(in, -2, "tohex");
+    }
     if (std::strcmp(library, "math") == 0) {
         copy_field(in, from, "fmod", "mod");
         set_function(in, "random", own_random);

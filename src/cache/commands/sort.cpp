@@ -71,12 +71,12 @@ bool parse_options(call& c, storing may_store, sort_options& to) {
             if (is_constant(*to.by)) {
                 to.sorts = false;
             } else if (!may_read_all_keys(c)) {
-                c.error("ERR BY option of SORT denied due to insufficient ACL permissions");
+                c.error("ERR BY option of SORT denied due to insufficient ACL permissions.");
                 return false;
             }
         } else if (is_word(word, "get") && left >= 1) {
             if (!may_read_all_keys(c)) {
-                c.error("ERR GET option of SORT denied due to insufficient ACL permissions");
+                c.error("ERR GET option of SORT denied due to insufficient ACL permissions.");
                 return false;
             }
             to.get.push_back(c.arg(++i));
@@ -319,8 +319,8 @@ void run_sort(call& c, storing may_store) {
             c.sorted_set_of(is_packed ? c.find_to_write() : place).spread();
         }
     }
-    // A set has no order of its own that could be stored.
-    if (!o.sorts && o.store_key && place != nullptr &&
+    // A set has no order of its own: what is stored, or a script sees, is the same on each server.
+    if (!o.sorts && (o.store_key || c.in_script) && place != nullptr &&
         keyspace::at(place)->type == value_type::set) {
         o.sorts = true;
         o.by_text = true;

@@ -739,7 +739,23 @@ FUNCTION|LOAD|#!lua name=a-b~
 FUNCTION|LOAD|#!lua name=~
 FUNCTION|LOAD|#!lua name=a name=b~
 FUNCTION|LOAD|#!lua foo=a~
+FUNCTION|FLUSH|SYNC|x
 FUNCTION|LOAD|#!Lua NAME="a~
+SADD|unordered|5|3|foo|10|bar|2|a
+EVAL|return redis.call("sort","unordered","by","nosort")|0
+EVAL|return redis.call("sort","unordered","by","nosort","desc","limit",1,2)|0
+EVAL|return redis.call("sort_ro","unordered","by","nosort","get","#")|0
+EVAL|return bit.tohex(65535,-2147483648)|0
+EVAL|return {bit.tohex(65535,-8),bit.tohex(65535,-3),bit.tohex(65535),bit.tohex(65535,99),bit.tohex(65535,2147483647)}|0
+EVAL|local t={} for i=1,7989 do t[i]="x" end return redis.call("del",unpack(t))|0
+EVAL|local t={} for i=1,7990 do t[i]="x" end return redis.call("mget",unpack(t))|0
+EVAL|local t={} for i=1,7998 do t[i]=i end return redis.call("del",unpack(t))|0
+EVAL|local t={} for i=1,7998 do t[i]="x" end return redis.call("ping",unpack(t))|0
+EVAL|local t={} for i=1,7998 do t[i]="x" end return redis.call("nosuch",unpack(t))|0
+EVAL|local t={} for i=1,7998 do t[i]="x" end t[7998]={} return redis.call("del",unpack(t))|0
+SET|text|x
+EVAL|local t={} for i=1,7998 do t[i]="x" end return redis.pcall("rpush","text",unpack(t,1,7997))|0
+DEL|unordered|text
 FUNCTION|LOAD|#!Lua NAME="a"b~
 FUNCTION|LOAD|#! name=a~
 FUNCTION|LOAD|#!lua name=a~local x = pairs

@@ -48,7 +48,7 @@ const std::string_view* take_arguments(lua::stack in, int count, std::string_vie
                                        int few_size) {
     std::string_view* args = few;
     if (count > few_size) {
-        in.require(1, nullptr);
+        // Its place on Lua's stack is there: a function of C has some beyond its arguments.
         args = static_cast<std::string_view*>(
             in.push_bytes(static_cast<std::size_t>(count) * sizeof(std::string_view)));
     }
@@ -84,6 +84,8 @@ int call_command(lua::stack in, bool raises) {
     }
     std::string_view refusal;
     const std::string_view reply = of.execute(args, static_cast<std::size_t>(count), refusal);
+    // Many arguments would leave no room for the reply.
+    in.set_height(0);
     if (!refusal.empty()) return give_error(in, refusal, raises);
     const bool is_error = push_reply(in, reply);
     of.count_executed(in);
