@@ -265,6 +265,7 @@ void function(call& c) {
         return c.reply.ok();
     }
     if (is_word(what, "flush")) {
+        if (c.count > 3) return c.wrong_subcommand();
         const bool known =
             c.count == 2 ||
             (c.count == 3 && (is_word(c.arg(2), "sync") || is_word(c.arg(2), "async")));

@@ -268,9 +268,13 @@ void object(call& c) {
 }
 
 void swapdb(call& c) {
-    const auto first = c.database_number(1, "ERR invalid first DB index");
+    // Both must be numbers before either is looked for.
+    if (!c.integer_in(1, INT32_MIN, INT32_MAX, "ERR invalid first DB index") ||
+        !c.integer_in(2, INT32_MIN, INT32_MAX, "ERR invalid second DB index"))
+        return;
+    const auto first = c.database_number(1);
     if (!first) return;
-    const auto second = c.database_number(2, "ERR invalid second DB index");
+    const auto second = c.database_number(2);
     if (!second) return;
     swap_databases(c.state, *first, *second);
     ++c.state.changes;

@@ -254,9 +254,8 @@ refusal set_stop_writes(options_type& o, std::string_view value) {
 refusal set_clients_memory(options_type& o, std::string_view value) {
     if (value.ends_with('%')) {
         const auto percent = parse_integer(value.substr(0, value.size() - 1));
-        if (!percent || *percent < 0 || *percent > 100) {
-            return "argument must be a memory or percent value";
-        }
+        if (!percent || *percent < 0) return "argument must be a memory or percent value";
+        if (*percent > 100) return "percentage argument must be less or equal to 100";
         o.max_clients_memory = 0;
         o.max_clients_percent = static_cast<unsigned>(*percent);
         return {};

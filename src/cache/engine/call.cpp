@@ -67,13 +67,12 @@ std::optional<std::int64_t> call::positive(std::size_t i) {
     return integer_in(i, 0, INT64_MAX, "ERR value is out of range, must be positive");
 }
 
-std::optional<std::size_t> call::database_number(std::size_t i, std::string_view no_number) {
+std::optional<std::size_t> call::database_number(std::size_t i) {
     const auto number = parse_integer(arg(i));
     if (!number || *number < INT32_MIN || *number > INT32_MAX) {
-        error(!no_number.empty() ? no_number
-              : !number          ? not_an_integer_text
-                                 : "ERR value is out of range, value must between -2147483648 and "
-                                   "2147483647");
+        error(!number ? not_an_integer_text
+                      : "ERR value is out of range, value must between -2147483648 and "
+                        "2147483647");
         return std::nullopt;
     }
     if (*number >= 0 && *number < engine::databases) return static_cast<std::size_t>(*number);

@@ -150,9 +150,8 @@ struct call {
     /// Zero or more.
     std::optional<std::int64_t> positive(std::size_t i);
 
-    /// The argument as a database's number; `no_number` replaces the errors about what is no 32-bit
-    /// number.
-    std::optional<std::size_t> database_number(std::size_t i, std::string_view no_number = {});
+    /// The argument as a database's number.
+    std::optional<std::size_t> database_number(std::size_t i);
 
     /// Removes a list, set, hash or sorted set that has become empty, and notifies observers.
     void remove_if_empty(slot* place, std::uint64_t its_hash);

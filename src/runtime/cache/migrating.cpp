@@ -106,7 +106,8 @@ task<other_server> connect(const eddy::cache::engine& of, const migration_order&
     how.timeout = order.patience;
     result<stream> connected = co_await transport::connect(
         server_address(of.options().tls, order.host, static_cast<std::uint16_t>(*port)), how);
-    if (!connected) throw trouble{not_connected_text};
+    // As in Redis, which does not wait for the connection before it writes.
+    if (!connected) throw trouble{not_sent_text};
     co_return other_server(std::move(*connected), order.patience);
 }
 

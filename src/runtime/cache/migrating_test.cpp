@@ -255,6 +255,24 @@ TEST_P(cache_migration, an_answer_has_its_time_however_it_comes) {
     });
 }
 
+TEST_P(cache_migration, a_closed_port_is_named_as_redis_names_it) {
+    run([&]() -> task<void> {
+        server source;
+        co_await source.start();
+        EXPECT_EQ(co_await source.ask("SET a 1"), "+OK");
+        std::string port;
+        {
+            const listener closed =
+                must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+            port = std::to_string(closed.local().port());
+        }
+        EXPECT_EQ(co_await source.ask(order(port, "a 0 1000")),
+                  "-IOERR error or timeout writing to target instance");
+        EXPECT_EQ(co_await source.text("GET a"), "1");
+        co_await source.stop();
+    });
+}
+
 TEST_P(cache_migration, a_stop_ends_it_and_keeps_the_key) {
     run([&]() -> task<void> {
         server source;
