@@ -11,10 +11,15 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace eddy::cli {
 namespace {
+
+/// Least width of the names' column, which is that of the longest one. A name with labels moves its
+/// own value to the right.
+constexpr std::size_t least_name_width = 21;
 
 /// A value of `eddy stats`; empty for a distribution of nothing.
 std::string stats_value(std::string_view key, const json& value) {
@@ -46,9 +51,9 @@ std::string labels_text(const json& labels) {
 }  // namespace
 
 std::string stats_text(const json& stats) {
-    std::string text;
-    const auto line = [&](std::string_view name, std::string_view value) {
-        fmt::format_to(std::back_inserter(text), "  {:<21} {}\n", name, value);
+    std::vector<std::pair<std::string, std::string>> lines;
+    const auto line = [&](std::string name, std::string value) {
+        lines.emplace_back(std::move(name), std::move(value));
     };
     // What every type counts comes first, then what only this one does.
     static constexpr std::string_view common[] = {"uptime_s",
@@ -74,6 +79,8 @@ std::string stats_text(const json& stats) {
         std::replace(name.begin(), name.end(), '_', ' ');
         if (key == "uptime_s")
             line("uptime", format_age(number_of(stats, key)));
+        else if (key == "maxmemory_bytes" && value == 0)
+            line("maxmemory", "no limit");
         else if (value.is_array())
             for (const json& each : value) {
                 if (!each.is_object()) continue;
@@ -83,8 +90,14 @@ std::string stats_text(const json& stats) {
                          shown);
             }
         else if (const std::string shown = stats_value(key, value); !shown.empty())
-            line(name, shown);
+            line(std::move(name), shown);
     }
+    std::size_t width = least_name_width;
+    for (const auto& [name, value] : lines)
+        if (!name.contains('{')) width = std::max(width, name.size());
+    std::string text;
+    for (const auto& [name, value] : lines)
+        fmt::format_to(std::back_inserter(text), "  {:<{}} {}\n", name, width, value);
     return text;
 }
 

@@ -24,6 +24,20 @@ TEST(stats_text, values_of_all_types_come_before_those_of_the_type) {
     EXPECT_EQ(text.find("cache"), std::string::npos) << text;
 }
 
+TEST(stats_text, a_long_name_does_not_touch_its_value) {
+    const std::string text =
+        stats_text({{"connections", 2}, {"parallel_commands_total", 0.0}, {"x_total", 3.0}});
+    EXPECT_EQ(text,
+              "  connections             2\n"
+              "  parallel commands total 0\n"
+              "  x total                 3\n");
+}
+
+TEST(stats_text, a_memory_limit_of_0_is_none) {
+    EXPECT_EQ(stats_text({{"maxmemory_bytes", 0.0}}), "  maxmemory             no limit\n");
+    EXPECT_NE(stats_text({{"maxmemory_bytes", 4194304.0}}).find(" 4.0 MiB\n"), std::string::npos);
+}
+
 TEST(stats_text, labels_stand_behind_the_name) {
     const json empty = {{"count", 0}, {"p50", 0}, {"p99", 0}, {"p999", 0}, {"max", 0}};
     const json times = {

@@ -67,6 +67,9 @@ constexpr counted_metric<hook_counts> hook_metrics[] = {
      [](const hook_counts& now) { return static_cast<double>(now.queued_bytes); }},
 };
 
+constexpr metric memory_limit = {"maxmemory_bytes", gauge,
+                                 "Memory limit of keys, values and tables; 0 where there is none."};
+
 }  // namespace
 
 void add_samples(metrics& to, const statistics& now) {
@@ -75,6 +78,10 @@ void add_samples(metrics& to, const statistics& now) {
 
 void add_samples(metrics& to, const hook_counts& now) {
     for (const auto& each : hook_metrics) to.add_sample(each.of, each.value(now));
+}
+
+void add_memory_limit(metrics& to, std::size_t limit) {
+    to.add_sample(memory_limit, static_cast<double>(limit));
 }
 
 }  // namespace eddy::runtime::cache

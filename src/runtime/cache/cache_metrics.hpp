@@ -5,9 +5,13 @@
 #include "cache/read_through/read_through.hpp"
 #include "runtime/metrics.hpp"
 
+#include <cstddef>
+
 namespace eddy::runtime::cache {
 
 void add_samples(metrics& to, const eddy::cache::statistics& now);
 void add_samples(metrics& to, const eddy::cache::hook_counts& now);
+/// The memory limit in bytes; 0 where there is none.
+void add_memory_limit(metrics& to, std::size_t limit);
 
 }  // namespace eddy::runtime::cache

@@ -188,6 +188,7 @@ metrics cache_server::count() const {
     }
     copy.errors += now.errors;
     add_samples(copy, now);
+    add_memory_limit(copy, (running_ ? running_->engine.options() : config_.engine).max_memory);
     if (running_ && running_->hooks) running_->hooks->count(copy);
     copy.latency = std::move(latency);
     return copy;

@@ -211,6 +211,7 @@ TEST_P(cache_server, memory_is_limited_by_refusing_or_by_evicting) {
                 EXPECT_EQ(extra(cache, "evicted_keys_total"), 0);
             }
             EXPECT_LT(extra(cache, "used_memory_bytes"), 3 << 20);
+            EXPECT_EQ(extra(cache, "maxmemory_bytes"), 2 << 20);
             co_await cache->stop(0s);
         }
     });
