@@ -679,14 +679,33 @@ class CommandFlags(FlagTest):
             if command == "stop":
                 daemon.must("start", "r")
 
-    @effect_of("ls", "quiet", "format")
-    @effect_of("ps", "quiet", "format")
+    @effect_of("ls", "quiet", "format", "wide")
+    @effect_of("ps", "quiet", "format", "wide")
     def test_ls_and_ps(self):
         daemon = self.daemon()
         self.create(daemon, "server")
         for command in ("ls", "ps"):
             self.assertEqual(daemon.must(command, "--quiet"), "r\n")
             self.assertEqual(daemon.must(command, "--format", "<{type}>"), "<server>\n")
+            self.assertIn("OWNER", daemon.must(command, "--wide"))
+
+    @effect_of("stats", "follow", "interval")
+    def test_stats_again_and_again(self):
+        daemon = self.daemon()
+        self.create(daemon, "cache", "r", "--maxmemory", "4M")
+        self.assertRegex(daemon.must("stats", "r"), r"\n  maxmemory bytes +4\.0 MiB\n")
+        self.assert_refused(daemon.run("stats", "r", "--interval", "1s"), 1, "--follow")
+        for flags, pattern in (((), rb"^r \(cache, running\)"), (("--json",), rb'^\{.*"uptime_s":')):
+            shown = subprocess.Popen([harness.BINARY, "stats", "r", "--follow", "--interval", "50ms", *flags],
+                                     env=daemon.environment(), stdout=subprocess.PIPE, bufsize=0)
+            self.addCleanup(shown.stdout.close)
+            self.addCleanup(shown.wait)
+            self.addCleanup(shown.kill)
+            for _ in range(2):
+                while not re.search(pattern, line_of(shown)):
+                    pass
+        daemon.must("remove", "r")
+        self.assertEqual(shown.wait(harness.DEADLINE_S), 1, "there is nothing to show any more")
 
     @effect_of("logs", "follow", "lines")
     def test_logs(self):

@@ -1,6 +1,8 @@
 // Commands that show state: ls, ps, show, stats, logs, version.
+#include "cli/bench/measure.hpp"
 #include "cli/commands.hpp"
 #include "cli/journal.hpp"
+#include "cli/list_text.hpp"
 #include "cli/request.hpp"
 #include "cli/stats_text.hpp"
 #include "cli/table.hpp"
@@ -9,20 +11,19 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <iterator>
+#include <thread>
+#include <utility>
 
 namespace eddy::cli {
 namespace {
 
 constexpr std::size_t any_number = 1'000'000;
 
-tint tint_of_status(std::string_view status) {
-    if (status == "running") return tint::green;
-    if (status == "failed") return tint::red;
-    if (status == "starting" || status == "stopping") return tint::yellow;
-    return tint::faint;
-}
+/// The shortest pause of `eddy stats --follow`.
+constexpr duration least_interval = std::chrono::milliseconds(50);
 
 /// "{name} {port}\n" with each key's value in its place. The error names the key that is unknown.
 std::expected<std::string, std::string> format_row(std::string_view pattern, const json& row) {
@@ -71,35 +72,25 @@ int print_list(const context& with, const arguments& given, const json& list) {
         }
         return exit_ok;
     }
-    const bool grouped = std::any_of(
-        list.begin(), list.end(), [](const json& each) { return !text_of(each, "group").empty(); });
-    std::vector<std::string> header = {"ID",     "NAME",        "TYPE",  "PORT",   "STATUS",
-                                       "UPTIME", "CONNECTIONS", "OWNER", "CREATED"};
-    if (grouped) header.emplace_back("GROUP");
-    table rows(header);
-    for (const json& each : list) {
-        const std::string status = text_of(each, "status");
-        const bool up = !text_of(each, "uptime_s").empty();
-        const auto or_dash = [&](std::string_view name) {
-            std::string text = text_of(each, name);
-            return text.empty() ? std::string("-") : text;
-        };
-        rows.add({{or_dash("id"), tint::faint},
-                  {or_dash("name"), tint::bold},
-                  {or_dash("type")},
-                  {or_dash("port")},
-                  {status, tint_of_status(status)},
-                  {up ? format_age(number_of(each, "uptime_s")) : "-"},
-                  {or_dash("connections")},
-                  {or_dash("owner")},
-                  {or_dash("created")},
-                  {or_dash("group")}});
+    const bool is_wide = given.is_set("wide");
+    print(list_text(list, {.width = with.width,
+                           .is_wide = is_wide,
+                           .colours = with.colours,
+                           .now = std::chrono::system_clock::now()}));
+    if (is_wide) return exit_ok;
+    // Of one runtime that is asked for by name, the reason is what is asked for.
+    if (!given.positional().empty() && !is_pattern(given.positional()[0])) {
+        for (const json& each : list)
+            if (text_of(each, "status") == "failed")
+                complain(fmt::format("{} failed: {}", printable(text_of(each, "name")),
+                                     printable(text_of(each, "reason"))));
+        return exit_ok;
     }
-    print(rows.to_string(with.colours));
-    for (const json& each : list)
-        if (text_of(each, "status") == "failed")
-            complain(fmt::format("{} failed: {}", printable(text_of(each, "name")),
-                                 printable(text_of(each, "reason"))));
+    const auto failed = std::count_if(list.begin(), list.end(), [](const json& each) {
+        return text_of(each, "status") == "failed";
+    });
+    if (failed > 0 && with.width > 0)
+        complain(fmt::format("{} failed; `eddy ls --wide` says why", failed));
     return exit_ok;
 }
 
@@ -108,6 +99,14 @@ int list(context& with, const arguments& given, bool running_only) {
     if (!given.positional().empty()) pattern = given.positional()[0];
     auto all = list_matching(with, pattern);
     if (!all) return all.error();
+    if (all->empty() && !is_pattern(pattern)) {
+        // The daemon's own message, as every command has it.
+        control_request request;
+        request.target = runtime_target(pattern);
+        auto one = ask(with, std::move(request));
+        if (!one) return one.error();
+        all->push_back(std::move(*one));
+    }
     json chosen = json::array();
     for (json& each : *all)
         if (!running_only || text_of(each, "status") == "running")
@@ -120,29 +119,77 @@ std::vector<flag> list_flags() {
             {.name = "format",
              .value_name = "TEXT",
              .help = "print this for each, with {name}, {port}, ... replaced; --json shows the "
-                     "names there are"}};
+                     "names there are"},
+            {.name = "wide",
+             .letter = 'w',
+             .help = "print every column, also where the terminal is narrower: ids, owners, exact "
+                     "times, why a runtime failed"}};
 }
 
-/// Asks about each runtime that the words mean, and hands the answers on together.
-int about_each(context& with, const arguments& given, std::string_view rest,
-               const std::function<void(const json&)>& show) {
+/// The answers about each runtime that the words mean; the status is that of ask_each().
+std::pair<json, int> about_each(const context& with, const arguments& given,
+                                std::string_view rest) {
     json answers = json::array();
     const int status = ask_each(with, given, "GET", rest, [&](const std::string&, json& answer) {
-        if (with.json)
-            answers.push_back(std::move(answer));
-        else
-            show(answer);
+        answers.push_back(std::move(answer));
     });
-    // One runtime gives an object, so that simple scripts stay simple.
-    if (with.json && !answers.empty()) print(pretty(answers.size() == 1 ? answers[0] : answers));
+    return {std::move(answers), status};
+}
+
+/// As the command line asked: an object for one plain name, else an array, however many match.
+json object_or_array(const arguments& given, json answers) {
+    const auto& words = given.positional();
+    if (words.size() > 1 || is_pattern(words[0]) || answers.empty()) return answers;
+    return std::move(answers[0]);
+}
+
+int show(context& with, const arguments& given) {
+    auto [answers, status] = about_each(with, given, "");
+    if (!answers.empty()) print(pretty(object_or_array(given, std::move(answers))));
     return status;
 }
 
-void show_stats(const json& stats, bool colours) {
-    print(tinted(printable(text_of(stats, "name")), tint::bold, colours) +
-          fmt::format(" ({}, {})\n", printable(text_of(stats, "type")),
-                      printable(text_of(stats, "status"))) +
-          stats_text(stats));
+std::string full_stats_text(const json& stats, bool colours) {
+    return tinted(printable(text_of(stats, "name")), tint::bold, colours) +
+           fmt::format(" ({}, {})\n", printable(text_of(stats, "type")),
+                       printable(text_of(stats, "status"))) +
+           stats_text(stats);
+}
+
+/// Prints the statistics once. `is_first` is false for a repetition of --follow.
+int show_stats(const context& with, const arguments& given, bool is_first) {
+    auto [answers, status] = about_each(with, given, "/stats");
+    if (answers.empty()) return status;
+    const bool follows = given.is_set("follow");
+    if (with.json) {
+        const json shown = object_or_array(given, std::move(answers));
+        print(follows ? dump_for_terminal(shown) + "\n" : pretty(shown));
+        return status;
+    }
+    std::string text;
+    if (follows && with.width > 0)
+        text = "\x1b[H\x1b[2J";  // to the upper left corner of an empty screen
+    else if (!is_first)
+        text = "\n";
+    for (const json& each : answers) text += full_stats_text(each, with.colours);
+    print(text);
+    return status;
+}
+
+int stats(context& with, const arguments& given) {
+    if (given.has("interval") && !given.is_set("follow")) {
+        complain("--interval is for --follow: eddy stats -f --interval 5s NAME");
+        return exit_bad_input;
+    }
+    duration pause = std::chrono::seconds(1);
+    if (!bench::read_duration(given, "interval", pause)) return exit_bad_input;
+    pause = std::max<duration>(pause, least_interval);
+    for (bool is_first = true;; is_first = false) {
+        const int status = show_stats(with, given, is_first);
+        if (!given.is_set("follow") || status != exit_ok) return status;
+        if (std::fflush(stdout) != 0) return exit_ok;
+        std::this_thread::sleep_for(pause);
+    }
 }
 
 int logs(context& with, const arguments& given) {
@@ -231,11 +278,9 @@ command show_command() {
     c.summary = "print what is known of runtimes, as JSON";
     c.least = 1;
     c.most = any_number;
-    c.examples = {{"eddy show db", ""}};
-    c.run = [](context& with, const arguments& given) {
-        with.json = true;
-        return about_each(with, given, "", [](const json&) {});
-    };
+    c.examples = {{"eddy show db", "an object"}, {"eddy show 'api-*'", "an array"}};
+    c.more = "A name alone gives an object; a pattern, or several words, an array.";
+    c.run = show;
     return c;
 }
 
@@ -244,14 +289,23 @@ command stats_command() {
     c.name = "stats";
     c.operands = "<name|pattern>...";
     c.summary = "show what runtimes count";
+    c.flags = {{.name = "follow",
+                .letter = 'f',
+                .help = "show them again and again, until Ctrl-C or until one is no longer there"},
+               {.name = "interval",
+                .value_name = "TIME",
+                .help = "pause between two of --follow, of 50ms or more",
+                .default_value = "1s"}};
     c.least = 1;
     c.most = any_number;
-    c.examples = {{"eddy stats db", ""}, {"eddy stats --json db", ""}};
-    c.run = [](context& with, const arguments& given) {
-        const bool colours = with.colours;
-        return about_each(with, given, "/stats",
-                          [colours](const json& stats) { show_stats(stats, colours); });
-    };
+    c.examples = {{"eddy stats db", ""},
+                  {"eddy stats -f '*'", ""},
+                  {"eddy stats --json db", "an object"},
+                  {"eddy stats --json 'api-*'", "an array"}};
+    c.more =
+        "With --json a name alone gives an object; a pattern, or several words, an array. With\n"
+        "--follow, too, each is a line.";
+    c.run = stats;
     return c;
 }
 

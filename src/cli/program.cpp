@@ -7,6 +7,7 @@
 #include "cli/table.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,6 +34,11 @@ bool wants_colours() {
     const char* terminal = std::getenv("TERM");
     return ::isatty(STDOUT_FILENO) && !has_content("NO_COLOR") &&
            (!terminal || std::string_view(terminal) != "dumb");
+}
+
+std::size_t terminal_width() {
+    winsize size{};
+    return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 void apply_global_flags(context& with, const arguments& parsed) {
@@ -193,6 +199,7 @@ int run_program(context& with, std::span<const command> commands,
     const char* socket = std::getenv("EDDY_SOCKET");
     with.socket = socket && *socket ? socket : with.default_socket;
     with.colours = wants_colours();
+    with.width = terminal_width();
 
     // Flags in front of the command.
     std::size_t at = 0;

@@ -38,7 +38,8 @@ struct context {
     // Set from the flags that every command has, before it runs.
     std::string socket = {};
     bool json = false;
-    bool colours = false;  ///< standard output is a terminal that wants them
+    bool colours = false;   ///< standard output is a terminal that wants them
+    std::size_t width = 0;  ///< columns of that terminal; 0 where it is none, or does not say
 
     const type_flags* find_type(std::string_view name) const noexcept;
 };

@@ -119,9 +119,12 @@ std::expected<json, int> list_matching(const context& with, std::string_view pat
     return std::move(*list);
 }
 
+bool is_pattern(std::string_view word) noexcept {
+    return glob_has_wildcard(word) || word.starts_with('@');
+}
+
 std::expected<std::vector<std::string>, int> resolve(const context& with, std::string_view word) {
-    if (!glob_has_wildcard(word) && !word.starts_with('@'))
-        return std::vector<std::string>{std::string(word)};
+    if (!is_pattern(word)) return std::vector<std::string>{std::string(word)};
     auto list = list_matching(with, word);
     if (!list) return std::unexpected(list.error());
     std::vector<std::string> names;

@@ -36,6 +36,9 @@ inline constexpr std::string_view discard_query = "?discard_keys=true";
 /// The runtimes that match a name, a pattern or a @group, as the daemon shows them.
 std::expected<json, int> list_matching(const context& with, std::string_view pattern);
 
+/// True for a word that may mean several runtimes: one with wildcards, or a @group.
+bool is_pattern(std::string_view word) noexcept;
+
 /// The names that a word of the command line means: itself, or what a pattern matches. A pattern
 /// that matches nothing is an error.
 std::expected<std::vector<std::string>, int> resolve(const context& with, std::string_view word);

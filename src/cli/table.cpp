@@ -43,14 +43,24 @@ void table::add(std::vector<cell> row) {
     rows_.push_back(std::move(row));
 }
 
-std::string table::to_string(bool colours) const {
-    constexpr std::size_t gap = 2;
+std::vector<std::size_t> table::widths() const {
     std::vector<std::size_t> widths;
     for (std::size_t column = 0; column < header_.size(); ++column) {
         std::size_t width = width_of(header_[column]);
         for (const auto& row : rows_) width = std::max(width, width_of(row[column].text));
         widths.push_back(width);
     }
+    return widths;
+}
+
+std::size_t table::width() const {
+    std::size_t sum = 0;
+    for (const std::size_t width : widths()) sum += width + gap;
+    return sum - std::min(sum, gap);
+}
+
+std::string table::to_string(bool colours) const {
+    const std::vector<std::size_t> widths = this->widths();
     std::string text;
     const auto add_line = [&](auto&& text_of, auto&& tint_of) {
         std::size_t last = header_.size();

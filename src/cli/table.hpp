@@ -27,10 +27,16 @@ public:
     void add(std::vector<cell> row);
     std::size_t rows() const noexcept { return rows_.size(); }
 
+    /// Characters of the widest line.
+    std::size_t width() const;
+
     /// Header and rows, each ending in a newline, with no spaces at the end of a line.
     std::string to_string(bool colours) const;
 
 private:
+    static constexpr std::size_t gap = 2;
+    std::vector<std::size_t> widths() const;
+
     std::vector<std::string> header_;
     std::vector<std::vector<cell>> rows_;
 };

@@ -16,6 +16,8 @@ TEST(table, aligns_columns_without_spaces_at_the_end) {
               "NAME         PORT  NOTE\n"
               "a            6379\n"
               "longer-name  1     x\n");
+    EXPECT_EQ(t.width(), 23U);
+    EXPECT_EQ(table({}).width(), 0U);
 }
 
 TEST(table, counts_characters_and_not_bytes) {

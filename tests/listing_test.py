@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""What `eddy ls`, `show`, `stats` and `logs` print: on terminals, as JSON, for patterns and for names that are not there."""
+
+import fcntl
+import json
+import os
+import pty
+import struct
+import subprocess
+import termios
+import unittest
+
+import harness
+from harness import free_port
+
+
+def at_terminal(daemon, columns, *words):
+    """The lines that a command shows on a terminal of so many columns, without colours."""
+    end, its_end = pty.openpty()
+    try:
+        fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        process = subprocess.Popen([harness.BINARY, *words], stdin=subprocess.DEVNULL, stdout=its_end, stderr=its_end,
+                                   env=dict(daemon.environment(), NO_COLOR="1"))
+        os.close(its_end)
+        its_end = None
+        shown = b""
+        try:
+            while piece := os.read(end, 65536):
+                shown += piece
+        except OSError:
+            pass  # the terminal's other end is closed
+        process.wait(harness.DEADLINE_S)
+        return shown.decode().replace("\r", "").splitlines()
+    finally:
+        os.close(end)
+        if its_end is not None:
+            os.close(its_end)
+
+
+class Listing(harness.EddyTest):
+    def test_ls_fits_the_terminal(self):
+        daemon = self.daemon()
+        daemon.must("create", "server", "a", "-p", str(free_port()), "-g", "some-group")
+        daemon.must("create", "server", "a-name-of-some-length", "-p", str(free_port()), "-o", "a", "-s")
+        daemon.must("create", "server", "broken", "-p", str(free_port()), "--bind", "192.0.2.1")
+        daemon.run("start", "broken")
+        for columns in (30, 60, 80, 100):
+            *table, last = at_terminal(daemon, columns, "ls")
+            self.assertEqual(len(table), 4, table)
+            self.assertLessEqual(max(map(len, table)), columns)
+            self.assertIn("1 failed; `eddy ls --wide` says why", last)
+        self.assertIn("CREATED", at_terminal(daemon, 120, "ls")[0])
+        self.assertIn("192.0.2.1", "".join(at_terminal(daemon, 80, "ls", "--wide")))
+        self.assertIn("192.0.2.1", at_terminal(daemon, 80, "ls", "broken")[-1])
+
+    def test_a_name_gives_an_object_and_a_pattern_an_array(self):
+        daemon = self.daemon()
+        for name in ("one", "two"):
+            daemon.must("create", "server", name, "-p", str(free_port()))
+        for command in ("show", "stats"):
+            def names(*words, command=command):
+                found = json.loads(daemon.must(command, "--json", *words))
+                return [each["name"] for each in found] if isinstance(found, list) else found["name"]
+            self.assertEqual(names("one"), "one")
+            self.assertEqual(names("on*"), ["one"])
+            self.assertEqual(names("one", "two"), ["one", "two"])
+            self.assertEqual(names("*"), ["one", "two"])
+            self.assertIn("an array", daemon.must("help", command))
+
+    def test_ls_of_a_name_that_is_not_there_fails_as_stop_does(self):
+        daemon = self.daemon()
+        daemon.must("create", "server", "one", "-p", str(free_port()))
+        refused = daemon.run("stop", "nosuch")
+        self.assertEqual(refused.status, 1)
+        for command in ("ls", "ps"):
+            for flags in ((), ("-q",), ("--json",)):
+                result = daemon.run(command, "nosuch", *flags)
+                self.assertEqual((result.status, result.out, result.err), (1, "", refused.err))
+            # A pattern asks which there are, and none is an answer.
+            self.assertEqual(daemon.must(command, "no*", "-q"), "")
+        self.assertEqual(daemon.must("ps", "one", "-q"), "", "it is there, and does not run")
+
+
+if __name__ == "__main__":
+    harness.main()
