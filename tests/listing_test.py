@@ -80,6 +80,18 @@ class Listing(harness.EddyTest):
             self.assertEqual(daemon.must(command, "no*", "-q"), "")
         self.assertEqual(daemon.must("ps", "one", "-q"), "", "it is there, and does not run")
 
+    def test_words_of_redis_are_understood(self):
+        daemon = self.daemon()
+        self.assert_refused(daemon.run("create", "cache", "db", "--requirepass", "x"), 1, '--config "requirepass PASSWORD"')
+        self.assert_refused(daemon.run("create", "cache", "db", "--eviction", "noeviction"), 1, "did you mean none?")
+
+    def test_a_relative_socket_is_one_of_the_working_folder(self):
+        daemon = self.daemon()
+        daemon.must("create", "cache", "db", "--unix", "db.sock")
+        self.assertEqual(daemon.show("db")["options"]["unix"], os.path.join(os.getcwd(), "db.sock"))
+        daemon.must("create", "cache", "other", "--unix", "@abstract")
+        self.assertEqual(daemon.show("other")["options"]["unix"], "@abstract")
+
 
 if __name__ == "__main__":
     harness.main()

@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
+#include <utility>
 
 namespace eddy::cli {
 namespace {
@@ -76,10 +78,25 @@ std::string overview(const context& with, std::span<const command> commands) {
     return text;
 }
 
+/// The command that does what a word of Docker, systemctl or Redis does; empty for none.
+std::string_view command_for_foreign_word(std::string_view word) {
+    static constexpr std::pair<std::string_view, std::string_view> words[] = {
+        {"rm", "remove"},      {"delete", "remove"}, {"del", "remove"},    {"destroy", "remove"},
+        {"restart", "reload"}, {"inspect", "show"},  {"describe", "show"}, {"top", "stats"},
+        {"info", "stats"},     {"kill", "stop"},     {"run", "create"},    {"add", "create"},
+        {"new", "create"},     {"list", "ls"},       {"status", "ls"},     {"update", "edit"},
+        {"set", "edit"},       {"exec", "db"},       {"cli", "db"},        {"redis-cli", "db"},
+        {"attach", "logs"},    {"journal", "logs"},  {"publish", "send"}};
+    const auto* const found = std::find_if(std::begin(words), std::end(words),
+                                           [&](const auto& each) { return each.first == word; });
+    return found == std::end(words) ? std::string_view() : found->second;
+}
+
 int unknown_command(std::span<const command> commands, std::string_view name) {
     std::vector<std::string_view> names;
     for (const command& c : commands) names.push_back(c.name);
-    const std::string_view meant = nearest_word(name, names);
+    std::string_view meant = command_for_foreign_word(name);
+    if (meant.empty()) meant = nearest_word(name, names);
     if (meant.empty())
         complain(fmt::format("there is no command \"{}\"; `eddy help` lists those there are",
                              printable(name)));

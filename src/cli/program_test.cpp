@@ -194,6 +194,11 @@ TEST(program, a_misspelt_command_is_guessed) {
     EXPECT_EQ(wrong.status, exit_bad_input);
     EXPECT_NE(wrong.err.find("did you mean `eddy start`?"), std::string::npos);
     EXPECT_EQ(run({"help", "strat"}).status, exit_bad_input);
+    for (const auto& [word, meant] : std::vector<std::pair<std::string, std::string>>{
+             {"rm", "remove"}, {"restart", "reload"}, {"inspect", "show"}, {"top", "stats"}})
+        EXPECT_NE(run({word, "db"}).err.find("did you mean `eddy " + meant + "`?"),
+                  std::string::npos)
+            << word;
 }
 
 TEST(program, mistakes_end_with_status_1_and_a_hint) {

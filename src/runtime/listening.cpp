@@ -177,7 +177,9 @@ option bind_option(std::string_view default_address, std::string_view help) {
 option unix_option() {
     return {.name = "unix",
             .value_name = "PATH",
-            .help = "serve on a Unix socket instead of a port; @NAME is one without a file"};
+            .help = "serve on a Unix socket instead of a port; @NAME is one without a file",
+            .is_path = true,
+            .is_socket = true};
 }
 
 option listen_option(std::string_view help) {

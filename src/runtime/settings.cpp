@@ -81,10 +81,13 @@ std::string wrong_kind(const option& o, const json& given) {
         case option_kind::choice: break;
     }
     if (o.kind == option_kind::choice) {
-        const std::string_view meant =
+        std::string_view meant =
             given.is_string()
                 ? nearest_word(given.get_ref<const std::string&>(), std::span(o.choices))
                 : std::string_view();
+        // Redis's word for a policy that removes nothing.
+        if (given == "noeviction" && !o.choices.empty() && o.choices.front() == "none")
+            meant = o.choices.front();
         if (!meant.empty()) {
             return fmt::format("--{} cannot be {}; did you mean {}? It may be {}", o.name,
                                shown(given), meant, listed(o.choices));
