@@ -39,6 +39,16 @@ class ServerFlags(FlagTest):
             pass
         self.assertRaises(OSError, connect, port)
         self.assertEqual(daemon.show("r")["address"], f"127.0.0.2:{port}")
+        daemon.must("edit", "r", "--unset", "bind")
+        self.assertEqual(daemon.show("r")["address"], f"127.0.0.1:{port}")
+        with connect(port):
+            pass
+        with self.assertRaises(OSError):
+            socket.create_connection(("127.0.0.2", port), timeout=harness.DEADLINE_S)
+        daemon.must("edit", "r", "--bind", "*")
+        for host in ("127.0.0.1", "127.0.0.2"):
+            with socket.create_connection((host, port), timeout=harness.DEADLINE_S):
+                pass
 
     @effect_of("server", "unix")
     def test_unix(self):

@@ -169,9 +169,8 @@ option port_option() {
             .maximum = 65535};
 }
 
-option bind_option(std::string_view default_address, std::string_view help) {
-    return {
-        .name = "bind", .value_name = "ADDRESS", .default_value = default_address, .help = help};
+option bind_option(std::string_view help) {
+    return {.name = "bind", .value_name = "ADDRESS", .default_value = "127.0.0.1", .help = help};
 }
 
 option unix_option() {

@@ -29,11 +29,14 @@ struct noted_datagram {
     address_note note;
 };
 
+inline constexpr std::string_view bind_help =
+    "address of this machine to serve on; * for all, so that others on the network may connect";
+
 /// The options --port, --bind, --unix, --listen and --max-connections, the same for every type that
-/// listens.
+/// listens. Without --bind it serves programs of this machine alone.
 option port_option();
-/// `default_address` and `help` must live as long as the program.
-option bind_option(std::string_view default_address, std::string_view help);
+/// `help` must live as long as the program.
+option bind_option(std::string_view help = bind_help);
 option unix_option();
 option listen_option(std::string_view help);
 option max_connections_option();

@@ -731,6 +731,19 @@ TEST(options, every_effect_is_of_an_option_that_exists) {
     }
 }
 
+TEST(options, what_listens_serves_this_machine_alone_by_default) {
+    std::size_t count = 0;
+    for (const type& t : types()) {
+        for (const option& o : t.options) {
+            if (o.name != "bind") continue;
+            ++count;
+            EXPECT_EQ(o.default_value, "127.0.0.1") << t.name;
+            EXPECT_NE(o.help.find("* for all"), std::string_view::npos) << t.name;
+        }
+    }
+    EXPECT_GE(count, 4U);
+}
+
 TEST(options, the_tables_are_sound) {
     for (const type& t : types()) {
         EXPECT_EQ(find_type(t.name), &t);

@@ -32,8 +32,7 @@ constexpr std::int64_t longest_memory_ns = std::int64_t{100} * 86'400 * 1'000'00
 std::vector<option> option_table() {
     std::vector<option> table = {
         port_option(),
-        bind_option("127.0.0.1",
-                    "address of this machine to serve on; * for all, so that others on the network "
+        bind_option("address of this machine to serve on; * for all, so that others on the network "
                     "may read and write the cache"),
         unix_option(),
         listen_option("serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),

@@ -40,7 +40,7 @@ eddy::http::session_limits read_limits(const settings& chosen) {
 std::vector<option> option_table() {
     std::vector<option> table = {
         port_option(),
-        bind_option("*", "address of this machine to serve on; * for all"),
+        bind_option(),
         unix_option(),
         listen_option("serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
         {.name = "root",

@@ -31,7 +31,9 @@ bool is_itself(const transport::address& backend, const transport::address& wher
         if (backend.port != where.port || where.port == 0) return false;
         const bool is_local =
             backend.host == this_machine || backend.host == "localhost" || backend.host == "::1";
-        return backend.host == where.host || (is_local && where.host.empty());
+        const bool serves_a_localhost = where.host == this_machine || where.host == "::1";
+        return backend.host == where.host || (is_local && where.host.empty()) ||
+               (backend.host == "localhost" && serves_a_localhost);
     }
     return backend.kind == where.kind && !backend.path.empty() && backend.path == where.path;
 }
@@ -65,7 +67,7 @@ std::vector<option> option_table() {
     limit.help = "clients at a time; further ones are closed";
     std::vector<option> table = {
         port_option(),
-        bind_option("*", "address of this machine to serve on; * for all"),
+        bind_option(),
         unix_option(),
         listen_option("serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
         {.name = "backend",

@@ -249,8 +249,11 @@ TEST(proxy_options, refusals_give_the_reason) {
     EXPECT_THAT(of(":0"), HasSubstr("name the port"));
     EXPECT_THAT(of("tls://10.0.0.1:1?ca=ca.pem"), HasSubstr("ca.pem"));
     EXPECT_THAT(of(":1,tcp://127.0.0.1:1"), HasSubstr("names tcp://127.0.0.1:1 twice"));
-    for (const char* const own : {":7", "localhost:7", "tcp://[::1]:7"})
+    for (const char* const own : {":7", "localhost:7"})
         EXPECT_THAT(of(own), HasSubstr("is the proxy itself")) << own;
+    EXPECT_EQ(of("tcp://[::1]:7"), "");
+    for (const char* const own : {":7", "localhost:7", "tcp://[::1]:7"})
+        EXPECT_THAT(of(own, {{"port", 7}, {"bind", "*"}}), HasSubstr("is the proxy itself")) << own;
     EXPECT_EQ(of(":7", {{"port", 7}, {"bind", "10.0.0.9"}}), "");
     EXPECT_THAT(of("10.0.0.9:7", {{"port", 7}, {"bind", "10.0.0.9"}}), HasSubstr("itself"));
     EXPECT_THAT(of("unix:///a", {{"unix", "/a"}}), HasSubstr("itself"));

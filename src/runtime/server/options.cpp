@@ -93,7 +93,7 @@ outcome<> check_combinations(const settings& chosen, const config& read) {
 std::vector<option> option_table() {
     std::vector<option> table = {
         port_option(),
-        bind_option("*", "address of this machine to serve on; * for all"),
+        bind_option(),
         unix_option(),
         listen_option("serve on a URI instead: tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH or "
                       "handoff:///PATH"),
