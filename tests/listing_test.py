@@ -92,6 +92,16 @@ class Listing(harness.EddyTest):
         daemon.must("create", "cache", "other", "--unix", "@abstract")
         self.assertEqual(daemon.show("other")["options"]["unix"], "@abstract")
 
+    def test_so_are_relative_paths_within_uris(self):
+        daemon, here = self.daemon(), os.getcwd()
+        daemon.must("create", "proxy", "gw", "--listen", "unix://./gw.sock", "--backend", ":1,unix://db.sock")
+        options = daemon.show("gw")["options"]
+        self.assertEqual((options["listen"], options["backend"]), (f"unix://{here}/gw.sock", f":1,unix://{here}/db.sock"))
+        daemon.must("edit", "gw", "--backend", "shm://@x,unix://./other.sock")
+        self.assertEqual(daemon.show("gw")["options"]["backend"], f"shm://@x,unix://{here}/other.sock")
+        daemon.must("create", "stream", "llm", "--handoff", "unix://llm.sock")
+        self.assertEqual(daemon.show("llm")["options"]["handoff"], f"unix://{here}/llm.sock")
+
 
 if __name__ == "__main__":
     harness.main()

@@ -4,13 +4,12 @@
 #include <eddy/base/nearest.hpp>
 
 #include "base/text.hpp"
+#include "cli/local_path.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
-#include <system_error>
 
 namespace eddy::cli {
 namespace {
@@ -48,13 +47,12 @@ std::string needs_value(const flag& f) {
     return fmt::format("--{} needs a value: --{} {}", f.name, f.name, f.value_name);
 }
 
-/// The value that a flag is given. The daemon's folder is not the user's, so a path is made whole.
+/// The value that a flag is given. The daemon's folder is not the user's, so paths are made
+/// absolute.
 std::string value_of(const flag& f, std::string_view given) {
-    std::error_code error;
-    if (!f.is_path || given.empty()) return std::string(given);
-    if (f.is_socket && given.starts_with('@')) return std::string(given);
-    const std::filesystem::path whole = std::filesystem::absolute(given, error);
-    return error ? std::string(given) : whole.lexically_normal().string();
+    if (f.is_uri) return absolute_uris(given);
+    if (!f.is_path) return std::string(given);
+    return f.is_socket ? absolute_socket(given) : absolute_path(given);
 }
 
 bool is_flag_value(std::string_view text) { return text == "true" || text == "false"; }

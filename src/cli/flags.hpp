@@ -28,6 +28,8 @@ struct flag {
     bool is_path = false;
     /// With is_path: of a Unix socket. An abstract name (@NAME) stays as it is.
     bool is_socket = false;
+    /// The value is a URI, or several joined by commas; relative paths within are as with is_path.
+    bool is_uri = false;
 
     bool takes_value() const noexcept { return !value_name.empty(); }
 };

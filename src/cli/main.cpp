@@ -3,6 +3,7 @@
 #include <eddy/io/loop.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/local_path.hpp"
 #include "cli/program.hpp"
 #include "daemon/daemon.hpp"
 #include "daemon/stream_daemon.hpp"
@@ -20,7 +21,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -47,6 +47,7 @@ std::vector<eddy::cli::type_flags> type_flags() {
             f.default_value = option.default_value;
             f.is_path = option.is_path;
             f.is_socket = option.is_socket;
+            f.is_uri = option.is_uri;
             f.choices.assign(option.choices.begin(), option.choices.end());
             if (option.kind == eddy::runtime::option_kind::flag)
                 f.negatable = true;
@@ -66,14 +67,6 @@ std::optional<std::size_t> whole_number(std::string_view text, std::size_t most)
     return number;
 }
 
-/// An absolute path, so that what the daemon says of it is true wherever it is read.
-std::string absolute(std::string_view path) {
-    if (path.starts_with('@')) return std::string(path);
-    std::error_code error;
-    const auto whole = std::filesystem::absolute(path, error);
-    return error ? std::string(path) : whole.lexically_normal().string();
-}
-
 std::string host_name() {
     char name[256] = {};
     return ::gethostname(name, sizeof name - 1) == 0 ? name : "eddy";
@@ -82,9 +75,10 @@ std::string host_name() {
 int run_daemon(context& with, const arguments& given) {
     eddy::daemon::daemon_options options;
     const char* state = std::getenv("EDDY_STATE_DIR");
-    options.state = absolute(given.value(
+    // So that what the daemon says of them is true wherever it is read.
+    options.state = eddy::cli::absolute_path(given.value(
         "state", state && *state ? std::string_view(state) : eddy::daemon::default_state()));
-    options.socket = absolute(with.socket);
+    options.socket = eddy::cli::absolute_socket(with.socket);
     options.name = given.has("name") ? std::string(given.value("name")) : host_name();
     options.types = eddy::runtime::types();
 
@@ -308,7 +302,8 @@ int run_stream_daemon(context&, const arguments& given) {
         value = given.value(each.shown.name, value);
         if (value.empty()) continue;
         for_workers.push_back(fmt::format("-{}={}", each.shown.name, value));
-        chosen[each.option] = each.option == "handoff" ? "unix://" + absolute(value) : value;
+        chosen[each.option] =
+            each.option == "handoff" ? "unix://" + eddy::cli::absolute_socket(value) : value;
     }
     // The environment may have these for another program.
     if (chosen["backend"] == "mock" || chosen["backend"] == "exec")

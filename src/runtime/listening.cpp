@@ -182,7 +182,7 @@ option unix_option() {
 }
 
 option listen_option(std::string_view help) {
-    return {.name = "listen", .value_name = "URI", .help = help};
+    return {.name = "listen", .value_name = "URI", .help = help, .is_uri = true};
 }
 
 option max_connections_option() {

@@ -27,7 +27,8 @@ struct option {
     bool live = false;     ///< `edit` applies it to a running runtime without a restart
     bool is_path = false;  ///< the CLI makes a path of the user's folder whole
     bool is_socket =
-        false;  ///< with is_path: of a Unix socket, which may be an abstract @NAME, too
+        false;            ///< with is_path: of a Unix socket, which may be an abstract @NAME, too
+    bool is_uri = false;  ///< one or several, joined by commas: the same of paths within
     /// What is shown of a value that has a secret: `hidden` in the secret's place. Null: the value.
     std::string (*shown)(const std::string& value) = nullptr;
 };

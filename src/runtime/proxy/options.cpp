@@ -76,7 +76,8 @@ std::vector<option> option_table() {
                  "tcp://HOST:PORT, tls://HOST:PORT, unix:///PATH or shm:///PATH; up to 64, joined "
                  "by commas, such as 10.0.0.7:5432,10.0.0.8:5432. Connections that exist stay "
                  "where they are when it changes",
-         .live = true},
+         .live = true,
+         .is_uri = true},
         {.name = "protocol",
          .kind = option_kind::choice,
          .value_name = "PROTOCOL",

@@ -166,7 +166,8 @@ std::vector<option> option_table() {
         {.name = "handoff",
          .value_name = "URI",
          .help = "Unix socket on which a web server hands clients over: unix:///PATH or "
-                 "unix://@NAME"},
+                 "unix://@NAME",
+         .is_uri = true},
         {.name = "handoff-type",
          .kind = option_kind::choice,
          .value_name = "TYPE",
