@@ -114,7 +114,9 @@ class ControlApi(harness.EddyTest):
         ask("POST", "/v1/runtimes/server/send", one + "/send", "hello", 409)
         ask("POST", "/v1/daemon/reload", "/v1/daemon/reload")
         ask("GET", "/metrics", "/metrics")
-        ask("DELETE", "/v1/runtimes/server", one, status=204)
+        ask("PATCH", "/v1/runtimes/taken", one, {"owner": "server"})
+        ask("DELETE", "/v1/runtimes/server", one, status=200)
+        ask("DELETE", "/v1/runtimes/cache", one, status=204)
         for method, target, path in (("GET", "", ""), ("PATCH", "", ""), ("DELETE", "", ""),
                                      ("POST", "/start", "/start"), ("POST", "/stop", "/stop"),
                                      ("POST", "/reload", "/reload"), ("POST", "/send", "/send"),

@@ -540,6 +540,17 @@ class Removing(KeepingTest):
         self.assertIn(f"db lost {KEYS} keys", err)
         self.assertEqual(daemon.list(), {})
 
+    def test_a_terminal_is_asked_for_the_flag_where_what_it_owns_runs(self):
+        daemon = self.daemon()
+        daemon.must("create", "server", "boss", "-p", str(free_port()))
+        daemon.must("create", "server", "child", "-p", str(free_port()), "-o", "boss", "-s")
+        status, err = self.on_terminal(daemon, "remove", "boss")
+        self.assertEqual(status, 1)
+        self.assertIn("these run: child; to stop and remove them: eddy remove -f boss", err)
+        self.assertEqual(sorted(daemon.list()), ["boss", "child"])
+        self.assertEqual(self.on_terminal(daemon, "remove", "-f", "boss"), (0, ""))
+        self.assertEqual(daemon.list(), {})
+
 
 if __name__ == "__main__":
     harness.main()

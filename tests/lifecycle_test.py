@@ -294,8 +294,16 @@ class Lifecycle(harness.EddyTest):
         self.assertRegex(daemon.must("ls", "child"), r" boss +(just now|\d+ \w+ ago)\n")
         daemon.must("stop", "boss")
         self.assertEqual(daemon.list()["child"]["status"], "stopped")
-        daemon.must("remove", "boss")
+        daemon.must("create", "server", "grandchild", "-p", str(free_port()), "-o", "child")
+        self.assertEqual(daemon.must("remove", "boss"), "boss removed, and what it owned: child, grandchild\n")
         self.assertEqual(daemon.list(), {})
+
+    def test_a_pattern_that_matches_an_owner_and_what_it_owns(self):
+        daemon = self.daemon()
+        for name, *owner in (("a",), ("ab", "-o", "a"), ("ac",)):
+            daemon.must("create", "server", name, "-p", str(free_port()), *owner)
+        removed = daemon.json("remove", "a*")
+        self.assertEqual(removed, [{"name": "a", "owned": [{"name": "ab"}]}, {"name": "ac"}])
 
     def test_the_ready_line(self):
         daemon = self.daemon()

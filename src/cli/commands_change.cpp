@@ -11,6 +11,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <expected>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace eddy::cli {
 namespace {
@@ -149,35 +153,86 @@ int stop(context& with, const arguments& given) {
     return change_each(with, given, "POST", action, "stopped");
 }
 
-/// The names of those that run, of all that the words mean.
-std::expected<std::vector<std::string>, int> running_of(const context& with,
-                                                        const arguments& given) {
-    std::vector<std::string> names;
-    for (const std::string& word : given.positional()) {
-        auto list = list_matching(with, word);
-        if (!list) return std::unexpected(list.error());
-        for (const json& each : *list)
-            if (text_of(each, "status") == "running") names.push_back(text_of(each, "name"));
+/// The runtime of that name, and all that it owns, by any number of owners.
+std::vector<const json*> with_owned(const json& all, std::string_view name) {
+    std::vector<const json*> found;
+    for (const json& each : all)
+        if (text_of(each, "name") == name) found.push_back(&each);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        for (const json& each : all) {
+            const bool is_owned = text_of(each, "owner") == text_of(*found[i], "name");
+            // State that was edited by hand may have a circle.
+            if (is_owned && std::find(found.begin(), found.end(), &each) == found.end())
+                found.push_back(&each);
+        }
     }
-    return names;
+    return found;
+}
+
+/// Reports what a removal would end while it runs; false where there is nothing. The error is an
+/// exit status.
+std::expected<bool, int> report_running(const context& with, const arguments& given) {
+    const auto all = list_matching(with, "*");
+    if (!all) return std::unexpected(all.error());
+    std::vector<std::string> meant;    // whose removal it is
+    std::vector<std::string> running;  // they, and what they own
+    for (const std::string& word : given.positional()) {
+        const auto list = list_matching(with, word);
+        if (!list) return std::unexpected(list.error());
+        for (const json& each : *list) {
+            const std::size_t before = running.size();
+            for (const json* const one : with_owned(*all, text_of(each, "name"))) {
+                std::string name = text_of(*one, "name");
+                if (text_of(*one, "status") == "running") running.push_back(std::move(name));
+            }
+            if (running.size() > before) meant.push_back(text_of(each, "name"));
+        }
+    }
+    for (std::vector<std::string>* const names : {&meant, &running}) {
+        std::sort(names->begin(), names->end());
+        names->erase(std::unique(names->begin(), names->end()), names->end());
+    }
+    if (running.empty()) return false;
+    complain(fmt::format(
+        "nothing was removed, as these run: {}; to stop and remove them: eddy remove -f {}",
+        printable(fmt::format("{}", fmt::join(running, " "))),
+        printable(fmt::format("{}", fmt::join(meant, " ")))));
+    return true;
 }
 
 int remove(context& with, const arguments& given) {
-    if (given.is_set("force")) return change_each(with, given, "DELETE", force_query, "removed");
+    const bool is_forced = given.is_set("force");
     // A slip of the hand is to be noticed; scripts know what they do.
-    if (::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0) {
-        const auto running = running_of(with, given);
-        if (!running) return running.error();
-        if (!running->empty()) {
-            const std::string names = fmt::format("{}", fmt::join(*running, " "));
-            complain(
-                fmt::format("nothing was removed, as these run: {0}; to stop and remove them: "
-                            "eddy remove -f {0}",
-                            printable(names)));
-            return exit_bad_input;
-        }
+    if (!is_forced && ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0) {
+        const auto runs = report_running(with, given);
+        if (!runs) return runs.error();
+        if (*runs) return exit_bad_input;
     }
-    return change_each(with, given, "DELETE", "", "removed");
+    json answers = json::array();
+    std::set<std::string> gone;
+    const auto take = [&](const std::string& name, json& answer) {
+        // Null is one that went alone.
+        if (answer.is_null()) answer = json{{"name", name}};
+        std::vector<std::string> owned;
+        for (const json& each : answer.value("owned", json::array()))
+            owned.push_back(text_of(each, "name"));
+        gone.insert(owned.begin(), owned.end());
+        if (with.json) {
+            answers.push_back(std::move(answer));
+            return;
+        }
+        print(fmt::format(
+            "{} removed{}\n", printable(name),
+            owned.empty()
+                ? ""
+                : ", and what it owned: " + printable(fmt::format("{}", fmt::join(owned, ", ")))));
+        report_loss(name, answer);
+        for (const json& each : answer.value("owned", json::array()))
+            report_loss(text_of(each, "name"), each);
+    };
+    const int status = ask_each(with, given, "DELETE", is_forced ? force_query : "", take, gone);
+    if (with.json) print(pretty(answers));
+    return status;
 }
 
 int send(context& with, const arguments& given) {
@@ -291,7 +346,7 @@ command remove_command() {
     command c;
     c.name = "remove";
     c.operands = "<name|pattern>...";
-    c.summary = "stop and forget runtimes";
+    c.summary = "stop and forget runtimes, and those that they own";
     c.flags = {{.name = "force",
                 .letter = 'f',
                 .help = "also those that run, which a terminal is asked for, and where data cannot "

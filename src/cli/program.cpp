@@ -106,9 +106,13 @@ int unknown_command(std::span<const command> commands, std::string_view name) {
     return exit_bad_input;
 }
 
+std::string usage(const command& which) {
+    return fmt::format("Usage: eddy {}{}{}", which.name, which.operands.empty() ? "" : " ",
+                       which.operands);
+}
+
 int usage_error(const command& which, std::string_view message) {
-    complain(fmt::format("{}\nUsage: eddy {} {}\n`eddy help {}` tells more.", message, which.name,
-                         which.operands, which.name));
+    complain(fmt::format("{}\n{}\n`eddy help {}` tells more.", message, usage(which), which.name));
     return exit_bad_input;
 }
 
@@ -269,8 +273,7 @@ int run_program(context& with, std::span<const command> commands,
 }
 
 std::string describe_command(const context& with, const command& which, std::string_view type) {
-    std::string text =
-        fmt::format("{}\n\nUsage: eddy {} {}\n", which.summary, which.name, which.operands);
+    std::string text = fmt::format("{}\n\n{}\n", which.summary, usage(which));
     if (!which.more.empty()) text += "\n" + which.more + "\n";
     if (!which.children.empty()) {
         text += "\nCommands:\n";

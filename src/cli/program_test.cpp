@@ -144,6 +144,23 @@ TEST(program, every_command_explains_itself_in_two_ways) {
     }
 }
 
+/// Of each command and its children.
+void expect_usage_lines_without_a_gap(const std::vector<command>& commands,
+                                      const std::vector<std::string>& above) {
+    for (const command& each : commands) {
+        std::vector<std::string> words = above;
+        words.push_back(each.name.substr(each.name.rfind(' ') + 1));
+        const std::string text = run(words).out;
+        EXPECT_NE(text.find("Usage: eddy " + each.name), std::string::npos) << text;
+        EXPECT_EQ(text.find(" \n"), std::string::npos) << each.name;
+        expect_usage_lines_without_a_gap(each.children, words);
+    }
+}
+
+TEST(program, lines_of_help_end_without_a_space) {
+    expect_usage_lines_without_a_gap(all_commands(), {"help"});
+}
+
 void expect_unique_names_and_letters(const std::vector<command>& commands) {
     std::set<std::string> names;
     for (const command& each : commands) {

@@ -138,7 +138,8 @@ std::expected<std::vector<std::string>, int> resolve(const context& with, std::s
 
 int ask_each(const context& with, const arguments& given, std::string_view method,
              std::string_view rest,
-             const std::function<void(const std::string& name, json& answer)>& take) {
+             const std::function<void(const std::string& name, json& answer)>& take,
+             const std::set<std::string>& gone) {
     int status = exit_ok;
     for (const std::string& word : given.positional()) {
         auto names = resolve(with, word);
@@ -149,6 +150,7 @@ int ask_each(const context& with, const arguments& given, std::string_view metho
             continue;
         }
         for (const std::string& name : *names) {
+            if (gone.contains(name)) continue;
             control_request request;
             request.method = method;
             request.target = runtime_target(name, rest);

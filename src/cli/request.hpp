@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <expected>
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,10 +45,12 @@ bool is_pattern(std::string_view word) noexcept;
 std::expected<std::vector<std::string>, int> resolve(const context& with, std::string_view word);
 
 /// Sends one request for each runtime that the words of the command line mean, and goes on after an
-/// error. `take` gets the name and the answer of each that succeeded. Returns the exit status.
+/// error. `take` gets the name and the answer of each that succeeded. Those that are in `gone` by
+/// then are left out. Returns the exit status.
 int ask_each(const context& with, const arguments& given, std::string_view method,
              std::string_view rest,
-             const std::function<void(const std::string& name, json& answer)>& take);
+             const std::function<void(const std::string& name, json& answer)>& take,
+             const std::set<std::string>& gone = {});
 
 /// All of standard input, or why not: it cannot be read, or has more than `limit` bytes, which is
 /// `what`.

@@ -148,6 +148,12 @@ std::string_view kind_name(runtime::option_kind kind) {
     return "unknown";
 }
 
+json removed_json(const managed_runtime& gone) {
+    json shown = {{"name", gone.record.name}};
+    if (!gone.lost.empty()) shown["lost"] = gone.lost;
+    return shown;
+}
+
 json type_json(const runtime::type& type) {
     json options = json::array();
     for (const runtime::option& option : type.options) {
@@ -375,9 +381,11 @@ task<http::response> control_api::remove_runtime(http::request& request) {
     auto removed = co_await runtimes_.remove(*found, *force ? unsaved::lost : unsaved::kept);
     if (!removed) co_return error_response(removed.error());
     const managed_runtime& gone = **found;
-    if (!gone.lost.empty())
-        co_return json_response(200, {{"name", gone.record.name}, {"lost", gone.lost}});
-    co_return uncached(http::response(204));
+    if (gone.lost.empty() && gone.removed_with_it.empty()) co_return uncached(http::response(204));
+    json shown = removed_json(gone);
+    for (const runtime_ref& each : gone.removed_with_it)
+        shown["owned"].push_back(removed_json(*each));
+    co_return json_response(200, shown);
 }
 
 task<http::response> control_api::start_runtime(http::request& request) {

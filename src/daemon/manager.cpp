@@ -517,7 +517,14 @@ task<outcome<>> manager::remove(runtime_ref which, unsaved data) {
     outcome<> all_removed;
     for (const runtime_ref& child : children_of(name)) {
         auto removed = co_await remove(child, data);
-        if (!removed) all_removed = std::move(removed);
+        if (!removed)
+            all_removed =
+                with_context(fmt::format("\"{}\" was removed, but not all that it owns", name),
+                             std::move(removed.error()));
+        if (!child->removed) continue;
+        which->removed_with_it.push_back(child);
+        for (runtime_ref& each : std::exchange(child->removed_with_it, {}))
+            which->removed_with_it.push_back(std::move(each));
     }
     co_return all_removed;
 }

@@ -86,6 +86,8 @@ struct managed_runtime {
     time_point started_at{};
     runtime_vitals last;  ///< as of the last refresh
     std::string lost;     ///< by the last stop, see runtime::instance::lost()
+    /// Runtimes that remove() has removed with it: those it owned, and those that these owned.
+    std::vector<std::shared_ptr<managed_runtime>> removed_with_it;
     /// Data of the last instance for the next one, until that has started.
     std::shared_ptr<const runtime::handover> carried;
     turnstile turn;
@@ -157,6 +159,7 @@ public:
     task<outcome<>> stop(runtime_ref which, unsaved data = unsaved::kept);
     /// Has it read its files again while it runs; where that is not possible, restarts it.
     task<outcome<>> reload(runtime_ref which, restart_data data = restart_data::kept);
+    /// Those that it owns, too: managed_runtime::removed_with_it says then which.
     task<outcome<>> remove(runtime_ref which, unsaved data = unsaved::kept);
     /// Merges `options` into those of the runtime (null takes one back) and sets owner and group
     /// where given. A running runtime is notified, or restarted with its data where that is not

@@ -389,6 +389,8 @@ TEST_F(manager_test, owned_runtimes_stop_and_go_with_their_owner) {
         EXPECT_EQ(grandchild->status, runtime_status::stopped);
         EXPECT_TRUE(co_await runtimes.remove(boss));
         EXPECT_TRUE(runtimes.all().empty());
+        EXPECT_EQ(boss->removed_with_it, (std::vector<runtime_ref>{child, grandchild}));
+        EXPECT_TRUE(child->removed_with_it.empty());
     });
     live(nothing);
 }

@@ -408,6 +408,7 @@ int run_bench(context& with, const arguments& given) {
 command resp_command() {
     command c;
     c.name = "bench resp";
+    c.operands = "[flags]";
     c.summary = "measure a server that speaks RESP: Eddy's cache, Redis and their like";
     c.flags = {
         {.name = "host",
