@@ -717,11 +717,17 @@ class CommandFlags(FlagTest):
         daemon.must("remove", "r")
         self.assertEqual(shown.wait(harness.DEADLINE_S), 1, "there is nothing to show any more")
 
-    @effect_of("logs", "follow", "lines")
+    @effect_of("logs", "follow", "lines", "since")
     def test_logs(self):
         daemon = self.daemon()
         self.create(daemon, "server")
         self.assertEqual(len(daemon.must("logs", "r", "--lines", "1").splitlines()), 1)
+        every = daemon.must("logs", "r")
+        for since in ("1h", "2026-01-01", every[:23]):
+            self.assertEqual(daemon.must("logs", "r", "--since", since), every)
+        self.assertEqual(daemon.must("logs", "r", "--since", "2199-01-01T00:00"), "")
+        self.assertEqual(len(daemon.must("logs", "r", "--since", "1h", "-n", "1").splitlines()), 1)
+        self.assert_refused(daemon.run("logs", "r", "--since", "yesterday"), 1, "10m", "2026-11-21T21:22:04")
         follower = subprocess.Popen([harness.BINARY, "logs", "r", "--follow", "--lines", "0"],
                                     env=daemon.environment(), stdout=subprocess.PIPE, bufsize=0)
         self.addCleanup(follower.stdout.close)

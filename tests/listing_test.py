@@ -80,6 +80,75 @@ class Listing(harness.EddyTest):
             self.assertEqual(daemon.must(command, "no*", "-q"), "")
         self.assertEqual(daemon.must("ps", "one", "-q"), "", "it is there, and does not run")
 
+    def test_logs_of_several_are_in_the_order_of_their_times(self):
+        daemon = self.daemon()
+        for name in ("one", "another"):
+            daemon.must("create", "server", name, "-p", str(free_port()))
+        daemon.must("start", "one")
+        for words in (("*",), ("one", "another"), ("one", "o*", "another")):
+            texts = [line.split(" ") for line in daemon.must("logs", *words).splitlines()]
+            self.assertEqual([each[0] for each in texts], ["one", "another", "one"])
+            times = [[word for word in each if word.startswith("20")][0] for each in texts]
+            self.assertEqual(times, sorted(times))
+        self.assertRegex(daemon.must("logs", "-n", "1", "one*"), r"^one \| 20\S+Z started on \S+\n$")
+        lines = [json.loads(line) for line in daemon.must("logs", "--json", "o*").splitlines()]
+        self.assertEqual([(each["name"], each["line"][:7]) for each in lines], [("one", "created"), ("one", "started")])
+        refused = daemon.run("logs", "one", "nosuch")
+        self.assertEqual(refused.status, 1)
+        self.assertIn("nosuch", refused.err)
+        self.assertIn("created", refused.out)
+        self.assert_refused(daemon.run("logs", "no*"), 1, "no*")
+
+    def test_logs_of_several_are_followed(self):
+        daemon = self.daemon()
+        for name in ("one", "two"):
+            daemon.must("create", "server", name, "-p", str(free_port()))
+        shown = subprocess.Popen([harness.BINARY, "logs", "-f", "-n", "0", "*"], env=daemon.environment(),
+                                 stdout=subprocess.PIPE, bufsize=0)
+        self.addCleanup(shown.stdout.close)
+        self.addCleanup(shown.wait)
+        self.addCleanup(shown.kill)
+        harness.eventually(lambda: daemon.metric("eddy_control_connections") == 3, "it follows both")
+        for name in ("two", "one"):
+            daemon.must("start", name)
+            self.assertRegex(harness.line_of(shown), rb"^%s \| 20\S+Z started on " % name.encode())
+        daemon.must("remove", "-f", "*")
+        self.assertEqual(shown.wait(harness.DEADLINE_S), 0, "there is nothing to follow any more")
+
+    def test_at_most_so_many_are_followed(self):
+        daemon = self.daemon()
+        for i in range(33):
+            status, answer = daemon.request("POST", "/v1/runtimes", {"type": "server", "name": f"s{i}",
+                                                                     "options": {"port": 0}})
+            self.assertEqual(status, 201, answer)
+        self.assert_refused(daemon.run("logs", "-f", "*"), 1, "at most 32", "33")
+        self.assertEqual(len(daemon.must("logs", "*").splitlines()), 33)
+
+    def test_logs_survive_a_restart_of_the_daemon(self):
+        daemon = self.daemon()
+        daemon.must("create", "server", "one", "-p", str(free_port()), "-s")
+        daemon.must("create", "server", "two", "-p", str(free_port()))
+        before = daemon.must("logs", "one")
+
+        def kept():
+            path = os.path.join(daemon.state, "journals", "one.log")
+            if not os.path.exists(path):
+                return ""
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+
+        for end in (daemon.stop, daemon.kill):
+            harness.eventually(lambda text=before: kept() == text, "it is on the disk")
+            end()
+            daemon.start()
+            after = daemon.must("logs", "one")
+            self.assertTrue(after.startswith(before), (before, after))
+            self.assertRegex(after[len(before):], r"(Z stopped\n)?\S+Z started on ")
+            before = after
+        daemon.must("remove", "two")
+        daemon.must("create", "server", "two", "-p", str(free_port()))
+        self.assertEqual(len(daemon.must("logs", "two").splitlines()), 1, "the other one's lines went with it")
+
     def test_words_of_redis_are_understood(self):
         daemon = self.daemon()
         self.assert_refused(daemon.run("create", "cache", "db", "--requirepass", "x"), 1, '--config "requirepass PASSWORD"')

@@ -1,4 +1,6 @@
 // Commands that show state: ls, ps, show, stats, logs, version.
+#include <eddy/wire/http1/target.hpp>
+
 #include "cli/bench/measure.hpp"
 #include "cli/commands.hpp"
 #include "cli/journal.hpp"
@@ -13,6 +15,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <expected>
 #include <iterator>
 #include <thread>
 #include <utility>
@@ -192,6 +195,20 @@ int stats(context& with, const arguments& given) {
     }
 }
 
+/// The journals that the words mean, each once.
+std::expected<std::vector<std::string>, int> names_of_all(const context& with,
+                                                          const arguments& given) {
+    std::vector<std::string> all;
+    for (const std::string& word : given.positional()) {
+        auto names = resolve(with, word);
+        if (!names) return names;
+        for (std::string& each : *names)
+            if (std::find(all.begin(), all.end(), each) == all.end())
+                all.push_back(std::move(each));
+    }
+    return all;
+}
+
 int logs(context& with, const arguments& given) {
     const std::string_view lines = given.value("lines", "100");
     unsigned long count = 0;
@@ -200,11 +217,25 @@ int logs(context& with, const arguments& given) {
         complain(fmt::format("--lines needs a whole number, not \"{}\"", printable(lines)));
         return exit_bad_input;
     }
+    std::string query;
+    if (given.has("since"))
+        query = fmt::format("&since={}", http1::percent_encode(given.value("since")));
+    if (given.has("lines") || !given.has("since")) query += fmt::format("&tail={}", count);
     const bool follow = given.is_set("follow");
+    const auto& words = given.positional();
+    if (words.size() > 1 || is_pattern(words[0])) {
+        auto names = names_of_all(with, given);
+        if (!names) return names.error();
+        if (follow && names->size() > follow_limit) {
+            complain(fmt::format("--follow is for at most {} runtimes at a time, and these are {}",
+                                 follow_limit, names->size()));
+            return exit_bad_input;
+        }
+        return show_journals(with, std::move(*names), query, follow);
+    }
     control_client client(with.socket);
     control_request request;
-    request.target = runtime_target(given.positional()[0],
-                                    fmt::format("/logs?tail={}&follow={}", count, follow));
+    request.target = runtime_target(words[0], fmt::format("/logs?follow={}{}", follow, query));
     auto answer = client.follow(std::move(request), journal_printer(with.json));
     if (!answer) {
         complain(answer.error().message);
@@ -312,16 +343,28 @@ command stats_command() {
 command logs_command() {
     command c;
     c.name = "logs";
-    c.operands = "<name>";
-    c.summary = "show what happened to a runtime";
+    c.operands = "<name|pattern>...";
+    c.summary = "show what happened to runtimes";
     c.flags = {{.name = "follow", .letter = 'f', .help = "go on with each new line"},
                {.name = "lines",
                 .letter = 'n',
                 .value_name = "N",
-                .help = "how many of the last lines",
-                .default_value = "100"}};
-    c.least = c.most = 1;
-    c.examples = {{"eddy logs -f chat", ""}, {"eddy logs -n 5 chat", ""}};
+                .help = "how many of the last lines, of each runtime; with --since all that are "
+                        "kept",
+                .default_value = "100"},
+               {.name = "since",
+                .value_name = "TIME",
+                .help = "those alone from a time on, such as 2026-11-21T21:22 or 2026-11-21 (UTC), "
+                        "or from so long ago, such as 10m"}};
+    c.least = 1;
+    c.most = any_number;
+    c.examples = {{"eddy logs -f chat", ""},
+                  {"eddy logs -n 5 chat", ""},
+                  {"eddy logs --since 1h '*'", "of all runtimes, in the order of their times"}};
+    c.more =
+        "The daemon keeps the last 1000 lines of each runtime, or 256 KiB, also when it is "
+        "started\n"
+        "again. Of several runtimes, or with a pattern, each line begins with the name.";
     c.run = logs;
     return c;
 }

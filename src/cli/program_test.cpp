@@ -223,7 +223,7 @@ TEST(program, mistakes_end_with_status_1_and_a_hint) {
          std::vector<std::vector<std::string>>{{},
                                                {"start"},
                                                {"show"},
-                                               {"logs", "a", "b"},
+                                               {"logs"},
                                                {"version", "x"},
                                                {"ls", "a", "b"},
                                                {"create"},

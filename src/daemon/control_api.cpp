@@ -7,6 +7,7 @@
 #include "daemon/json.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/option.hpp"
+#include "runtime/units.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -98,6 +100,20 @@ outcome<std::size_t> count_parameter(const http::request& request, std::string_v
     if (error != std::errc{} || end != given->data() + given->size())
         return refuse(400, fmt::format("{} must be a whole number, not \"{}\"", name, *given));
     return number;
+}
+
+/// The instant that `since` names: a time, or how long ago it is.
+outcome<std::optional<std::chrono::system_clock::time_point>> since_parameter(
+    const http::request& request) {
+    const auto given = request.query("since");
+    if (!given) return std::nullopt;
+    if (const auto when = parse_journal_time(*given)) return when;
+    const auto ago = runtime::parse_duration(*given);
+    if (!ago || *ago > runtime::largest_duration)
+        return refuse(400, fmt::format("since cannot be \"{}\"; write how long ago, such as 10m, "
+                                       "or a time of UTC, such as 2026-11-21T21:22:04",
+                                       *given));
+    return std::chrono::system_clock::now() - std::chrono::nanoseconds(*ago);
 }
 
 json latency_json(const histogram& values) {
@@ -454,19 +470,25 @@ task<http::response> control_api::get_logs(http::request& request) {
     if (!found) co_return error_response(found.error());
     const auto follow = flag_parameter(request, "follow");
     if (!follow) co_return error_response(follow.error());
-    const auto tail = count_parameter(request, "tail", default_tail);
+    const auto since = since_parameter(request);
+    if (!since) co_return error_response(since.error());
+    const auto tail =
+        count_parameter(request, "tail", *since ? runtime_journal::line_limit : default_tail);
     if (!tail) co_return error_response(tail.error());
+    journal_part part;
+    part.tail = *tail;
+    if (*since) part.since = **since;
 
     http::body lines;
     if (*follow) {
         if (request.minor_version() == 0)
             co_return daemon::error_response(
                 400, "a stream of lines needs HTTP/1.1, and the request is 1.0");
-        lines = http::body(follow_journal((*found)->journal, *tail));
+        lines = http::body(follow_journal((*found)->journal, part));
     } else {
         std::string text;
-        for (const journal_line& line : (*found)->journal->read(0, *tail))
-            text += format_journal_line(line);
+        for (const journal_line& line : (*found)->journal->read(0, part.tail))
+            if (part.has(line)) text += format_journal_line(line);
         lines = std::move(text);
     }
     co_return text_response("text/plain; charset=utf-8", std::move(lines));

@@ -93,12 +93,18 @@ void turnstile::leave() noexcept {
 
 manager::manager(const state_store& store, blocking_pool& disk, loop_group& loops,
                  manager_options options)
-    : store_(store), disk_(disk), options_(options) {
+    : store_(store),
+      disk_(disk),
+      options_(options),
+      journals_(fmt::format("{}/{}", store.directory(), state_store::journal_folder)) {
     for (std::size_t i = 0; i < loops.size(); ++i)
         loops_.push_back(std::make_unique<loop_runtimes>(loops, i));
 }
 
-manager::~manager() { *self_ = nullptr; }
+manager::~manager() {
+    *self_ = nullptr;
+    journals_.stop();
+}
 
 // --- Looking up -----------------------------------------------------------------------------
 
@@ -199,11 +205,12 @@ task<bool> manager::has_file(std::string name) {
     co_return there && *there;
 }
 
-/// Makes an entry of a record; it does not run yet.
-runtime_ref manager::adopt(runtime_record record) {
+/// Makes an entry of a record; it does not run yet. Its journal goes on behind `earlier` lines.
+runtime_ref manager::adopt(runtime_record record, std::vector<journal_line> earlier) {
     auto entry = std::make_shared<managed_runtime>();
     entry->record = std::move(record);
     entry->journal = std::make_shared<runtime_journal>(loop::current());
+    entry->journal->keep(journals_, entry->record.name, std::move(earlier));
     interpret(*entry);
     runtimes_.emplace(entry->record.name, entry);
     registry_->add(entry->record.name, entry->record.id, entry->record.group);
@@ -477,6 +484,7 @@ task<outcome<runtime_ref>> manager::create(runtime_request request) {
     if (!saved) {
         entry->removed = true;
         entry->journal->close();
+        entry->journal->discard();
         disown(entry->record.name);
         co_return with_context(fmt::format("\"{}\" was not created", entry->record.name),
                                std::move(saved.error()));
@@ -511,6 +519,7 @@ task<outcome<>> manager::remove(runtime_ref which, unsaved data) {
         if (is_rereading_) removed_meanwhile_.insert(name);
         which->journal->write("removed");
         which->journal->close();
+        which->journal->discard();
         disown(name);
         log_info(name, "removed");
     }

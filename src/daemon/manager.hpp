@@ -11,6 +11,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
+#include "daemon/journal_files.hpp"
 #include "daemon/json.hpp"
 #include "daemon/loop_runtimes.hpp"
 #include "daemon/problem.hpp"
@@ -190,9 +191,12 @@ public:
     std::span<const runtime::type> types() const noexcept { return options_.types; }
 
 private:
+    /// Earlier lines by the runtime's name.
+    using journal_lines = std::map<std::string, std::vector<journal_line>, std::less<>>;
+
     task<outcome<reread_summary>> reread_alone();
     const runtime::type* find_type(std::string_view name) const noexcept;
-    runtime_ref adopt(runtime_record record);
+    runtime_ref adopt(runtime_record record, std::vector<journal_line> earlier = {});
     void disown(const std::string& name);
     void set_record(managed_runtime& which, runtime_record fresh);
     void interpret(managed_runtime& which) const;
@@ -243,6 +247,7 @@ private:
     const state_store& store_;
     blocking_pool& disk_;
     manager_options options_;
+    journal_files journals_;
     std::vector<std::unique_ptr<loop_runtimes>> loops_;
     std::map<std::string, runtime_ref, std::less<>> runtimes_;
     /// What the runtimes' hosts share; the registry follows runtimes_.

@@ -24,15 +24,23 @@ constexpr duration first_restart_pause = std::chrono::milliseconds(50);
 
 task<outcome<>> manager::load() {
     const state_store& store = store_;
-    auto read = co_await run_blocking(
-        disk_, [&store] { return store.load(state_store::unfinished::removed); });
+    const journal_files& journals = journals_;
+    journal_lines earlier;
+    auto read = co_await run_blocking(disk_, [&store, &journals, &earlier] {
+        auto all = store.load(state_store::unfinished::removed);
+        if (!all) return all;
+        for (const runtime_record& each : all->records)
+            earlier[each.name] = journals.load(each.name);
+        return all;
+    });
     if (!read) co_return refuse(500, read.error().message());
     if (!*read) co_return std::unexpected(std::move(read->error()));
     for (const std::string& complaint : (*read)->complaints) log_error("daemon", complaint);
 
     for (runtime_record& record : (*read)->records) {
         const bool run = record.running;
-        const runtime_ref entry = adopt(std::move(record));
+        std::vector<journal_line> lines = std::move(earlier[record.name]);
+        const runtime_ref entry = adopt(std::move(record), std::move(lines));
         if (entry->status == runtime_status::failed) {
             log_error(entry->record.name, entry->reason);
         } else {
@@ -129,8 +137,15 @@ task<outcome<manager::reread_summary>> manager::reread_alone() {
     for (const auto& [name, entry] : runtimes_) before.emplace(name, entry->record);
 
     const state_store& store = store_;
-    auto read = co_await run_blocking(
-        disk_, [&store] { return store.load(state_store::unfinished::kept); });
+    const journal_files& journals = journals_;
+    journal_lines earlier;
+    auto read = co_await run_blocking(disk_, [&store, &journals, &before, &earlier] {
+        auto all = store.load(state_store::unfinished::kept);
+        if (!all) return all;
+        for (const runtime_record& each : all->records)
+            if (!before.contains(each.name)) earlier[each.name] = journals.load(each.name);
+        return all;
+    });
     if (!read) co_return refuse(500, read.error().message());
     if (!*read) co_return std::unexpected(std::move(read->error()));
     reread_summary summary;
@@ -150,7 +165,7 @@ task<outcome<manager::reread_summary>> manager::reread_alone() {
                 continue;
             }
             const bool run = fresh.running;
-            const runtime_ref entry = adopt(std::move(fresh));
+            const runtime_ref entry = adopt(std::move(fresh), std::move(earlier[name]));
             ++summary.created;
             if (!entry->options) {
                 summary.problems.push_back(fmt::format("\"{}\": {}", name, entry->reason));

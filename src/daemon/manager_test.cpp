@@ -582,6 +582,29 @@ TEST_F(manager_test, reads_again_what_was_changed_by_hand) {
     });
 }
 
+TEST_F(manager_test, a_journal_goes_on_with_the_next_daemon_and_goes_with_its_runtime) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a"));
+        co_await make(runtimes, wanted("b"));
+        EXPECT_TRUE(co_await runtimes.start(a));
+    });
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = *runtimes.find("a");
+        std::vector<std::string> texts;
+        for (const journal_line& each : a->journal->read(0, 100)) texts.push_back(each.text);
+        using ::testing::StartsWith;
+        EXPECT_THAT(texts, ::testing::ElementsAre("created", "level 1", StartsWith("started"),
+                                                  "stopped", "level 1", StartsWith("started")));
+        EXPECT_TRUE(co_await runtimes.remove(a));
+        // The next one of that name has nothing of it.
+        const runtime_ref next = co_await make(runtimes, wanted("a"));
+        EXPECT_EQ(next->journal->read(0, 100).size(), 1U);
+        EXPECT_TRUE(co_await runtimes.remove(*runtimes.find("b")));
+    });
+    EXPECT_TRUE(fs::exists(folder_ + "/journals/a.log"));
+    EXPECT_FALSE(fs::exists(folder_ + "/journals/b.log"));
+}
+
 task<void> give_owner(manager& runtimes, std::string name, std::string owner, int& refused,
                       json options = json::object()) {
     auto given = co_await runtimes.edit(*runtimes.find(name), std::move(options), owner,

@@ -2,11 +2,14 @@
 #include "daemon/runtime_journal.hpp"
 
 #include "base/terminal_text.hpp"
+#include "base/text.hpp"
+#include "daemon/journal_files.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -43,11 +46,12 @@ std::string escaped(std::string_view text) {
 
 class journal_follower final : public http::body_producer {
 public:
-    journal_follower(std::shared_ptr<runtime_journal> from, std::size_t tail)
-        : from_(std::move(from)), tail_(tail) {}
+    journal_follower(std::shared_ptr<runtime_journal> from, journal_part part)
+        : from_(std::move(from)), part_(part) {}
 
     task<result<>> produce(http::body_writer& to) override {
-        std::string text = take(tail_);
+        std::string text = take(part_.tail);
+        part_.since = {};  // the clock may be set back, and what is new is shown
         for (;;) {
             // An empty text sends nothing.
             const auto sent = co_await to.write(text);
@@ -71,12 +75,13 @@ private:
                                lines.front().number - seen_ - 1);
         seen_ = lines.back().number;
         if (most == 0) return {};
-        for (const journal_line& line : lines) text += format_journal_line(line);
+        for (const journal_line& line : lines)
+            if (part_.has(line)) text += format_journal_line(line);
         return text;
     }
 
     std::shared_ptr<runtime_journal> from_;
-    std::size_t tail_;
+    journal_part part_;
     std::uint64_t seen_ = 0;
 };
 
@@ -95,21 +100,54 @@ struct runtime_journal::wake_up final : posted_work {
 void runtime_journal::write(std::string_view line) {
     while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
     bool wake = false;
+    bool queues = false;
     {
         const std::lock_guard lock(mutex_);
         for (;;) {
             const std::size_t end = line.find('\n');
-            add(line.substr(0, end));
+            add(line.substr(0, end), std::chrono::system_clock::now());
             if (end == std::string_view::npos) break;
             line.remove_prefix(end + 1);
         }
         wake = std::exchange(followed_, false);
+        queues = start_queueing();
     }
     if (wake) control_.post(*new wake_up(shared_from_this()));
+    if (queues) files_->add(shared_from_this());
 }
 
-void runtime_journal::add(std::string_view line) {
-    lines_.push_back({++last_number_, std::chrono::system_clock::now(), escaped(line)});
+/// True where the caller must add it to the files' queue. Under the lock.
+bool runtime_journal::start_queueing() noexcept {
+    return files_ != nullptr && !discarded_ && !std::exchange(queued_, true);
+}
+
+void runtime_journal::discard() {
+    bool queues = false;
+    {
+        const std::lock_guard lock(mutex_);
+        queues = start_queueing();
+        discarded_ = true;
+    }
+    if (queues) files_->add(shared_from_this());
+}
+
+bool runtime_journal::start_writing() {
+    const std::lock_guard lock(mutex_);
+    queued_ = false;
+    return discarded_;
+}
+
+void runtime_journal::keep(journal_files& files, std::string name,
+                           std::vector<journal_line> earlier) {
+    const std::lock_guard lock(mutex_);
+    for (const journal_line& each : earlier) add(each.text, each.when);
+    files_ = &files;
+    file_ = std::make_unique<journal_file>();
+    file_->name = std::move(name);
+}
+
+void runtime_journal::add(std::string_view line, std::chrono::system_clock::time_point when) {
+    lines_.push_back({++last_number_, when, escaped(line)});
     bytes_ += lines_.back().text.size();
     while (lines_.size() > line_limit || bytes_ > byte_limit) {
         bytes_ -= lines_.front().text.size();
@@ -152,9 +190,42 @@ std::string format_journal_line(const journal_line& line) {
                        line.text);
 }
 
+std::optional<journal_line> parse_journal_line(std::string_view line) {
+    const std::size_t space = line.find(' ');
+    if (space == std::string_view::npos || !line.substr(0, space).ends_with('Z')) return {};
+    const auto when = parse_journal_time(line.substr(0, space));
+    if (!when) return {};
+    return journal_line{0, *when, std::string(line.substr(space + 1))};
+}
+
+std::optional<std::chrono::system_clock::time_point> parse_journal_time(std::string_view text) {
+    // The places of digits are 0s.
+    constexpr std::string_view form = "0000-00-00T00:00:00.000";
+    if (text.ends_with('Z')) text.remove_suffix(1);
+    constexpr std::size_t sizes[] = {10, 16, 19, 23};
+    if (std::find(std::begin(sizes), std::end(sizes), text.size()) == std::end(sizes)) return {};
+    int fields[7] = {};
+    std::size_t field = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const bool is_t = form[i] == 'T' && text[i] == ' ';
+        if (form[i] == '0' ? !is_digit(text[i]) : text[i] != form[i] && !is_t) return {};
+        if (form[i] != '0')
+            ++field;
+        else
+            fields[field] = fields[field] * 10 + (text[i] - '0');
+    }
+    const auto day = std::chrono::year(fields[0]) / fields[1] / fields[2];
+    // The clock counts nanoseconds, and ends in 2262.
+    if (!day.ok() || fields[0] < 1970 || fields[0] > 2200) return {};
+    if (fields[3] > 23 || fields[4] > 59 || fields[5] > 60) return {};
+    return std::chrono::sys_days(day) + std::chrono::hours(fields[3]) +
+           std::chrono::minutes(fields[4]) + std::chrono::seconds(fields[5]) +
+           std::chrono::milliseconds(fields[6]);
+}
+
 std::unique_ptr<http::body_producer> follow_journal(std::shared_ptr<runtime_journal> from,
-                                                    std::size_t tail) {
-    return std::make_unique<journal_follower>(std::move(from), tail);
+                                                    journal_part part) {
+    return std::make_unique<journal_follower>(std::move(from), part);
 }
 
 }  // namespace eddy::daemon

@@ -1,4 +1,5 @@
-// Journal of a runtime: the last lines that it and the daemon wrote, for `eddy logs NAME`.
+// Journal of a runtime: the last lines that it and the daemon wrote, for `eddy logs NAME`. They are
+// kept in memory, and by journal_files in a file.
 #pragma once
 
 #include <eddy/http/body.hpp>
@@ -14,6 +15,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +27,17 @@ struct journal_line {
     std::uint64_t number = 0;
     std::chrono::system_clock::time_point when;
     std::string text;
+};
+
+class journal_files;
+
+/// State of a journal's file, for journal_files: its thread's, once the journal is in use.
+struct journal_file {
+    std::string name;               ///< the runtime's
+    std::uint64_t last_number = 0;  ///< the newest line that is in it
+    std::size_t size = 0;
+    bool is_whole = false;  ///< it has lines up to that one, and nothing else
+    bool has_failed = false;
 };
 
 /// A ring of lines. Runtimes write from their loops, the control loop reads and follows. When it is
@@ -53,9 +66,21 @@ public:
     void close();
     bool closed() const noexcept { return closed_; }
 
+    /// Has the journal of that runtime kept in `files`, which must outlive it or be stopped before.
+    /// The lines come before all others and have been kept already. Before the first write().
+    void keep(journal_files& files, std::string name, std::vector<journal_line> earlier);
+    /// Has the file removed; nothing is kept from then on. Any thread.
+    void discard();
+
+    /// For journal_files: null where it is not kept.
+    journal_file* file() noexcept { return file_.get(); }
+    /// For journal_files: what is written from then on must be added again. True once discarded.
+    bool start_writing();
+
 private:
     struct wake_up;
-    void add(std::string_view line);
+    void add(std::string_view line, std::chrono::system_clock::time_point when);
+    bool start_queueing() noexcept;
 
     loop& control_;
     event news_;           // control loop only
@@ -66,13 +91,31 @@ private:
     std::size_t bytes_ = 0;
     std::uint64_t last_number_ = 0;
     bool followed_ = false;  // a follower waits for the next line
+    bool queued_ = false;    // it is in the queue of files_
+    bool discarded_ = false;
+    journal_files* files_ = nullptr;
+    std::unique_ptr<journal_file> file_;
 };
 
 /// "2026-11-21T21:22:04.123Z text\n"
 std::string format_journal_line(const journal_line& line);
+/// The same backwards, without the newline and the number; none for another text.
+std::optional<journal_line> parse_journal_line(std::string_view line);
 
-/// The body of GET .../logs?follow=true: the last `tail` lines, then each new one as it comes.
+/// A time as journals have it, or as people shorten it: 2026-11-21, 2026-11-21T21:22,
+/// 2026-11-21T21:22:04.123Z; a space may stand for the T. UTC. None for another text.
+std::optional<std::chrono::system_clock::time_point> parse_journal_time(std::string_view text);
+
+/// Part of the lines so far: of the last `tail` those from `since` on.
+struct journal_part {
+    std::size_t tail = 0;
+    std::chrono::system_clock::time_point since = std::chrono::system_clock::time_point::min();
+
+    bool has(const journal_line& line) const noexcept { return line.when >= since; }
+};
+
+/// The body of GET .../logs?follow=true: those lines, then each new one as it comes.
 std::unique_ptr<http::body_producer> follow_journal(std::shared_ptr<runtime_journal> from,
-                                                    std::size_t tail);
+                                                    journal_part part);
 
 }  // namespace eddy::daemon

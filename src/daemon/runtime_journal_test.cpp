@@ -5,11 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 namespace eddy::daemon {
 namespace {
@@ -92,6 +94,37 @@ TEST_F(runtime_journal_test, lets_no_output_forge_a_line_or_drive_a_terminal) {
     EXPECT_EQ(journal_->read(1, 10).size(), 2U);
 }
 
+TEST(journal_time, reads_what_journals_have_and_what_people_shorten_it_to) {
+    using namespace std::chrono;
+    const auto day = sys_days(year(2026) / 11 / 21);
+    const std::pair<std::string_view, system_clock::time_point> good[] = {
+        {"2026-11-21", day},
+        {"2026-11-21Z", day},
+        {"2026-11-21T21:22", day + hours(21) + minutes(22)},
+        {"2026-11-21 21:22:04", day + hours(21) + minutes(22) + seconds(4)},
+        {"2026-11-21T21:22:04.123Z", day + hours(21) + minutes(22) + milliseconds(4123)},
+        {"1970-01-01", sys_days(year(1970) / 1 / 1)}};
+    for (const auto& [text, when] : good) EXPECT_EQ(parse_journal_time(text), when) << text;
+    for (const std::string_view text :
+         {"", "Z", "2026", "10m", "2026-11-31", "2026-11-21T24:00", "2026-11-21T21:60",
+          "2026-11-21x21:22", "2026-11-21T21:22:04.12", "2026-11-21T21:22:04.123+01:00",
+          "1969-12-31", "9999-01-01", "2026-1-021"})
+        EXPECT_FALSE(parse_journal_time(text)) << text;
+}
+
+TEST(journal_time, a_line_is_read_as_it_was_written) {
+    const auto when = parse_journal_time("2026-11-21T21:22:04.123Z");
+    ASSERT_TRUE(when);
+    const std::string text = format_journal_line({7, *when, "started on 127.0.0.1:1 "});
+    EXPECT_EQ(text, "2026-11-21T21:22:04.123Z started on 127.0.0.1:1 \n");
+    const auto read = parse_journal_line(std::string_view(text).substr(0, text.size() - 1));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->when, *when);
+    EXPECT_EQ(read->text, "started on 127.0.0.1:1 ");
+    for (const std::string_view wrong : {"", "x y", "2026-11-21T21:22:04.123 y", "10m y"})
+        EXPECT_FALSE(parse_journal_line(wrong)) << wrong;
+}
+
 /// The reader of a followed journal, which takes a piece when it is asked to.
 class piecewise_reader final : public http::body_writer {
 public:
@@ -123,11 +156,12 @@ protected:
     using steps = std::function<task<void>(piecewise_reader&)>;
 
     /// Runs `body` beside a follower of the journal, which is cancelled then.
-    void follow(std::size_t tail, steps body) { loop_->run(lead(tail, body)); }
+    void follow(std::size_t tail, steps body) { follow(journal_part{.tail = tail}, body); }
+    void follow(journal_part part, steps body) { loop_->run(lead(part, body)); }
 
 private:
-    task<void> lead(std::size_t tail, steps& body) {
-        const auto follower = follow_journal(journal_, tail);
+    task<void> lead(journal_part part, steps& body) {
+        const auto follower = follow_journal(journal_, part);
         piecewise_reader reader;
         scope following(co_await current_source());
         following.spawn(run(*follower, reader));
@@ -157,6 +191,19 @@ TEST_F(journal_follower_test, gets_what_another_thread_writes) {
 TEST_F(journal_follower_test, begins_with_the_next_line_without_a_tail) {
     journal_->write("before");
     follow(0, [this](piecewise_reader& reader) -> task<void> {
+        journal_->write("after");
+        co_await reader.next();
+        EXPECT_EQ(reader.text.find("before"), std::string::npos);
+        EXPECT_NE(reader.text.find("after"), std::string::npos);
+    });
+}
+
+TEST_F(journal_follower_test, begins_with_what_came_since_and_goes_on) {
+    journal_->write("before");
+    journal_part part;
+    part.tail = 10;
+    part.since = std::chrono::system_clock::now() + std::chrono::hours(1);
+    follow(part, [this](piecewise_reader& reader) -> task<void> {
         journal_->write("after");
         co_await reader.next();
         EXPECT_EQ(reader.text.find("before"), std::string::npos);

@@ -5,6 +5,7 @@
 
 #include "base/regular_file.hpp"
 #include "daemon/runtime_name.hpp"
+#include "daemon/write_all.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -49,16 +50,6 @@ std::unexpected<problem> unreadable(const std::string& path) {
                   fmt::format("could not read the state file {}: {}. Nothing was changed: mend "
                               "that, or move the file elsewhere, and try again",
                               path, errno_text()));
-}
-
-bool write_all(int fd, std::string_view text) {
-    while (!text.empty()) {
-        const ssize_t written = ::write(fd, text.data(), text.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return false;
-        text.remove_prefix(static_cast<std::size_t>(written));
-    }
-    return true;
 }
 
 bool sync_folder(const std::string& path) {
@@ -135,8 +126,9 @@ outcome<> state_store::prepare() const {
     // Options may hold passwords. A folder that was there keeps its owner's choice.
     if (fresh && ::chmod(directory_.c_str(), 0700) != 0)
         return disk_problem("set the permissions of", directory_);
-    for (const char* name : {"runtimes", "damaged"}) {
-        const std::string path = directory_ + "/" + name;
+    for (const std::string_view name :
+         {std::string_view("runtimes"), std::string_view("damaged"), journal_folder}) {
+        const std::string path = fmt::format("{}/{}", directory_, name);
         const bool missing = ::access(path.c_str(), F_OK) != 0;
         if (auto made = make_folder(path); !made) return made;
         if (missing && ::chmod(path.c_str(), 0700) != 0)

@@ -1,5 +1,5 @@
 // Folder of state, which outlives the daemon: one JSON file a runtime,
-// `<state>/runtimes/<name>.json`.
+// `<state>/runtimes/<name>.json`. Beside them are the files of journals (journal_files.hpp).
 //
 // A file is replaced atomically (written beside, fsynced, renamed, the folder fsynced), so that
 // kill -9 or a power cut leaves the old or the new one. A file whose content cannot be understood
@@ -44,6 +44,9 @@ outcome<runtime_record> record_from_json(const json& value);
 /// nothing, but two calls about one name at the same time are the caller's mistake.
 class state_store {
 public:
+    /// Below the folder: see journal_files.
+    static constexpr std::string_view journal_folder = "journals";
+
     explicit state_store(std::string directory) : directory_(std::move(directory)) {}
 
     const std::string& directory() const noexcept { return directory_; }
