@@ -211,6 +211,30 @@ class Peers(Users):
 
 
 @harness.needs_other_user
+class DaemonOfRoot(Users):
+    def test_a_user_without_a_daemon_is_told_of_roots(self):
+        folder = "/run/eddy"
+        try:
+            os.mkdir(folder, 0o700)
+        except OSError as reason:
+            self.skipTest(f"root's place cannot be taken: {reason}")
+        self.addCleanup(shutil.rmtree, folder)
+        alone = self.run_as(self.user, "ls")
+        self.assert_refused(alone, 2, "the daemon is not running at", "Start it with: eddy daemon")
+        env = {"PATH": os.environ["PATH"], "HOME": self.folder(), "EDDY_STATE_DIR": self.folder()}
+        process = subprocess.Popen([BINARY, "daemon"], env=env, cwd="/", stdout=subprocess.PIPE, bufsize=0,
+                                   stderr=subprocess.DEVNULL)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+        self.assertIn(f"socket {folder}/eddy.sock".encode(), harness.line_of(process))
+        told = self.run_as(self.user, "ls")
+        self.assert_refused(told, 2, "one of root's does at /run/eddy/eddy.sock", "sudo")
+        asked = self.run_as(self.user, "ls", EDDY_SOCKET=f"{folder}/eddy.sock")
+        self.assert_refused(asked, 2, "no permission to use the daemon's socket /run/eddy/eddy.sock", "as root")
+
+
+@harness.needs_other_user
 class StateFiles(Users):
     def test_a_state_file_that_cannot_be_read_is_kept_and_named(self):
         folder = self.own_folder(OTHER_USER)

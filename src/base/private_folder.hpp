@@ -1,9 +1,14 @@
-// Private folders of a user in /tmp, where any user may have made one of that name before.
+// Places of the control socket: root's, and private folders of a user in /tmp, where any user may
+// have made one of that name before.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace eddy {
+
+/// The default control socket of root's daemon.
+inline constexpr std::string_view control_socket_of_root = "/run/eddy/eddy.sock";
 
 /// "/tmp/eddy-UID" of this process's effective user: where sockets are if the system gives that
 /// user no folder of its own.

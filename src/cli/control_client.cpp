@@ -13,6 +13,10 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <istream>
+#include <sstream>
+#include <string>
 #include <utility>
 
 namespace eddy::cli {
@@ -47,6 +51,19 @@ std::unexpected<std::error_code> fail_within_answer(std::error_code error) {
 }
 
 }  // namespace
+
+bool has_listener(std::istream& sockets, std::string_view path) {
+    // Num RefCount Protocol Flags Type St Inode Path; __SO_ACCEPTCON is the flag of a listener.
+    constexpr std::string_view listens = "00010000";
+    for (std::string line; std::getline(sockets, line);) {
+        if (!line.ends_with(path)) continue;
+        std::istringstream words(line);
+        std::string number, references, protocol, flags, type, state, inode, at;
+        words >> number >> references >> protocol >> flags >> type >> state >> inode >> at;
+        if (flags == listens && at == path) return true;
+    }
+    return false;
+}
 
 std::expected<control_answer, unreachable> control_client::ask(control_request request) {
     return follow(std::move(request), nullptr);
@@ -143,9 +160,16 @@ bool control_client::is_trusted(const stream& daemon) {
 
 std::string control_client::explain(std::error_code error) const {
     if (error == std::errc::operation_not_permitted && !distrust_.empty()) return distrust_;
-    if (error == std::errc::no_such_file_or_directory || error == std::errc::connection_refused)
+    if (error == std::errc::no_such_file_or_directory || error == std::errc::connection_refused) {
+        std::ifstream sockets("/proc/net/unix");
+        if (::geteuid() != 0 && has_listener(sockets, control_socket_of_root))
+            return fmt::format(
+                "no daemon of yours runs at {}, but one of root's does at {}. Use that one as root "
+                "(sudo eddy ...), or start your own with: eddy daemon",
+                socket_path_, control_socket_of_root);
         return fmt::format("the daemon is not running at {}. Start it with: eddy daemon",
                            socket_path_);
+    }
     if (error == std::errc::permission_denied)
         return fmt::format(
             "no permission to use the daemon's socket {}. Run this as the user who "

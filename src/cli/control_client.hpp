@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <expected>
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,6 +34,10 @@ struct control_answer {
 struct unreachable {
     std::string message;
 };
+
+/// True if a socket listens at `path`, as far as the lines of /proc/net/unix in `sockets` show.
+/// They are readable where the socket's folder is not.
+bool has_listener(std::istream& sockets, std::string_view path);
 
 /// Takes the pieces of a long answer as they come; false ends the request.
 using body_sink = std::function<bool(std::string_view piece)>;

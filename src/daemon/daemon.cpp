@@ -350,7 +350,7 @@ void daemon_process::end_at_once() {
 }  // namespace
 
 std::string default_socket() {
-    if (::geteuid() == 0) return "/run/eddy/eddy.sock";
+    if (::geteuid() == 0) return std::string(control_socket_of_root);
     std::error_code error;
     // The system's folders for this user. After su(1) the variable may still name another user's.
     for (const std::string& folder :
