@@ -91,6 +91,12 @@ if(TARGET eddy)
     install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${doc_dir}/eddy" RENAME copyright
             COMPONENT program)
     install(FILES "${changes}" DESTINATION "${doc_dir}/eddy" COMPONENT program)
+    # The pages for users of the program, what they link to, and the document of the control API.
+    install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${doc_dir}/eddy" COMPONENT program
+            FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.openapi.json"
+            REGEX "/(abi|comparison|from-asio|glossary|http|lifetimes|simulator|tour|tutorial)\\.md$" EXCLUDE)
+    install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/hooks" "${PROJECT_SOURCE_DIR}/examples/streaming"
+            DESTINATION "${doc_dir}/eddy/examples" COMPONENT program)
     set(manual "${PROJECT_SOURCE_DIR}/docs/eddy.1")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${manual}")
     find_program(EDDY_GZIP gzip)

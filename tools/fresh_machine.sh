@@ -79,6 +79,7 @@ read -r -t 5 answer <&5
 kill -TERM $!
 wait $!
 [[ -e /usr/share/man/man1/eddy.1.gz && -e /usr/share/doc/eddy/copyright ]]
+[[ -e /usr/share/doc/eddy/docs/cache.md && -e /usr/share/doc/eddy/docs/control-api.openapi.json ]]
 
 apt-get install -y --no-install-recommends ./libeddy-dev_*.deb g++ >/dev/null
 g++ --version | head -n 1

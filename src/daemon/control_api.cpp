@@ -236,8 +236,8 @@ http::response no_route(const http::request& request, int status, std::string_vi
         return daemon::error_response(405, fmt::format("{} cannot be used with {}; use {}",
                                                        request.method(), request.path(), allow));
     return daemon::error_response(
-        status, fmt::format("there is no {} in this API; docs/control-api.openapi.json lists what "
-                            "there is",
+        status, fmt::format("there is no {} in this API; docs/control-api.openapi.json (in the "
+                            "package: of /usr/share/doc/eddy) lists what there is",
                             request.path()));
 }
 
