@@ -4,6 +4,7 @@
 # Targets for DEPENDS in eddy_layer():
 #   PkgConfig::liburing (with EDDY_URING)  PkgConfig::cares  Threads::Threads
 #   PkgConfig::openssl (with EDDY_TLS)  PkgConfig::luajit (with EDDY_SCRIPTS)
+#   PkgConfig::libedit (the program's)
 #   PkgConfig::zlib  PkgConfig::brotlienc  PkgConfig::brotlidec  PkgConfig::zstd  eddy_mustache  eddy_fmt
 #   nlohmann_json::nlohmann_json
 # and in developer mode, for TEST_DEPENDS and the benchmarks:
@@ -66,6 +67,9 @@ if(http IN_LIST EDDY_LAYERS)
 endif()
 if(EDDY_SCRIPTS AND lua IN_LIST EDDY_LAYERS)
     eddy_need_pkg(luajit "luajit>=2.1" libluajit-5.1-dev)
+endif()
+if(cli IN_LIST EDDY_LAYERS)
+    eddy_need_pkg(libedit libedit libedit-dev)
 endif()
 if(runtime IN_LIST EDDY_LAYERS)
     eddy_need_config(fmt libfmt-dev)

@@ -1,12 +1,14 @@
 // `eddy db`: Redis commands for a cache, over the address that the cache serves on, in the way of
-// redis-cli.
+// redis-cli. Without a command it is a prompt on a terminal, and reads lines elsewhere.
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 #include <eddy/transport/transport.hpp>
 
 #include "base/text.hpp"
+#include "cli/command_docs.hpp"
 #include "cli/commands.hpp"
+#include "cli/line_editor.hpp"
 #include "cli/reply_text.hpp"
 #include "cli/request.hpp"
 #include "cli/table.hpp"
@@ -20,6 +22,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <span>
 
 namespace eddy::cli {
 namespace {
@@ -68,6 +71,7 @@ public:
         : name_(std::move(name)), uri_(std::move(uri)) {}
 
     task<std::expected<void, std::string>> connect() {
+        reader_ = {};
         result<stream> opened = co_await transport::connect(uri_);
         if (!opened) co_return std::unexpected(transport::explain(uri_, opened.error()));
         socket_ = std::move(*opened);
@@ -195,11 +199,12 @@ public:
         : given_(given), form_(choose_form(with, given)), cache_(std::move(name), std::move(uri)) {}
 
     task<int> run() {
-        if (auto opened = co_await cache_.connect(); !opened) co_return broken(opened.error());
-        const int ready = co_await prepare();
+        const int ready = co_await connect();
         if (ready != exit_ok) co_return ready;
         const words& all = given_.positional();
         if (all.size() > 1) co_return co_await run_one(words(all.begin() + 1, all.end()), true);
+        if (::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1 && !given_.is_set("stdin"))
+            co_return co_await run_prompt();
         co_return co_await run_lines();
     }
 
@@ -207,6 +212,11 @@ private:
     static int broken(std::string_view why) {
         complain(why);
         return exit_fatal;
+    }
+
+    task<int> connect() {
+        if (auto opened = co_await cache_.connect(); !opened) co_return broken(opened.error());
+        co_return co_await prepare();
     }
 
     /// The protocol, the user and the database.
@@ -225,9 +235,8 @@ private:
             const int status = co_await expect_ok({"HELLO", "3"});
             if (status != exit_ok) co_return status;
         }
-        if (given_.has("database")) {
-            const int status =
-                co_await expect_ok({"SELECT", std::string(given_.value("database"))});
+        if (database_ != "0") {
+            const int status = co_await expect_ok({"SELECT", database_});
             if (status != exit_ok) co_return status;
         }
         co_return exit_ok;
@@ -261,7 +270,9 @@ private:
             command.push_back(std::move(*input));
         }
         const bool stays = goes_on(command.front());
+        const words noted = alone ? words() : command;
         auto answer = co_await cache_.ask(std::move(command));
+        if (answer && !alone) note_context(noted, *answer);
         for (;;) {
             if (!answer) co_return broken(answer.error());
             if (answer->type == resp::reply_type::error && form_ != form::json)
@@ -274,12 +285,80 @@ private:
         }
     }
 
+    /// Follows what the prompt shows: the database, and whether a transaction is open.
+    void note_context(const words& command, const reply& answer) {
+        const std::string& name = command.front();
+        const bool is_simple = answer.type == resp::reply_type::simple;
+        const bool is_queued = is_simple && answer.text == "QUEUED";
+        if (is_word(name, "exec") || is_word(name, "discard")) {
+            // A transaction that was carried out has an array of replies.
+            if (answer.type == resp::reply_type::array && !queued_database_.empty())
+                database_ = queued_database_;
+            in_transaction_ = false;
+            queued_database_.clear();
+        } else if (is_word(name, "select") && is_simple && command.size() > 1) {
+            (is_queued ? queued_database_ : database_) = command[1];
+        } else if (is_word(name, "multi") && is_simple) {
+            in_transaction_ = true;
+        } else if (is_word(name, "reset") && is_simple && !is_queued) {
+            in_transaction_ = false;
+            queued_database_.clear();
+            database_ = "0";
+        }
+    }
+
+    std::string prompt() const {
+        std::string text = printable(given_.positional().front());
+        if (database_ != "0") text += '[' + printable(database_) + ']';
+        if (in_transaction_) text += "(TX)";
+        return text + "> ";
+    }
+
+    /// On a terminal. What fails is shown, and the next line is read.
+    task<int> run_prompt() {
+        command_docs docs;
+        // A user who may not ask goes without.
+        if (const auto answer = co_await cache_.ask({"COMMAND", "DOCS"}); answer)
+            docs = command_docs(*answer);
+        else
+            co_return broken(answer.error());
+        print("`help` says how, `exit` leaves\n");
+        line_editor editor(
+            {.completions = [&](std::string_view line) { return docs.completions(line); },
+             .hint = [&](std::string_view line) { return docs.hint(line); }},
+            history_file());
+        bool is_connected = true;
+        for (;;) {
+            std::fflush(stdout);
+            auto line = editor.next(prompt());
+            if (!line) co_return exit_ok;
+            auto command = split_line(*line);
+            if (!command) {
+                complain(command.error());
+                continue;
+            }
+            if (command->empty()) continue;
+            const std::string& name = command->front();
+            if (command->size() == 1 && (is_word(name, "quit") || is_word(name, "exit")))
+                co_return exit_ok;
+            if (!has_secret(*command)) editor.remember(*line);
+            if (is_word(name, "help") || name == "?") {
+                print(docs.help(std::span(*command).subspan(1)));
+                continue;
+            }
+            if (!is_connected) {
+                in_transaction_ = false;
+                if (co_await connect() != exit_ok) continue;
+                is_connected = true;
+            }
+            is_connected = co_await run_one(std::move(*command), false) != exit_fatal;
+        }
+    }
+
     task<int> run_lines() {
         input_lines lines;
         int status = exit_ok;
-        const bool shows_prompt = ::isatty(STDIN_FILENO) == 1 && form_ == form::people;
         for (;;) {
-            if (shows_prompt) print(printable(given_.positional().front()) + "> ");
             std::fflush(stdout);
             auto line = lines.next();
             if (!line) co_return status;
@@ -301,6 +380,9 @@ private:
     const arguments& given_;
     form form_;
     cache_client cache_;
+    std::string database_{given_.value("database", "0")};
+    bool in_transaction_ = false;
+    std::string queued_database_;  // of a SELECT within the transaction
 };
 
 int run_db(context& with, const arguments& given) {
@@ -378,8 +460,12 @@ command db_command() {
         {"eddy db db -x set logo < logo.png", "a value of any bytes from standard input"},
         {"eddy db db keys 'user:*'", ""},
         {"eddy db db ttl greeting", ""},
+        {"eddy db db", "a prompt, with history, hints and `help`"},
         {"eddy db db < commands.txt", "without a command, one a line from standard input"}};
     c.more =
+        "Without a command it is a prompt on a terminal: Tab completes commands, hints show their\n"
+        "arguments, `help COMMAND` says more, and lines are kept in $EDDY_HISTORY, else in\n"
+        "~/.eddy_history, but for those with passwords.\n\n"
         "Flags stand before the command: what follows it is the command's own, dashes too. An "
         "error\n"
         "goes to standard error, and the exit status is 1 then. What the cache's --mode does not\n"
