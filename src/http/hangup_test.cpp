@@ -1,5 +1,6 @@
 // Clients that leave, finish sending or send ahead while their request is answered.
 #include <eddy/http/session.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 
@@ -88,6 +89,67 @@ TEST_P(http_hangup, the_end_of_sending_is_a_hangup_by_option) {
     EXPECT_TRUE(was_cancelled_);
     // What is answered at once is sent all the same.
     EXPECT_TRUE(talk(get("/"), true).ends_with("done"));
+}
+
+TEST_P(http_hangup, a_handler_under_its_own_source_is_cancelled_by_that_one) {
+    cancel_source stop;
+    const auto answer = handler_.answer;
+    handler_.answer = [&](request& incoming) { return answer(incoming).under(stop); };
+    with_session([&](stream& client) -> task<void> {
+        const std::string asked = get("/slow");
+        must(co_await client.write_all(asked));
+        while (!is_working_) must(co_await here().sleep_for(1ms));
+        stop.request();
+        std::string got;
+        EXPECT_TRUE(co_await read_until(client, got, "done"));
+        client.close();
+    });
+    EXPECT_TRUE(was_cancelled_);
+}
+
+TEST_P(http_hangup, a_handler_under_its_own_source_is_cancelled_by_a_reset_too) {
+    cancel_source stop;
+    const auto answer = handler_.answer;
+    handler_.answer = [&](request& incoming) { return answer(incoming).under(stop); };
+    with_session([&](stream& client) -> task<void> {
+        const std::string both = get("/") + get("/slow");
+        must(co_await client.write_all(both));
+        while (!is_working_) must(co_await here().sleep_for(1ms));
+        client.close();
+    });
+    EXPECT_TRUE(was_cancelled_);
+    EXPECT_FALSE(stop.requested());
+}
+
+task<result<>> wait_on(event& for_ever, std::error_code& ended) {
+    const auto waited = co_await for_ever.wait();
+    ended = testing::error_of(waited);
+    co_return waited;
+}
+
+TEST_P(http_hangup, a_body_under_its_own_source_is_cancelled_by_either) {
+    for (const bool by_client : {false, true}) {
+        cancel_source stop;
+        event never;
+        std::error_code ended;
+        handler_.answer = [&](request&) -> task<response> {
+            const auto produce = [&](body_writer&) { return wait_on(never, ended).under(stop); };
+            co_return response(200, "text/plain", body::streamed(produce));
+        };
+        with_session([&](stream& client) -> task<void> {
+            const std::string asked = get("/");
+            must(co_await client.write_all(asked));
+            std::string got;
+            EXPECT_TRUE(co_await read_until(client, got, "\r\n\r\n"));
+            EXPECT_FALSE(ended);
+            if (by_client)
+                client.close();
+            else
+                stop.request();
+            co_await read_all(client, got);
+        });
+        EXPECT_EQ(ended, errc::cancelled) << by_client;
+    }
 }
 
 TEST_P(http_hangup, what_a_watched_client_sends_ahead_is_answered) {

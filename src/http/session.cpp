@@ -6,6 +6,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
+#include <eddy/io/when.hpp>
 
 #include "http/http_date.hpp"
 #include "http/message_reader.hpp"
@@ -300,7 +301,7 @@ task<bool> session::answer_request() {
         client_watch_.start();
         std::exception_ptr failure;
         try {
-            answer = co_await handler_.handle(*incoming).under(*hangup_);
+            answer = co_await eddy::detail::also_under(handler_.handle(*incoming), *hangup_);
         } catch (const std::bad_alloc&) {
             fault = {503, "there is no memory for the request"};
         } catch (const std::exception& thrown) {
@@ -495,7 +496,7 @@ task<void> session::produce(body_producer& from, message_writer& to, cancel_sour
                             result<>& sent) {
     if (!from.begins_at_once()) sent = co_await to.flush();
     try {
-        if (sent) sent = co_await from.produce(to).under(waiting);
+        if (sent) sent = co_await eddy::detail::also_under(from.produce(to), waiting);
     } catch (const std::bad_alloc&) {
         throw;  // a text for the log would need memory
     } catch (const std::exception& thrown) {

@@ -4,6 +4,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
+#include <eddy/io/when.hpp>
 
 #include <string>
 
@@ -92,7 +93,7 @@ task<result<>> event_body::produce(body_writer& to) {
 }
 
 task<void> event_body::run(event_writer& out, cancel_source& producing, result<>& done) {
-    done = co_await events_->produce(out).under(producing);
+    done = co_await eddy::detail::also_under(events_->produce(out), producing);
 }
 
 task<void> event_body::keep_alive(event_writer& out, cancel_source& producing, result<>& failure) {

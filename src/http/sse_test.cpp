@@ -123,6 +123,33 @@ TEST_P(http_sse, heartbeats_while_the_producer_waits_and_an_end_with_the_client)
     EXPECT_EQ(ended, errc::cancelled);
 }
 
+task<result<>> wait_on(event& for_ever, std::error_code& ended) {
+    const auto waited = co_await for_ever.wait();
+    ended = error_of(waited);
+    co_return waited;
+}
+
+TEST_P(http_sse, a_producer_under_its_own_source_is_cancelled_by_either) {
+    for (const bool by_client : {false, true}) {
+        cancel_source stop;
+        event never;
+        std::error_code ended;
+        stream_of([&](event_writer&) { return wait_on(never, ended).under(stop); });
+        with_session([&](stream& client) -> task<void> {
+            std::string got;
+            const std::string asked = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+            must(co_await client.write_all(asked));
+            EXPECT_TRUE(co_await read_until(client, got, "\r\n\r\n"));
+            if (by_client)
+                client.close();
+            else
+                stop.request();
+            co_await read_all(client, got);
+        });
+        EXPECT_EQ(ended, errc::cancelled) << by_client;
+    }
+}
+
 TEST_P(http_sse, the_head_goes_out_before_the_first_event) {
     event never;
     stream_of([&](event_writer&) -> task<result<>> { co_return co_await never.wait(); });

@@ -43,6 +43,20 @@ private:
     cancel_source source_;
 };
 
+template <class T>
+task<T> run_under_both(task<T> work, cancel_source& own, cancel_source& other) {
+    arm_source both(own, other);
+    co_return co_await std::move(work).under(both.source());
+}
+
+/// `work` under `source`. Where it was put under one before, either cancels it.
+template <class T>
+task<T> also_under(task<T> work, cancel_source& source) {
+    cancel_source* const own = own_source::take(work);
+    if (!own) return std::move(work).under(source);
+    return run_under_both(std::move(work), *own, source);
+}
+
 /// Arms of one when_all() or when_any(). The scope's source reaches those that inherit it, and
 /// `ended` those that were put under sources of their own.
 struct arms {
