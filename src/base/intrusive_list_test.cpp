@@ -111,7 +111,7 @@ TEST(intrusive_list_death, catches_misuse) {
             list.push_back(a);
             list.push_back(a);
         },
-        "assertion failed");
+        "an element was added to an intrusive_list while it is in one");
     EXPECT_DEATH(
         {
             age_list list;
@@ -119,7 +119,7 @@ TEST(intrusive_list_death, catches_misuse) {
             list.push_back(a);
             // `a` ends while it is still linked.
         },
-        "assertion failed");
+        "an object was destroyed while it is in an intrusive_list");
 }
 
 }  // namespace

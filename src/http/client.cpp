@@ -141,12 +141,14 @@ task<void> detail::client_connection::receive(cancel_source& waiting) {
 }
 
 body_reader& client_response::body() const noexcept {
-    EDDY_ASSERT(connection_ && connection_->serial == serial_);
+    EDDY_PRECONDITION(connection_ && connection_->serial == serial_,
+                      "body() of a response after its client's next send()");
     return connection_->reader;
 }
 
 client_response::switched client_response::take_connection() {
-    EDDY_ASSERT(status == 101 && connection_ && connection_->serial == serial_);
+    EDDY_PRECONDITION(status == 101 && connection_ && connection_->serial == serial_,
+                      "take_connection() of a response that is not 101, or was taken");
     return {std::move(connection_->peer), connection_->reader.take_rest()};
 }
 
@@ -194,7 +196,7 @@ task<result<>> client::connect() {
 }
 
 task<result<client_response>> client::send(client_request request) {
-    EDDY_ASSERT(!busy_);
+    EDDY_PRECONDITION(!busy_, "a second send() of one client: await the first before the next");
     busy_ = true;
     const struct idle_again {
         bool& busy;

@@ -42,10 +42,14 @@ private:
 };
 
 event_log::event_log(const event_log_options& options) : options_(options), life_(entropy_seed()) {
-    EDDY_ASSERT(options.max_events > 0 && options.max_bytes > 0);
+    EDDY_PRECONDITION(options.max_events > 0 && options.max_bytes > 0,
+                      "an event_log of no event: max_events and max_bytes are at least 1");
 }
 
-event_log::~event_log() { EDDY_ASSERT(subscribers_ == 0); }
+event_log::~event_log() {
+    EDDY_PRECONDITION(subscribers_ == 0,
+                      "an event_log was destroyed while clients are subscribed to it");
+}
 
 /// "LIFE-NUMBER", both decimal.
 std::string event_log::id_of(std::uint64_t number) const {

@@ -32,7 +32,9 @@ std::optional<std::string_view> request::query(std::string_view name) const noex
 
 std::string_view request::path_parameter(std::string_view name) const noexcept {
     const auto found = std::ranges::find(arguments_, name, &path_argument::name);
-    EDDY_ASSERT(found != arguments_.end());
+    EDDY_PRECONDITION(
+        found != arguments_.end(),
+        "path_parameter() or path_integer(): the route's pattern has no parameter of this name");
     return found->value;
 }
 
@@ -40,7 +42,8 @@ std::int64_t request::path_integer(std::string_view name) const noexcept {
     const std::string_view text = path_parameter(name);
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    EDDY_ASSERT(error == std::errc() && end == text.data() + text.size());
+    EDDY_PRECONDITION(error == std::errc() && end == text.data() + text.size(),
+                      "path_integer(): the pattern's parameter is not declared as an integer");
     return value;
 }
 

@@ -120,9 +120,9 @@ router& router::operator=(router&&) noexcept = default;
 router::~router() = default;
 
 router& router::add(std::string_view method, std::string_view pattern, handler to) {
-    EDDY_ASSERT(http1::is_token(method));
+    EDDY_PRECONDITION(http1::is_token(method), "add() to a router: the method is no token");
     const auto segments = parse_pattern(pattern);
-    EDDY_ASSERT(segments.has_value());
+    EDDY_PRECONDITION(segments.has_value(), "add() to a router: the pattern's form is wrong");
     node* at = root_.get();
     for (const pattern_segment& each : *segments) {
         auto place = std::ranges::find(at->branches, each, &node::branch::segment);
@@ -134,7 +134,8 @@ router& router::add(std::string_view method, std::string_view pattern, handler t
         }
         at = place->next.get();
     }
-    EDDY_ASSERT(std::ranges::find(at->ends, method, &node::end::method) == at->ends.end());
+    EDDY_PRECONDITION(std::ranges::find(at->ends, method, &node::end::method) == at->ends.end(),
+                      "a second route of one method and pattern");
     at->ends.push_back({std::string(method), routes_.size()});
     routes_.push_back({std::string(method), std::string(pattern)});
     handlers_.push_back(std::move(to));
@@ -158,7 +159,8 @@ router& router::del(std::string_view pattern, handler to) {
 }
 
 router& router::mount(std::string_view prefix, router below) {
-    EDDY_ASSERT(prefix.starts_with('/') && !prefix.ends_with('/'));
+    EDDY_PRECONDITION(prefix.starts_with('/') && !prefix.ends_with('/'),
+                      "mount(): the prefix begins with a '/' and does not end with one");
     auto its = std::make_shared<mounted>(std::move(below.around_));
     for (std::size_t i = 0; i < below.routes_.size(); ++i) {
         handler to = std::move(below.handlers_[i]);

@@ -108,11 +108,14 @@ server::server(handler_factory make, server_options options)
 
 server::server(server&& other) noexcept = default;
 server& server::operator=(server&& other) noexcept = default;
-server::~server() { EDDY_ASSERT(!running_); }
+server::~server() {
+    EDDY_PRECONDITION(!running_, "a server was destroyed while it runs: co_await its stop() first");
+}
 
 task<result<>> server::start() {
-    EDDY_ASSERT(!running_);
-    EDDY_ASSERT(options_.threads >= 1 && options_.threads <= serving::max_threads);
+    EDDY_PRECONDITION(!running_, "a second start() of a server that runs");
+    EDDY_PRECONDITION(options_.threads >= 1 && options_.threads <= serving::max_threads,
+                      "server_options::threads is out of its range");
     auto made = std::make_unique<running>();
     for (const std::string& uri : options_.listen) {
         auto opened = open(uri, options_.threads);

@@ -152,7 +152,7 @@ void server_worker::set_max_connections(std::uint64_t most) noexcept {
 }
 
 void server_worker::take(stream accepted, serving::connection_slot slot) {
-    EDDY_ASSERT(handler_ != nullptr);
+    EDDY_PRECONDITION(handler_ != nullptr, "a server's handler_factory has made no handler");
     auto c = std::make_unique<client>(*this, std::move(accepted), std::move(slot));
     tasks_.spawn(serve(*c).under(c->cancel));
     // Once the coroutine has begun, it is the owner; it may have ended by now.

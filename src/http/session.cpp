@@ -591,7 +591,8 @@ task<succession> serve_until_rest(stream& peer, request_handler& handler,
 }
 
 task<result<>> send_and_close(stream peer, response answer, duration time) {
-    EDDY_ASSERT(answer.is_valid() && !answer.body.producer());
+    EDDY_PRECONDITION(answer.is_valid() && !answer.body.producer(),
+                      "send_and_close() of a response that is not valid, or has a streamed body");
     byte_buffer head;
     write_head(head, answer, framing_of(answer, 1), false, 1);
     traffic uncounted;

@@ -105,8 +105,11 @@ task<void> event_body::keep_alive(event_writer& out, cancel_source& producing, r
 }
 
 response sse(std::unique_ptr<event_producer> producer, const sse_options& options) {
-    EDDY_ASSERT(producer != nullptr && options.heartbeat > duration::zero());
-    EDDY_ASSERT(!options.retry || options.retry->count() >= 0);
+    EDDY_PRECONDITION(producer != nullptr, "sse() without a producer");
+    EDDY_PRECONDITION(options.heartbeat > duration::zero(),
+                      "sse_options::heartbeat is not above 0");
+    EDDY_PRECONDITION(!options.retry || options.retry->count() >= 0,
+                      "sse_options::retry is below 0");
     response made(200, sse::content_type,
                   body(std::make_unique<event_body>(std::move(producer), options)));
     made.add("Cache-Control", "no-store").add("X-Accel-Buffering", "no");

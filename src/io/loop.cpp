@@ -294,7 +294,8 @@ lockable_loop::lockable_loop(loop_lock_observer* observer)
 }
 
 lockable_loop::~lockable_loop() {
-    EDDY_ASSERT(current_loop == &home_);
+    EDDY_PRECONDITION(current_loop == &home_,
+                      "a lockable_loop was destroyed on another thread than its loop's");
     if (observer_ != nullptr) home_.mutex_->remove(*observer_);
     if (--home_.mutex_->owners > 0) return;
     home_.backend_->set_mutex(nullptr);

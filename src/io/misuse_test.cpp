@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <utility>
 #include <vector>
+#include <optional>
 
 namespace eddy::testing {
 namespace {
@@ -419,6 +420,21 @@ TEST_P(misuse_death, any_of_no_task) {
     const auto await_none = [this] {
         run([]() -> task<> { static_cast<void>(co_await when_any(std::vector<task<int>>())); });
     };
+task<> await_kept(std::optional<task<>>& kept) { co_await std::move(*kept); }
+
+TEST_P(misuse_death, a_task_that_is_destroyed_while_it_waits) {
+    const auto destroy = [this] {
+        event never;
+        run_in_scope([&never](scope& children) -> task<> {
+            std::optional<task<>> kept = wait_for(never);
+            children.spawn(await_kept(kept));
+            kept.reset();
+            co_return;
+        });
+    };
+    EXPECT_DEATH(destroy(), "destroyed while it is in .*, or the frame of a coroutine that waits");
+}
+
     EXPECT_DEATH(await_none(), "assertion failed: when_any\\(\\) of no task");
 }
 

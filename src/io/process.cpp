@@ -229,7 +229,9 @@ result<> process::kill(int signal) noexcept {
 }
 
 result<> process::kill_group(int signal) noexcept {
-    EDDY_ASSERT(leads_group_ || !handle_);
+    EDDY_PRECONDITION(
+        leads_group_ || !handle_,
+        "kill_group() of a process that was not started with process_options::own_group");
     if (!handle_) return fail_errno(ESRCH);
     // Until the child is reaped no other group can have its number.
     if (::kill(-pid_, signal) != 0) return fail_errno();
@@ -237,7 +239,7 @@ result<> process::kill_group(int signal) noexcept {
 }
 
 task<result<exit_status>> process::wait() {
-    EDDY_ASSERT(handle_);
+    EDDY_PRECONDITION(handle_, "wait() of a process that is none: it has ended, or was moved from");
     const auto ready = co_await loop::current().wait_readable(handle_.get());
     if (!ready) co_return fail(ready.error());
     siginfo_t ended{};

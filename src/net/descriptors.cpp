@@ -37,8 +37,10 @@ void take_descriptors(const cmsghdr& header, received_message& into) noexcept {
 }  // namespace
 
 result<std::size_t> send_descriptor(int socket, std::string_view message, int descriptor) noexcept {
-    EDDY_ASSERT(!message.empty());  // a descriptor needs a byte to go with
-    EDDY_ASSERT(descriptor >= 0);
+    EDDY_PRECONDITION(
+        !message.empty(),
+        "send_descriptor() with an empty message: a descriptor goes with at least one byte");
+    EDDY_PRECONDITION(descriptor >= 0, "send_descriptor() of no descriptor");
     iovec bytes{const_cast<char*>(message.data()), message.size()};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
     msghdr header{};

@@ -70,7 +70,9 @@ struct queued_writer::backlog {
 
 queued_writer::queued_writer(stream& to, scope& tasks, const queued_writer_options& options)
     : stream_(&to), tasks_(&tasks), options_(options) {
-    EDDY_ASSERT(options_.max_queued_bytes > 0 && options_.max_queued_messages > 0);
+    EDDY_PRECONDITION(
+        options_.max_queued_bytes > 0 && options_.max_queued_messages > 0,
+        "a queued_writer of no message: max_queued_bytes and max_queued_messages are at least 1");
     options_.high_watermark = std::min(options_.high_watermark, options_.max_queued_bytes);
     if (options_.low_watermark >= options_.high_watermark)
         options_.low_watermark = options_.high_watermark / 4;

@@ -288,7 +288,8 @@ class resolver::impl {
 public:
     explicit impl(resolver_options options)
         : options_(std::move(options)), hosts_(options_.hosts_file, max_hosts_file) {
-        EDDY_ASSERT(options_.max_concurrent > 0);
+        EDDY_PRECONDITION(options_.max_concurrent > 0,
+                          "a resolver of no question: max_concurrent is at least 1");
     }
     ~impl() {
         EDDY_PRECONDITION(

@@ -116,7 +116,7 @@ result<const_bytes> peek(const stream& of) noexcept {
 
 void consume(const stream& of, std::size_t size) noexcept {
     auto* const driver = dynamic_cast<shm_stream*>(&of.driver());
-    EDDY_ASSERT(driver);
+    EDDY_PRECONDITION(driver, "shm::consume() of a stream that is not over shared memory");
     driver->consume(size);
 }
 

@@ -50,17 +50,22 @@ result<stream> start_handshake(stream plain, context as, std::string server_name
 
 task<result<stream>> connect(stream plain, context as, std::string_view server_name,
                              duration timeout) {
-    EDDY_ASSERT(!as.state().is_server());
+    EDDY_PRECONDITION(!as.state().is_server(),
+                      "tls::connect() with a server's context: it takes one of context::client()");
     return shake_hands(std::move(plain), std::move(as), std::string(server_name), timeout);
 }
 
 task<result<stream>> accept(stream plain, context as, duration timeout) {
-    EDDY_ASSERT(as.state().is_server());
+    EDDY_PRECONDITION(as.state().is_server(),
+                      "tls::accept() with a client's context: it takes one of context::server()");
     return shake_hands(std::move(plain), std::move(as), std::string(), timeout);
 }
 
 listener listen(listener plain, context as, duration timeout, std::size_t max_handshakes) {
-    EDDY_ASSERT(as.state().is_server() && max_handshakes > 0);
+    EDDY_PRECONDITION(as.state().is_server(),
+                      "tls::listen() with a client's context: it takes one of context::server()");
+    EDDY_PRECONDITION(max_handshakes > 0,
+                      "tls::listen() of no handshake: max_handshakes is at least 1");
     return listener(*new tls_listener(std::move(plain), std::move(as), timeout, max_handshakes));
 }
 

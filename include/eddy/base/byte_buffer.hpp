@@ -61,7 +61,8 @@ public:
     }
     /// Counts `size` bytes, written where reserve() said, as content; at most available().
     void commit(std::size_t size) noexcept {
-        EDDY_ASSERT(size <= static_cast<std::size_t>(limit_ - end_));
+        EDDY_PRECONDITION(size <= static_cast<std::size_t>(limit_ - end_),
+                          "commit() of more bytes than reserve() has made room for");
         end_ += size;
     }
     /// The free bytes behind the content: what reserve() can give without growing.
@@ -69,13 +70,13 @@ public:
 
     /// Drops `size` bytes from the front. An emptied buffer starts again at its block's beginning.
     void consume(std::size_t size) noexcept {
-        EDDY_ASSERT(size <= this->size());
+        EDDY_PRECONDITION(size <= this->size(), "consume() of more bytes than a byte_buffer has");
         begin_ += size;
         if (begin_ == end_) begin_ = end_ = block_;
     }
     /// Keeps the first `size` bytes and drops the rest.
     void truncate(std::size_t size) noexcept {
-        EDDY_ASSERT(size <= this->size());
+        EDDY_PRECONDITION(size <= this->size(), "truncate() to more bytes than a byte_buffer has");
         end_ = begin_ + size;
     }
     /// Drops the content and keeps the block.

@@ -14,7 +14,11 @@ public:
     list_link() noexcept = default;
     list_link(const list_link&) = delete;
     list_link& operator=(const list_link&) = delete;
-    ~list_link() { EDDY_ASSERT(!linked()); }
+    ~list_link() {
+        EDDY_PRECONDITION(!linked(),
+                          "an object was destroyed while it is in an intrusive_list: an element, "
+                          "or the frame of a coroutine that waits");
+    }
 
     /// Whether the element is in a list.
     bool linked() const noexcept { return next_ != nullptr; }
@@ -91,7 +95,8 @@ public:
 
 private:
     static void insert_before(link* at, link* element) noexcept {
-        EDDY_ASSERT(!element->linked());
+        EDDY_PRECONDITION(!element->linked(),
+                          "an element was added to an intrusive_list while it is in one");
         element->prev_ = at->prev_;
         element->next_ = at;
         at->prev_->next_ = element;

@@ -45,7 +45,7 @@ task<response> decode_request(request& incoming, chain rest, content_coding codi
 }  // namespace
 
 router::middleware decompress(decompress_options options) {
-    EDDY_ASSERT(options.expansion.ratio > 0);
+    EDDY_PRECONDITION(options.expansion.ratio > 0, "decompress_options: the ratio is at least 1");
     return [options](request& incoming, chain rest) -> task<response> {
         const auto coding = coding_of(incoming.headers());
         if (coding == content_coding::identity || incoming.body().ended()) return rest(incoming);

@@ -340,7 +340,7 @@ pool_response& pool_response::operator=(pool_response&&) noexcept = default;
 pool_response::~pool_response() = default;
 
 body_reader& pool_response::body() const noexcept {
-    EDDY_ASSERT(exchange_);
+    EDDY_PRECONDITION(exchange_, "body() of a response that was moved from");
     return *exchange_;
 }
 

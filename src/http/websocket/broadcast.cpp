@@ -82,7 +82,9 @@ result<> websocket::try_send(const prepared_message& message) {
     return connection_->try_send(*message.frames_);
 }
 
-websocket_group::~websocket_group() { EDDY_ASSERT(members_.empty()); }
+websocket_group::~websocket_group() {
+    EDDY_PRECONDITION(members_.empty(), "a websocket_group was destroyed before its members");
+}
 
 task<result<std::size_t>> websocket_group::broadcast(prepared_message message) {
     const std::uint64_t last = last_id_;

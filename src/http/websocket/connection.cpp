@@ -108,7 +108,9 @@ websocket_connection::websocket_connection(stream peer, byte_buffer received, ro
 
 void websocket_connection::retire(websocket_connection* unowned) noexcept {
     websocket_connection& self = *unowned;
-    EDDY_ASSERT(!self.is_receiving_);
+    EDDY_PRECONDITION(
+        !self.is_receiving_,
+        "a websocket was destroyed while a coroutine receives from it: await that first");
     if (!self.has_sent_close_ && !self.error_)
         static_cast<void>(self.send_close(close_code::going_away, {}));
     self.set_error(errc::closed);
@@ -146,7 +148,8 @@ public:
 
     [[gnu::noinline]] reception(websocket_connection& of, bool in_pieces)
         : of_(of), in_pieces_(in_pieces) {
-        EDDY_ASSERT(!of_.is_receiving_);
+        EDDY_PRECONDITION(!of_.is_receiving_,
+                          "a second receive of one websocket: await the first before the next");
         of_.begin_receiving(in_pieces);
         note(of_.take_received(in_pieces));
         of_.is_receiving_ = true;
@@ -231,7 +234,8 @@ websocket_connection::found websocket_connection::take(result<lease> got, bool i
 }
 
 void websocket_connection::begin_receiving(bool in_pieces) {
-    EDDY_ASSERT(in_pieces || !is_in_pieces_);
+    EDDY_PRECONDITION(in_pieces || !is_in_pieces_,
+                      "receive() of a websocket within a message that is received in pieces");
     if (std::exchange(is_taken_, false)) {
         if (deflate_) deflate_->inflated.clear();
         // Of a message that is inflated in slices the rest stays.
