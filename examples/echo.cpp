@@ -26,7 +26,7 @@ eddy::task<> serve(eddy::listener listening) {
             auto peer = co_await listening.accept();
             if (peer)
                 clients.spawn(echo(std::move(*peer)));
-            else if (!co_await eddy::loop::current().sleep_for(10ms))
+            else if (!co_await eddy::sleep_for(10ms))
                 co_return;
         }
     });
@@ -44,10 +44,5 @@ eddy::task<int> start(std::uint16_t port) {
 
 int main(int argc, char** argv) {
     const auto port = static_cast<std::uint16_t>(argc > 1 ? std::atoi(argv[1]) : 7000);
-    auto loop = eddy::loop::create();
-    if (!loop) {
-        std::fprintf(stderr, "no event loop: %s\n", loop.error().message().c_str());
-        return 1;
-    }
-    return (*loop)->run(start(port));
+    return eddy::run(start(port));
 }

@@ -123,7 +123,7 @@ task<result<>> echo_later(stream& peer) {
     if (!received) co_return fail(received.error());
     const std::string kept(received->text());
     received->reset();
-    if (auto slept = co_await loop::current().sleep_for(1ms); !slept) co_return slept;
+    if (auto slept = co_await sleep_for(1ms); !slept) co_return slept;
     co_return co_await peer.write_all(kept);
 }
 
@@ -148,7 +148,7 @@ task<bool> connecting() {
 }
 
 task<> count_up(int& counter) {
-    while (co_await loop::current().sleep_for(1ms)) ++counter;
+    while (co_await sleep_for(1ms)) ++counter;
 }
 
 task<bool> scopes() {
@@ -157,7 +157,7 @@ task<bool> scopes() {
         children.spawn(count_up(counter));
         children.spawn(count_up(counter));
         while (counter < 4)
-            if (!co_await loop::current().sleep_for(1ms)) break;
+            if (!co_await sleep_for(1ms)) break;
     });
     co_return counter >= 4;
 }
@@ -197,14 +197,13 @@ task<bool> several_of_a_vector() {
 task<bool> selecting_one() {
     channel<int> numbers(1), others(1);
     if (!numbers.try_send(1) || !others.try_send(2)) co_return false;
-    auto first =
-        co_await select(numbers.receive(), others.receive(), loop::current().sleep_for(1s));
+    auto first = co_await select(numbers.receive(), others.receive(), sleep_for(1s));
     const result<int> kept = others.try_receive();  // the loser's value
     co_return first.index() == 0 && std::get<0>(first) == 1 && kept == 2;
 }
 
 task<> stop_after(cancel_source& source, duration time) {
-    if (co_await loop::current().sleep_for(time)) source.request();
+    if (co_await sleep_for(time)) source.request();
 }
 
 task<bool> cancelling() {

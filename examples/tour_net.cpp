@@ -271,7 +271,7 @@ task<> serve_port(std::uint16_t port) {
             auto peer = co_await listening->accept();
             if (peer)
                 clients.spawn(greet(std::move(*peer)));
-            else if (!co_await loop::current().sleep_for(10ms))
+            else if (!co_await sleep_for(10ms))
                 co_return;
         }
     });
@@ -297,7 +297,7 @@ task<bool> many_cores() {
             auto hello = co_await client->read();
             if (!hello || hello->text() != "hello") co_return false;
             ++greeted;
-        } else if (!co_await loop::current().sleep_for(1ms)) {  // no listener yet
+        } else if (!co_await sleep_for(1ms)) {  // no listener yet
             co_return false;
         }
     }
@@ -422,7 +422,7 @@ task<bool> without_loop() {
     co_return told.value_or("") == "hello";
 }
 
-task<bool> sleep_a_day() { co_return (co_await loop::current().sleep_for(24h)).has_value(); }
+task<bool> sleep_a_day() { co_return (co_await sleep_for(24h)).has_value(); }
 
 bool simulated() {
     loop_options options;

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -132,6 +133,12 @@ loop::~loop() {
     backend_.reset();
     EDDY_ASSERT(ready_.empty() && !mutex_);
     current_loop = nullptr;
+}
+
+std::unique_ptr<loop> detail::make_loop(const loop_options& options) {
+    auto made = loop::create(options);
+    if (!made) throw std::system_error(made.error(), "no event loop");
+    return std::move(*made);
 }
 
 loop& loop::current() noexcept {

@@ -13,7 +13,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -108,6 +110,54 @@ TEST_P(loop_io, runs_one_root_after_another) {
         });
         EXPECT_EQ(seen, 1);
     }
+}
+
+task<int> answer_later() {
+    must(co_await sleep_for(1ms));
+    must(co_await sleep_until(loop::current().now() + 1ms));
+    co_return 42;
+}
+task<> throw_later() {
+    must(co_await sleep_for(1ms));
+    throw std::runtime_error("from main");
+}
+
+TEST_P(loop_io, a_main_runs_a_task_on_a_loop_of_its_own) {
+    end_loop();
+    loop_options options = with_environment({});
+    options.kind = GetParam();
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(eddy::run(answer_later(), options), 42);
+    std::string failure;
+    try {
+        eddy::run(throw_later(), options);
+    } catch (const std::runtime_error& caught) {
+        failure = caught.what();
+    }
+    EXPECT_EQ(failure, "from main");
+
+    options.file_threads = 0;
+    std::error_code refused;
+    try {
+        eddy::run(answer_later(), options);
+    } catch (const std::system_error& caught) {
+        refused = caught.code();
+    }
+    EXPECT_EQ(refused, errno_code(EINVAL));
+    make_loop({});
+}
+
+TEST_P(loop_io, sleep_for_and_sleep_until_are_those_of_the_running_loop) {
+    run([this]() -> task<> {
+        const time_point begin = here().now();
+        must(co_await sleep_for(2ms));
+        EXPECT_GE(here().now(), begin + 2ms);
+        must(co_await sleep_until(begin + 4ms));
+        EXPECT_GE(here().now(), begin + 4ms);
+        cancel_source stop;
+        stop.request();
+        co_await []() -> task<> { EXPECT_EQ(error_of(co_await sleep_for(1h)), errc::cancelled); }()
+                             .under(stop);
+    });
 }
 
 TEST_P(loop_io, yield_gives_others_their_turn_in_order) {

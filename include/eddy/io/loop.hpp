@@ -419,3 +419,26 @@ private:
 };
 
 }  // namespace eddy
+/// loop::sleep_for() of this thread's loop: `co_await sleep_for(10ms)`. Yields a result<>, whose
+/// only error is errc::cancelled.
+[[nodiscard]] inline awaiting<sleep_operation> sleep_for(duration time) {
+    return loop::current().sleep_for(time);
+}
+/// The same until a moment on the loop's clock.
+[[nodiscard]] inline awaiting<sleep_operation> sleep_until(time_point when) {
+    return loop::current().sleep_until(when);
+}
+
+namespace detail {
+/// As loop::create(), whose error it throws as a std::system_error.
+std::unique_ptr<loop> make_loop(const loop_options& options);
+}  // namespace detail
+
+/// For a `main`: runs `root` on a loop that lives for this call, and returns its value or throws
+/// its exception, as loop::run() does. The thread must have no loop. Throws std::system_error with
+/// the error of loop::create() when no loop can be made; `root` never runs then.
+template <class T>
+T run(task<T> root, const loop_options& options = {}) {
+    return detail::make_loop(options)->run(std::move(root));
+}
+
