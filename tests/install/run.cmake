@@ -55,8 +55,11 @@ endfunction()
 
 # The project of a page of docs/: the CMakeLists.txt that it shows, and the example that it quotes first
 # (tools/tidy.py compares the quotations), as NAME.cpp in an empty folder and by the command of the page; then its test.
+# IN_ORDER makes NAME.cpp of what the page shows of that example, in the page's order: as its reader types it.
 # The other programs that the page quotes are built beside it, in the same way.
 function(try_page prefix page name)
+    cmake_parse_arguments(PARSE_ARGV 3 its "IN_ORDER" "" "")
+    find_program(python python3 REQUIRED)
     file(READ "${root}/docs/${page}" text)
     string(REGEX MATCH "\n    cmake_minimum_required[^\n]*\n(    [^\n]*\n)+" lists "${text}")
     string(REGEX MATCH "<!-- (examples/[a-z_]+\\.cpp) -->" quoted "${text}")
@@ -67,7 +70,12 @@ function(try_page prefix page name)
     set(folder "${WORK}/${page}")
     string(REPLACE "\n    " "\n" lists "${lists}")
     file(MAKE_DIRECTORY "${folder}")
-    file(COPY_FILE "${root}/${program}" "${folder}/${name}.cpp")
+    if(its_IN_ORDER)
+        execute_process(COMMAND "${python}" -B "${CMAKE_CURRENT_LIST_DIR}/page_program.py" "${root}/docs/${page}" "${program}"
+                        OUTPUT_FILE "${folder}/${name}.cpp" COMMAND_ERROR_IS_FATAL ANY)
+    else()
+        file(COPY_FILE "${root}/${program}" "${folder}/${name}.cpp")
+    endif()
     string(REGEX MATCHALL "<!-- examples/[a-z_]+\\.cpp -->" all "${text}")
     list(REMOVE_DUPLICATES all)
     foreach(quoted IN LISTS all)
@@ -85,7 +93,6 @@ function(try_page prefix page name)
     step("${CMAKE_COMMAND}" -S "${folder}" -B "${folder}/build" "-DCMAKE_CXX_COMPILER=${COMPILER}"
          "-DCMAKE_PREFIX_PATH=${prefix}")
     step("${CMAKE_COMMAND}" --build "${folder}/build")
-    find_program(python python3 REQUIRED)
     step("${python}" -B "${root}/examples/${name}_test.py" "${folder}/build/${name}")
     message(STATUS "built and run as docs/${page} says")
 endfunction()
@@ -127,13 +134,14 @@ function(check_program_docs prefix)
     check_links("${prefix}" eddy docs/)
 endfunction()
 
-# A user's project that asks for what the copy in `prefix` does not have is refused, and told why.
-function(check_refused prefix name request reason)
+# A user's project that asks for what the copy in `prefix` does not have is refused, and told why. So is one that is
+# compiled with `compiler`, if that is too old.
+function(check_refused prefix name compiler request reason)
     set(folder "${WORK}/refused-${name}")
     file(WRITE "${folder}/CMakeLists.txt"
          "cmake_minimum_required(VERSION 3.25)\nproject(refused LANGUAGES CXX)\nfind_package(eddy ${request})\n")
     execute_process(COMMAND "${CMAKE_COMMAND}" -S "${folder}" -B "${folder}/build" -G Ninja
-                            "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${prefix}"
+                            "-DCMAKE_CXX_COMPILER=${compiler}" "-DCMAKE_PREFIX_PATH=${prefix}"
                     RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
     if(status EQUAL 0)
         message(FATAL_ERROR "find_package(eddy ${request}) is not refused:\n${output}")
@@ -144,7 +152,24 @@ function(check_refused prefix name request reason)
     if(place EQUAL -1)
         message(FATAL_ERROR "find_package(eddy ${request}) is refused without \"${reason}\":\n${output}")
     endif()
-    message(STATUS "refused: find_package(eddy ${request})")
+    message(STATUS "refused: find_package(eddy ${request}) with ${compiler}")
+endfunction()
+
+# The first g++ below 13 that is there; empty for none.
+function(find_old_compiler to)
+    foreach(name g++ g++-12 g++-11)
+        find_program(path ${name} NO_CACHE)
+        if(path)
+            execute_process(COMMAND "${path}" -dumpversion OUTPUT_VARIABLE version
+                            OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+            if(version VERSION_LESS 13)
+                set(${to} "${path}" PARENT_SCOPE)
+                return()
+            endif()
+        endif()
+        unset(path)
+    endforeach()
+    set(${to} "" PARENT_SCOPE)
 endfunction()
 
 file(REMOVE_RECURSE "${WORK}")
@@ -153,11 +178,19 @@ check_paths("${WORK}/prefix")
 check_links("${WORK}/prefix" libeddy-dev "")
 check_program_docs("${WORK}/prefix")
 try_prefix("${WORK}/prefix")
-try_page("${WORK}/prefix" tutorial.md echo)
-try_page("${WORK}/prefix" from-asio.md echo)
+try_page("${WORK}/prefix" tutorial.md echo IN_ORDER)
+try_page("${WORK}/prefix" from-asio.md echo IN_ORDER)
 try_page("${WORK}/prefix" http.md hello_http)
-check_refused("${WORK}/prefix" version "0.2 CONFIG REQUIRED" "compatible with requested version \"0.2\"")
-check_refused("${WORK}/prefix" component "0.1 CONFIG REQUIRED COMPONENTS io ioo"
+check_refused("${WORK}/prefix" version "${COMPILER}" "0.2 CONFIG REQUIRED"
+              "compatible with requested version \"0.2\"")
+find_old_compiler(old)
+if(old)
+    check_refused("${WORK}/prefix" compiler "${old}" "CONFIG REQUIRED"
+                  "Eddy needs GCC 13 or newer, or Clang 19 or newer; this is GNU")
+else()
+    message(STATUS "no compiler is refused: there is no g++ below 13")
+endif()
+check_refused("${WORK}/prefix" component "${COMPILER}" "0.1 CONFIG REQUIRED COMPONENTS io ioo"
               "eddy has no component \"ioo\". A component is a layer; this copy has: base, io,")
 
 if(DEB)
