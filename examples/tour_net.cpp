@@ -242,6 +242,23 @@ task<bool> other_descriptors() {
     co_return written&& ready&& roomy;
 }
 
+/// A listening socket as another process would leave it to this one.
+int listening_descriptor() {
+    const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (made >= 0 && ::listen(made, 16) == 0) return made;
+    if (made >= 0) ::close(made);
+    return -1;
+}
+
+task<bool> adopting_a_listener() {
+    const int inherited = listening_descriptor();
+    auto listening = loop::current().adopt_listener(unique_fd(inherited));
+    if (!listening) co_return false;
+    auto client = co_await tcp::connect("127.0.0.1", listening->local().port());
+    auto server = co_await listening->accept();
+    co_return client&& server;
+}
+
 task<std::thread::id> where_am_i() { co_return std::this_thread::get_id(); }
 
 task<bool> groups() {
@@ -456,6 +473,7 @@ task<int> everything() {
     failed += check("processes", co_await processes());
     failed += check("threads", co_await threads());
     failed += check("other_descriptors", co_await other_descriptors());
+    failed += check("adopting_a_listener", co_await adopting_a_listener());
     failed += check("groups", co_await groups());
     failed += check("many_cores", co_await many_cores());
     failed += check("executors", co_await executors());

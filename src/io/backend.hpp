@@ -65,6 +65,7 @@ public:
     virtual result<datagram> open_datagram(const endpoint& local, const endpoint& peer,
                                            const datagram_options& options) = 0;
     virtual result<datagram> adopt_datagram(unique_fd socket) = 0;
+    virtual result<listener> adopt_listener(unique_fd socket) = 0;
     virtual result<stream> adopt(unique_fd socket) = 0;
     /// The same for an end of a pipe that was made for this process alone, non-blocking.
     virtual result<stream> adopt_own(unique_fd pipe_end) { return adopt(std::move(pipe_end)); }

@@ -184,6 +184,7 @@ public:
         return fail(errc::unsupported);
     }
     result<datagram> adopt_datagram(unique_fd) override { return fail(errc::unsupported); }
+    result<listener> adopt_listener(unique_fd) override { return fail(errc::unsupported); }
     result<stream> adopt(unique_fd) override { return fail(errc::unsupported); }
     bool start(connect_operation&) override { return true; }
     void cancel(connect_operation&) noexcept override {}

@@ -4,13 +4,17 @@
 #include "io/testing.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace eddy::testing {
@@ -289,6 +293,102 @@ TEST_P(listener_kernel_io, takes_an_abstract_unix_name) {
         listener accepting = must(here().listen(where));
         EXPECT_EQ(accepting.local(), where);
         co_await expect_conversation(here(), accepting, where);
+    });
+}
+
+// ---- sockets that something else has opened
+
+unique_fd bound_socket(int type, const endpoint& to) {
+    unique_fd made(::socket(to.family(), type | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(made.get(), to.data(), to.size()), 0);
+    return made;
+}
+
+/// As a parent process passes it on: inherited by children, in blocking mode or not.
+unique_fd listening_socket(const endpoint& to, bool nonblocking) {
+    unique_fd made = bound_socket(SOCK_STREAM | (nonblocking ? SOCK_NONBLOCK : 0), to);
+    EXPECT_EQ(::listen(made.get(), 16), 0);
+    EXPECT_EQ(::fcntl(made.get(), F_SETFD, 0), 0);
+    return made;
+}
+
+TEST_P(listener_kernel_io, an_adopted_socket_accepts) {
+    run([this]() -> task<> {
+        for (const bool nonblocking : {false, true}) {
+            unique_fd given = listening_socket(loopback(), nonblocking);
+            const int number = given.get();
+            listener accepting = must(here().adopt_listener(std::move(given)));
+            EXPECT_EQ(accepting.native_handle(), number);
+            EXPECT_EQ(::fcntl(number, F_GETFD), FD_CLOEXEC);
+            co_await expect_conversation(here(), accepting, accepting.local());
+            const stream client = must(co_await here().connect(accepting.local()));
+            const stream server = must(co_await accepting.accept());
+            int no_delay = 0;
+            socklen_t size = sizeof(no_delay);
+            EXPECT_EQ(
+                ::getsockopt(server.native_handle(), IPPROTO_TCP, TCP_NODELAY, &no_delay, &size),
+                0);
+            EXPECT_NE(no_delay, 0);
+        }
+    });
+}
+
+TEST_P(listener_kernel_io, those_who_share_an_adopted_socket_go_on_listening) {
+    run([this]() -> task<> {
+        const unique_fd shared = listening_socket(loopback(), false);
+        const auto copy = [&shared] { return unique_fd(::dup(shared.get())); };
+        listener first = must(here().adopt_listener(copy()));
+        const endpoint where = first.local();
+        co_await expect_conversation(here(), first, where);
+        first.close();
+        co_await here().yield();
+        stream client = must(co_await here().connect(where));
+        listener second = must(here().adopt_listener(copy()));
+        stream server = must(co_await second.accept());
+        must(co_await client.write_all("ping"));
+        EXPECT_EQ(must(co_await server.read()).text(), "ping");
+    });
+}
+
+TEST_P(listener_kernel_io, an_adopted_unix_socket_keeps_its_file) {
+    run([this]() -> task<> {
+        temporary_folder folder;
+        const std::string path = folder.file("socket");
+        const endpoint where = must(endpoint::unix_path(path));
+        listener accepting = must(here().adopt_listener(listening_socket(where, false)));
+        EXPECT_EQ(accepting.local(), where);
+        co_await expect_conversation(here(), accepting, where);
+        accepting.close();
+        EXPECT_TRUE(std::filesystem::exists(path));
+    });
+}
+
+TEST_P(listener_kernel_io, only_listening_stream_sockets_are_adopted) {
+    run([this]() -> task<> {
+        const auto refusal = [this](unique_fd given) {
+            return error_of(here().adopt_listener(std::move(given)));
+        };
+        EXPECT_EQ(refusal(bound_socket(SOCK_DGRAM, loopback())), errc::unsupported);
+        EXPECT_EQ(refusal(bound_socket(SOCK_STREAM, loopback())), errno_code(EINVAL));
+        EXPECT_EQ(refusal(unique_fd(::open("/dev/null", O_RDWR | O_CLOEXEC))),
+                  errno_code(ENOTSOCK));
+        EXPECT_EQ(refusal(unique_fd()), errno_code(EBADF));
+        temporary_folder folder;
+        const endpoint where = must(endpoint::unix_path(folder.file("packets")));
+        unique_fd packets = bound_socket(SOCK_SEQPACKET, where);
+        EXPECT_EQ(::listen(packets.get(), 1), 0);
+        EXPECT_EQ(refusal(std::move(packets)), errc::unsupported);
+        connection pair = co_await connect();
+        EXPECT_EQ(refusal(unique_fd(::dup(pair.server.native_handle()))), errno_code(EINVAL));
+    });
+}
+
+TEST_P(listener_io, the_simulator_adopts_none) {
+    if (!simulated()) GTEST_SKIP() << "the kernel's backends do";
+    run([this]() -> task<> {
+        EXPECT_EQ(error_of(here().adopt_listener(listening_socket(loopback(), false))),
+                  errc::unsupported);
+        co_return;
     });
 }
 

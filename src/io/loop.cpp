@@ -369,6 +369,10 @@ result<datagram> loop::adopt_datagram(unique_fd socket) {
     return backend_->adopt_datagram(std::move(socket));
 }
 
+result<listener> loop::adopt_listener(unique_fd socket) {
+    return backend_->adopt_listener(std::move(socket));
+}
+
 result<stream> loop::adopt(unique_fd from) { return backend_->adopt(std::move(from)); }
 
 bool poll_operation::start() {

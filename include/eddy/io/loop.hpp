@@ -329,6 +329,15 @@ public:
     /// simulator, ENOMEM, and the kernel's for that flag, such as EBADF; the socket is closed then.
     [[nodiscard]] result<datagram> adopt_datagram(unique_fd socket);
     /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the backend needs
+    /// Takes over a listening stream socket (TCP, or Unix SOCK_STREAM) that something else has
+    /// opened, such as systemd (sd_listen_fds(3)). Its descriptor becomes close-on-exec, accepted
+    /// TCP sockets have TCP_NODELAY, and the O_NONBLOCK flag is changed as the backend needs it, in
+    /// all processes that share the socket. They go on listening when this listener is closed, and
+    /// a Unix socket's file stays; connections that this one has taken and not accepted are reset.
+    /// Errors are errc::unsupported for sockets of other types, such as UDP or SOCK_SEQPACKET, and
+    /// on the simulator, EINVAL for one that does not listen, ENOTSOCK, and the kernel's for those
+    /// changes, such as EBADF; the descriptor is closed then.
+    [[nodiscard]] result<listener> adopt_listener(unique_fd socket);
     /// it. Or an end of a pipe (pipe.hpp), a FIFO, or a terminal: it gets an open file description
     /// of its own, where /proc gives one, so that others that share the old one (a shell, a child,
     /// another stream) neither see that flag nor can clear it. Elsewhere the flag is set for all of

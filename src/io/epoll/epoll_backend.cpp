@@ -164,16 +164,28 @@ void epoll_backend::wake_target::on_events(std::uint32_t) {
     owner.wake_pending_.exchange(false, std::memory_order_acq_rel);
 }
 
-result<listener> epoll_backend::listen(const endpoint& local, const listen_options& options) {
-    auto opened = open_listener(local, options, true);
-    if (!opened) return fail(opened.error());
-    const socket_file file = opened->file;
-    auto made = std::make_unique<epoll_listener>(*this, std::move(*opened));
+result<listener> epoll_backend::make_listener(opened_listener opened) {
+    const socket_file file = opened.file;
+    auto made = std::make_unique<epoll_listener>(*this, std::move(opened));
     if (auto added = made->open(); !added) {
-        remove_socket_file(local, file);
+        remove_socket_file(made->local(), file);
         return fail(added.error());
     }
     return listener(*made.release());
+}
+
+result<listener> epoll_backend::listen(const endpoint& local, const listen_options& options) {
+    auto opened = open_listener(local, options, true);
+    if (!opened) return fail(opened.error());
+    return make_listener(std::move(*opened));
+}
+
+result<listener> epoll_backend::adopt_listener(unique_fd socket) {
+    auto adopted = eddy::adopt_listener(std::move(socket));
+    if (!adopted) return fail(adopted.error());
+    int nonblocking = 1;
+    if (ioctl(adopted->socket.get(), FIONBIO, &nonblocking) < 0) return fail_errno();
+    return make_listener(std::move(*adopted));
 }
 
 result<datagram> epoll_backend::make_datagram(unique_fd socket) noexcept try {

@@ -57,6 +57,7 @@ public:
     result<datagram> open_datagram(const endpoint& local, const endpoint& peer,
                                    const datagram_options& options) override;
     result<datagram> adopt_datagram(unique_fd socket) override;
+    result<listener> adopt_listener(unique_fd socket) override;
     result<stream> adopt(unique_fd socket) override;
     result<stream> adopt_own(unique_fd pipe_end) override;
     result<std::unique_ptr<socket_bank>> open_socket_bank(const socket_bank_options& options,
@@ -123,6 +124,7 @@ private:
     };
 
     /// A non-blocking socket's driver.
+    result<listener> make_listener(opened_listener opened);
     result<datagram> make_datagram(unique_fd socket) noexcept;
     bool run_due();
     int wait(time_point until, epoll_event* events) noexcept;

@@ -5,6 +5,7 @@
 #include "io/posix/posix_datagram.hpp"
 #include "io/posix/signals.hpp"
 
+#include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -39,6 +40,13 @@ namespace {
 result<> set_option(int fd, int level, int option, int value) noexcept {
     if (::setsockopt(fd, level, option, &value, sizeof(value)) < 0) return fail_errno();
     return {};
+}
+
+result<int> option_of(int fd, int option) noexcept {
+    int value = 0;
+    socklen_t size = sizeof(value);
+    if (::getsockopt(fd, SOL_SOCKET, option, &value, &size) < 0) return fail_errno();
+    return value;
 }
 
 bool is_ip(const endpoint& address) noexcept {
@@ -195,6 +203,23 @@ result<opened_listener> open_unix_listener(const endpoint& local, const listen_o
     return open_listener_of_type(local, options, socket_type | (nonblocking ? SOCK_NONBLOCK : 0));
 }
 
+result<opened_listener> adopt_listener(unique_fd socket) {
+    const auto type = option_of(socket.get(), SO_TYPE);
+    if (!type) return fail(type.error());
+    if (*type != SOCK_STREAM) return fail(errc::unsupported);
+    const auto listens = option_of(socket.get(), SO_ACCEPTCONN);
+    if (!listens) return fail(listens.error());
+    if (*listens == 0) return fail_errno(EINVAL);
+    if (::fcntl(socket.get(), F_SETFD, FD_CLOEXEC) < 0) return fail_errno();
+    if (is_tcp(socket.get()))
+        if (auto set = set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1); !set)
+            return fail(set.error());
+    opened_listener adopted;
+    adopted.socket = std::move(socket);
+    adopted.is_adopted = true;
+    return adopted;
+}
+
 result<unique_fd> open_datagram(const endpoint& local, const endpoint& peer,
                                 const datagram_options& options, bool nonblocking) {
     const bool connecting = local.family() == AF_UNSPEC;
@@ -246,12 +271,7 @@ bool concerns_one_connection(int error) noexcept {
     }
 }
 
-bool is_tcp(int fd) noexcept {
-    int protocol = 0;
-    socklen_t size = sizeof(protocol);
-    return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 &&
-           protocol == IPPROTO_TCP;
-}
+bool is_tcp(int fd) noexcept { return option_of(fd, SO_PROTOCOL) == IPPROTO_TCP; }
 
 void drop_unread(int fd) noexcept {
     std::byte dropped[16 * 1024];

@@ -25,6 +25,7 @@ struct socket_file {
 struct opened_listener {
     unique_fd socket;
     socket_file file;
+    bool is_adopted = false;  ///< other processes may listen on it, and go on
 };
 
 /// A listening socket, close-on-exec. TCP sockets have SO_REUSEADDR, and TCP_NODELAY, which
@@ -34,6 +35,10 @@ result<opened_listener> open_listener(const endpoint& local, const listen_option
 /// The same for a Unix socket of type `socket_type`, such as SOCK_SEQPACKET.
 result<opened_listener> open_unix_listener(const endpoint& local, const listen_options& options,
                                            int socket_type, bool nonblocking);
+
+/// A listening stream socket that something else has opened, close-on-exec and with TCP_NODELAY for
+/// TCP. errc::unsupported for other types, EINVAL for one that does not listen.
+result<opened_listener> adopt_listener(unique_fd socket);
 
 /// Removes the file of a Unix listener bound to `local` if it is still there: another file, or
 /// another process's socket, of the same path stays. Before the socket is closed: until then its

@@ -273,6 +273,8 @@ result<datagram> sim_backend::open_datagram(const endpoint& local, const endpoin
 
 result<datagram> sim_backend::adopt_datagram(unique_fd) { return fail(errc::unsupported); }
 
+result<listener> sim_backend::adopt_listener(unique_fd) { return fail(errc::unsupported); }
+
 result<stream> sim_backend::adopt(unique_fd) { return fail(errc::unsupported); }
 
 result<pipe_ends> sim_backend::open_pipe() {

@@ -54,6 +54,7 @@ public:
     result<datagram> open_datagram(const endpoint& local, const endpoint& peer,
                                    const datagram_options& options) override;
     result<datagram> adopt_datagram(unique_fd socket) override;
+    result<listener> adopt_listener(unique_fd socket) override;
     result<stream> adopt(unique_fd socket) override;
     result<pipe_ends> open_pipe() override;
     result<std::unique_ptr<socket_bank>> open_socket_bank(const socket_bank_options& options,

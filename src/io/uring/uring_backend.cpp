@@ -273,6 +273,13 @@ result<listener> uring_backend::listen(const endpoint& local, const listen_optio
     return listener(*new uring_listener(*this, std::move(*opened)));
 }
 
+result<listener> uring_backend::adopt_listener(unique_fd socket) {
+    auto adopted = eddy::adopt_listener(std::move(socket));
+    if (!adopted) return fail(adopted.error());
+    if (auto ready = make_blocking(adopted->socket.get()); !ready) return fail(ready.error());
+    return listener(*new uring_listener(*this, std::move(*adopted)));
+}
+
 result<datagram> uring_backend::make_datagram(unique_fd socket) noexcept try {
     if (!messages_.is_open())
         if (auto ready =

@@ -139,8 +139,9 @@ void uring_listener::close() noexcept {
     closing_ = true;
     backend_.driver_closed();
     remove_socket_file(local(), file_);
-    // The port is free for others now, not only when the accept request has ended.
-    ::shutdown(socket_.get(), SHUT_RDWR);
+    // The port is free for others now, not only when the accept request has ended. Of an adopted
+    // socket that would end it for those who share it.
+    if (!is_adopted_) ::shutdown(socket_.get(), SHUT_RDWR);
     if (waiter_) {
         accept_operation& op = *std::exchange(waiter_, nullptr);
         op.set_error(errc::cancelled);

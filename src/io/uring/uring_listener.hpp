@@ -15,6 +15,7 @@ public:
         : backend_(backend),
           socket_(std::move(opened.socket)),
           file_(opened.file),
+          is_adopted_(opened.is_adopted),
           latest_(socket_.get()) {
         backend_.driver_opened();
     }
@@ -48,6 +49,7 @@ private:
     uring_backend& backend_;
     unique_fd socket_;
     socket_file file_;
+    bool is_adopted_;
     accept_operation* waiter_ = nullptr;
     std::vector<unique_fd> waiting_;  // from first_waiting_ on; keeps its memory
     std::size_t first_waiting_ = 0;
