@@ -10,9 +10,12 @@
 #include <eddy/io/file.hpp>
 #include <eddy/io/frames.hpp>
 #include <eddy/io/generator.hpp>
+#include <eddy/io/limited_scope.hpp>
+#include <eddy/io/line_reader.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/loop_group.hpp>
 #include <eddy/io/process.hpp>
+#include <eddy/io/promise.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/select.hpp>
 #include <eddy/io/semaphore.hpp>
@@ -37,7 +40,9 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 using namespace eddy;
 
@@ -51,6 +56,8 @@ task<int> withdraw(int amount);
 task<std::string> fetch(std::string uri);
 task<std::string> read_reply(stream& peer);
 task<int> wait_for_key();
+task<> work_on(int job);
+void call_back(promise<int> answer);
 
 inline task<result<int>> io_blocking(std::string path) {
     blocking_pool pool;
@@ -96,6 +103,32 @@ inline task<result<>> io_leases(stream& peer) {
     co_return result<>();
 }
 
+inline task<> io_limited_scope(std::vector<int> jobs) {
+    co_await join_scope(2, [&](limited_scope& children) -> task<> {
+        for (const int job : jobs) {
+            auto spawned = co_await children.spawn(work_on(job));
+            if (!spawned) co_return;  // cancelled
+        }
+    });  // all children have ended here
+}
+
+inline task<> io_line_reader(stream& peer) {
+    line_reader lines(peer);
+    for (;;) {
+        auto line = co_await lines.next();
+        if (!line) break;  // the end of the stream, or a line that is too long
+        use(std::string(*line));
+    }
+}
+
+inline task<result<std::string>> io_read_until(stream& peer, std::string& kept) {
+    result<std::size_t> size = co_await read_until(peer, kept, "\r\n\r\n");
+    if (!size) co_return fail(size.error());
+    const std::string head = kept.substr(0, *size);
+    kept.erase(0, *size);
+    co_return head;
+}
+
 inline void io_loop_group(std::uint16_t port) {
     auto group = loop_group::start({});
     for (std::size_t i = 0; i < (*group)->size(); ++i)
@@ -110,6 +143,15 @@ inline task<> io_process() {
     auto status = co_await sort->wait();
     static_cast<void>(line);
     static_cast<void>(status);
+}
+
+inline task<int> io_promise() {
+    promise<int> answer;
+    future<int> later = answer.get_future();
+    std::thread library(call_back, std::move(answer));  // it calls answer.set(42)
+    const result<int> got = co_await later.wait();
+    library.join();
+    co_return got.value_or(0);
 }
 
 inline task<> io_scope(listener listener) {

@@ -5,7 +5,10 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/frames.hpp>
 #include <eddy/io/generator.hpp>
+#include <eddy/io/limited_scope.hpp>
+#include <eddy/io/line_reader.hpp>
 #include <eddy/io/loop.hpp>
+#include <eddy/io/promise.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/select.hpp>
 #include <eddy/io/semaphore.hpp>
@@ -134,6 +137,32 @@ task<bool> lent_bytes() {
     co_return told.value_or("") == "hello" && done;
 }
 
+task<result<std::string>> second_line(stream& from) {
+    line_reader lines(from, 1024);
+    if (auto first = co_await lines.next(); !first) co_return fail(first.error());
+    auto second = co_await lines.next();
+    if (!second) co_return fail(second.error());
+    co_return std::string(*second);
+}
+
+task<result<std::string>> head(stream& from, std::string& kept) {
+    const result<std::size_t> size = co_await read_until(from, kept, "\n\n", 1024);
+    if (!size) co_return fail(size.error());
+    const std::string taken = kept.substr(0, *size);
+    kept.erase(0, *size);
+    co_return taken;
+}
+
+task<bool> delimited() {
+    auto both = co_await connect_both();
+    if (!both || !co_await both->client.write_all("one\r\ntwo\n")) co_return false;
+    const result<std::string> line = co_await second_line(both->server);
+    std::string kept;
+    if (!co_await both->client.write_all("a: b\n\nbody")) co_return false;
+    const result<std::string> taken = co_await head(both->server, kept);
+    co_return line == "two" && taken == "a: b\n\n";
+}
+
 task<result<stream>> connect_patiently(std::string host, std::uint16_t port) {
     tcp::connect_options options;
     options.timeout = 5s;
@@ -162,13 +191,43 @@ task<bool> scopes() {
     co_return counter >= 4;
 }
 
-task<result<>> sleep_long() { co_return co_await loop::current().sleep_for(1h); }
+task<> note(std::vector<int>& done, int job) {
+    if (co_await sleep_for(1ms)) done.push_back(job);
+}
+
+task<bool> two_at_a_time() {
+    std::vector<int> done;
+    co_await join_scope(2, [&](limited_scope& children) -> task<> {
+        for (int job = 0; job < 5; ++job) {
+            auto spawned = co_await children.spawn(note(done, job));
+            if (!spawned) co_return;
+        }
+    });
+    co_return done.size() == 5;
+}
+
+task<result<>> sleep_long() { co_return co_await sleep_for(1h); }
 
 task<bool> timeouts() {
     event never;
     const result<> waited = co_await with_timeout(5ms, never.wait());
     const result<> slept = co_await with_timeout(5ms, sleep_long());
     co_return !waited && waited.error() == errc::timed_out && !slept;
+}
+
+task<> reply(promise<int> to) {
+    if (co_await sleep_for(1ms)) to.set(42);
+}
+
+task<bool> one_reply() {
+    promise<int> answered;
+    const future<int> later = answered.get_future();
+    result<int> got;
+    co_await join_scope([&](scope& children) -> task<> {
+        children.spawn(reply(std::move(answered)));
+        got = co_await later.wait();
+    });
+    co_return got == 42;
 }
 
 task<bool> one_deadline_for_all() {
@@ -424,8 +483,11 @@ task<int> everything() {
     failed += check("at_once", co_await at_once());
     failed += check("pieces", co_await pieces());
     failed += check("lent_bytes", co_await lent_bytes());
+    failed += check("delimited", co_await delimited());
     failed += check("connecting", co_await connecting());
     failed += check("scopes", co_await scopes());
+    failed += check("two_at_a_time", co_await two_at_a_time());
+    failed += check("one_reply", co_await one_reply());
     failed += check("timeouts", co_await timeouts());
     failed += check("one_deadline_for_all", co_await one_deadline_for_all());
     failed += check("several", co_await several());

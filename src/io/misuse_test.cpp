@@ -3,17 +3,21 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/file.hpp>
 #include <eddy/io/generator.hpp>
+#include <eddy/io/limited_scope.hpp>
+#include <eddy/io/line_reader.hpp>
 #include <eddy/io/pipe.hpp>
+#include <eddy/io/promise.hpp>
 #include <eddy/io/semaphore.hpp>
 #include <eddy/io/when.hpp>
 
 #include "io/testing.hpp"
 
 #include <array>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
-#include <optional>
 
 namespace eddy::testing {
 namespace {
@@ -416,10 +420,6 @@ TEST_P(misuse_death, a_task_that_was_moved_from) {
     EXPECT_DEATH(spawn_moved(), "assertion failed: co_await of a task that was moved from");
 }
 
-TEST_P(misuse_death, any_of_no_task) {
-    const auto await_none = [this] {
-        run([]() -> task<> { static_cast<void>(co_await when_any(std::vector<task<int>>())); });
-    };
 task<> await_kept(std::optional<task<>>& kept) { co_await std::move(*kept); }
 
 TEST_P(misuse_death, a_task_that_is_destroyed_while_it_waits) {
@@ -435,7 +435,70 @@ TEST_P(misuse_death, a_task_that_is_destroyed_while_it_waits) {
     EXPECT_DEATH(destroy(), "destroyed while it is in .*, or the frame of a coroutine that waits");
 }
 
+TEST_P(misuse_death, any_of_no_task) {
+    const auto await_none = [this] {
+        run([]() -> task<> { static_cast<void>(co_await when_any(std::vector<task<int>>())); });
+    };
     EXPECT_DEATH(await_none(), "assertion failed: when_any\\(\\) of no task");
+}
+
+// ---- promises, and limits of nothing
+
+task<> wait_for_value(const future<int>& of) { static_cast<void>(co_await of.wait()); }
+
+TEST_P(misuse_death, a_future_that_is_awaited_twice_or_without_a_promise) {
+    const auto wait_at_once = [this] {
+        promise<int> answer;
+        const future<int> later = answer.get_future();
+        run_in_scope([&later](scope& children) -> task<> {
+            for (int i = 0; i < 2; ++i) children.spawn(wait_for_value(later));
+            co_return;
+        });
+    };
+    const auto wait_again = [this] {
+        run([]() -> task<> {
+            promise<int> answer;
+            const future<int> later = answer.get_future();
+            answer.set(1);
+            for (int i = 0; i < 2; ++i) static_cast<void>(co_await later.wait());
+        });
+    };
+    const auto wait_without = [this] {
+        run([]() -> task<> { co_await wait_for_value(future<int>()); });
+    };
+    EXPECT_DEATH(wait_at_once(), "a second wait\\(\\) of one future");
+    EXPECT_DEATH(wait_again(), "a second wait\\(\\) of a future: its value was taken");
+    EXPECT_DEATH(wait_without(), "a future without a promise");
+}
+
+TEST_P(misuse_death, a_promise_that_is_set_twice_or_has_two_futures) {
+    const auto set_twice = [] {
+        promise<int> answer;
+        for (int i = 0; i < 2; ++i) answer.set(1);
+    };
+    const auto ask_twice = [] {
+        promise<int> answer;
+        for (int i = 0; i < 2; ++i) static_cast<void>(answer.get_future());
+    };
+    EXPECT_DEATH(set_twice(), "a second set\\(\\) of a promise");
+    EXPECT_DEATH(ask_twice(), "a second get_future\\(\\) of one promise");
+}
+
+TEST_P(misuse_death, limits_and_delimiters_of_nothing) {
+    const auto limit_to_none = [this] {
+        run([]() -> task<> {
+            co_await join_scope(0, [](limited_scope&) -> task<> { co_return; });
+        });
+    };
+    const auto delimit_by_nothing = [this] {
+        run([]() -> task<> {
+            stream none;
+            std::string kept;
+            static_cast<void>(co_await read_until(none, kept, ""));
+        });
+    };
+    EXPECT_DEATH(limit_to_none(), "a limited_scope of no child");
+    EXPECT_DEATH(delimit_by_nothing(), "read_until\\(\\) an empty delimiter");
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ struct pipe_ends;
 namespace detail {
 class loop_gate;
 class loop_mutex;
+class promise_state;
 struct posted_task_access;
 }  // namespace detail
 
@@ -328,7 +329,6 @@ public:
     /// flag as the backend needs it. Errors are errc::unsupported on the
     /// simulator, ENOMEM, and the kernel's for that flag, such as EBADF; the socket is closed then.
     [[nodiscard]] result<datagram> adopt_datagram(unique_fd socket);
-    /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the backend needs
     /// Takes over a listening stream socket (TCP, or Unix SOCK_STREAM) that something else has
     /// opened, such as systemd (sd_listen_fds(3)). Its descriptor becomes close-on-exec, accepted
     /// TCP sockets have TCP_NODELAY, and the O_NONBLOCK flag is changed as the backend needs it, in
@@ -338,6 +338,7 @@ public:
     /// on the simulator, EINVAL for one that does not listen, ENOTSOCK, and the kernel's for those
     /// changes, such as EBADF; the descriptor is closed then.
     [[nodiscard]] result<listener> adopt_listener(unique_fd socket);
+    /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the backend needs
     /// it. Or an end of a pipe (pipe.hpp), a FIFO, or a terminal: it gets an open file description
     /// of its own, where /proc gives one, so that others that share the old one (a shell, a child,
     /// another stream) neither see that flag nor can clear it. Elsewhere the flag is set for all of
@@ -374,6 +375,7 @@ private:
     friend struct file_access;
     friend result<pipe_ends> make_pipe();
     friend struct detail::posted_task_access;
+    friend class detail::promise_state;
     loop(const loop_options& options);
     static loop* of_this_thread() noexcept;
 
@@ -427,7 +429,6 @@ private:
     time_point waits_until_{};                   // as known to loop_lock
 };
 
-}  // namespace eddy
 /// loop::sleep_for() of this thread's loop: `co_await sleep_for(10ms)`. Yields a result<>, whose
 /// only error is errc::cancelled.
 [[nodiscard]] inline awaiting<sleep_operation> sleep_for(duration time) {
@@ -451,3 +452,4 @@ T run(task<T> root, const loop_options& options = {}) {
     return detail::make_loop(options)->run(std::move(root));
 }
 
+}  // namespace eddy

@@ -72,7 +72,7 @@ inline constexpr bool is_selectable<awaiting<Op>> = true;
 
 /// An operation that select() takes: channel::receive() and send(), event::wait(),
 /// semaphore::acquire(), async_mutex::lock(), loop::sleep_for() and sleep_until(), stream::read()
-/// and read_some(), listener::accept(), datagram::receive().
+/// and read_some(), listener::accept(), datagram::receive(), future::wait().
 template <class Work>
 concept selectable = detail::is_selectable<std::remove_cvref_t<Work>>;
 
