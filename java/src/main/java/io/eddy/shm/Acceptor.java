@@ -214,7 +214,7 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
     }
 
     private void begin(int peer) {
-        if (!mayConnect(peer)) {
+        if (!PeerUser.isAllowed(peer, options.allowedUsers)) {
             Native.close(peer);
             failures.incrementAndGet();
             return;
@@ -230,15 +230,6 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
             Native.close(peer);
             fail(error);
         }
-    }
-
-    private boolean mayConnect(int peer) {
-        int[] user = new int[1];
-        if (Native.peerUser(peer, user) < 0) {
-            return false;
-        }
-        return options.allowedUsers.isEmpty() ? user[0] == 0 || user[0] == Native.user()
-                : options.allowedUsers.contains(user[0]);
     }
 
     private void pause() {

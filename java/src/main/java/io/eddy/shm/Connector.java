@@ -45,6 +45,9 @@ final class Connector {
             if (connected < 0) {
                 throw Errors.connecting(to, connected);
             }
+            if (!PeerUser.isAllowed(fd, options.serverUsers)) {
+                throw Errors.ofServersUser(to);
+            }
             with = new Handshake(fd, options, options.doorbellNumber());
             for (Handshake.Next next; (next = with.step()) != Handshake.Next.DONE;) {
                 waitFor(fd, next == Handshake.Next.READABLE ? Watcher.READABLE : Watcher.WRITABLE, checkGoesOn(deadline, isClosed));

@@ -30,6 +30,11 @@ final class Errors {
         return new ConnectException(to + ": " + text(-outcome));
     }
 
+    static IOException ofServersUser(ShmSocketAddress to) {
+        return new ConnectException(to + ": " + text(EACCES) + "; a server of another user is allowed by its number: "
+                + "ShmOptions.withServerUsers, or ?allow=33 in a ShmSocketFactory's path");
+    }
+
     static IOException binding(ShmSocketAddress to, int outcome) {
         return new BindException(to + ": " + text(-outcome));
     }

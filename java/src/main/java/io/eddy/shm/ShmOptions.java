@@ -35,7 +35,7 @@ public final class ShmOptions {
 
     /** The defaults. */
     public static final ShmOptions DEFAULT = new ShmOptions(Layout.DEFAULT_RING, 0, Waiting.ADAPTIVE, Doorbell.AUTO,
-            false, true, Duration.ofSeconds(5), 0, Set.of());
+            false, true, Duration.ofSeconds(5), 0, Set.of(), Set.of());
 
     final int ringSize;
     final int maxPackets;
@@ -46,9 +46,11 @@ public final class ShmOptions {
     final Duration handshakeTimeout;
     final long firstPosition;
     final Set<Integer> allowedUsers;
+    final Set<Integer> serverUsers;
 
     private ShmOptions(int ringSize, int maxPackets, Waiting waiting, Doorbell doorbell, boolean hasAsymmetricFence,
-            boolean sharesMemory, Duration handshakeTimeout, long firstPosition, Set<Integer> allowedUsers) {
+            boolean sharesMemory, Duration handshakeTimeout, long firstPosition, Set<Integer> allowedUsers,
+            Set<Integer> serverUsers) {
         this.ringSize = ringSize;
         this.maxPackets = maxPackets;
         this.waiting = waiting;
@@ -58,6 +60,7 @@ public final class ShmOptions {
         this.handshakeTimeout = handshakeTimeout;
         this.firstPosition = firstPosition;
         this.allowedUsers = allowedUsers;
+        this.serverUsers = serverUsers;
     }
 
     /**
@@ -71,7 +74,7 @@ public final class ShmOptions {
             throw new IllegalArgumentException("a ring cannot have " + bytes + " bytes");
         }
         return new ShmOptions(bytes, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, handshakeTimeout,
-                firstPosition, allowedUsers);
+                firstPosition, allowedUsers, serverUsers);
     }
 
     /** Flushes that the peer may not have read, at most; 0, the default, for no limit. */
@@ -80,19 +83,19 @@ public final class ShmOptions {
             throw new IllegalArgumentException("the limit of packets cannot be " + packets);
         }
         return new ShmOptions(ringSize, packets, waiting, doorbell, hasAsymmetricFence, sharesMemory, handshakeTimeout,
-                firstPosition, allowedUsers);
+                firstPosition, allowedUsers, serverUsers);
     }
 
     /** How this side waits. */
     public ShmOptions withWaiting(Waiting how) {
         return new ShmOptions(ringSize, maxPackets, how, doorbell, hasAsymmetricFence, sharesMemory, handshakeTimeout,
-                firstPosition, allowedUsers);
+                firstPosition, allowedUsers, serverUsers);
     }
 
     /** How the peer wakes this side. */
     public ShmOptions withDoorbell(Doorbell kind) {
         return new ShmOptions(ringSize, maxPackets, waiting, kind, hasAsymmetricFence, sharesMemory, handshakeTimeout,
-                firstPosition, allowedUsers);
+                firstPosition, allowedUsers, serverUsers);
     }
 
     /**
@@ -101,19 +104,19 @@ public final class ShmOptions {
      */
     public ShmOptions withAsymmetricFence(boolean wanted) {
         return new ShmOptions(ringSize, maxPackets, waiting, doorbell, wanted, sharesMemory, handshakeTimeout,
-                firstPosition, allowedUsers);
+                firstPosition, allowedUsers, serverUsers);
     }
 
     /** False: the bytes go over the Unix socket. For tests and comparisons. */
     public ShmOptions withSharedMemory(boolean wanted) {
         return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, wanted, handshakeTimeout,
-                firstPosition, allowedUsers);
+                firstPosition, allowedUsers, serverUsers);
     }
 
     /** Time for the exchange of the first messages, 5 s by default. */
     public ShmOptions withHandshakeTimeout(Duration limit) {
         return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, limit,
-                firstPosition, allowedUsers);
+                firstPosition, allowedUsers, serverUsers);
     }
 
     /** Where the positions of the own ring begin, 0 or more; for tests. */
@@ -122,13 +125,22 @@ public final class ShmOptions {
             throw new IllegalArgumentException("the first position must not be negative");
         }
         return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, handshakeTimeout,
-                position, allowedUsers);
+                position, allowedUsers, serverUsers);
     }
 
     /** Effective users whose processes may connect to a listener; the own one and root if it is empty, the default. */
     public ShmOptions withAllowedUsers(Set<Integer> users) {
         return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, handshakeTimeout,
-                firstPosition, Set.copyOf(users));
+                firstPosition, Set.copyOf(users), serverUsers);
+    }
+
+    /**
+     * Effective users whose server a client connects to; the own one and root if it is empty, the default. Any process
+     * may take the name of a server that does not run. A server of another user is a ConnectException.
+     */
+    public ShmOptions withServerUsers(Set<Integer> users) {
+        return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, handshakeTimeout,
+                firstPosition, allowedUsers, Set.copyOf(users));
     }
 
     /** DOORBELL_… of layout.h. */

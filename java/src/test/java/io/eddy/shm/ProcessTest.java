@@ -15,10 +15,15 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.net.ConnectException;
 import java.net.Socket;
 import java.net.SocketException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -68,8 +73,10 @@ class ProcessTest {
         return program;
     }
 
-    private static Process echoServer(String path) throws Exception {
-        Process server = new ProcessBuilder(echoProgram(), path).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    private static Process echoServer(String path, String... launcher) throws Exception {
+        List<String> command = new ArrayList<>(List.of(launcher));
+        command.addAll(List.of(echoProgram(), path));
+        Process server = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
         assertEquals("listening\n", new String(server.getInputStream().readNBytes(10)));
         return server;
     }
@@ -100,6 +107,33 @@ class ProcessTest {
         } finally {
             server.destroyForcibly().waitFor();
         }
+    }
+
+    @Test
+    void aServerOfAnotherUserIsRefusedUnlessItIsNamed() throws Exception {
+        Assumptions.assumeTrue(Native.user() == 0, "only root can start a program of another user");
+        Assumptions.assumeTrue(othersMayRun(Path.of(echoProgram())), "another user may not run the build's programs");
+        String name = name();
+        Process server = echoServer(name, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups");
+        try {
+            assertThrows(ConnectException.class, () -> new ShmSocket(name));
+            try (ShmSocket client = new ShmSocket(name, ShmOptions.DEFAULT.withServerUsers(Set.of(65534)))) {
+                client.getOutputStream().write(5);
+                assertEquals(5, client.getInputStream().read());
+            }
+        } finally {
+            server.destroyForcibly().waitFor();
+        }
+    }
+
+    /** By the permissions of the file and the folders above it. */
+    private static boolean othersMayRun(Path program) throws IOException {
+        for (Path at = program.toRealPath(); at != null; at = at.getParent()) {
+            if (!Files.getPosixFilePermissions(at).contains(PosixFilePermission.OTHERS_EXECUTE)) {
+                return false;
+            }
+        }
+        return true;
     }
 
     @Test

@@ -391,6 +391,29 @@ class SocketTest {
     }
 
     @Test
+    void serversOfUsersThatAreNotAllowedAreRefused() throws Exception {
+        String name = name();
+        ShmOptions others = ShmOptions.DEFAULT.withServerUsers(Set.of(4_000_000));
+        try (ShmServerSocket server = new ShmServerSocket(name)) {
+            ConnectException refused = assertThrows(ConnectException.class, () -> new ShmSocket(name, others));
+            assertTrue(refused.getMessage().startsWith(name + ": Permission denied; a server of another user"),
+                    refused.getMessage());
+            assertThrows(ConnectException.class, () -> ShmChannel.connect(name, others));
+            assertThrows(ConnectException.class, () -> new ShmSocketFactory(name + "?allow=4000000").createSocket("db", 1));
+            // Nothing was sent to it.
+            eventually("they hung up", () -> server.failures() == 3);
+            ShmOptions own = ShmOptions.DEFAULT.withServerUsers(Set.of(4_000_000, Native.user()));
+            new ShmSocket(name, own).close();
+            server.accept().close();
+            new ShmSocketFactory(name + "?allow=4000000," + Native.user()).createSocket("db", 1).close();
+            server.accept().close();
+        }
+        for (String wrong : List.of("", "root", "1,", "-1")) {
+            assertThrows(IllegalArgumentException.class, () -> new ShmSocketFactory("@name?allow=" + wrong), wrong);
+        }
+    }
+
+    @Test
     void factoriesIgnoreHostsAndPorts() throws Exception {
         String name = name();
         try (ServerSocket server = new ShmServerSocketFactory(name).createServerSocket(1234)) {
