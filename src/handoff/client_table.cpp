@@ -82,6 +82,8 @@ void client_table::begin(std::uint32_t client, std::string_view rest) {
     its.is_finishing = false;
     its.is_awaited = false;
     its.is_late = false;
+    its.is_unframed = false;
+    its.is_broken = false;
     ++active_;
     if (!rest.empty()) static_cast<void>(send_owned(client, std::string(rest)));
 }
@@ -117,11 +119,18 @@ bool client_table::enqueue(std::uint32_t client, std::string_view bytes) {
     return true;
 }
 
-void client_table::finish(std::uint32_t client) {
+void client_table::finish(std::uint32_t client) { end(client); }
+
+void client_table::break_off(std::uint32_t client) {
+    at(client).is_broken = true;
+    end(client);
+}
+
+void client_table::end(std::uint32_t client) {
     client_state& its = at(client);
     --active_;
     its.is_finishing = true;
-    if (its.now == phase::idle) return close(client);
+    if (its.now == phase::idle) return close(client, !its.is_broken);
     loop& here = loop::current();
     if (!armed()) here.arm(*this, here.after(finish_time_));
 }
@@ -132,7 +141,7 @@ void client_table::fire() noexcept {
         client_state& its = clients_[i];
         if (its.now != phase::writing || !its.is_finishing) continue;
         if (its.is_late) {
-            close(i);
+            close(i, false);
             owner_.on_unsent();
         } else {
             its.is_late = is_needed = true;
@@ -153,7 +162,17 @@ void client_table::abandon(std::uint32_t client) {
     client_state& its = at(client);
     --active_;
     its.is_finishing = true;
-    close(client);
+    close(client, false);
+}
+
+void client_table::abandon_all() {
+    for (std::uint32_t i = 0; i < clients_.size(); ++i) {
+        client_state& its = clients_[i];
+        if (its.now != phase::idle && its.now != phase::writing) continue;
+        its.is_finishing = true;
+        close(i, false);
+    }
+    active_ = 0;
 }
 
 void client_table::notify_when_idle(std::uint32_t client) noexcept {
@@ -166,15 +185,16 @@ void client_table::flush() { bank_->flush(); }
 void client_table::lose(std::uint32_t client, loss why) noexcept {
     const bool is_of_owner = !clients_[client].is_finishing;
     clients_[client].is_finishing = true;
-    close(client);
+    close(client, false);
     if (!is_of_owner) return;
     --active_;
     owner_.on_loss(client, why);
 }
 
-void client_table::close(std::uint32_t client) noexcept {
-    clients_[client].now = phase::closing;
-    bank_->close(client);
+void client_table::close(std::uint32_t client, bool is_whole) noexcept {
+    client_state& its = clients_[client];
+    its.now = phase::closing;
+    its.is_unframed && !is_whole ? bank_->reset(client) : bank_->close(client);
 }
 
 void client_table::on_written(std::uint32_t slot, int result) noexcept {
@@ -189,7 +209,7 @@ void client_table::on_written(std::uint32_t slot, int result) noexcept {
     }
     its.late.reset();
     its.now = phase::idle;
-    if (its.is_finishing) return close(slot);
+    if (its.is_finishing) return close(slot, !its.is_broken);
     if (std::exchange(its.is_awaited, false)) owner_.on_idle(slot);
 }
 

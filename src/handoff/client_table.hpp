@@ -52,7 +52,7 @@ public:
     static result<std::unique_ptr<client_table>> open(
         std::uint32_t capacity, std::size_t max_backlog, observer& owner,
         duration finish_time = std::chrono::seconds(60));
-    /// Closes all clients.
+    /// Closes all clients, but a connection ends only where no other process has it.
     ~client_table();
     client_table(const client_table&) = delete;
     client_table& operator=(const client_table&) = delete;
@@ -69,11 +69,18 @@ public:
     bool send(std::uint32_t client, std::string_view shared);
     /// The same for bytes that it keeps.
     bool send_owned(std::uint32_t client, std::string bytes);
+    /// For a client to whom the connection's end is the content's end (RFC 9112 6.3): every end but
+    /// finish()'s is a reset, so that the client does not take a part for the whole.
+    void reset_unless_finished(std::uint32_t client) noexcept { at(client).is_unframed = true; }
     /// Closes the client once all has been sent, or open()'s `finish_time` is over. Its number is
     /// free from now on for the owner, and on_loss() is not called.
     void finish(std::uint32_t client);
+    /// As finish(), for a stream that broke off.
+    void break_off(std::uint32_t client);
     /// Closes the client now.
     void abandon(std::uint32_t client);
+    /// Closes all clients now, also those that finish() has not closed yet.
+    void abandon_all();
     /// Passes what was begun to the kernel.
     void flush();
 
@@ -105,6 +112,8 @@ private:
         bool is_finishing = false;
         bool is_awaited = false;  // by notify_when_idle()
         bool is_late = false;     // finish() was before the last fire()
+        bool is_unframed = false;
+        bool is_broken = false;  // by break_off()
     };
 
     client_table(std::size_t max_backlog, observer& owner, duration finish_time);
@@ -112,7 +121,8 @@ private:
     void begin(std::uint32_t client, std::string_view rest);
     bool enqueue(std::uint32_t client, std::string_view bytes);
     void lose(std::uint32_t client, loss why) noexcept;
-    void close(std::uint32_t client) noexcept;
+    void end(std::uint32_t client);
+    void close(std::uint32_t client, bool is_whole) noexcept;
     void on_written(std::uint32_t slot, int result) noexcept override;
     void on_hangup(std::uint32_t slot) noexcept override;
     void on_closed(std::uint32_t slot) noexcept override;

@@ -102,6 +102,10 @@ public:
     /// this slot. A description that another process shares stays open there, and so does the
     /// connection unless socket_bank_options::shuts_down.
     virtual void close(std::uint32_t slot) = 0;
+    /// As close(), but a TCP connection is reset: the peer sees an error in the place of an end,
+    /// also while another process shares the description, and may lose what was written last. For
+    /// content that ends with its connection, and broke off. Other sockets are closed.
+    virtual void reset(std::uint32_t slot) = 0;
 
     /// Sockets that count against the capacity.
     virtual std::uint32_t size() const noexcept = 0;

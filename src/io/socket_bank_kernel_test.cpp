@@ -153,6 +153,32 @@ TEST_P(socket_bank_kernel_io, input_that_is_not_read_costs_the_peer_nothing) {
     });
 }
 
+TEST_P(socket_bank_kernel_io, resets_connections_that_another_process_shares) {
+    run([this]() -> task<> {
+        recorder seen;
+        checked_bank bank(4, seen);
+        connection ends = co_await connect();
+        const unique_fd copy(fcntl(ends.server.native_handle(), F_DUPFD_CLOEXEC, 0));
+        // What the peer has sent changes nothing.
+        must(co_await ends.client.write_all("a request"));
+        std::uint32_t slot = must(bank.add(std::move(ends.server)));
+        bank.break_off(slot);
+        co_await seen.wait_closed(1);
+        EXPECT_EQ((co_await read_rest(ends.client)).end, errno_code(ECONNRESET));
+        // Other sockets have no such end, and lose nothing.
+        socket_ends plain = make_sockets();
+        slot = must(bank.add(std::move(plain.banked)));
+        bank.write(slot, "all");
+        co_await seen.wait_writes(1);
+        bank.break_off(slot);
+        co_await seen.wait_closed(2);
+        stream client = must(here().adopt(std::move(plain.peer)));
+        const rest end = co_await read_rest(client);
+        EXPECT_EQ(end.size, 3u);
+        EXPECT_EQ(end.end, errc::end_of_stream);
+    });
+}
+
 TEST_P(socket_bank_kernel_io, the_same_over_a_unix_socket) {
     run([this]() -> task<> {
         recorder seen;

@@ -187,6 +187,47 @@ TEST_P(socket_bank_io, a_close_drops_a_write_that_has_not_begun) {
     });
 }
 
+TEST_P(socket_bank_io, a_reset_is_an_error_for_the_peer) {
+    run([this]() -> task<> {
+        recorder seen;
+        checked_bank bank(4, seen);
+        connection ends = co_await connect();
+        std::uint32_t slot = must(bank.add(std::move(ends.server)));
+        bank.write(slot, "a part");
+        co_await expect_text(ends.client, "a part");
+        co_await seen.wait_writes(1);
+        bank.break_off(slot);
+        bank.flush();
+        co_await seen.wait_closed(1);
+        EXPECT_EQ((co_await read_rest(ends.client)).end, errno_code(ECONNRESET));
+        EXPECT_EQ(bank.size(), 0u);
+
+        // In the middle of a write.
+        ends = co_await connect();
+        slot = must(bank.add(std::move(ends.server)));
+        {
+            const std::vector<std::byte> bytes(more_than_fits);
+            bank.write(slot, bytes);
+            bank.flush();
+            co_await here().yield();
+            bank.break_off(slot);
+            co_await seen.wait_closed(2);
+        }
+        EXPECT_EQ(seen.writes, 1u);
+        const rest end = co_await read_rest(ends.client);
+        EXPECT_LT(end.size, more_than_fits);
+        EXPECT_EQ(end.end, errno_code(ECONNRESET));
+
+        // The slot's next socket is closed as usual.
+        ends = co_await connect();
+        EXPECT_EQ(must(bank.add(std::move(ends.server))), slot);
+        bank.close(slot);
+        co_await seen.wait_closed(3);
+        EXPECT_EQ((co_await read_rest(ends.client)).end, errc::end_of_stream);
+        EXPECT_TRUE(seen.hangups.empty());
+    });
+}
+
 TEST_P(socket_bank_io, slots_come_back_when_they_are_closed) {
     run([this]() -> task<> {
         recorder seen;

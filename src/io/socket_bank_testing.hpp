@@ -98,6 +98,11 @@ public:
         const quiet here(*seen_);
         bank_->close(slot);
     }
+    /// As close(), by a reset.
+    void break_off(std::uint32_t slot) {
+        const quiet here(*seen_);
+        bank_->reset(slot);
+    }
     void flush() { bank_->flush(); }
     std::uint32_t size() const { return bank_->size(); }
     backend_kind kind() const { return bank_->kind(); }

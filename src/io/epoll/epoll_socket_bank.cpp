@@ -71,12 +71,15 @@ void epoll_socket_bank::write(std::uint32_t slot, const_bytes bytes) {
     begin(slot);
 }
 
-void epoll_socket_bank::close(std::uint32_t slot) {
+void epoll_socket_bank::end(std::uint32_t slot, bool resets) {
     bank_slot& one = slots_[slot];
     EDDY_ASSERT(one.has(is_open));
     unique_fd socket(descriptors_[slot]);
     watch_.remove(socket.get());
-    if (shuts_down_) shutdown(socket.get(), SHUT_WR);
+    if (resets && is_tcp(socket.get()))
+        reset_connection(socket.get());
+    else if (shuts_down_)
+        shutdown(socket.get(), SHUT_WR);
     drop_unread(socket.get());
     socket.reset();
     one.clear(is_open | is_writing | needs_room);

@@ -23,7 +23,8 @@ public:
     result<std::uint32_t> add(unique_fd socket) override;
     result<std::uint32_t> add(stream connection) override;
     void write(std::uint32_t slot, const_bytes bytes) override;
-    void close(std::uint32_t slot) override;
+    void close(std::uint32_t slot) override { end(slot, false); }
+    void reset(std::uint32_t slot) override { end(slot, true); }
     std::uint32_t size() const noexcept override { return slots_.size(); }
 
 private:
@@ -31,6 +32,7 @@ private:
     void run_batch() override;
     void on_events_ready() noexcept override;
     void on_events(std::uint32_t slot, std::uint32_t events) noexcept;
+    void end(std::uint32_t slot, bool resets);
     void begin(std::uint32_t slot) noexcept;
     void send(std::uint32_t slot) noexcept;
     void end_write(std::uint32_t slot, int result) noexcept;

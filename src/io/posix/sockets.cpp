@@ -273,6 +273,12 @@ bool concerns_one_connection(int error) noexcept {
 
 bool is_tcp(int fd) noexcept { return option_of(fd, SO_PROTOCOL) == IPPROTO_TCP; }
 
+void reset_connection(int fd) noexcept {
+    sockaddr nobody{};
+    nobody.sa_family = AF_UNSPEC;
+    static_cast<void>(::connect(fd, &nobody, sizeof(nobody)));
+}
+
 void drop_unread(int fd) noexcept {
     std::byte dropped[16 * 1024];
     for (std::size_t total = 0; total < max_dropped;) {

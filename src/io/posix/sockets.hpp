@@ -58,6 +58,10 @@ bool concerns_one_connection(int error) noexcept;
 /// (MSG_TRUNC, tcp(7)).
 bool is_tcp(int fd) noexcept;
 
+/// Resets a TCP connection, though other processes may have the socket: closing does that for the
+/// last of them alone. What the peer has not acknowledged is lost. Others ignore it.
+void reset_connection(int fd) noexcept;
+
 /// Drops what the peer has sent by now, at most max_dropped bytes: closing a TCP socket with unread
 /// bytes resets the connection, and the peer may lose what was sent to it (RFC 2525, 2.17).
 void drop_unread(int fd) noexcept;

@@ -7,6 +7,8 @@
 #include <eddy/io/executor.hpp>
 #include <eddy/io/scope.hpp>
 
+#include "io/sim/sim_stream.hpp"
+
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -118,6 +120,14 @@ void sim_socket_bank::close(std::uint32_t slot) {
     one.clear(is_begun);
     one.set(is_closing);
     begin(slot);
+}
+
+void sim_socket_bank::reset(std::uint32_t slot) {
+    EDDY_ASSERT(connections_[slot]);
+    auto* const its = dynamic_cast<sim_stream*>(&connections_[slot]->peer.driver());
+    EDDY_ASSERT(its);
+    its->reset_peer();
+    close(slot);
 }
 
 void sim_socket_bank::begin(std::uint32_t slot) noexcept {

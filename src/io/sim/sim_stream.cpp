@@ -240,10 +240,14 @@ void sim_stream::meet_fault() {
 }
 
 void sim_stream::abort() noexcept {
+    reset_peer();
+    close();
+}
+
+void sim_stream::reset_peer() noexcept {
     if (!broken_) send({event::reset, {}});
     // Later notifications change nothing for a peer.
     broken_ = true;
-    close();
 }
 
 void sim_stream::close() noexcept {

@@ -40,6 +40,8 @@ public:
 
     /// Closes so that the peer sees a reset, whatever was read.
     void abort() noexcept;
+    /// The first half of it: close() follows.
+    void reset_peer() noexcept;
 
     std::uint64_t id() const noexcept { return id_; }
 

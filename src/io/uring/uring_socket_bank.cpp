@@ -47,6 +47,11 @@ constexpr std::uint32_t is_over_tcp = 64;
 // Steps of a close. While it is closing no write begins, and no hang-up is reported.
 constexpr std::uint32_t is_shut_down = has_hung_up;
 constexpr std::uint32_t is_dropped = is_begun;  // what was unread
+/// Size of a slot that is closed by a reset: nothing is dropped then.
+constexpr std::uint32_t resets = UINT32_MAX;
+
+/// Address by which connect(2) dissolves a connection; TCP resets it.
+constexpr sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
 
 // Requests, in the upper half of a completion's user data; below it is the slot.
 constexpr std::uint64_t request_send = 0;
@@ -216,6 +221,14 @@ void uring_socket_bank::close(std::uint32_t slot) {
     begin(slot);
 }
 
+void uring_socket_bank::reset(std::uint32_t slot) {
+    close(slot);
+    bank_slot& one = slots_[slot];
+    if (!one.has(is_over_tcp)) return;
+    one.size = resets;
+    one.set(is_dropped);
+}
+
 void uring_socket_bank::begin(std::uint32_t slot) noexcept {
     ring_of(slot).begun.push(slots_, slot);
     begin_work();
@@ -280,9 +293,12 @@ void uring_socket_bank::prepare(ring& on, std::uint32_t slot) noexcept {
         one.data = nullptr;  // once
     }
     one.set(is_ending);
-    if (shuts_down_ && !one.has(is_shut_down)) {
+    if ((shuts_down_ || one.size == resets) && !one.has(is_shut_down)) {
         const auto [end, data] = entry(request_shutdown);
-        io_uring_prep_shutdown(end, static_cast<int>(index), SHUT_WR);
+        if (one.size == resets)
+            io_uring_prep_connect(end, static_cast<int>(index), &nobody, sizeof(nobody));
+        else
+            io_uring_prep_shutdown(end, static_cast<int>(index), SHUT_WR);
         end->flags |= IOSQE_FIXED_FILE;
         io_uring_sqe_set_data64(end, data);
         return;

@@ -32,6 +32,7 @@ public:
     result<std::uint32_t> add(stream connection) override;
     void write(std::uint32_t slot, const_bytes bytes) override;
     void close(std::uint32_t slot) override;
+    void reset(std::uint32_t slot) override;
     std::uint32_t size() const noexcept override { return slots_.size(); }
 
 private:

@@ -539,9 +539,7 @@ void uring_stream::finish_write() {
 /// does not read need never do that; the writer must not wait for it.
 void uring_stream::give_up_unsent() noexcept {
     failure_ = ECONNRESET;
-    sockaddr nobody{};
-    nobody.sa_family = AF_UNSPEC;
-    ::connect(socket_.get(), &nobody, sizeof(nobody));
+    reset_connection(socket_.get());
 }
 
 void uring_stream::cancel(write_operation& op) noexcept {

@@ -12,8 +12,7 @@
 namespace eddy::runtime::stream {
 namespace {
 
-/// The length that a response declares for content that is passed on as it comes. With it the
-/// client notices content that broke off.
+/// The length that a response declares for content that is passed on as it comes.
 std::optional<std::string> length_of(const http::pool_response& of) {
     const auto length = of.headers.find("Content-Length");
     if (!length || of.headers.contains("Transfer-Encoding") || of.status == 204 || of.status == 304)
@@ -39,8 +38,11 @@ task<std::string_view> proxy_backend::run(relay& to, std::unique_ptr<request> fr
     if (!answer) co_return reason_of(answer.error());
     if (answer->status < 200) co_return "backend_status";
     const auto type = answer->headers.find("Content-Type");
+    // With it the client notices content that broke off.
     if (auto length = length_of(*answer))
         from->headers.push_back({"Content-Length", std::move(*length)});
+    else if (answer->status != 204 && answer->status != 304)
+        end_by_close(to);
     // No coding was asked for, but a server may use one all the same (RFC 9110 12.5.3).
     for (const http1::header each : answer->headers)
         if (http1::equal_ignoring_case(each.name, "Content-Encoding"))

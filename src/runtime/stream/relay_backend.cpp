@@ -87,9 +87,13 @@ void relay_backend::end(relay& to, std::string_view fault) {
     std::string last;
     if (to.takes_events) last = fault.empty() ? std::string(done_event) : error_event(fault);
     relays_[to.client] = nullptr;
-    const bool is_whole = sessions_.finish(to.client, std::move(last));
+    bool is_passed = true;
+    if (to.ends_by_close && !fault.empty())
+        sessions_.break_off(to.client);
+    else
+        is_passed = sessions_.finish(to.client, std::move(last));
     sessions_.flush();
-    if (!is_whole) return;
+    if (!is_passed) return;
     if (fault.empty())
         owner_.on_end(to.client, loop::current().now() - to.begun);
     else
@@ -157,6 +161,12 @@ task<bool> relay_backend::send(relay& to, std::string bytes) {
 
 void relay_backend::on_idle(std::uint32_t client) noexcept {
     if (client < relays_.size() && relays_[client] != nullptr) relays_[client]->has_caught_up.set();
+}
+
+void relay_backend::end_by_close(relay& to) {
+    if (to.is_gone) return;
+    to.ends_by_close = true;
+    sessions_.reset_unless_finished(to.client);
 }
 
 std::string_view relay_backend::reason_of(std::error_code error) noexcept {

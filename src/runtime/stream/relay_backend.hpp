@@ -45,8 +45,9 @@ protected:
         std::uint32_t client;
         time_point begun = loop::current().now();
         bool is_gone = false;
-        bool has_head = false;      // of the response
-        bool takes_events = false;  // such as the reason of a failure
+        bool has_head = false;       // of the response
+        bool ends_by_close = false;  // its content ends with the connection alone
+        bool takes_events = false;   // such as the reason of a failure
         cancel_source source;
         event has_caught_up;
         time_point last_sent = begun;
@@ -59,6 +60,8 @@ protected:
     /// Passes bytes on, and waits until the client has taken them, for at most --backend-timeout.
     /// False once the client has gone.
     task<bool> send(relay& to, std::string bytes);
+    /// Has the client see an error where its content, whose length no field says, breaks off.
+    void end_by_close(relay& to);
     /// A request to --backend-url with `path` behind it.
     http::pool_request upstream(std::string_view path) const;
     /// Reason of a request that got no response.

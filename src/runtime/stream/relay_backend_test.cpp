@@ -190,6 +190,71 @@ TEST_P(relayed_streams, of_a_proxy_pass_a_response_through) {
     });
 }
 
+TEST_P(relayed_streams, of_a_proxy_that_break_off_are_no_whole_ones) {
+    run([this]() -> task<void> {
+        struct ending {
+            std::string framing;
+            std::string content;
+            bool closes;
+            std::string_view reason;
+            std::error_code end;
+        };
+        const std::error_code whole = errc::end_of_stream;
+        const std::error_code broken = errno_code(ECONNRESET);
+        const std::string chunked = "Transfer-Encoding: chunked";
+        const std::vector<ending> all = {
+            {chunked, "5\r\nhello\r\n", true, "backend_broke_off", broken},
+            {chunked, "5\r\nhello\r\n", false, "backend_stalled", broken},
+            {chunked, "5\r\nhello\r\n0\r\n\r\n", true, "", whole},
+            // Of these the client knows the length, or nothing does.
+            {"Content-Length: 9", "hello", true, "backend_broke_off", whole},
+            {"X: y", "hello", true, "", whole},
+        };
+        for (const ending& each : all) {
+            chat_api site({each.content}, "200 OK\r\n" + each.framing, each.closes);
+            subject s = make(site.url(), {{"backend", "proxy"}, {"backend_timeout", "100ms"}});
+            co_await s.start();
+            kept_client kept = co_await make_kept_client(s, "{}");
+            const received got = co_await read_to_end(kept.client);
+            EXPECT_THAT(got.text, EndsWith("\r\n\r\nhello")) << each.content;
+            EXPECT_EQ(got.end, each.end) << each.framing << each.content;
+            if (!each.reason.empty()) EXPECT_EQ(faults(s, each.reason), 1);
+            co_await s->stop(0s);
+            co_await site.close();
+        }
+    });
+}
+
+TEST_P(relayed_streams, of_a_proxy_that_are_cut_off_are_no_whole_ones) {
+    run([this]() -> task<void> {
+        {
+            // By a stop.
+            chat_api site({"5\r\nhello\r\n"}, "200 OK\r\nTransfer-Encoding: chunked", false);
+            subject s = make(site.url(), {{"backend", "proxy"}});
+            co_await s.start();
+            kept_client kept = co_await make_kept_client(s, "{}");
+            talker client(std::move(kept.client));
+            while (!(co_await line_of(client)).empty()) {
+            }
+            EXPECT_EQ(co_await client.bytes(5), "hello");
+            co_await s->stop(0s);
+            EXPECT_EQ((co_await read_to_end(client.socket)).end, errno_code(ECONNRESET));
+            co_await site.close();
+        }
+        // Since the client takes nothing.
+        chat_api site({std::string(3'000'000, 'x')});
+        subject s = make(site.url(), {{"backend", "proxy"}, {"backend_timeout", "50ms"}});
+        co_await s.start();
+        kept_client kept = co_await make_kept_client(s, "{}");
+        const int few = 20'000;
+        ::setsockopt(kept.copy.native_handle(), SOL_SOCKET, SO_SNDBUF, &few, sizeof(few));
+        co_await until([&] { return faults(s, "client_too_slow") == 1; });
+        EXPECT_EQ((co_await read_to_end(kept.client)).end, errno_code(ECONNRESET));
+        co_await s->stop(0s);
+        co_await site.close();
+    });
+}
+
 TEST_P(relayed_streams, of_a_proxy_have_the_coding_of_their_content) {
     run([this]() -> task<void> {
         chat_api site({"packed"}, "200 OK\r\nContent-Encoding: x\r\nContent-Encoding: gzip");

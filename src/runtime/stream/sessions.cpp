@@ -1,8 +1,12 @@
 // Sessions of a stream runtime, and their plain case.
 #include "runtime/stream/sessions.hpp"
 
+#include <eddy/base/assert.hpp>
+#include <eddy/io/loop.hpp>
+
 #include "runtime/stream/replay_sessions.hpp"
 
+#include <chrono>
 #include <utility>
 
 namespace eddy::runtime::stream {
@@ -50,6 +54,16 @@ bool sessions::finish(std::uint32_t stream, std::string last) {
     return true;
 }
 
+void sessions::reset_unless_finished(std::uint32_t stream) noexcept {
+    EDDY_ASSERT(!replay_);
+    clients_->reset_unless_finished(stream);
+}
+
+void sessions::break_off(std::uint32_t stream) {
+    EDDY_ASSERT(!replay_);
+    clients_->break_off(stream);
+}
+
 void sessions::abandon(std::uint32_t stream) {
     replay_ ? replay_->abandon(stream) : clients_->abandon(stream);
 }
@@ -58,6 +72,15 @@ bool sessions::cut(std::uint32_t stream) {
     if (replay_) return replay_->cut(stream);
     clients_->abandon(stream);
     return false;
+}
+
+task<void> sessions::close() {
+    replay_.reset();
+    clients_->abandon_all();
+    clients_->flush();
+    while (clients_->open_sockets() > 0)
+        if (auto slept = co_await loop::current().sleep_for(std::chrono::milliseconds(1)); !slept)
+            break;
 }
 
 bool sessions::is_writing(std::uint32_t stream) noexcept {

@@ -8,6 +8,7 @@
 
 #include <eddy/base/result.hpp>
 #include <eddy/base/unique_fd.hpp>
+#include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
 #include "handoff/client_table.hpp"
@@ -62,7 +63,7 @@ public:
 
     /// On the running loop; errors as client_table::open().
     static result<std::unique_ptr<sessions>> open(session_options options, observer& owner);
-    /// Closes all clients.
+    /// Closes all clients, as client_table does.
     ~sessions();
     sessions(const sessions&) = delete;
     sessions& operator=(const sessions&) = delete;
@@ -94,11 +95,18 @@ public:
     /// Sends the last bytes, which are no event with an id, and ends the stream: its number is
     /// free. False as send().
     bool finish(std::uint32_t stream, std::string last = {});
+    /// As client_table::reset_unless_finished() and break_off(). Without replay alone, whose
+    /// streams are events with an end of their own.
+    void reset_unless_finished(std::uint32_t stream) noexcept;
+    void break_off(std::uint32_t stream);
     /// Ends the stream, and closes its client now.
     void abandon(std::uint32_t stream);
     /// Closes the client now, as one that is too slow. False when the stream was ended with it, and
     /// on_loss() is not called; else on_detach() is.
     bool cut(std::uint32_t stream);
+    /// Ends all streams without notifications, and closes their clients, also those whose
+    /// connection another process has. After it nothing begins.
+    task<void> close();
     /// Passes what was begun to the kernel.
     void flush() { clients_->flush(); }
 

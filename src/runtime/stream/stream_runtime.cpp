@@ -214,6 +214,8 @@ task<void> stream_runtime::stop(duration drain) {
     }
     if (cut_ > 0) events_.write(fmt::format("{} streams were cut off", cut_));
     if (running_->backend) messages_before_ += running_->backend->messages_sent();
+    running_->backend.reset();
+    co_await running_->clients->close();
     bytes_before_ += running_->clients->bytes_sent();
     running_.reset();
     if (share_)

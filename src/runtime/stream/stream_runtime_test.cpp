@@ -314,6 +314,28 @@ TEST_P(stream_clients, a_thousand_at_once_are_all_served) {
     });
 }
 
+TEST_P(stream_clients, see_the_end_of_a_stop_though_the_web_server_keeps_their_socket) {
+    run([this]() -> task<void> {
+        for (const json& options : {json::object(), json::object({{"replay_memory", "1MiB"}})}) {
+            subject s = make(with(options, {{"delay", "1h"}}));
+            co_await s.start();
+            std::vector<kept_client> all;
+            for (int i = 0; i < 10; ++i) {
+                const std::string number = std::to_string(i);
+                all.push_back(
+                    co_await make_kept_client(s, R"({"user_id":1,"request_id":)" + number + "}"));
+            }
+            co_await until([&] { return s->count().connections_now == 10; });
+            co_await stop(s);
+            for (kept_client& each : all) {
+                const received got = co_await read_to_end(each.client);
+                EXPECT_THAT(got.text, HasSubstr("Hello from Eddy!"));
+                EXPECT_EQ(got.end, errc::end_of_stream);
+            }
+        }
+    });
+}
+
 TEST_P(stream_clients, the_socket_has_the_mode_that_was_asked_for) {
     run([this]() -> task<void> {
         subject s = make({{"mode", "0606"}});

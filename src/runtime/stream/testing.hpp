@@ -6,12 +6,14 @@
 #include "handoff/testing.hpp"
 #include "runtime/testing.hpp"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <cerrno>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -43,6 +45,38 @@ inline talker make_client(subject& of, std::string_view message, int type = SOCK
     client_ends ends = socket_pair();
     hand_over(of->local(), std::move(ends.ours), message, type);
     return talker(must(loop::current().adopt(std::move(ends.theirs))));
+}
+
+/// A client over TCP whose connection the web server keeps.
+struct kept_client {
+    eddy::stream client;
+    eddy::stream copy;
+};
+inline task<kept_client> make_kept_client(subject& of, std::string message) {
+    listener accepting = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+    kept_client made;
+    made.client = must(co_await loop::current().connect(accepting.local()));
+    made.copy = must(co_await accepting.accept());
+    hand_over(of->local(), unique_fd(::fcntl(made.copy.native_handle(), F_DUPFD_CLOEXEC, 0)),
+              message);
+    co_return made;
+}
+
+/// What comes until the end, and how that is.
+struct received {
+    std::string text;
+    std::error_code end;
+};
+inline task<received> read_to_end(eddy::stream& from) {
+    received got;
+    while (!got.end) {
+        auto piece = co_await from.read();
+        if (piece)
+            got.text += piece->text();
+        else
+            got.end = piece.error();
+    }
+    co_return got;
 }
 
 inline std::string chunk(std::string_view content) {
