@@ -156,6 +156,28 @@ TEST_P(handed_over, clients_see_the_end_though_the_other_program_keeps_their_soc
     });
 }
 
+TEST_P(handed_over, readers_that_are_too_slow_see_that_they_were_disconnected) {
+    run([&]() -> task<void> {
+        subject server("server", listening({{"max_queue", "64k"}, {"max_line", "8k"}}));
+        co_await server.start();
+        auto slow = co_await connect();
+        must(co_await handoff::hand_over(path(), "{}", slow.server.native_handle()));
+        co_await until([&] { return server->count().connections_now == 1; });
+        talker sender = co_await join();
+        co_await until([&] { return server->count().connections_now == 2; });
+        const std::string line(1000, 'x');
+        for (int i = 0; server->count().connections_now == 2; ++i) {
+            if (i > 100'000) throw std::runtime_error("it is never disconnected");
+            co_await sender.say(line + "\n");
+            co_await here().yield();
+        }
+        EXPECT_TRUE(server.events.has("client 1 reads too slowly: disconnected"));
+        talker disconnected(std::move(slow.client));
+        EXPECT_NE(co_await disconnected.rest(), "");
+        co_await server->stop(0s);
+    });
+}
+
 TEST_P(handed_over, a_runtime_restarts_on_its_socket) {
     run([&]() -> task<void> {
         subject server("server", listening());

@@ -136,7 +136,7 @@ bool broadcast::send_part(client& to, const std::shared_ptr<const byte_buffer>& 
                           const_bytes part, std::uint64_t messages) {
     if (!to.listens()) return false;
     if (to.speaks == speech::undecided && hold_back(to, part, messages)) return true;
-    const result<> sent = to.out.enqueue(owner, part, static_cast<std::uint32_t>(messages));
+    const result<> sent = to.enqueue(owner, part, static_cast<std::uint32_t>(messages));
     if (!sent) {
         if (sent.error() == errc::limit_reached) {
             counted_.dropped += messages;

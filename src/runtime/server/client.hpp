@@ -2,6 +2,7 @@
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/result.hpp>
 #include <eddy/io/timer.hpp>
 #include <eddy/net/queued_writer.hpp>
 #include <eddy/net/rate_limit.hpp>
@@ -62,11 +63,25 @@ public:
     client(connections& all, stream accepted, scope& tasks, const queued_writer_options& queue,
            const rate_limiter& pace, serving::connection_slot slot)
         : connection(all, std::move(accepted), tasks.source(), std::move(slot)),
-          out(socket, tasks, queue),
-          limiter(pace) {}
+          out(socket, tasks, without_disconnect(queue)),
+          limiter(pace),
+          disconnects_(queue.policy == slow_reader_policy::disconnect) {}
     /// The waits for this client to read end.
     ~client() {
         extra.reset();
+        disconnect();
+    }
+
+    /// As out.enqueue(), which alone does not end a connection that another process has, too.
+    [[nodiscard]] result<> enqueue(const_bytes bytes, std::uint32_t count) noexcept {
+        return end_if_too_slow(out.enqueue(bytes, count));
+    }
+    [[nodiscard]] result<> enqueue(std::shared_ptr<const void> owner, const_bytes bytes,
+                                   std::uint32_t count) noexcept {
+        return end_if_too_slow(out.enqueue(std::move(owner), bytes, count));
+    }
+    /// Drops what is queued, and closes the connection.
+    void disconnect() noexcept {
         end_sending();
         out.abort();
     }
@@ -86,7 +101,7 @@ public:
         const held_messages* const all = held();
         speaks = speech::raw;
         if (all == nullptr) return;
-        static_cast<void>(out.enqueue(all->bytes.bytes(), all->count));
+        static_cast<void>(enqueue(all->bytes.bytes(), all->count));
         touch();
         extra.reset();
     }
@@ -119,6 +134,18 @@ public:
     bool listens() const noexcept {
         return socket && !leaving && !out.error() && speaks != speech::http;
     }
+
+private:
+    static queued_writer_options without_disconnect(queued_writer_options from) noexcept {
+        if (from.policy == slow_reader_policy::disconnect) from.policy = slow_reader_policy::wait;
+        return from;
+    }
+    result<> end_if_too_slow(result<> sent) noexcept {
+        if (!sent && sent.error() == errc::limit_reached && disconnects_) disconnect();
+        return sent;
+    }
+
+    bool disconnects_;  // --slow-reader
 };
 
 inline held_messages::held_messages(client& of) : client_(of) {

@@ -126,7 +126,7 @@ task<void> worker::drain(duration limit) {
 void worker::leave_websocket(client& c) {
     if (!c.web() || !c.listens()) return;
     const byte_buffer last = close_frame(eddy::websocket::close_code::going_away);
-    (void)c.out.enqueue(last.bytes(), 0);
+    (void)c.enqueue(last.bytes(), 0);
     c.leaving = true;
 }
 
@@ -412,7 +412,7 @@ worker::progress worker::receive_frames(client& c, std::string_view text) {
     byte_buffer& replies = c.web()->replies();
     if (!replies.empty()) {
         // One that does not read gets no more than its queue holds.
-        (void)c.out.enqueue(replies.bytes(), 0);
+        (void)c.enqueue(replies.bytes(), 0);
         replies.clear();
         replies.release_if_empty();
     }
@@ -435,9 +435,11 @@ worker::progress worker::receive_frames(client& c, std::string_view text) {
         context_.events.write(fmt::format(
             "client {} closed: it sent a line longer than {} (--max-line)", c.id(), most));
         const std::string reason = fmt::format("error: a line is longer than {}; closing\n", most);
-        (void)c.out.enqueue(as_bytes(reason), 0);
+        (void)c.enqueue(as_bytes(reason), 0);
     }
-    if (!co_await c.out.graceful_shutdown(farewell)) co_return;
+    result<> taken = co_await c.out.flush_within(farewell);
+    if (taken) taken = c.socket.shutdown_write();
+    if (!taken) co_return c.disconnect();
     if (why == progress::then::refuse) co_await discard_input(c.socket);
 }
 
