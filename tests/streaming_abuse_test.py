@@ -512,6 +512,26 @@ class Programs(Streams):
             self.await_error("client_hung_up", kind="stream")
             self.running.must("remove", "-f", "llm")
 
+    def test_kill_at_their_end_what_they_have_left_behind(self):
+        with socket.socket(socket.AF_UNIX) as listening:
+            held = os.path.join(self.folder(), "held")
+            listening.bind(held)
+            listening.listen()
+            listening.settimeout(DEADLINE_S)
+            echo = (f"{sys.executable} -c 'import socket; s = socket.socket(socket.AF_UNIX); s.connect(\"{held}\"); "
+                    "[s.send(each) for each in iter(lambda: s.recv(1), b\"\")]'")
+            for launcher, lives in (("", False), ("setsid ", True)):
+                client = self.run_for(socket.socketpair(), f"{launcher}{echo} & head -c 1 >/dev/null; echo ready")
+                with listening.accept()[0] as left:
+                    left.settimeout(DEADLINE_S)
+                    client.sendall(b"x")
+                    self.assertEqual(answer_of(client), b"ready\n")
+                    eventually(lambda: self.metric("streams_total") == 1, "the program's end")
+                    if lives:
+                        left.sendall(b"y")
+                    self.assertEqual(left.recv(1), b"y" if lives else b"")
+                self.running.must("remove", "-f", "llm")
+
     def test_that_ignore_a_hang_up_go_on(self):
         client = self.run_for(tcp_pair(), "trap '' HUP; echo ready; cat; echo bye")
         self.assertEqual(client.recv(6), b"ready\n")

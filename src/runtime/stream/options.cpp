@@ -320,11 +320,11 @@ outcome<config> read_config(const settings& chosen) {
 std::uint64_t streams_within(const config& chosen, std::uint64_t files) noexcept {
     const std::uint64_t usable = handoff::receiver::usable_descriptors(files);
     const std::uint64_t left = usable - std::min(own_files, usable);
-    // A stream has its client, and the connection to its backend or the handle of its program.
-    const bool has_two = chosen.backend == backend_type::openai ||
-                         chosen.backend == backend_type::proxy ||
-                         chosen.backend == backend_type::exec;
-    return std::max<std::uint64_t>(has_two ? left / 2 : left, 1);
+    // A stream has its client, and the connection to its backend or two handles of its program.
+    const bool has_connection =
+        chosen.backend == backend_type::openai || chosen.backend == backend_type::proxy;
+    const std::uint64_t each = chosen.backend == backend_type::exec ? 3 : has_connection ? 2 : 1;
+    return std::max<std::uint64_t>(left / each, 1);
 }
 
 }  // namespace eddy::runtime::stream

@@ -277,6 +277,8 @@ TEST(stream_options, say_how_many_streams_open_files_are_room_for) {
     EXPECT_GT(streams_within(chosen, 20'000), 19'000U) << "a script opens no files";
     chosen.backend = backend_type::openai;
     EXPECT_LT(streams_within(chosen, 20'000), 10'000U) << "each has a connection to the backend";
+    chosen.backend = backend_type::exec;
+    EXPECT_LT(streams_within(chosen, 20'000), 6'667U) << "each has two handles of its program";
     for (const std::uint64_t few : {0U, 3U, 30U}) EXPECT_GE(streams_within(chosen, few), 1U);
 }
 

@@ -13,6 +13,11 @@
 #include <csignal>
 #include <utility>
 
+// The header of glibc 2.36 forgot to say that these are C functions.
+extern "C" {
+#include <sys/pidfd.h>
+}
+
 namespace eddy::runtime::stream {
 namespace {
 
@@ -38,11 +43,14 @@ result<> programs::start(unique_fd& client, const request& from) {
     how.environment = environment_with("HANDOFF_DATA", from.message);
     auto started = process::start({"/bin/sh", "-c", command_}, how);
     if (!started) return fail(started.error());
-    tasks_.spawn(serve(std::move(*started), std::move(client)));
+    unique_fd ended(::pidfd_open(started->pid(), 0));
+    if (!ended) return fail_errno();
+    tasks_.spawn(serve(std::move(*started), std::move(ended), std::move(client)));
     return {};
 }
 
-task<void> programs::serve(process program, unique_fd client) {
+/// `ended` is a pidfd of the program, readable before program.wait() reaps it.
+task<void> programs::serve(process program, unique_fd ended, unique_fd client) {
     loop& here = loop::current();
     const time_point begun = here.now();
     const int group = program.pid();
@@ -50,10 +58,13 @@ task<void> programs::serve(process program, unique_fd client) {
     bool has_left = false;
     scope beside;
     beside.spawn(watch(program, client.get(), has_left));
+    // What it leaves behind has the number of its group, which is no other's until it is reaped.
+    if (auto over = co_await here.wait_readable(ended.get()); over)
+        static_cast<void>(program.kill_group(SIGKILL));
     const auto status = co_await program.wait();
     beside.cancel();
     co_await beside.join();
-    // Also where the web server has its copy still, or what the program has left behind.
+    // Also where the web server has its copy still, or what has left the program's group.
     ::shutdown(client.get(), SHUT_WR);
     drop_unread(client.get());
     client.reset();

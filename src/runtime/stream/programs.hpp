@@ -37,14 +37,15 @@ public:
     /// Starts the program for a client, with the handoff's message as HANDOFF_DATA in its
     /// environment. Fails with posix_spawn(3)'s errors, such as E2BIG; the client stays the
     /// caller's then. Otherwise it is taken. At the program's end its connection ends, whatever
-    /// other process has the socket, and the owner is notified without a number. The program and
-    /// what it started get SIGHUP once the client has closed or shut its sending side down.
+    /// other process has the socket, what it has left behind in its process group is killed, and
+    /// the owner is notified without a number. The program and what it started get SIGHUP once the
+    /// client has closed or shut its sending side down.
     result<> start(unique_fd& client, const request& from);
     /// Waits for the programs for at most `limit`; kills those that still run.
     task<void> close(duration limit);
 
 private:
-    task<void> serve(process program, unique_fd client);
+    task<void> serve(process program, unique_fd ended, unique_fd client);
 
     std::string command_;
     backend::observer& owner_;
