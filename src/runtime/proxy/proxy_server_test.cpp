@@ -21,7 +21,32 @@ namespace {
 using namespace proxy::testing;
 using ::testing::HasSubstr;
 
-class proxies : public on_backend {};
+class proxies : public on_backend {
+protected:
+    /// Runs the body, and a proxy before one backend meanwhile.
+    template <class Body>
+    void run_before_one(Body body, const json& options = {}) {
+        run([&]() -> task<void> {
+            backend_end backend;
+            subject s("proxy", before({backend.address()}, options));
+            co_await s.start();
+            co_await body(s, backend);
+            co_await s->stop(0s);
+        });
+    }
+    /// The same before two.
+    template <class Body>
+    void run_before_two(Body body, const json& options = {}) {
+        run([&]() -> task<void> {
+            backend_end a;
+            backend_end b;
+            subject s("proxy", before({a.address(), b.address()}, options));
+            co_await s.start();
+            co_await body(s, a, b);
+            co_await s->stop(0s);
+        });
+    }
+};
 INSTANTIATE_TEST_SUITE_P(io, proxies,
                          ::testing::Values(backend_kind::uring, backend_kind::epoll,
                                            backend_kind::sim),
@@ -77,22 +102,15 @@ TEST_P(proxies, pass_bytes_on_both_ways) {
 }
 
 TEST_P(proxies, let_the_backend_speak_first) {
-    run([]() -> task<void> {
-        backend_end backend;
-        subject s("proxy", before({backend.address()}));
-        co_await s.start();
+    run_before_one([](subject& s, backend_end& backend) -> task<void> {
         tunnel_ends t = co_await through(s, backend);
         co_await t.backend.say("220 ready\n");
         EXPECT_EQ(co_await t.client.line(), "220 ready");
-        co_await s->stop(0s);
     });
 }
 
 TEST_P(proxies, pass_a_half_close_on_while_the_answer_still_flows) {
-    run([]() -> task<void> {
-        backend_end backend;
-        subject s("proxy", before({backend.address()}));
-        co_await s.start();
+    run_before_one([](subject& s, backend_end& backend) -> task<void> {
         for (const bool from_client : {true, false}) {
             tunnel_ends t = co_await through(s, backend);
             talker& first = from_client ? t.client : t.backend;
@@ -109,15 +127,11 @@ TEST_P(proxies, pass_a_half_close_on_while_the_answer_still_flows) {
             EXPECT_EQ(rest.end, errc::end_of_stream);
             co_await until([&] { return s->count().connections_now == 0; });
         }
-        co_await s->stop(0s);
     });
 }
 
 TEST_P(proxies, carry_much_both_ways_at_once) {
-    run([]() -> task<void> {
-        backend_end backend;
-        subject s("proxy", before({backend.address()}));
-        co_await s.start();
+    run_before_one([](subject& s, backend_end& backend) -> task<void> {
         tunnel_ends t = co_await through(s, backend);
         const std::string up = pattern(3 << 20);
         const std::string down = pattern(5 << 20).substr(1);
@@ -136,15 +150,11 @@ TEST_P(proxies, carry_much_both_ways_at_once) {
         EXPECT_EQ(at_client.end, errc::end_of_stream);
         EXPECT_EQ(s->count().bytes_in, up.size());
         EXPECT_EQ(s->count().bytes_out, down.size());
-        co_await s->stop(0s);
     });
 }
 
 TEST_P(proxies, hold_little_for_a_side_that_does_not_read) {
-    run([]() -> task<void> {
-        backend_end backend;
-        subject s("proxy", before({backend.address()}));
-        co_await s.start();
+    run_before_one([](subject& s, backend_end& backend) -> task<void> {
         // More tunnels than leases of the loop may wait in.
         constexpr std::size_t count = worker::most_held_leases + 6;
         std::vector<tunnel_ends> all;
@@ -189,41 +199,32 @@ TEST_P(proxies, hold_little_for_a_side_that_does_not_read) {
             while (wanted.size() < sent[i]) wanted += block;
             EXPECT_TRUE(got.text == wanted.substr(0, sent[i])) << i;
         }
-        co_await s->stop(0s);
     });
 }
 
 TEST_P(proxies, give_clients_backends_in_turn) {
-    run([]() -> task<void> {
-        backend_end a;
-        backend_end b;
-        subject s("proxy", before({a.address(), b.address()}));
-        co_await s.start();
+    run_before_two([](subject& s, backend_end& a, backend_end& b) -> task<void> {
         for (int i = 0; i < 3; ++i) {
             tunnel_ends first = co_await through(s, a);
             tunnel_ends second = co_await through(s, b);
         }
         const std::map<std::string, double> wanted{{a.name(), 3}, {b.name(), 3}};
         co_await until([&] { return by_backend(s, "backend_connections_total") == wanted; });
-        co_await s->stop(0s);
     });
 }
 
 TEST_P(proxies, give_clients_the_backend_with_the_fewest_connections) {
-    run([]() -> task<void> {
-        backend_end a;
-        backend_end b;
-        subject s("proxy", before({a.address(), b.address()}, {{"strategy", "least-connections"}}));
-        co_await s.start();
-        tunnel_ends stays = co_await through(s, a);
-        for (int i = 0; i < 3; ++i) {
-            tunnel_ends leaves = co_await through(s, b);
-            leaves.client.socket.close();
-            leaves.backend.socket.close();
-            co_await until([&] { return s->count().connections_now == 1; });
-        }
-        co_await s->stop(0s);
-    });
+    run_before_two(
+        [](subject& s, backend_end& a, backend_end& b) -> task<void> {
+            tunnel_ends stays = co_await through(s, a);
+            for (int i = 0; i < 3; ++i) {
+                tunnel_ends leaves = co_await through(s, b);
+                leaves.client.socket.close();
+                leaves.backend.socket.close();
+                co_await until([&] { return s->count().connections_now == 1; });
+            }
+        },
+        {{"strategy", "least-connections"}});
 }
 
 TEST_P(proxies, try_the_next_backend_when_one_refuses) {
@@ -264,11 +265,8 @@ TEST_P(proxies, close_a_client_that_no_backend_takes) {
 }
 
 TEST_P(proxies, end_a_tunnel_when_one_side_is_reset) {
-    run([]() -> task<void> {
+    run_before_one([](subject& s, backend_end& backend) -> task<void> {
         if (loop::current().kind() == backend_kind::sim) co_return;  // it has no resets by linger
-        backend_end backend;
-        subject s("proxy", before({backend.address()}));
-        co_await s.start();
         for (const bool from_client : {true, false}) {
             tunnel_ends t = co_await through(s, backend);
             talker& first = from_client ? t.client : t.backend;
@@ -283,15 +281,11 @@ TEST_P(proxies, end_a_tunnel_when_one_side_is_reset) {
                 << "what has come must not look whole";
             co_await until([&] { return s->count().connections_now == 0; });
         }
-        co_await s->stop(0s);
     });
 }
 
 TEST_P(proxies, pass_on_what_a_backend_says_before_it_refuses_the_rest) {
-    run([]() -> task<void> {
-        backend_end backend;
-        subject s("proxy", before({backend.address()}));
-        co_await s.start();
+    run_before_one([](subject& s, backend_end& backend) -> task<void> {
         tunnel_ends t = co_await through(s, backend);
         co_await t.client.say("GET /");
         EXPECT_EQ(co_await t.backend.bytes(5), "GET /");
@@ -302,29 +296,26 @@ TEST_P(proxies, pass_on_what_a_backend_says_before_it_refuses_the_rest) {
         while (co_await t.client.socket.write_all("more"))
             must(co_await loop::current().sleep_for(1ms));
         co_await until([&] { return s->count().connections_now == 0; });
-        co_await s->stop(0s);
     });
 }
 
 TEST_P(proxies, close_idle_tunnels_and_keep_busy_ones) {
-    run([]() -> task<void> {
-        if (loop::current().kind() != backend_kind::sim) co_return;  // by a clock of its own
-        backend_end backend;
-        subject s("proxy", before({backend.address()}, {{"idle_timeout", "1s"}}));
-        co_await s.start();
-        tunnel_ends idle = co_await through(s, backend);
-        tunnel_ends busy = co_await through(s, backend);
-        for (int i = 0; i < 30; ++i) {
-            must(co_await loop::current().sleep_for(100ms));
-            // One way is enough.
-            co_await busy.backend.say("beat\n");
-            EXPECT_EQ(co_await busy.client.line(), "beat");
-        }
-        EXPECT_EQ(s->count().connections_now, 1U);
-        EXPECT_EQ(co_await idle.client.rest(), "");
-        EXPECT_EQ(co_await idle.backend.rest(), "");
-        co_await s->stop(0s);
-    });
+    run_before_one(
+        [](subject& s, backend_end& backend) -> task<void> {
+            if (loop::current().kind() != backend_kind::sim) co_return;  // by a clock of its own
+            tunnel_ends idle = co_await through(s, backend);
+            tunnel_ends busy = co_await through(s, backend);
+            for (int i = 0; i < 30; ++i) {
+                must(co_await loop::current().sleep_for(100ms));
+                // One way is enough.
+                co_await busy.backend.say("beat\n");
+                EXPECT_EQ(co_await busy.client.line(), "beat");
+            }
+            EXPECT_EQ(s->count().connections_now, 1U);
+            EXPECT_EQ(co_await idle.client.rest(), "");
+            EXPECT_EQ(co_await idle.backend.rest(), "");
+        },
+        {{"idle_timeout", "1s"}});
 }
 
 TEST_P(proxies, let_tunnels_end_by_themselves_until_the_deadline_of_a_stop) {
@@ -358,18 +349,16 @@ TEST_P(proxies, let_tunnels_end_by_themselves_until_the_deadline_of_a_stop) {
 }
 
 TEST_P(proxies, close_clients_beyond_the_limit) {
-    run([]() -> task<void> {
-        backend_end backend;
-        subject s("proxy", before({backend.address()}, {{"max_connections", 1}}));
-        co_await s.start();
-        tunnel_ends t = co_await through(s, backend);
-        talker second = co_await talker::to(s->local());
-        EXPECT_EQ(co_await second.rest(), "") << "no words, which a protocol would misread";
-        EXPECT_EQ(s->count().connections_refused, 1U);
-        co_await t.client.say("still here\n");
-        EXPECT_EQ(co_await t.backend.line(), "still here");
-        co_await s->stop(0s);
-    });
+    run_before_one(
+        [](subject& s, backend_end& backend) -> task<void> {
+            tunnel_ends t = co_await through(s, backend);
+            talker second = co_await talker::to(s->local());
+            EXPECT_EQ(co_await second.rest(), "") << "no words, which a protocol would misread";
+            EXPECT_EQ(s->count().connections_refused, 1U);
+            co_await t.client.say("still here\n");
+            EXPECT_EQ(co_await t.backend.line(), "still here");
+        },
+        {{"max_connections", 1}});
 }
 
 task<void> echo(stream peer) {
