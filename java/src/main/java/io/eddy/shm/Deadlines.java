@@ -5,6 +5,11 @@ package io.eddy.shm;
 final class Deadlines {
     private Deadlines() {}
 
+    /** Of a socket's timeout, which is 0 for none. */
+    static long limit(int milliseconds) {
+        return milliseconds == 0 ? Connection.NEVER : milliseconds * 1_000_000L;
+    }
+
     static long of(long nanos) {
         if (nanos == Connection.NEVER) {
             return Connection.NEVER;

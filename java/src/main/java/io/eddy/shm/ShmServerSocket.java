@@ -8,6 +8,7 @@ import java.net.Socket;
 import java.net.SocketAddress;
 import java.net.SocketException;
 import java.net.SocketOption;
+import java.net.StandardSocketOptions;
 import java.nio.channels.ServerSocketChannel;
 import java.util.Objects;
 import java.util.Set;
@@ -23,9 +24,7 @@ public class ShmServerSocket extends ServerSocket {
     private final ShmSocketAddress fixed;
     private volatile Acceptor acceptor;
     private volatile boolean isClosed;
-    private volatile int timeout;
-    private int receiveSize;
-    private boolean reusesAddress = true;
+    private final KeptOptions kept;
 
     /** Not bound. */
     public ShmServerSocket() throws IOException {
@@ -47,7 +46,7 @@ public class ShmServerSocket extends ServerSocket {
     ShmServerSocket(ShmSocketAddress fixed, ShmOptions options) throws IOException {
         this.fixed = fixed;
         this.options = Objects.requireNonNull(options);
-        receiveSize = options.ringSize;
+        kept = KeptOptions.ofListener(options);
     }
 
     @Override
@@ -74,14 +73,18 @@ public class ShmServerSocket extends ServerSocket {
         }
     }
 
+    private KeptOptions kept() throws SocketException {
+        checkOpen();
+        return kept;
+    }
+
     private Connection acceptConnection() throws IOException {
         checkOpen();
         Acceptor its = acceptor;
         if (its == null) {
             throw new SocketException("Socket is not bound yet");
         }
-        int limit = timeout;
-        return its.accept(limit == 0 ? Connection.NEVER : limit * 1_000_000L);
+        return its.accept(kept.limit());
     }
 
     /** Waits for a {@link ShmSocket}. close() ends it with a SocketException, SO_TIMEOUT with a SocketTimeoutException. */
@@ -146,44 +149,33 @@ public class ShmServerSocket extends ServerSocket {
     /** Limit of accept() in milliseconds; 0 for none. */
     @Override
     public void setSoTimeout(int milliseconds) throws SocketException {
-        checkOpen();
-        if (milliseconds < 0) {
-            throw new IllegalArgumentException("timeout can't be negative");
-        }
-        timeout = milliseconds;
+        kept().setTimeout(milliseconds);
     }
 
     @Override
     public int getSoTimeout() throws IOException {
-        checkOpen();
-        return timeout;
+        return kept().timeout();
     }
 
     @Override
     public void setReuseAddress(boolean on) throws SocketException {
-        checkOpen();
-        reusesAddress = on;
+        kept().set(StandardSocketOptions.SO_REUSEADDR, on);
     }
 
     @Override
     public boolean getReuseAddress() throws SocketException {
-        checkOpen();
-        return reusesAddress;
+        return kept().get(StandardSocketOptions.SO_REUSEADDR);
     }
 
     @Override
     public void setReceiveBufferSize(int size) throws SocketException {
-        checkOpen();
-        if (size <= 0) {
-            throw new IllegalArgumentException("negative receive size");
-        }
-        receiveSize = size;
+        KeptOptions.checkSize(size, "negative receive size");
+        kept().set(StandardSocketOptions.SO_RCVBUF, size);
     }
 
     @Override
     public int getReceiveBufferSize() throws SocketException {
-        checkOpen();
-        return receiveSize;
+        return kept().get(StandardSocketOptions.SO_RCVBUF);
     }
 
     @Override

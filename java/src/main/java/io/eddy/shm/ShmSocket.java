@@ -27,21 +27,15 @@ public class ShmSocket extends java.net.Socket {
     private final ShmOptions options;
     /** Where connect() goes, whatever address it is given; null for that address. */
     private final ShmSocketAddress fixed;
+    private final KeptOptions kept;
     private volatile Connection connection;
     private volatile ShmSocketAddress remote;
     private volatile ShmSocketAddress local;
     private volatile boolean isClosed;
-    private volatile int timeout;
     private InputStream input;
     private OutputStream output;
-    private boolean hasNoDelay = true;
-    private boolean keepsAlive;
-    private boolean reusesAddress;
     private boolean takesUrgent;
-    private int linger = -1;
     private int trafficClass;
-    private int receiveSize;
-    private int sendSize;
 
     /** Unconnected. */
     public ShmSocket() {
@@ -69,8 +63,7 @@ public class ShmSocket extends java.net.Socket {
     ShmSocket(ShmSocketAddress fixed, ShmOptions options) {
         this.options = Objects.requireNonNull(options);
         this.fixed = fixed;
-        receiveSize = options.ringSize;
-        sendSize = options.ringSize;
+        kept = KeptOptions.ofSocket(options);
     }
 
     /** Accepted, or one of a pair. */
@@ -101,6 +94,11 @@ public class ShmSocket extends java.net.Socket {
         }
     }
 
+    private KeptOptions kept() throws SocketException {
+        checkOpen();
+        return kept;
+    }
+
     // ---- connecting
 
     @Override
@@ -125,8 +123,7 @@ public class ShmSocket extends java.net.Socket {
             throw new SocketException("already connected");
         }
         ShmSocketAddress to = fixed == null || endpoint instanceof ShmSocketAddress ? ShmSocketAddress.of(endpoint) : fixed;
-        long limit = milliseconds == 0 ? Connection.NEVER : milliseconds * 1_000_000L;
-        Connection made = Connector.connect(to, options, limit, () -> isClosed);
+        Connection made = Connector.connect(to, options, Deadlines.limit(milliseconds), () -> isClosed);
         synchronized (stateLock) {
             if (!isClosed && connection == null) {
                 connection = made;
@@ -200,18 +197,13 @@ public class ShmSocket extends java.net.Socket {
 
         @Override
         public int read() throws IOException {
-            return from.read(limit());
+            return from.read(socket.kept.limit());
         }
 
         @Override
         public int read(byte[] into, int offset, int length) throws IOException {
             Objects.checkFromIndexSize(offset, length, into.length);
-            return length == 0 ? 0 : from.read(into, offset, length, limit());
-        }
-
-        private long limit() {
-            int milliseconds = socket.timeout;
-            return milliseconds == 0 ? Connection.NEVER : milliseconds * 1_000_000L;
+            return length == 0 ? 0 : from.read(into, offset, length, socket.kept.limit());
         }
 
         @Override
@@ -371,68 +363,56 @@ public class ShmSocket extends java.net.Socket {
     /** Limit of a read in milliseconds, after which it throws a SocketTimeoutException; 0 for none. */
     @Override
     public void setSoTimeout(int milliseconds) throws SocketException {
-        checkOpen();
-        if (milliseconds < 0) {
-            throw new IllegalArgumentException("timeout can't be negative");
-        }
-        timeout = milliseconds;
+        kept().setTimeout(milliseconds);
     }
 
     @Override
     public int getSoTimeout() throws SocketException {
-        checkOpen();
-        return timeout;
+        return kept().timeout();
     }
 
     @Override
     public void setTcpNoDelay(boolean on) throws SocketException {
-        checkOpen();
-        hasNoDelay = on;
+        kept().set(StandardSocketOptions.TCP_NODELAY, on);
     }
 
     @Override
     public boolean getTcpNoDelay() throws SocketException {
-        checkOpen();
-        return hasNoDelay;
+        return kept().get(StandardSocketOptions.TCP_NODELAY);
     }
 
     @Override
     public void setKeepAlive(boolean on) throws SocketException {
-        checkOpen();
-        keepsAlive = on;
+        kept().set(StandardSocketOptions.SO_KEEPALIVE, on);
     }
 
     @Override
     public boolean getKeepAlive() throws SocketException {
-        checkOpen();
-        return keepsAlive;
+        return kept().get(StandardSocketOptions.SO_KEEPALIVE);
     }
 
     @Override
     public void setReuseAddress(boolean on) throws SocketException {
-        checkOpen();
-        reusesAddress = on;
+        kept().set(StandardSocketOptions.SO_REUSEADDR, on);
     }
 
     @Override
     public boolean getReuseAddress() throws SocketException {
-        checkOpen();
-        return reusesAddress;
+        return kept().get(StandardSocketOptions.SO_REUSEADDR);
     }
 
     @Override
     public void setSoLinger(boolean on, int seconds) throws SocketException {
-        checkOpen();
+        KeptOptions its = kept();
         if (on && seconds < 0) {
             throw new IllegalArgumentException("invalid value for SO_LINGER");
         }
-        linger = on ? seconds : -1;
+        its.set(StandardSocketOptions.SO_LINGER, on ? seconds : KeptOptions.NO_LINGER);
     }
 
     @Override
     public int getSoLinger() throws SocketException {
-        checkOpen();
-        return linger;
+        return kept().get(StandardSocketOptions.SO_LINGER);
     }
 
     @Override
@@ -462,36 +442,28 @@ public class ShmSocket extends java.net.Socket {
         return trafficClass;
     }
 
-    /** Remembered; the ring's size is {@link ShmOptions#withRingSize}. */
+    /** Kept; the ring's size is {@link ShmOptions#withRingSize}. */
     @Override
     public void setSendBufferSize(int size) throws SocketException {
-        if (size <= 0) {
-            throw new IllegalArgumentException("negative send size");
-        }
-        checkOpen();
-        sendSize = size;
+        KeptOptions.checkSize(size, "negative send size");
+        kept().set(StandardSocketOptions.SO_SNDBUF, size);
     }
 
     @Override
     public int getSendBufferSize() throws SocketException {
-        checkOpen();
-        return sendSize;
+        return kept().get(StandardSocketOptions.SO_SNDBUF);
     }
 
-    /** Remembered; the peer chooses the size of the ring that is read. */
+    /** Kept; the peer chooses the size of the ring that is read. */
     @Override
     public void setReceiveBufferSize(int size) throws SocketException {
-        if (size <= 0) {
-            throw new IllegalArgumentException("invalid receive size");
-        }
-        checkOpen();
-        receiveSize = size;
+        KeptOptions.checkSize(size, "invalid receive size");
+        kept().set(StandardSocketOptions.SO_RCVBUF, size);
     }
 
     @Override
     public int getReceiveBufferSize() throws SocketException {
-        checkOpen();
-        return receiveSize;
+        return kept().get(StandardSocketOptions.SO_RCVBUF);
     }
 
     @Override
@@ -502,59 +474,22 @@ public class ShmSocket extends java.net.Socket {
         throw new SocketException("Urgent data not supported");
     }
 
-    private static final Set<SocketOption<?>> OPTIONS = Set.of(StandardSocketOptions.SO_KEEPALIVE,
-            StandardSocketOptions.SO_LINGER, StandardSocketOptions.SO_RCVBUF, StandardSocketOptions.SO_REUSEADDR,
-            StandardSocketOptions.SO_SNDBUF, StandardSocketOptions.TCP_NODELAY);
-
     @Override
     public Set<SocketOption<?>> supportedOptions() {
-        return OPTIONS;
+        return kept.names();
     }
 
     @Override
     public <T> java.net.Socket setOption(SocketOption<T> name, T value) throws IOException {
         Objects.requireNonNull(name);
-        checkOpen();
-        if (name == StandardSocketOptions.TCP_NODELAY) {
-            setTcpNoDelay((Boolean) value);
-        } else if (name == StandardSocketOptions.SO_KEEPALIVE) {
-            setKeepAlive((Boolean) value);
-        } else if (name == StandardSocketOptions.SO_REUSEADDR) {
-            setReuseAddress((Boolean) value);
-        } else if (name == StandardSocketOptions.SO_LINGER) {
-            setSoLinger((Integer) value >= 0, (Integer) value);
-        } else if (name == StandardSocketOptions.SO_SNDBUF) {
-            setSendBufferSize((Integer) value);
-        } else if (name == StandardSocketOptions.SO_RCVBUF) {
-            setReceiveBufferSize((Integer) value);
-        } else {
-            throw new UnsupportedOperationException("'" + name + "' not supported");
-        }
+        kept().set(name, value);
         return this;
     }
 
     @Override
-    @SuppressWarnings("unchecked")
     public <T> T getOption(SocketOption<T> name) throws IOException {
         Objects.requireNonNull(name);
-        checkOpen();
-        Object value;
-        if (name == StandardSocketOptions.TCP_NODELAY) {
-            value = getTcpNoDelay();
-        } else if (name == StandardSocketOptions.SO_KEEPALIVE) {
-            value = getKeepAlive();
-        } else if (name == StandardSocketOptions.SO_REUSEADDR) {
-            value = getReuseAddress();
-        } else if (name == StandardSocketOptions.SO_LINGER) {
-            value = getSoLinger();
-        } else if (name == StandardSocketOptions.SO_SNDBUF) {
-            value = getSendBufferSize();
-        } else if (name == StandardSocketOptions.SO_RCVBUF) {
-            value = getReceiveBufferSize();
-        } else {
-            throw new UnsupportedOperationException("'" + name + "' not supported");
-        }
-        return (T) value;
+        return kept().get(name);
     }
 
     @Override
