@@ -49,6 +49,25 @@ class Tls(harness.EddyTest):
                 self.running.must("stop", "x")
                 self.running.must("remove", "x")
 
+    def test_failed_handshakes_are_errors_and_no_connections(self):
+        for kind in ("server", "cache", "http"):
+            for threads in ("1", "2"):
+                with self.subTest(kind=kind, threads=threads):
+                    self.create(kind, "--threads", threads)
+                    with connect(self.port) as plain:
+                        plain.sendall(b"no handshake at all\r\n" * 10)
+                        while plain.recv(1000):  # an alert at most
+                            pass
+
+                    def counted(what, type_of=kind):
+                        return self.running.metric(f"eddy_runtime_{what}_total", runtime="x", type=type_of)
+
+                    eventually(lambda: counted("errors") == 1, "the failure")
+                    self.assertEqual(counted("connections"), 0)
+                    self.assertIn("a TLS handshake with a client failed: ", self.running.must("logs", "x"))
+                    self.running.must("stop", "x")
+                    self.running.must("remove", "x")
+
     def test_clients_show_a_certificate_where_they_must(self):
         self.create("server", "--ca", self.made.ca)
         own, other = self.tls(own=True), self.tls(own=True)

@@ -40,7 +40,7 @@ result<open_listener> open(const std::string& uri, std::size_t threads) {
     auto where = transport::parse(uri);
     if (!where) return fail(where.error());
     accept_by_alpn(*where);
-    if (threads < 2) {
+    if (threads < 2 && where->kind != transport::scheme::tls) {
         auto opened = transport::listen(*where);
         if (!opened) return fail(opened.error());
         return open_listener{{.socket = std::move(*opened)}, *where};

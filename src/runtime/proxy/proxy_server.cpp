@@ -44,22 +44,8 @@ outcome<> check_tls(const config& chosen) {
     return check_tls_readable(chosen.where.tls);
 }
 
-/// Admission of clients: handshakes of TLS and shared memory end before a client gets a backend, so
-/// that one without a certificate never reaches it.
-class handshake_first final : public serving::admission {
-public:
-    explicit handshake_first(serving::loop_pool& to) noexcept : pool_(to) {}
-    void admit(stream accepted, serving::served_listener& from) override {
-        if (pool_.assigned_workers() > 0 || from.finish == nullptr)
-            return pool_.assign(std::move(accepted), from);
-        pool_.here()->adopt(std::move(accepted), from, nullptr, pool_.limits().handshakes.begin());
-    }
-
-private:
-    serving::loop_pool& pool_;
-};
-
-/// Listeners in parts, as for several threads.
+/// Listeners in parts, as for several threads: handshakes of TLS and shared memory end before a
+/// client gets a backend, so that one without a certificate never reaches it.
 outcome<listeners> open_in_parts(const config& chosen, host* of) {
     constexpr std::size_t in_parts = 2;
     return open_listeners({chosen.where, std::nullopt, chosen.shared}, of, in_parts);
@@ -72,15 +58,11 @@ std::size_t worker_count(const config& chosen) noexcept { return chosen.threads 
 
 struct proxy_server::running {
     running(listeners opened, journal& events)
-        : listening(std::move(opened)),
-          pool(events),
-          admission(pool),
-          accepting(pool, &admission) {}
+        : listening(std::move(opened)), pool(events), accepting(pool) {}
 
     listeners listening;
     endpoint address;
     serving::loop_pool pool;
-    handshake_first admission;
     serving::acceptor accepting;
 };
 

@@ -21,7 +21,9 @@ void listeners::close() {
 }
 
 outcome<listeners> open_listeners(const listener_addresses& where, host* of, std::size_t threads) {
-    const auto listen = threads > 1 ? listen_in_parts_on : listen_on;
+    const auto listen = [&](const transport::address& at, host* its) {
+        return threads > 1 || is_secure(at) ? listen_in_parts_on(at, its) : listen_on(at, its);
+    };
     auto first = listen(where.first, of);
     if (!first) return std::unexpected(first.error());
     listeners opened{std::move(*first), std::nullopt, std::nullopt};

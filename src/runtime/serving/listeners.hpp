@@ -35,9 +35,10 @@ struct listeners {
     void close();
 };
 
-/// Opens them for the instance of this host, null without one. With several `threads` handshakes
-/// are made on the loops that connections are assigned to (acceptor, loop_pool), else by the
-/// listener itself.
+/// Opens them for the instance of this host, null without one. Handshakes of TLS are made on the
+/// loops that connections are assigned to (acceptor, loop_pool); so are those of shared memory with
+/// several `threads`, else by the listener itself, which ends the oldest of a process that has
+/// many.
 outcome<listeners> open_listeners(const listener_addresses& where, host* of, std::size_t threads);
 
 /// As try_address() for all, of a runtime that serves on `own` now.

@@ -58,7 +58,12 @@ task<result<>> loop_pool::make_workers(factory make) {
 }
 
 void loop_pool::assign(stream accepted, const served_listener& from) {
-    if (others_.empty()) return here_->take(std::move(accepted), nullptr);
+    if (others_.empty()) {
+        if (from.finish == nullptr) return here_->take(std::move(accepted), nullptr);
+        // A handshake counts as a connection while it is under way.
+        return here_->adopt(std::move(accepted), from, here_->slots().take(),
+                            limits_.handshakes.begin());
+    }
     std::size_t chosen = next_++ % others_.size();
     for (std::size_t i = 1; i < others_.size(); ++i) {
         const std::size_t other = (chosen + i) % others_.size();

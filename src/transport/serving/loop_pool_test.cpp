@@ -221,17 +221,30 @@ TEST_P(serving_loops, accepting_pauses_while_the_budget_of_handshakes_is_spent) 
 
 TEST_P(serving_loops, a_handshake_under_way_holds_a_slot_and_ends_with_the_pool) {
     run([&]() -> task<void> {
-        const auto s = served::listen();
-        s->listening.finish = take_a_byte;
-        co_await s->start(2);
-        talker silent = co_await s->join();
-        co_await until([&] { return s->pool.limits().assigned.load() == 1; });
-        EXPECT_EQ(s->pool.limits().handshakes.under_way(), 1U);
-        EXPECT_EQ(s->connected(), 0U);
-        co_await s->stop(1h);
-        EXPECT_EQ(s->pool.limits().assigned.load(), 0U);
-        EXPECT_EQ(s->pool.limits().handshakes.under_way(), 0U);
-        EXPECT_EQ(co_await silent.rest(), "");
+        for (const std::size_t threads : {1U, 2U}) {
+            const auto s = served::listen();
+            s->listening.finish = take_a_byte;
+            co_await s->start(threads, 1);
+            talker silent = co_await s->join();
+            co_await until([&] { return s->pool.limits().assigned.load() == 1; });
+            EXPECT_EQ(s->pool.limits().handshakes.under_way(), 1U);
+            EXPECT_EQ(s->connected(), 0U);
+            talker refused = co_await s->join();
+            EXPECT_EQ(co_await refused.rest(), full);
+            co_await silent.say("x");
+            co_await silent.line();
+            EXPECT_EQ(s->connected(), 1U);
+            EXPECT_EQ(s->pool.limits().assigned.load(), threads == 1 ? 0U : 1U);
+            EXPECT_EQ(s->pool.limits().handshakes.under_way(), 0U);
+            silent.socket.close();
+            co_await until([&] { return s->connected() + s->pool.limits().assigned.load() == 0; });
+            talker late = co_await s->join();
+            co_await until([&] { return s->pool.limits().assigned.load() == 1; });
+            co_await s->stop(1h);
+            EXPECT_EQ(s->pool.limits().assigned.load(), 0U);
+            EXPECT_EQ(s->pool.limits().handshakes.under_way(), 0U);
+            EXPECT_EQ(co_await late.rest(), "");
+        }
     });
 }
 
@@ -242,36 +255,39 @@ task<result<stream>> fail_after_a_byte(stream plain, duration timeout) {
 
 TEST_P(serving_loops, failed_handshakes_are_counted_and_reported_at_a_limited_rate) {
     run([&]() -> task<void> {
-        const auto s = served::listen();
-        s->listening.finish = fail_after_a_byte;
-        co_await s->start(2);
-        constexpr std::uint64_t failures = 8;
-        for (std::uint64_t i = 0; i < failures; ++i) {
-            talker plain = co_await s->join();
-            co_await plain.say("x");
-            EXPECT_EQ(co_await plain.rest(), "");
-        }
-        co_await until([&] { return s->pool.limits().assigned.load() == 0; });
-        // Cancelled by the end: no failure.
-        talker silent = co_await s->join();
-        co_await until([&] { return s->pool.limits().assigned.load() == 1; });
-        co_await s->stop();
-        EXPECT_EQ(s->counted.errors.value(), failures);
-        EXPECT_EQ(s->counted.connections_total.value(), 0U);
-        const std::string reason =
-            "a TLS handshake with a client failed: " + std::error_code(errc::not_tls).message();
-        std::uint64_t reported = 0;
-        for (const std::string& line : s->events.lines) {
-            if (line == reason) {
-                ++reported;
-            } else {
-                EXPECT_THAT(line, HasSubstr(" more TLS handshakes failed since the last report"));
-                reported += std::stoull(line);
+        for (const std::size_t threads : {1U, 2U}) {
+            const auto s = served::listen();
+            s->listening.finish = fail_after_a_byte;
+            co_await s->start(threads);
+            constexpr std::uint64_t failures = 8;
+            for (std::uint64_t i = 0; i < failures; ++i) {
+                talker plain = co_await s->join();
+                co_await plain.say("x");
+                EXPECT_EQ(co_await plain.rest(), "");
             }
+            co_await until([&] { return s->pool.limits().assigned.load() == 0; });
+            // Cancelled by the end: no failure.
+            talker silent = co_await s->join();
+            co_await until([&] { return s->pool.limits().assigned.load() == 1; });
+            co_await s->stop();
+            EXPECT_EQ(s->counted.errors.value(), failures);
+            EXPECT_EQ(s->counted.connections_total.value(), 0U);
+            const std::string reason =
+                "a TLS handshake with a client failed: " + std::error_code(errc::not_tls).message();
+            std::uint64_t reported = 0;
+            for (const std::string& line : s->events.lines) {
+                if (line == reason) {
+                    ++reported;
+                } else {
+                    EXPECT_THAT(line,
+                                HasSubstr(" more TLS handshakes failed since the last report"));
+                    reported += std::stoull(line);
+                }
+            }
+            EXPECT_EQ(reported, failures);
+            // All take less than the interval: one line and one number for each worker.
+            EXPECT_LE(s->events.lines.size(), 4U);
         }
-        EXPECT_EQ(reported, failures);
-        // All take less than the interval: one line and one number for each worker.
-        EXPECT_LE(s->events.lines.size(), 4U);
     });
 }
 

@@ -15,9 +15,10 @@ loop_worker::loop_worker(const worker_place& place)
     : clients_(*this, counted_, place.events),
       shared_(place.limits),
       events_(place.events),
-      slots_(place.limits.assigned) {
+      slots_(place.limits.assigned),
+      is_accepting_(place.index == 0) {
     clients_.shut_down_if(place.limits.has_shared_sockets);
-    if (place.index != 0) {
+    if (!is_accepting_) {
         clients_.number_by(place.index, place.count - 1);
         clients_.use_slots(slots_);
     } else {
@@ -56,6 +57,8 @@ task<void> loop_worker::shake_hands(stream plain, const served_listener& from, c
     try {
         result<stream> peer = co_await from.finish(std::move(plain), patience);
         under_way.reset();
+        // Connections of the loop that accepts count by themselves.
+        if (is_accepting_) slot.reset();
         if (peer)
             take(std::move(*peer), std::move(slot));
         else if (peer.error() != errc::cancelled)

@@ -72,10 +72,8 @@ public:
     loop_worker(const loop_worker&) = delete;
     loop_worker& operator=(const loop_worker&) = delete;
 
-    /// Serves a connection of this loop. Its handshake is over where listeners work in parts. Else
-    /// (one thread) the stream makes it within its first read or write, which fails with the
-    /// handshake's error: the connection then ends like one that the peer has closed, and no
-    /// failure is counted or written. Throws std::bad_alloc; the connection is closed then.
+    /// Serves a connection of this loop, whose handshake is over where listeners work in parts, as
+    /// those with TLS do. Throws std::bad_alloc; the connection is closed then.
     virtual void take(stream accepted, connection_slot slot) = 0;
     /// Ends: connections that rest are closed now; the others when they would rest, or when `limit`
     /// is over.
@@ -133,6 +131,7 @@ private:
     shared_limits& shared_;
     journal& events_;
     connection_slots slots_;
+    const bool is_accepting_;
     failure_report handshake_failures_{"TLS handshakes failed"};
     failure_report handoff_failures_{"handoffs brought no client"};
 };
