@@ -27,6 +27,15 @@ constexpr int looks_between = 32;
 /// Bytes of a message up to which lines for the next ones are claimed, whatever came before.
 constexpr std::size_t small_write = 256;
 
+/// Looks for it some times.
+bool comes_soon(const auto& has_come) noexcept {
+    for (int i = 0; i < looks_between; ++i) {
+        if (has_come()) return true;
+        relax();
+    }
+    return false;
+}
+
 time_point deadline_of(duration limit) noexcept {
     // Without a look at the clock, which takes as long as the rest of a write.
     if (limit == duration::max()) return time_point::max();
@@ -92,12 +101,13 @@ result<> wait_for_bytes(state& of, time_point deadline) noexcept {
     if (shared.settle()) wake_writer(of);
     const time_point begun = clock_now();
     const duration spin = may_spin ? of.reading.budget() : duration::zero();
-    for (time_point now = begun;; now = clock_now()) {
-        if (has_come()) break;
+    time_point now = begun;
+    for (; !has_come(); now = clock_now()) {
         if (const auto end = read_end(of)) return fail(end);
         if (now >= deadline) return fail(errc::timed_out);
         if (now - begun < spin) {
-            for (int i = 0; i < looks_between && !has_come(); ++i) relax();
+            // Without a look at the clock behind what has come: that is time of its way.
+            if (comes_soon(has_come)) break;
             continue;
         }
         shared.set_processor(this_processor() - 1);
@@ -109,7 +119,7 @@ result<> wait_for_bytes(state& of, time_point deadline) noexcept {
         of.life->end_sleep();
         shared.disarm_reader();
     }
-    of.reading.note(clock_now() - begun);
+    of.reading.note(now - begun);
     return {};
 }
 
@@ -151,12 +161,13 @@ result<> wait_for_room(state& of, time_point deadline) noexcept {
     }
     const time_point begun = clock_now();
     const duration spin = may_spin ? of.writing.budget() : duration::zero();
-    for (time_point now = begun;; now = clock_now()) {
-        if (has_come()) break;
+    time_point now = begun;
+    for (; !has_come(); now = clock_now()) {
         if (const auto end = write_end(of)) return fail(end);
         if (now >= deadline) return fail(errc::timed_out);
         if (now - begun < spin) {
-            for (int i = 0; i < looks_between && !has_come(); ++i) relax();
+            // Without a look at the clock behind what has come: that is time of its way.
+            if (comes_soon(has_come)) break;
             continue;
         }
         const std::uint32_t seen = __atomic_load_n(shared.writer_bell(), __ATOMIC_ACQUIRE);
@@ -167,7 +178,7 @@ result<> wait_for_room(state& of, time_point deadline) noexcept {
         of.life->end_sleep();
         shared.disarm_writer();
     }
-    of.writing.note(clock_now() - begun);
+    of.writing.note(now - begun);
     return {};
 }
 

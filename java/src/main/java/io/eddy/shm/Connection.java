@@ -167,21 +167,22 @@ final class Connection {
 
     /** True when there are bytes; false at the end. */
     private boolean waitForBytes(long deadline) throws IOException {
-        for (int i = 0; i < QUICK_POLLS; ++i) {
-            if (in.bytes() > 0) {
+        if (readSpin.mayPoll()) {
+            if (in.comeWithin(POLLS_BEFORE_PREPARING)) {
                 return true;
             }
-            if (i == POLLS_BEFORE_PREPARING) {
-                prepareToWrite();
+            prepareToWrite();
+            if (in.comeWithin(QUICK_POLLS - POLLS_BEFORE_PREPARING)) {
+                return true;
             }
-            Thread.onSpinWait();
         }
         if (in.settle()) {
             wakePeersWriter();
         }
         long begun = System.nanoTime();
         long spin = readSpin.budget(in.peerProcessor());
-        for (long now = begun; in.bytes() == 0; now = System.nanoTime()) {
+        long now = begun;
+        for (; in.bytes() == 0; now = System.nanoTime()) {
             if (isReadAtEnd()) {
                 return false;
             }
@@ -189,14 +190,15 @@ final class Connection {
                 throw new SocketTimeoutException("Read timed out");
             }
             if (now - begun < spin) {
-                for (int i = 0; i < POLLS_BETWEEN && in.bytes() == 0; ++i) {
-                    Thread.onSpinWait();
+                // Without a look at the clock behind what has come: that is time of its way.
+                if (in.comeWithin(POLLS_BETWEEN)) {
+                    break;
                 }
                 continue;
             }
             sleepForBytes(deadline);
         }
-        readSpin.note(System.nanoTime() - begun);
+        readSpin.note(now - begun);
         return true;
     }
 
@@ -252,28 +254,26 @@ final class Connection {
     }
 
     private void waitForRoom(long deadline) throws IOException {
-        for (int i = 0; i < QUICK_POLLS; ++i) {
-            if (out.room(1) > 0) {
-                return;
-            }
-            Thread.onSpinWait();
+        if (writeSpin.mayPoll() && out.hasRoomWithin(QUICK_POLLS)) {
+            return;
         }
         long begun = System.nanoTime();
         long spin = writeSpin.budget(out.peerProcessor());
-        for (long now = begun; out.room(1) == 0; now = System.nanoTime()) {
+        long now = begun;
+        for (; out.room(1) == 0; now = System.nanoTime()) {
             checkWritable();
             if (Deadlines.isLate(deadline, now)) {
                 throw new SocketTimeoutException("Write timed out");
             }
             if (now - begun < spin) {
-                for (int i = 0; i < POLLS_BETWEEN && out.room(1) == 0; ++i) {
-                    Thread.onSpinWait();
+                if (out.hasRoomWithin(POLLS_BETWEEN)) {
+                    break;
                 }
                 continue;
             }
             sleepForRoom(deadline);
         }
-        writeSpin.note(System.nanoTime() - begun);
+        writeSpin.note(now - begun);
     }
 
     private void sleepForRoom(long deadline) throws IOException {

@@ -44,6 +44,17 @@ final class Receiver extends ReceiverState {
         return (int) (head - position);
     }
 
+    /** Whether some come within so many polls. */
+    boolean comeWithin(int polls) throws IOException {
+        for (int i = 0; i < polls; ++i) {
+            if (bytes() > 0) {
+                return true;
+            }
+            Thread.onSpinWait();
+        }
+        return false;
+    }
+
     /** The same with what was published since. */
     int allBytes() throws IOException {
         loadHead();

@@ -90,6 +90,17 @@ final class Sender extends SenderState {
         return free();
     }
 
+    /** Whether there is some within so many polls. */
+    boolean hasRoomWithin(int polls) throws IOException {
+        for (int i = 0; i < polls; ++i) {
+            if (room(1) > 0) {
+                return true;
+            }
+            Thread.onSpinWait();
+        }
+        return false;
+    }
+
     /** Copies as much as there is room for, unpublished. */
     int append(byte[] bytes, int from, int length) throws IOException {
         int count = Math.min(room(length), length);

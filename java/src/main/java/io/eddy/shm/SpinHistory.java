@@ -12,9 +12,17 @@ final class SpinHistory {
     private final ShmOptions.Waiting how;
     private long average;
     private int skipped;
+    /** The last wait found that spinning keeps the peer from running. */
+    private boolean isInTheWay;
 
     SpinHistory(ShmOptions.Waiting how) {
         this.how = how;
+        isInTheWay = how == ShmOptions.Waiting.SLEEP || (how == ShmOptions.Waiting.ADAPTIVE && Threads.SPINNING_TAKES_TURNS);
+    }
+
+    /** Whether the first polls, before the clock is read, are worth it. */
+    boolean mayPoll() {
+        return !isInTheWay;
     }
 
     /** Nanoseconds to spin now; {@code peer} is 1 + the peer's processor, or 0. */
@@ -22,8 +30,9 @@ final class SpinHistory {
         if (how == ShmOptions.Waiting.SPIN) {
             return Long.MAX_VALUE;
         }
-        if (how == ShmOptions.Waiting.SLEEP || Threads.SPINNING_TAKES_TURNS
-                || (peer != 0 && peer == Native.processor() + 1)) {
+        isInTheWay = how == ShmOptions.Waiting.SLEEP || Threads.SPINNING_TAKES_TURNS
+                || (peer != 0 && peer == Native.processor() + 1);
+        if (isInTheWay) {
             return 0;
         }
         // What takes longer than a wake-up costs is not worth the time, but it may change.
