@@ -90,12 +90,13 @@ result<> wait_for_bytes(state& of, time_point deadline) noexcept {
         const auto found = shared.bytes();
         return !found || !found->empty();
     };
-    if (!of.alternates.load(std::memory_order_relaxed))
-        of.alternates.store(true, std::memory_order_relaxed);
+    // Of a peer that only writes, the line would be taken just before it is written to.
+    const bool has_written = !of.alternates.load(std::memory_order_relaxed);
+    if (has_written) of.alternates.store(true, std::memory_order_relaxed);
     const bool may_spin = of.reading.may_spin(shared.peer_processor());
     for (int i = 0; may_spin && i < quick_looks; ++i) {
         if (has_come()) return {};
-        shared.fetch_bytes();
+        if (has_written) shared.fetch_bytes();
         relax();
     }
     if (shared.settle()) wake_writer(of);
