@@ -27,6 +27,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -153,6 +154,35 @@ inline task<std::string> line_of(talker& client) {
 inline task<std::string> ask(talker& client, std::string command) {
     co_await client.say(command + "\r\n");
     co_return co_await line_of(client);
+}
+
+/// What a read at the end of a connection yields: the text before it, and the error.
+struct last_bytes {
+    std::string text;
+    std::error_code end;
+};
+inline task<last_bytes> rest_of(talker& from) {
+    last_bytes got;
+    got.text = std::move(from.unread);
+    for (;;) {
+        result<lease> more = co_await from.socket.read();
+        if (!more) {
+            got.end = more.error();
+            co_return got;
+        }
+        got.text += more->text();
+    }
+}
+
+/// Has a server's client send lines until another one of two, which does not read, is disconnected.
+inline task<void> say_until_other_is_disconnected(talker& sender, subject& server) {
+    const std::string line(1000, 'x');
+    // Whatever the sockets hold, this is more.
+    for (int i = 0; server->count().connections_now == 2; ++i) {
+        if (i > 200'000) throw std::runtime_error("it is never disconnected");
+        co_await sender.say(line + "\n");
+        co_await loop::current().yield();
+    }
 }
 
 }  // namespace eddy::runtime::testing

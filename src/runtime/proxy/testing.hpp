@@ -67,22 +67,4 @@ inline std::map<std::string, double> by_backend(subject& of, std::string_view me
     return found;
 }
 
-/// What a read at the end of a connection yields: the text before it, and the error.
-struct last_bytes {
-    std::string text;
-    std::error_code end;
-};
-inline task<last_bytes> rest_of(talker& from) {
-    last_bytes got;
-    got.text = std::move(from.unread);
-    for (;;) {
-        result<lease> more = co_await from.socket.read();
-        if (!more) {
-            got.end = more.error();
-            co_return got;
-        }
-        got.text += more->text();
-    }
-}
-
 }  // namespace eddy::runtime::proxy::testing

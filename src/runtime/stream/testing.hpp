@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -49,34 +48,17 @@ inline talker make_client(subject& of, std::string_view message, int type = SOCK
 
 /// A client over TCP whose connection the web server keeps.
 struct kept_client {
-    eddy::stream client;
+    talker client;
     eddy::stream copy;
 };
 inline task<kept_client> make_kept_client(subject& of, std::string message) {
     listener accepting = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
     kept_client made;
-    made.client = must(co_await loop::current().connect(accepting.local()));
+    made.client = co_await talker::to(accepting.local());
     made.copy = must(co_await accepting.accept());
     hand_over(of->local(), unique_fd(::fcntl(made.copy.native_handle(), F_DUPFD_CLOEXEC, 0)),
               message);
     co_return made;
-}
-
-/// What comes until the end, and how that is.
-struct received {
-    std::string text;
-    std::error_code end;
-};
-inline task<received> read_to_end(eddy::stream& from) {
-    received got;
-    while (!got.end) {
-        auto piece = co_await from.read();
-        if (piece)
-            got.text += piece->text();
-        else
-            got.end = piece.error();
-    }
-    co_return got;
 }
 
 inline std::string chunk(std::string_view content) {
