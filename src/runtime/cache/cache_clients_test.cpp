@@ -94,6 +94,42 @@ TEST_P(cache_clients, messages_reach_an_idle_subscriber_in_order) {
     });
 }
 
+TEST_P(cache_clients, a_publisher_is_answered_before_most_of_its_many_subscribers) {
+    run([&]() -> task<void> {
+        subject cache("cache", with({{"threads", 1}}));
+        co_await cache.start();
+        constexpr std::size_t many = 400;
+        constexpr int rounds = 3;
+        std::vector<talker> all;
+        for (std::size_t i = 0; i < many; ++i) {
+            all.push_back(co_await talker::to(cache->local()));
+            co_await subscribe(all.back(), "c");
+        }
+        talker publisher = co_await talker::to(cache->local());
+        talker other = co_await talker::to(cache->local());
+        for (int round = 0; round < rounds; ++round) {
+            const std::uint64_t before = cache->count().bytes_out.value();
+            co_await publisher.say("PUBLISH c 1\r\nPUBLISH c 2\r\n");
+            EXPECT_EQ(co_await publisher.line(), ":400\r");
+            EXPECT_EQ(co_await publisher.line(), ":400\r");
+            const std::string messages = message("c", "1") + message("c", "2");
+            EXPECT_LT(cache->count().bytes_out.value() - before, messages.size() * many);
+            // Others are served, and its next command comes when all have been sent.
+            co_await expect(other, "PING\r\n", "+PONG\r\n");
+            co_await expect(publisher, "PUBLISH c 3\r\n", ":400\r\n");
+            EXPECT_GE(cache->count().bytes_out.value() - before, messages.size() * many);
+            for (talker& each : all) co_await expect(each, messages + message("c", "3"));
+        }
+        // Some have gone before their turn comes.
+        co_await publisher.say("PUBLISH c 4\r\nCLIENT KILL TYPE pubsub\r\n");
+        EXPECT_EQ(co_await publisher.line(), ":400\r");
+        EXPECT_EQ(co_await publisher.line(), ":400\r");
+        co_await until([&] { return cache->count().connections_now == 2; });
+        co_await expect(publisher, "PUBLISH c 5\r\n", ":0\r\n");
+        co_await cache->stop(0s);
+    });
+}
+
 TEST_P(cache_clients, a_subscriber_that_does_not_read_is_closed_and_no_other_client_waits) {
     run([&]() -> task<void> {
         subject cache("cache", any_port);

@@ -67,11 +67,12 @@ task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
     for (;;) {
         here.something.reset();
         here.execution_waits = false;
-        held_by_disk_.reset();
+        begin_service();
         end_wait(c);
         const bool may_reply = here.unsent.size() < most_unsent();
         then = c.seen().closing ? next::close : next::read;
         if (then == next::read && !c.seen().blocked && may_reply) then = execute_next(c);
+        const bool has_deferred = has_deferred_;
         if (!fits_queue(c)) co_return next::close;
         time_point until = take_output(c, may_reply);
         if (here.feeds && !replies_.empty()) {
@@ -99,6 +100,7 @@ task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
             static_cast<void>(co_await all_sent(c));
             co_return then;
         }
+        if (has_deferred && !co_await await_all_woken()) co_return next::close;
         if (c.seen().is_replica && !here.feeds) {
             // From then on another task writes.
             if (!co_await all_sent(c)) co_return next::close;

@@ -55,36 +55,68 @@ void worker::take(stream accepted, serving::connection_slot slot) {
     tasks_.spawn(serve(std::move(c)).under(cancel));
 }
 
-/// Passes notifications on to their client. Another thread keeps the loop locked until they are on
-/// their way, and the client stays until they have come or were forgotten.
+task<void> worker::drain(duration limit) {
+    co_await loop_worker::drain(limit);
+    cancel_source until_run;
+    co_await await_last_wakeup().under(until_run);
+}
+
+/// Until the wake-ups that a client's commands have caused are done; false at its end.
+[[gnu::noinline]] task<bool> worker::await_all_woken() {
+    const result<> woken = co_await all_woken_.wait();
+    co_return woken.has_value();
+}
+
+task<void> worker::await_last_wakeup() {
+    for (;;) {
+        {
+            const loop_lock lock(context_.lockable.get());
+            if (!wakeup_is_posted_) co_return;
+        }
+        co_await loop::current().yield();
+    }
+}
+
+/// Passes notifications on to their client: at once, or in one of the next turns. Another thread
+/// keeps the loop locked until they are on their way, and the client stays until they have come or
+/// were forgotten.
 void worker::notify(client::own_session& to, std::uint8_t what) noexcept {
-    if (!remote_) return to.of.take_notifications(what);
+    if (!remote_) {
+        const time_point turn = loop::current().now();
+        if (std::exchange(woken_in_, turn) != turn) woken_at_once_ = 0;
+        const bool is_wakeup = what == client::woken;
+        if (!is_wakeup || woken_at_once_ < most_woken_a_turn) {
+            woken_at_once_ += is_wakeup ? 1 : 0;
+            return to.of.take_notifications(what);
+        }
+        has_deferred_ = true;
+        all_woken_.reset();
+    }
     to.pending |= what;
     if (!to.list_link<client>::linked()) to_notify_.push_back(to);
     if (std::exchange(wakeup_is_posted_, true)) return;
     if (!here_.post(wakeup_)) wakeup_is_posted_ = false;
 }
 
-/// On this loop. What notifications bring about is this loop's, so it happens after the loop was
-/// unlocked.
+/// A turn's share of the notifications, on this loop. What they bring about is this loop's, so it
+/// happens after the loop was unlocked.
 void worker::deliver() noexcept {
-    for (bool more = true; more;) {
-        std::size_t count = 0;
-        {
-            const loop_lock lock(context_.lockable.get());
-            while (count < deliveries_.size() && !to_notify_.empty()) {
-                client::own_session& to = to_notify_.pop_front();
-                deliveries_[count++] = {&to, std::exchange(to.pending, std::uint8_t{0})};
-            }
-            // Until then there is no need of another, and it must not be posted while it is.
-            more = !to_notify_.empty();
-            wakeup_is_posted_ = more;
+    std::size_t count = 0;
+    bool is_last = true;
+    {
+        const loop_lock lock(context_.lockable.get());
+        while (count < deliveries_.size() && !to_notify_.empty()) {
+            client::own_session& to = to_notify_.pop_front();
+            deliveries_[count++] = {&to, std::exchange(to.pending, std::uint8_t{0})};
         }
-        for (std::size_t i = 0; i < count; ++i) {
-            const delivery next = std::exchange(deliveries_[i], delivery());
-            if (next.to != nullptr) next.to->of.take_notifications(next.what);
-        }
+        wakeup_is_posted_ = !to_notify_.empty() && here_.post(wakeup_).has_value();
+        is_last = !wakeup_is_posted_;
     }
+    for (std::size_t i = 0; i < count; ++i) {
+        const delivery next = std::exchange(deliveries_[i], delivery());
+        if (next.to != nullptr) next.to->of.take_notifications(next.what);
+    }
+    if (is_last) all_woken_.set();
 }
 
 /// With the loop locked, as the client goes.
@@ -127,10 +159,10 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
         next then = next::read;
         while (then != next::close) {
             if (then == next::read && c.session->has_output) [[unlikely]] {
-                held_by_disk_.reset();
+                begin_service();
             } else if (then == next::read && begins_large_argument(c)) [[unlikely]] {
                 if (!co_await receive_large_argument(c)) co_return;
-                held_by_disk_.reset();
+                begin_service();
                 then = execute_rest(c);
             } else if (then == next::read) {
                 if (!c.rest && clients_.draining()) co_return;
@@ -140,7 +172,7 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
                 if (!got && !is_interrupted) co_return;
                 // From here to the next rest a stop lets it finish.
                 c.enter(activity::working);
-                held_by_disk_.reset();
+                begin_service();
                 if (got) {
                     c.touch();
                     counted_.bytes_in += got->size();
@@ -148,19 +180,24 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
                     then = receive(c, got->text());
                 }
             } else {
-                held_by_disk_.reset();
+                begin_service();
                 then = execute_rest(c);
             }
+            const bool has_deferred = has_deferred_;
             if (!replies_.empty()) {
                 if (!fits_queue(c)) co_return;
                 if (held_by_disk_) [[unlikely]] {
                     if (!co_await wait_for_disk(*held_by_disk_)) co_return;
-                } else if (waiting_bytes_ + replies_.size() <= most_waiting_bytes) {
+                } else if (!has_deferred &&
+                           waiting_bytes_ + replies_.size() <= most_waiting_bytes) {
                     co_await wait_for_turn_end();
                 }
                 if (!send_now(c)) co_return;
             } else if (held_by_disk_) [[unlikely]] {
                 if (!co_await wait_for_disk(*held_by_disk_)) co_return;
+            }
+            if (has_deferred && replies_.empty() && then != next::close) [[unlikely]] {
+                if (!co_await await_all_woken()) co_return;
             }
             // A wait may have ended while earlier replies were on their way: its answer waits.
             if (!replies_.empty() || then == next::wait ||
@@ -181,7 +218,7 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
 /// one, which waited: it is in no list any more. So it goes out though the client was cancelled by
 /// a stop, once the disk has it.
 [[gnu::noinline]] task<void> worker::part_with(client& c) {
-    held_by_disk_.reset();
+    begin_service();
     byte_buffer last = c.leave();
     if (last.empty()) co_return;
     if (held_by_disk_) {

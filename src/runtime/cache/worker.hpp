@@ -14,6 +14,7 @@
 
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/histogram.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/wire/resp/request.hpp>
 
@@ -48,6 +49,10 @@ public:
     /// A reply buffer that grew beyond this is given back.
     static constexpr std::size_t kept_reply_capacity = 256 * 1024;
     static constexpr std::size_t most_spare_buffers = 64;
+    /// Clients that commands of others wake in a turn. The rest are woken in the turns that follow,
+    /// so many in each: other clients are served between, and the reply to the publisher of a
+    /// message for thousands of subscribers goes out before most of those are sent it.
+    static constexpr std::size_t most_woken_a_turn = 64;
     /// Bytes of replies that wait for one client before the execution of its commands pauses; one
     /// batch's replies come on top. --max-queue may make it less. So many OK of a pipeline that is
     /// written whole before the first is read: 1.6 million.
@@ -66,6 +71,7 @@ public:
     ~worker() override;
 
     void take(stream accepted, serving::connection_slot slot) override;
+    task<void> drain(duration limit) override;
 
     cache_context& context() noexcept { return context_; }
 
@@ -147,6 +153,13 @@ private:
     task<result<>> wait_for_something(client& c, time_point until);
     void notify(client::own_session& to, std::uint8_t what) noexcept;
     void deliver() noexcept;
+    task<void> await_last_wakeup();
+    task<bool> await_all_woken();
+    /// Of a client, from its next input on.
+    void begin_service() noexcept {
+        held_by_disk_.reset();
+        has_deferred_ = false;
+    }
     void forget(client::own_session& gone) noexcept;
 
     cache_context& context_;
@@ -174,6 +187,14 @@ private:
     intrusive_list<client::own_session, client> to_notify_;
     bool wakeup_is_posted_ = false;
 
+    // Of the home loop's clients.
+    time_point woken_in_{};          // the turn
+    std::size_t woken_at_once_ = 0;  // in it, and not in a share of what was deferred
+    /// The client that is being served has caused more wake-ups than go into a turn: it goes on
+    /// once all are done, so that at most one batch of each publisher waits.
+    bool has_deferred_ = false;
+    event all_woken_;
+
     wakeup wakeup_{*this};
     trimmer trimmer_{*this};
     std::atomic<bool> trim_is_posted_{false};
@@ -181,7 +202,7 @@ private:
         client::own_session* to = nullptr;
         std::uint8_t what = 0;
     };
-    std::array<delivery, 64> deliveries_;  // under way
+    std::array<delivery, most_woken_a_turn> deliveries_;  // under way
 };
 
 }  // namespace eddy::runtime::cache
