@@ -47,7 +47,7 @@ inline bool admit(call& c) {
     const engine_options& options = c.state.options;
     constexpr std::uint32_t special = command_flag::dangerous | command_flag::has_forms;
     if (c.spec != nullptr && arity_fits(*c.spec, c.count) && c.client.unlimited &&
-        options.max_memory == 0 && options.mode == access_mode::readwrite &&
+        options.max_memory == 0 && options.mode != access_mode::readonly &&
         (c.spec->flags & special) == 0) [[likely]] {
         return true;
     }

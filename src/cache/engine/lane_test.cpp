@@ -270,6 +270,23 @@ TEST(lane, executes_each_of_its_commands) {
     }
 }
 
+TEST(lane, executes_in_admin_mode_as_in_readwrite_and_not_in_readonly) {
+    const auto executed_in = [](access_mode mode) {
+        engine_options options;
+        options.mode = mode;
+        turns beside(options);
+        if (mode != access_mode::readonly) fill(beside.home);
+        lane_client ask(beside);
+        for (const std::string_view line : separate("SET a 1 ; GET a ; INCR a ; MGET a b"))
+            ask(line);
+        EXPECT_EQ(ask("DEBUG STRINGMATCH-LEN 1 a").starts_with(':'), mode == access_mode::admin);
+        return ask.by_lanes;
+    };
+    EXPECT_EQ(executed_in(access_mode::readwrite), 4U);
+    EXPECT_EQ(executed_in(access_mode::admin), 4U);
+    EXPECT_EQ(executed_in(access_mode::readonly), 0U);
+}
+
 TEST(lane, leaves_what_touches_more_than_its_keys_to_who_is_alone) {
     turns beside;
     beside.home.set_time(std::chrono::seconds(1'700'000'000));
