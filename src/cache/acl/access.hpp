@@ -44,6 +44,7 @@ public:
         return counts_[static_cast<std::size_t>(why)];
     }
     void clear() noexcept { entries_.clear(); }
+    void reset_counts() noexcept { counts_ = {}; }
     const std::deque<entry>& entries() const noexcept { return entries_; }
 
 private:

@@ -124,6 +124,9 @@ public:
     /// Applies rules in turn, selectors in parentheses joined before. On failure the user is
     /// changed in part and must be discarded; the text is the reply of ACL SETUSER.
     std::expected<void, std::string> apply(std::span<const std::string_view> rules);
+    /// Whether `sanitize-dump-payload clients` holds for it: every payload is checked here, and so
+    /// this only counts.
+    bool sanitizes() const noexcept { return sanitizes_; }
 
     bool accepts(std::string_view password) const;
     bool allows_everything() const noexcept;
@@ -146,7 +149,8 @@ private:
     std::string name_;
     bool enabled_ = false;
     bool no_password_ = false;
-    bool sanitizes_ = true;  // said, and without effect: every payload is checked
+    bool sanitizes_ = true;
+    bool all_channels_at_first_ = false;
     std::vector<sha256_digest> passwords_;
     std::vector<selector> selectors_;  // the first is the user's own
 };

@@ -180,6 +180,23 @@ TEST(acl, the_log_tells_what_was_refused) {
     EXPECT_EQ(told(4, "entry-id"), "0");
     EXPECT_NE(told(4, "client-info").find("addr=test:1 "), std::string::npos);
     EXPECT_NE(told(2, "client-info").find(" user=u "), std::string::npos);
+    // The client was about to execute what was refused.
+    constexpr std::string_view commands[] = {"del", "publish", "get", "del", "auth"};
+    for (std::size_t i = 0; i < std::size(commands); ++i) {
+        EXPECT_THAT(told(i, "client-info"), HasSubstr(" cmd=" + std::string(commands[i]) + " "));
+    }
+    const auto denied = [&](std::string_view what, int times) {
+        const std::string line =
+            "acl_access_denied_" + std::string(what) + ":" + std::to_string(times) + "\r\n";
+        EXPECT_THAT(admin("INFO stats"), HasSubstr(line));
+    };
+    denied("auth", 1);
+    denied("cmd", 3);
+    denied("key", 1);
+    denied("channel", 1);
+    admin("CONFIG RESETSTAT");
+    denied("auth", 0);
+    denied("cmd", 0);
     client("DISCARD");
     // After a minute it is another entry.
     at(70);

@@ -650,6 +650,15 @@ TEST_F(clients, client_list_tells_what_they_do) {
         for (char& each : name) each = each == ' ' ? '|' : static_cast<char>(std::tolower(each));
         EXPECT_THAT(b_("CLIENT LIST"), HasSubstr(" cmd=" + name + " "));
     }
+    // Also of what is queued, and of what is refused.
+    other("MULTI");
+    other("CONFIG GET x");
+    EXPECT_THAT(b_("CLIENT LIST"), HasSubstr(" cmd=config|get "));
+    other("DISCARD");
+    other("GET");
+    EXPECT_THAT(b_("CLIENT LIST"), HasSubstr(" cmd=get "));
+    other("NOSUCH");
+    EXPECT_THAT(b_("CLIENT LIST"), HasSubstr(" cmd=NULL "));
     other("SUBSCRIBE c");
     EXPECT_THAT(other("CONFIG GET x"), StartsWith("-ERR Can't execute 'config|get': "));
     EXPECT_THAT(other("Slowlog Len"), StartsWith("-ERR Can't execute 'slowlog|len': "));

@@ -47,6 +47,12 @@ void keep_if_slow(engine::state& s, session& who) {
         });
 }
 
+// Counts the error that ends a wait, for the command that waited.
+void count_failure(engine::state& s, const session& who, std::string_view text) noexcept {
+    s.count_error(text);
+    s.commands.failed(who.last_command);
+}
+
 // The session waits no more. Its output, if any, must be there: it is woken.
 void finish(engine::state& s, session& who) {
     forget_wait(s, who);
@@ -93,6 +99,7 @@ bool serve_one(engine::state& s, session& who, std::string_view key) {
             c.hash = s.env.hash(args[1]);
             // What its user may do can have changed meanwhile.
             if (!who.unlimited && !permits(c)) {
+                s.commands.rejected(c);
                 served = true;
                 return;
             }
@@ -402,7 +409,7 @@ void end_save_waits(engine::state& s, std::string_view fault) {
                     reply.ok();
                 } else {
                     reply.error("ERR " + std::string(fault));
-                    s.count_error("ERR");
+                    count_failure(s, each, "ERR");
                 }
             }
         } catch (const std::bad_alloc&) {
@@ -431,7 +438,7 @@ void answer_with(engine::state& s, std::uint64_t number, const std::string& erro
             reply.ok();
         } else {
             reply.error(error);
-            s.count_error(error);
+            count_failure(s, *who, error);
         }
     }
     finish(s, *who);
@@ -467,7 +474,7 @@ void unblock(engine::state& s, session& who, unblocked_by why) {
         } else {
             constexpr std::string_view text = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
             reply.error(text);
-            s.count_error(text);
+            count_failure(s, who, text);
         }
     }
     finish(s, who);
@@ -481,7 +488,7 @@ void unblock_all(engine::state& s, std::string_view why) {
         }
         if (!takes_no_reply(each)) {
             resp::reply_writer(each.extras->outbox, each.protocol).error(why);
-            s.count_error(why);
+            count_failure(s, each, why);
         }
         each.closing = true;
         finish(s, each);

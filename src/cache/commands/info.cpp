@@ -2,6 +2,7 @@
 // where there is no true value for it.
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/client_memory.hpp"
+#include "cache/clients/session_extras.hpp"
 #include "cache/config/config.hpp"
 #include "cache/config/config_values.hpp"
 #include "cache/engine/call.hpp"
@@ -36,6 +37,11 @@ std::string human_bytes(std::size_t bytes) {
     char text[32];
     std::snprintf(text, sizeof text, unit == 0 ? "%.0f%s" : "%.2f%s", value, units[unit]);
     return text;
+}
+
+bool waits_with_timeout(const session& who) noexcept {
+    if (!who.blocked || who.extras->deadline_us == session::no_deadline) return false;
+    return who.extras->waits_for == wait_kind::key || who.extras->waits_for == wait_kind::replicas;
 }
 
 class info_text {
@@ -123,6 +129,10 @@ void clients_section(call& c, info_text& to) {
     to.field("maxclients", c.state.options.max_clients);
     to.field("blocked_clients", std::uint64_t{c.state.blocked_sessions});
     to.field("tracking_clients", std::uint64_t{c.state.tracking.clients});
+    std::uint64_t with_timeout = 0;
+    c.state.sessions.for_each(
+        [&with_timeout](const session& each) { with_timeout += waits_with_timeout(each) ? 1 : 0; });
+    to.field("clients_in_timeout_table", with_timeout);
     // XREADGROUP hears of it also when its key goes.
     std::uint64_t until_gone = 0;
     c.state.awaited.for_each([&until_gone](name_topic& key) {
@@ -198,6 +208,7 @@ void memory_section(call& c, info_text& to) {
     to.field("active_defrag_running", std::uint64_t{0});
     to.field("lazyfree_pending_objects", std::uint64_t{s.env.discarded()});
 }
+    to.field("lazyfreed_objects", s.env.counters.freed_in_slices);
 
 void append_fields(call& c, info_text& to) {
     constexpr std::int64_t second_us = 1'000'000;
@@ -318,8 +329,16 @@ void stats_section(call& c, info_text& to) {
     const field_clock* const fields = c.state.env.fields.get();
     to.field("expired_subkeys", fields == nullptr ? 0 : fields->ended);
     to.field("evicted_keys", n.evicted_keys);
+    to.decimal("expired_stale_perc", n.expired_share * 100);
+    to.field("expired_time_cap_reached_count", n.sweeps_cut);
+    to.field("expire_cycle_cpu_milliseconds", n.sweep_ns / 1'000'000);
     to.field("evicted_clients", n.evicted_clients);
     to.field("keyspace_hits", n.hits);
+    const std::int64_t over_limit_us =
+        n.over_limit_since_us == 0 ? 0 : c.state.env.steady_us - n.over_limit_since_us;
+    to.field("total_eviction_exceeded_time",
+             static_cast<std::uint64_t>((n.over_limit_us + over_limit_us) / 1000));
+    to.field("current_eviction_exceeded_time", static_cast<std::uint64_t>(over_limit_us / 1000));
     to.field("keyspace_misses", n.misses);
     to.field("pubsub_channels", std::uint64_t{c.state.channels.size()});
     to.field("pubsub_patterns", std::uint64_t{c.state.patterns.size()});
@@ -329,7 +348,9 @@ void stats_section(call& c, info_text& to) {
     to.field("tracking_total_items", std::uint64_t{tracking.keys.items()});
     to.field("tracking_total_prefixes", std::uint64_t{tracking.prefixes.size()});
     to.field("total_error_replies", n.errors);
+    to.field("unexpected_error_replies", n.unexpected_errors);
     to.field("total_reads_processed", moved.reads);
+    to.field("dump_payload_sanitizations", n.payloads_checked);
     to.field("total_writes_processed", moved.writes);
     to.field("io_threaded_reads_processed", moved.threaded_reads);
     to.field("io_threaded_writes_processed", moved.threaded_writes);
@@ -382,7 +403,9 @@ void cpu_section(call&, info_text& to) {
     ::getrusage(RUSAGE_SELF, &own);
     const auto seconds = [&to](std::string_view name, const timeval& value) {
         char text[32];
+    rusage of_thread{};
         std::snprintf(text, sizeof text, "%lld.%06lld", static_cast<long long>(value.tv_sec),
+    ::getrusage(RUSAGE_THREAD, &of_thread);
                       static_cast<long long>(value.tv_usec));
         to.field(name, text);
     };
@@ -393,6 +416,8 @@ void cpu_section(call&, info_text& to) {
 }
 
 void modules_section(call&, info_text& to) { to.section("Modules"); }
+    seconds("used_cpu_sys_main_thread", of_thread.ru_stime);
+    seconds("used_cpu_user_main_thread", of_thread.ru_utime);
 
 void errorstats_section(call& c, info_text& to) {
     to.section("Errorstats");

@@ -4,6 +4,7 @@
 #include "cache/engine/engine_state.hpp"
 #include "cache/engine/server_host.hpp"
 #include "cache/persistence/persistence.hpp"
+#include "cache/rdb/crc64.hpp"
 #include "cache/replication/migration.hpp"
 #include "cache/testing/redis_process.hpp"
 #include "cache/testing/test_client.hpp"
@@ -72,28 +73,17 @@ TEST_F(info, has_the_fields_of_redis) {
                                          "gcc_version",
                                          "client_recent_max_input_buffer",
                                          "client_recent_max_output_buffer",
-                                         "clients_in_timeout_table",
                                          "current_cow_peak",
                                          "current_cow_size_age",
-                                         "current_eviction_exceeded_time",
                                          "current_fork_perc",
                                          "current_save_keys_processed",
                                          "current_save_keys_total",
-                                         "dump_payload_sanitizations",
-                                         "expire_cycle_cpu_milliseconds",
-                                         "expired_stale_perc",
-                                         "expired_time_cap_reached_count",
                                          "instantaneous_input_repl_kbps",
                                          "instantaneous_output_repl_kbps",
-                                         "lazyfreed_objects",
                                          "reply_buffer_expands",
                                          "reply_buffer_shrinks",
-                                         "total_eviction_exceeded_time",
                                          "total_net_repl_input_bytes",
-                                         "total_net_repl_output_bytes",
-                                         "unexpected_error_replies",
-                                         "used_cpu_sys_main_thread",
-                                         "used_cpu_user_main_thread"};
+                                         "total_net_repl_output_bytes"};
     client_("SET a 1");
     redis->ask(testing::arguments{"SET", "a", "1"});
     auto theirs = fields_of(redis->ask(testing::arguments{"INFO", "everything"}));
@@ -192,6 +182,140 @@ TEST_F(info, counts_what_scripts_call) {
     // What is refused did not fail.
     client_({"EVAL", "#!lua flags=no-writes\nreturn redis.pcall('lpush', 'a', 1)", "0"});
     EXPECT_THAT(field("cmdstat_lpush"), HasSubstr(",rejected_calls=1,failed_calls=2"));
+}
+
+TEST_F(info, counts_what_comes_of_commands_that_waited) {
+    test_client waiting(engine_);
+    const std::string id = std::to_string(waiting.who().id);
+    EXPECT_EQ(waiting("BLPOP l 0"), "");
+    EXPECT_EQ(client_({"CLIENT", "UNBLOCK", id, "ERROR"}), ":1\r\n");
+    EXPECT_THAT(waiting.pushed(), StartsWith("-UNBLOCKED"));
+    EXPECT_EQ(field("errorstat_UNBLOCKED"), "count=1");
+    EXPECT_EQ(field("total_error_replies"), "1");
+    EXPECT_THAT(field("cmdstat_blpop"),
+                AllOf(StartsWith("calls=1,"), HasSubstr(",rejected_calls=0,failed_calls=1")));
+    client_("CONFIG RESETSTAT");
+    EXPECT_EQ(waiting("BLPOP l 0"), "");
+    EXPECT_EQ(client_({"CLIENT", "UNBLOCK", id, "TIMEOUT"}), ":1\r\n");
+    EXPECT_EQ(waiting.pushed(), "*-1\r\n");
+    EXPECT_THAT(field("cmdstat_blpop"),
+                AllOf(StartsWith("calls=1,"), HasSubstr(",rejected_calls=0,failed_calls=0")));
+    client_("CONFIG RESETSTAT");
+    client_("XGROUP CREATE s g $ MKSTREAM");
+    EXPECT_EQ(waiting("XREADGROUP GROUP g c BLOCK 0 STREAMS s >"), "");
+    client_("DEL s");
+    EXPECT_THAT(waiting.pushed(), StartsWith("-NOGROUP"));
+    EXPECT_THAT(field("cmdstat_xreadgroup"),
+                AllOf(StartsWith("calls=1,"), HasSubstr(",rejected_calls=0,failed_calls=1")));
+    client_("ACL SETUSER u on nopass ~* +@all");
+    waiting("AUTH u x");
+    EXPECT_EQ(waiting("BLPOP l 0"), "");
+    client_("ACL SETUSER u -blpop");
+    client_("RPUSH l x");
+    EXPECT_THAT(waiting.pushed(), StartsWith("-NOPERM"));
+    EXPECT_THAT(field("cmdstat_blpop"), HasSubstr(",rejected_calls=1,failed_calls=0"));
+}
+
+TEST_F(info, counts_what_is_freed_in_slices) {
+    testing::arguments add{"SADD", "set"};
+    testing::arguments push{"RPUSH", "list"};
+    for (int i = 0; i < 1000; ++i) {
+        add.push_back(std::to_string(i));
+        push.push_back(std::to_string(i));
+    }
+    client_.ask(add);
+    client_.ask(push);
+    times(1, "SET text x");
+    EXPECT_EQ(client_("UNLINK set list text"), ":3\r\n");
+    while (engine_.upkeep()) {
+    }
+    EXPECT_EQ(field("lazyfree_pending_objects"), "0");
+    EXPECT_EQ(field("lazyfreed_objects"), "2");
+    for (int i = 0; i < 500; ++i) client_("SET k" + std::to_string(i) + " v");
+    client_("FLUSHALL");
+    EXPECT_EQ(field("lazyfreed_objects"), "502");
+    client_("CONFIG RESETSTAT");
+    EXPECT_EQ(field("lazyfreed_objects"), "0");
+}
+
+// A clock that moves a millisecond with each look.
+std::int64_t slow_clock() noexcept {
+    static std::int64_t now_ns = 0;
+    return now_ns += 1'000'000;
+}
+
+TEST_F(info, tells_about_sweeps_for_expired_keys) {
+    engine_.set_time(std::chrono::seconds(1'000'000));
+    EXPECT_EQ(field("expired_stale_perc"), "0.00");
+    for (int i = 0; i < 1000; ++i) client_("SET k" + std::to_string(i) + " v EX 10");
+    engine_.set_time(std::chrono::seconds(1'000'011));
+    engine_.set_slice_clock(slow_clock);
+    engine_.upkeep();
+    EXPECT_GE(std::stoul(field("expired_time_cap_reached_count")), 1U);
+    EXPECT_GE(std::stoul(field("expire_cycle_cpu_milliseconds")), 1U);
+    EXPECT_EQ(field("expired_stale_perc"), "5.00");
+    client_("CONFIG RESETSTAT");
+    EXPECT_EQ(field("expired_time_cap_reached_count"), "0");
+    EXPECT_EQ(field("expire_cycle_cpu_milliseconds"), "0");
+    EXPECT_EQ(field("expired_stale_perc"), "0.00");
+}
+
+TEST_F(info, tells_how_long_memory_was_above_its_limit) {
+    engine_.set_time(std::chrono::seconds(1'000'000));
+    client_("CONFIG SET maxmemory 1");
+    EXPECT_THAT(client_("SET a 1"), StartsWith("-OOM"));
+    EXPECT_EQ(field("current_eviction_exceeded_time"), "0");
+    engine_.set_time(std::chrono::seconds(1'000'005));
+    EXPECT_EQ(field("current_eviction_exceeded_time"), "5000");
+    EXPECT_EQ(field("total_eviction_exceeded_time"), "5000");
+    client_("CONFIG SET maxmemory 0");
+    engine_.set_time(std::chrono::seconds(1'000'007));
+    EXPECT_EQ(field("current_eviction_exceeded_time"), "0");
+    EXPECT_EQ(field("total_eviction_exceeded_time"), "5000");
+}
+
+TEST_F(info, counts_errors_that_no_client_expects) {
+    client_("SET a x");
+    EXPECT_THAT(client_("LPUSH a 1"), StartsWith("-WRONGTYPE"));
+    EXPECT_EQ(field("unexpected_error_replies"), "0");
+    struct master final : session {
+        explicit master(engine& at) : session(at) { special |= session::master; }
+    } from(engine_);
+    const std::string_view words[] = {"LPUSH", "a", "1"};
+    const resp::command one{words, 3};
+    byte_buffer out;
+    engine_.execute(from, {&one, 1}, out);
+    EXPECT_EQ(field("unexpected_error_replies"), "1");
+    EXPECT_EQ(field("total_error_replies"), "2");
+}
+
+TEST_F(info, counts_the_payloads_that_redis_would_check) {
+    // A set of one number, packed; as redis-server 7.0 dumps it.
+    std::string payload("\x0b\x0a\x02\0\0\0\x01\0\0\0\x07\0\x0a\0", 14);
+    const std::uint64_t sum = rdb::crc64(0, payload);
+    payload.append(reinterpret_cast<const char*>(&sum), sizeof sum);
+    const auto checked = [&](std::string_view when) {
+        client_({"CONFIG", "SET", "sanitize-dump-payload", std::string(when)});
+        EXPECT_EQ(client_({"RESTORE", "s", "0", payload, "REPLACE"}), "+OK\r\n");
+        return field("dump_payload_sanitizations");
+    };
+    EXPECT_EQ(checked("no"), "0");
+    EXPECT_EQ(checked("yes"), "1");
+    EXPECT_EQ(checked("clients"), "2");
+    client_("ACL SETUSER default skip-sanitize-payload");
+    EXPECT_EQ(checked("clients"), "2");
+    EXPECT_EQ(client_("SMEMBERS s"), "*1\r\n$1\r\n7\r\n");
+}
+
+TEST_F(info, counts_clients_whose_wait_has_an_end) {
+    test_client a(engine_);
+    test_client b(engine_);
+    a("BLPOP l 5");
+    b("BLPOP l 0");
+    EXPECT_EQ(field("blocked_clients"), "2");
+    EXPECT_EQ(field("clients_in_timeout_table"), "1");
+    client_("RPUSH l 1 2");
+    EXPECT_EQ(field("clients_in_timeout_table"), "0");
 }
 
 TEST_F(info, tells_errors_apart) {

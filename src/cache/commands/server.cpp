@@ -26,6 +26,7 @@ void config(call& c) {
         n = {};
         n.sessions = sessions;
         c.state.commands.reset();
+        c.state.refusals.reset_counts();
         if (replication* const its = c.state.replicating.get(); its != nullptr)
             its->full_copies = its->continued = its->not_continued = 0;
         c.state.forget_moved();

@@ -382,6 +382,23 @@ refusal set_backlog(options_type& o, std::string_view value) {
     const auto bytes = parse_bytes(value);
     if (!bytes) return not_bytes;
     if (*bytes == 0) return "argument must be between 1 and 9223372036854775807 inclusive";
+refusal set_channels_default(options_type& o, std::string_view value) {
+    const bool all = is_word(value, "allchannels");
+    if (!all && !is_word(value, "resetchannels"))
+        return "argument(s) must be one of the following: allchannels, resetchannels";
+    o.new_users_use_channels = all;
+    return {};
+}
+
+refusal set_sanitize(options_type& o, std::string_view value) {
+    for (const std::string_view each : {"no", "yes", "clients"}) {
+        if (!is_word(value, each)) continue;
+        o.sanitize_payload = each;
+        return {};
+    }
+    return "argument(s) must be one of the following: no, yes, clients";
+}
+
     o.replication.backlog_size = std::max(*bytes, least);
     return {};
 }
@@ -507,6 +524,8 @@ constexpr parameter parameters[] = {
      [](const options_type& o) { return std::to_string(o.slowlog_slower_than_us); },
      set_number<&options_type::slowlog_slower_than_us, -1, INT64_MAX>},
     {"slowlog-max-len", [](const options_type& o) { return std::to_string(o.slowlog_max_len); },
+    {"sanitize-dump-payload", [](const options_type& o) { return o.sanitize_payload; },
+     set_sanitize},
      set_number<&options_type::slowlog_max_len, 0, INT64_MAX>},
     {"stop-writes-on-bgsave-error",
      [](const options_type& o) { return std::string(o.stop_writes_on_save_error ? "yes" : "no"); },
@@ -687,6 +706,7 @@ std::expected<void, std::string> set_parameters(
     take_options(s, changed, sets_password);
     return {};
 }
+    s.note_limit();
 
 void config_set(call& c) {
     if (c.count % 2 != 0) return c.syntax_error();

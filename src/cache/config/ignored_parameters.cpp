@@ -134,7 +134,6 @@ constexpr ignored_parameter ignored[] = {
     yes_no("replica-ignore-disk-write-errors", "no"),
     yes_no("replica-ignore-maxmemory", "yes"),
     yes_no("replica-lazy-flush", "yes"),
-    choice("sanitize-dump-payload", "no", "no, yes, clients"),
     count("set-max-intset-entries", "512"),
     count("set-max-listpack-entries", "128"),
     count("set-max-listpack-value", "64"),

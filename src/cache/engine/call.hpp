@@ -125,6 +125,7 @@ struct call {
             return;
         }
         state.count_error(text);
+        if ((client.special & session::master) != 0) ++state.env.counters.unexpected_errors;
         pass_on_error(text);
     }
     /// The same with one that has been counted: of a command that a script called.

@@ -86,6 +86,24 @@ void command_stats::failed(const call& c) noexcept {
     if (counts* const its = of(c); its != nullptr) ++its->errors;
 }
 
+void command_stats::failed(std::string_view full_name) noexcept {
+    const std::size_t end = full_name.find('|');
+    const command_spec* const spec = find_command(fold_command_name(full_name.substr(0, end)));
+    if (spec == nullptr) return;
+    if (end == std::string_view::npos) {
+        ++cells_[index_of(*spec)].all.errors;
+        return;
+    }
+    const auto forms = forms_of(*spec);
+    const auto form = std::ranges::find(forms, full_name, &acl::command_form::name);
+    if (form == forms.end()) return;
+    try {
+        ++forms_[&*form].errors;
+    } catch (const std::bad_alloc&) {
+        return;  // the reply is more important
+    }
+}
+
 void command_stats::rejected(const call& c) noexcept {
     if (c.spec == nullptr) return;
     if (counts* const its = of(c); its != nullptr) ++its->rejected;

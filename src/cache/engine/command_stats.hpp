@@ -72,6 +72,8 @@ public:
     void add_sample(const command_spec& what, std::uint64_t took_ns) noexcept;
     /// An error is its reply.
     void failed(const call& c) noexcept;
+    /// The same of one that has waited, by its full name.
+    void failed(std::string_view full_name) noexcept;
     /// That is since it was refused.
     void rejected(const call& c) noexcept;
     /// Counts an error by its code, with which `text` begins.

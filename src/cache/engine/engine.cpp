@@ -163,10 +163,21 @@ engine::state::~state() = default;
 // What was not found yet is no reason to refuse a command: each goes on with the walk, which passes
 // all keys in the end, and upkeep() does without commands.
 bool engine::state::make_room() {
-    if (options.max_memory == 0 || env.memory.used_bytes() <= options.max_memory) [[likely]]
+    if (options.max_memory == 0 || used_memory() <= options.max_memory) [[likely]] {
+        if (env.counters.over_limit_since_us != 0) note_limit();
         return true;
     slice_limit slice(env.slice_time, longest_slice_ns);
-    return make_room(slice) != room::none;
+    const room found = make_room(slice);
+    note_limit();
+    return found != room::none;
+}
+
+void engine::state::note_limit() noexcept {
+    statistics& n = env.counters;
+    const bool was_over = n.over_limit_since_us != 0;
+    if (was_over == (options.max_memory != 0 && is_over_limit(*this))) return;
+    if (was_over) n.over_limit_us += env.steady_us - n.over_limit_since_us;
+    n.over_limit_since_us = was_over ? 0 : env.steady_us;
 }
 
 engine::state::room engine::state::make_room(slice_limit& slice) {
@@ -413,6 +424,7 @@ bool evict_some(engine::state& s, std::size_t, slice_limit& slice) {
     const std::uint64_t before = s.env.counters.evicted_keys;
     const bool is_later = s.make_room(slice) == engine::state::room::later;
     // Where nothing is left to evict another turn changes nothing.
+    s.note_limit();
     return (is_later || s.env.counters.evicted_keys != before) && is_over_limit(s);
 }
 
@@ -438,7 +450,18 @@ bool sweep_keys(engine::state& s, std::size_t steps, slice_limit& slice) {
 
 struct upkeep_part {
     bool (*has_work)(const engine::state&);
+    statistics& n = s.env.counters;
+    const std::int64_t began_ns = slice.seen_ns();
     bool (*work)(engine::state&, std::size_t steps, slice_limit&);  // true: there is more
+    const std::int64_t ended_ns = slice.is_over() ? slice.seen_ns() : slice.read_clock();
+    n.sweep_ns += static_cast<std::uint64_t>(ended_ns - began_ns);
+    n.sweeps_cut += slice.is_over() ? 1 : 0;
+    // As Redis does it: each sweep moves the average by a part.
+    constexpr double part = 0.05;
+    const double share =
+        done.expiring == 0 ? 0
+                           : static_cast<double>(done.removed) / static_cast<double>(done.expiring);
+    n.expired_share += (share - n.expired_share) * part;
 };
 constexpr upkeep_part upkeep_parts[] = {
     {[](const engine::state& s) { return s.env.discarded() > 0 || ends_snapshot(s); }, free_some},

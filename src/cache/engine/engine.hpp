@@ -192,6 +192,11 @@ struct engine_options {
     std::uint16_t notified_events = 0;
     bool notifies_keyspace = false;  ///< K: __keyspace@<db>__:<key>
     bool notifies_keyevent = false;  ///< E: __keyevent@<db>__:<event>
+    /// New users, and those after `reset`, may use every channel: acl-pubsub-default allchannels.
+    bool new_users_use_channels = false;
+    /// "no", "yes" or "clients". Every payload is checked deeply here; INFO counts those that Redis
+    /// would check so.
+    std::string sanitize_payload = "no";
 
     std::string dir;  ///< where the dump file is; empty: nothing is kept on disk
     std::string dbfilename = "dump.rdb";

@@ -142,6 +142,10 @@ struct engine::state final : key_observer {
     /// Evicts until below max_memory. False when a command that needs memory must be refused.
     bool make_room();
     enum class room : std::uint8_t {
+    /// Bytes of an engine without keys, about. They count for max_memory.
+    static constexpr std::size_t startup_bytes = 2048;
+    /// Bytes that INFO shows as used, and that max_memory limits.
+    std::size_t used_memory() const noexcept { return env.memory.used_bytes() + startup_bytes; }
         there,  ///< enough, or what was evicted may do for now
         later,  ///< keys that may go were not found yet, but will be
         none,   ///< nothing may go
@@ -150,6 +154,8 @@ struct engine::state final : key_observer {
 
     engine_options options;
     environment env;
+    /// Begins or ends the time above max_memory that INFO shows.
+    void note_limit() noexcept;
     std::array<std::unique_ptr<keyspace>, engine::databases> keyspaces;
     std::unique_ptr<rdb::snapshot> snapshot;  // while it is written or cleared up after
     intrusive_list<session> sessions;

@@ -277,7 +277,18 @@ void after_refusal(call& c) {
     c.reply.error("EXECABORT Transaction discarded because of: " + why);
 }
 
+void note_command(call& c) noexcept {
+    const acl::command_form* form = nullptr;
+    if (c.spec != nullptr && (c.spec->flags & command_flag::has_forms) != 0 && c.count > 1)
+        form = acl::find_form(c.spec->name, c.arg(1));
+    if (form != nullptr)
+        c.client.last_command = form->name.data();
+    else
+        c.client.last_command = c.spec != nullptr ? c.spec->name.data() : "NULL";
+}
+
 bool admit_after_checks(call& c) {
+    note_command(c);
     if (!is_known(c)) return false;
     const command_spec* const spec = c.spec;
     if (!c.client.authenticated && c.state.users.require_password() &&
@@ -408,7 +419,10 @@ bool execute_on_slow_path(call& c) {
     switch (fate_of(c)) {
         case fate::waits: return false;
         case fate::refused: after_refusal(c); break;
-        case fate::queued: queue(c); break;
+        case fate::queued:
+            note_command(c);
+            queue(c);
+            break;
         case fate::runs:
             by_push = replies_by_push(c.spec->run);
             {

@@ -39,6 +39,10 @@ inline bool writes_keys(std::uint32_t flags) noexcept {
            (runs_script && (flags & command_flag::readonly) == 0);
 }
 
+/// Records the command, with its form where it has several, as the session's last one: CLIENT LIST
+/// and ACL LOG show it, also when it is refused.
+void note_command(call& c) noexcept;
+
 /// Checks of admit()'s slow path.
 bool admit_after_checks(call& c);
 

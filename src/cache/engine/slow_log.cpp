@@ -2,7 +2,6 @@
 #include "cache/engine/slow_log.hpp"
 
 #include "cache/acl/secret_arguments.hpp"
-#include "cache/catalog/acl_forms.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/session_extras.hpp"
@@ -20,13 +19,6 @@ namespace eddy::cache {
 namespace {
 
 constexpr std::int64_t second_us = 1'000'000;
-
-// CLIENT LIST tells which form of its last command a client has sent.
-void note_form(call& c) noexcept {
-    if ((c.spec->flags & command_flag::has_forms) == 0 || c.count < 2) return;
-    if (const auto* const form = acl::find_form(c.spec->name, c.arg(1)))
-        c.client.last_command = form->name.data();
-}
 
 bool waits_for_key(const session& who) noexcept {
     return who.blocked && who.extras->waits_for == wait_kind::key;
@@ -75,7 +67,7 @@ void slow_log::run(call& c) {
     const std::string_view* const args = c.args;
     const std::size_t count = c.count;
     pretended_us_ = 0;
-    note_form(c);
+    if ((spec.flags & command_flag::has_forms) != 0) note_command(c);
     const auto began = steady_clock::now();
     call_function(c);
     c.spec = &spec;

@@ -29,6 +29,13 @@ constexpr std::size_t return_steps = 16;
 constexpr std::size_t segment_steps = 16;
 // What goes back to the kernel in one step of its own.
 constexpr std::size_t text_piece = 1U << 20;
+// A stream, or a hash with expiring fields, of fewer elements is not counted as freed in slices.
+constexpr std::size_t least_counted = 64;
+
+bool counts_as_freed_in_slices(const entry& of) noexcept {
+    return is_freed_in_slices(of) &&
+           (of.held_as == encoding::external || elements_of(of) > least_counted);
+}
 
 }  // namespace
 
@@ -160,6 +167,8 @@ bool environment::free_table(deferred_table& of, std::size_t& steps) noexcept {
 }
 
 void release_value(environment& env, entry& of) noexcept {
+    if (of.held_as > encoding::integer && counts_as_freed_in_slices(of))
+        ++env.counters.freed_in_slices;
     switch (of.held_as) {
         case encoding::bytes:
         case encoding::integer: return;

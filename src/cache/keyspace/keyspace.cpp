@@ -411,6 +411,7 @@ keyspace::swept keyspace::sweep(std::size_t buckets, slice_limit& slice) {
         const std::uint64_t next = table_.scan(sweep_cursor_, seen_);
         for (const slot s : seen_) {
             if ((s & dictionary::expires_bit) == 0) continue;
+            ++done.expiring;
             const entry* const e = dictionary::entry_of(s);
             if (!is_over(*e)) {
                 // The sum of a sweep's few keys does not overflow.
@@ -441,10 +442,14 @@ keyspace::swept keyspace::sweep(std::size_t buckets, slice_limit& slice) {
 }
 
 void keyspace::clear() {
-    if (keeper_ != nullptr)
+    const std::size_t keys = table_.size();
+    const std::size_t deferred = env_.discarded();
+    const bool is_kept = keeper_ != nullptr;
+    if (is_kept)
         std::exchange(keeper_, nullptr)->cleared(std::move(table_));
     else
         env_.discard(std::move(table_));
+    if (is_kept || env_.discarded() > deferred) env_.counters.freed_in_slices += keys;
     probation_.clear(env_.memory);
     ghosts_.clear(env_.memory);
     expiring_ = 0;

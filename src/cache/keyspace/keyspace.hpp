@@ -198,7 +198,8 @@ public:
     /// Result of a sweep().
     struct swept {
         std::size_t removed = 0;
-        std::size_t passed = 0;  ///< buckets
+        std::size_t expiring = 0;  ///< keys with an expiry, the removed ones included
+        std::size_t passed = 0;    ///< buckets
         /// It removed so many that another one at once is worth it.
         bool many = false;
     };

@@ -27,7 +27,9 @@ public:
 
     /// Null: the slice may take any time.
     slice_limit(slice_clock clock, std::int64_t most_ns) noexcept
-        : clock_(clock), end_ns_(clock != nullptr ? clock() + most_ns : 0) {}
+        : clock_(clock),
+          seen_ns_(clock != nullptr ? clock() : 0),
+          end_ns_(clock != nullptr ? seen_ns_ + most_ns : 0) {}
 
     /// A piece of this weight is done. Whether the slice's time is over.
     bool is_over_after(std::size_t weight) noexcept {
@@ -37,14 +39,21 @@ public:
             return false;
         }
         left_ = a_look;
-        is_over_ = clock_ != nullptr && clock_() >= end_ns_;
+        is_over_ = clock_ != nullptr && read_clock() >= end_ns_;
         return is_over_;
     }
+    /// The clock's time now, and when it was last read; always 0 without one.
+    std::int64_t read_clock() noexcept {
+        if (clock_ != nullptr) seen_ns_ = clock_();
+        return seen_ns_;
+    }
+    std::int64_t seen_ns() const noexcept { return seen_ns_; }
     /// Whether that was seen already.
     bool is_over() const noexcept { return is_over_; }
 
 private:
     slice_clock clock_;
+    std::int64_t seen_ns_;
     std::int64_t end_ns_;
     std::size_t left_ = a_look;
     bool is_over_ = false;
