@@ -173,7 +173,8 @@ std::string key_pattern::written() const {
     return (access == (read | write) ? "~" : access == read ? "%R~" : "%W~") + text;
 }
 
-selector::selector() : bits_((numbering::get().size() + 63) / 64) {}
+selector::selector(bool all_channels)
+    : all_channels_(all_channels), bits_((numbering::get().size() + 63) / 64) {}
 
 void selector::set(command_number number, bool allowed) {
     const std::uint64_t bit = std::uint64_t{1} << number % 64;
@@ -456,7 +457,7 @@ std::expected<void, std::string> user::apply(arguments rules) {
 }
 
 outcome user::add_selector(std::string_view inner) {
-    selector made;
+    selector made(all_channels_at_first_);
     for (std::size_t at = 0; at < inner.size();) {
         const std::size_t end = std::min(inner.find(' ', at), inner.size());
         if (end > at) {
@@ -497,7 +498,7 @@ outcome user::apply_one(std::string_view rule) {
     } else if (is_word(rule, "clearselectors")) {
         selectors_.resize(1);
     } else if (is_word(rule, "reset")) {
-        *this = user(std::string(name_));
+        *this = user(std::string(name_), all_channels_at_first_);
     } else {
         return selectors_.front().apply(rule);
     }

@@ -62,10 +62,10 @@ struct key_pattern {
     std::string written() const;
 };
 
-/// One set of permissions; nothing is allowed at first.
+/// One set of permissions; nothing is allowed at first, but for all channels if that is chosen.
 class selector {
 public:
-    selector();
+    explicit selector(bool all_channels = false);
 
     /// Applies one rule; or why not.
     std::expected<void, std::string_view> apply(std::string_view rule);
@@ -113,20 +113,24 @@ private:
 
 class user {
 public:
-    /// Disabled, with no password and no permission.
-    explicit user(std::string_view name) : name_(name), selectors_(1) {}
+    /// Disabled, with no password and no permission. `all_channels`: new selectors, and the rule
+    /// `reset`, allow all channels, as acl-pubsub-default has it.
+    explicit user(std::string_view name, bool all_channels = false)
+        : name_(name), all_channels_at_first_(all_channels), selectors_{selector(all_channels)} {}
+    /// The same choice for the rules that follow.
+    void begin_with_all_channels(bool chosen) noexcept { all_channels_at_first_ = chosen; }
 
     const std::string& name() const noexcept { return name_; }
     bool enabled() const noexcept { return enabled_; }
     /// Any password will do.
     bool needs_no_password() const noexcept { return no_password_; }
+    /// Whether `sanitize-dump-payload clients` holds for it: every payload is checked here, and so
+    /// this only counts.
+    bool sanitizes() const noexcept { return sanitizes_; }
 
     /// Applies rules in turn, selectors in parentheses joined before. On failure the user is
     /// changed in part and must be discarded; the text is the reply of ACL SETUSER.
     std::expected<void, std::string> apply(std::span<const std::string_view> rules);
-    /// Whether `sanitize-dump-payload clients` holds for it: every payload is checked here, and so
-    /// this only counts.
-    bool sanitizes() const noexcept { return sanitizes_; }
 
     bool accepts(std::string_view password) const;
     bool allows_everything() const noexcept;

@@ -54,7 +54,8 @@ std::optional<std::vector<std::string>> merge_selectors(std::span<const std::str
 
 class file_reader {
 public:
-    explicit file_reader(std::string_view file) : file_(file) {}
+    file_reader(std::string_view file, bool all_channels)
+        : file_(file), all_channels_(all_channels) {}
 
     void read(std::string_view text) {
         for (std::size_t line = 1; !text.empty(); ++line) {
@@ -94,7 +95,7 @@ private:
                        std::to_string(number) + ". ");
         }
         if (found.size() >= max_users) return add(place(number) + ": too many users. ");
-        user made(name);
+        user made(name, all_channels_);
         const auto rules = merge_selectors(std::span(words).subspan(2));
         if (!rules) {
             return add(place(number) + ": Unmatched parenthesis in selector definition.");
@@ -124,6 +125,7 @@ private:
     }
 
     std::string_view file_;
+    bool all_channels_;  // acl-pubsub-default
 };
 
 }  // namespace
@@ -142,7 +144,7 @@ std::string to_file(const users& all) {
 
 std::expected<void, std::string> load(engine::state& s, std::string_view text,
                                       std::string_view file) {
-    file_reader read(file);
+    file_reader read(file, s.options.new_users_use_channels);
     read.read(text);
     if (!read.errors.empty()) {
         return std::unexpected(read.errors +

@@ -80,7 +80,9 @@ void acl_setuser(call& c) {
         return c.error("ERR too many users, or too long a name: there may be " +
                        std::to_string(acl::max_users));
     }
-    acl::user changed = old != nullptr ? *old : acl::user(name);
+    const bool all_channels = s.options.new_users_use_channels;
+    acl::user changed = old != nullptr ? *old : acl::user(name, all_channels);
+    changed.begin_with_all_channels(all_channels);
     if (auto done = changed.apply({c.args + 3, c.count - 3}); !done) {
         return c.error("ERR " + done.error());
     }

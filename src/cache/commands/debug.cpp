@@ -198,40 +198,103 @@ void packed_threshold(call& c) {
     c.reply.ok();
 }
 
+// As Redis has it of a hash table; buckets of fourteen places here.
+void append_table(std::string& to, std::string_view title, const dictionary& table) {
+    const std::size_t places = table.table_bytes() / sizeof(bucket) * bucket::width;
+    to += "Hash table 0 stats (";
+    to += title;
+    to += "):\n table size: " + std::to_string(places) +
+          "\n number of elements: " + std::to_string(table.size()) + '\n';
+}
+
+void table_of_key(call& c) {
+    const call::slot* const place = c.keys->find_to_read(c.arg(2), c.keys->hash(c.arg(2)));
+    if (place == nullptr) return c.error(no_such_key_text);
+    const entry& e = *keyspace::at(place);
+    const dictionary* table = nullptr;
+    if (e.held_as == encoding::table || e.held_as == encoding::timed_table)
+        table = e.pointer<dictionary>();
+    else if (e.held_as == encoding::sorted_table)
+        table = &e.pointer<sorted_table>()->members;
+    if (table == nullptr) {
+        return c.error(
+            "ERR The value stored at the specified key is not represented using an hash table");
+    }
+    std::string text;
+    append_table(text, "main hash table", *table);
+    c.reply.verbatim("txt", text);
+}
+
+void tables_of_database(call& c) {
+    const auto number = c.integer(2);
+    if (!number) return;
+    if (*number < 0 || *number >= engine::databases) return c.error("ERR Out of range database");
+    const keyspace& in = c.state.database(static_cast<std::size_t>(*number));
+    std::string text = "[Dictionary HT]\n";
+    append_table(text, "main hash table", in.table());
+    // A key's expiry is in its entry.
+    text += "\n[Expires HT]\nHash table 0 stats (main hash table):\n number of elements: " +
+            std::to_string(in.expiring()) + '\n';
+    c.reply.verbatim("txt", text);
+}
+
+// Redis's replies grow and shrink in buffers of each client.
+void reply_buffer(call& c) {
+    if (is_word(c.arg(2), "peak-reset-time")) {
+        const bool is_named = is_word(c.arg(3), "never") || is_word(c.arg(3), "reset");
+        if (!is_named && !c.integer(3)) return;
+    } else if (!is_word(c.arg(2), "resizing")) {
+        return c.syntax_error();
+    }
+    c.reply.ok();
+}
+
 void help(call& c) {
-    c.help({"DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-            "CHANGE-REPL-ID",
-            "    Take another replication id.",
-            "DIGEST",
-            "    A digest of all keys and values.",
-            "DIGEST-VALUE <key> [<key> ...]",
-            "    Digests of values.",
-            "ERROR <string>",
-            "    Reply with the text as an error.",
-            "LISTPACK <key>",
-            "    Whether the key would be a listpack.",
-            "LOG <message>",
-            "    Nothing.",
-            "OBJECT <key>",
-            "    How the key is held.",
-            "POPULATE <count> [<prefix>] [<size>]",
-            "    Add keys prefix:0 and so on that are not there.",
-            "PROTOCOL <type>",
-            "    Reply with a value of that type.",
-            "QUICKLIST <key>",
-            "    Whether the key is a list.",
-            "QUICKLIST-PACKED-THRESHOLD <size>",
-            "    Nothing.",
-            "RELOAD",
-            "    Save everything, to memory, and load it again.",
-            "SET-ACTIVE-EXPIRE <0|1>",
-            "    Whether expired keys are removed that nobody looks for.",
-            "SLEEP <seconds>",
-            "    This client waits; SLOWLOG and LATENCY tell of it.",
-            "STRINGMATCH-LEN <len> <pattern>",
-            "    Match a text of so many letters a.",
-            "HELP",
-            "    Print this help."});
+    c.help(
+        {"DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+         "CHANGE-REPL-ID",
+         "    Take another replication id.",
+         "DIGEST",
+         "    A digest of all keys and values.",
+         "DIGEST-VALUE <key> [<key> ...]",
+         "    Digests of values.",
+         "ERROR <string>",
+         "    Reply with the text as an error.",
+         "HTSTATS <dbid> [FULL]",
+         "    Sizes of a database's tables.",
+         "HTSTATS-KEY <key> [FULL]",
+         "    Size of the key's table.",
+         "LISTPACK <key>",
+         "    Whether the key would be a listpack.",
+         "LOADAOF",
+         "    The same as RELOAD, if there is an append-only file.",
+         "LOG <message>",
+         "    Nothing.",
+         "OBJECT <key>",
+         "    How the key is held.",
+         "POPULATE <count> [<prefix>] [<size>]",
+         "    Add keys prefix:0 and so on that are not there.",
+         "PROTOCOL <type>",
+         "    Reply with a value of that type.",
+         "QUICKLIST <key>",
+         "    Whether the key is a list.",
+         "QUICKLIST-PACKED-THRESHOLD <size>",
+         "    Nothing.",
+         "RELOAD [MERGE] [NOFLUSH] [NOSAVE]",
+         "    Save everything, to memory, and load it again. NOSAVE: what the last one has saved;",
+         "    NOFLUSH: beside the keys that are there; MERGE: in place of those of the same name.",
+         "REPLYBUFFER <PEAK-RESET-TIME <ms|NEVER|RESET>|RESIZING <0|1>>",
+         "    Nothing.",
+         "SET-ACTIVE-EXPIRE <0|1>",
+         "    Whether expired keys are removed that nobody looks for.",
+         "SET-DISABLE-DENY-SCRIPTS <0|1>",
+         "    Whether scripts may call DEBUG.",
+         "SLEEP <seconds>",
+         "    This client waits; SLOWLOG and LATENCY tell of it.",
+         "STRINGMATCH-LEN <len> <pattern>",
+         "    Match a text of so many letters a.",
+         "HELP",
+         "    Print this help."});
 }
 
 struct form {
@@ -247,7 +310,8 @@ constexpr std::size_t any = SIZE_MAX;
 constexpr form forms[] = {
     {"object", 3, 3, object},
     {"sleep", 3, 3, sleep},
-    {"reload", 2, 2, debug_reload, true},
+    {"reload", 2, any, debug_reload, true},
+    {"loadaof", 2, 2, debug_load_append, true},
     {"digest", 2, 2, [](call& c) { c.reply.simple(hexadecimal(dataset_digest(c.state))); }},
     {"digest-value", 2, any, digest_values},
     {"protocol", 3, 3, protocol},
@@ -277,7 +341,14 @@ constexpr form forms[] = {
     {"stringmatch-len", 4, 4, stringmatch},
     {"quicklist-packed-threshold", 3, 3, packed_threshold},
     {"listpack-threshold", 2, any, [](call& c) { c.reply.ok(); }},
-    {"set-disable-deny-scripts", 3, 3, [](call& c) { c.reply.ok(); }},
+    {"htstats", 3, 4, tables_of_database},
+    {"htstats-key", 3, 4, table_of_key},
+    {"replybuffer", 4, 4, reply_buffer},
+    {"set-disable-deny-scripts", 3, 3,
+     [](call& c) {
+         c.state.scripts_call_debug = std::atoi(std::string(c.arg(2)).c_str()) != 0;
+         c.reply.ok();
+     }},
     {"pause-cron", 3, 3, [](call& c) { c.reply.ok(); }},
     {"dict-resizing", 3, 3, [](call& c) { c.reply.ok(); }},
     {"help", 2, 2, help},
@@ -292,6 +363,8 @@ void debug(call& c) {
         if (c.count < each.fewest || c.count > each.most) return c.wrong_subcommand();
         // It would take keys away from under whoever loads them, or be in its way.
         if (each.changes_keys && !is_ready) return c.error(loading_text);
+        if (each.changes_keys && c.in_script)
+            return c.error("ERR This Redis command is not allowed from script");
         return each.run(c);
     }
     c.wrong_subcommand();

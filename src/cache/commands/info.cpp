@@ -148,19 +148,20 @@ void clients_section(call& c, info_text& to) {
 
 void memory_section(call& c, info_text& to) {
     const engine::state& s = c.state;
-    const std::size_t used = s.env.memory.used_bytes();
+    const std::size_t used = s.used_memory();
     to.section("Memory");
     to.bytes("used_memory", used);
     to.bytes("used_memory_rss", s.env.memory.reserved_bytes());
     const std::size_t peak = std::max(used, s.peak_memory);
     to.bytes("used_memory_peak", peak);
     to.percent("used_memory_peak_perc", used, peak);
-    std::size_t tables = 0;
-    for (const auto& each : s.keyspaces) tables += each == nullptr ? 0 : each->table_bytes();
-    to.field("used_memory_overhead", std::uint64_t{tables});
-    to.field("used_memory_startup", std::uint64_t{0});
-    to.field("used_memory_dataset", std::uint64_t{used - std::min(used, tables)});
-    to.percent("used_memory_dataset_perc", used - std::min(used, tables), used);
+    std::size_t overhead = s.startup_bytes;
+    for (const auto& each : s.keyspaces) overhead += each == nullptr ? 0 : each->table_bytes();
+    const std::size_t dataset = used - std::min(used, overhead);
+    to.field("used_memory_overhead", std::uint64_t{overhead});
+    to.field("used_memory_startup", std::uint64_t{s.startup_bytes});
+    to.field("used_memory_dataset", std::uint64_t{dataset});
+    to.percent("used_memory_dataset_perc", dataset, used - s.startup_bytes);
     to.field("allocator_allocated", std::uint64_t{used});
     to.field("allocator_active", std::uint64_t{s.env.memory.reserved_bytes()});
     to.field("allocator_resident", std::uint64_t{s.env.memory.reserved_bytes()});
@@ -207,8 +208,8 @@ void memory_section(call& c, info_text& to) {
     to.field("mem_allocator", "eddy-slab");
     to.field("active_defrag_running", std::uint64_t{0});
     to.field("lazyfree_pending_objects", std::uint64_t{s.env.discarded()});
-}
     to.field("lazyfreed_objects", s.env.counters.freed_in_slices);
+}
 
 void append_fields(call& c, info_text& to) {
     constexpr std::int64_t second_us = 1'000'000;
@@ -328,17 +329,17 @@ void stats_section(call& c, info_text& to) {
     to.field("expired_keys", n.expired_keys);
     const field_clock* const fields = c.state.env.fields.get();
     to.field("expired_subkeys", fields == nullptr ? 0 : fields->ended);
-    to.field("evicted_keys", n.evicted_keys);
     to.decimal("expired_stale_perc", n.expired_share * 100);
     to.field("expired_time_cap_reached_count", n.sweeps_cut);
     to.field("expire_cycle_cpu_milliseconds", n.sweep_ns / 1'000'000);
+    to.field("evicted_keys", n.evicted_keys);
     to.field("evicted_clients", n.evicted_clients);
-    to.field("keyspace_hits", n.hits);
     const std::int64_t over_limit_us =
         n.over_limit_since_us == 0 ? 0 : c.state.env.steady_us - n.over_limit_since_us;
     to.field("total_eviction_exceeded_time",
              static_cast<std::uint64_t>((n.over_limit_us + over_limit_us) / 1000));
     to.field("current_eviction_exceeded_time", static_cast<std::uint64_t>(over_limit_us / 1000));
+    to.field("keyspace_hits", n.hits);
     to.field("keyspace_misses", n.misses);
     to.field("pubsub_channels", std::uint64_t{c.state.channels.size()});
     to.field("pubsub_patterns", std::uint64_t{c.state.patterns.size()});
@@ -347,10 +348,10 @@ void stats_section(call& c, info_text& to) {
     to.field("tracking_total_keys", std::uint64_t{tracking.keys.size()});
     to.field("tracking_total_items", std::uint64_t{tracking.keys.items()});
     to.field("tracking_total_prefixes", std::uint64_t{tracking.prefixes.size()});
-    to.field("total_error_replies", n.errors);
     to.field("unexpected_error_replies", n.unexpected_errors);
-    to.field("total_reads_processed", moved.reads);
+    to.field("total_error_replies", n.errors);
     to.field("dump_payload_sanitizations", n.payloads_checked);
+    to.field("total_reads_processed", moved.reads);
     to.field("total_writes_processed", moved.writes);
     to.field("io_threaded_reads_processed", moved.threaded_reads);
     to.field("io_threaded_writes_processed", moved.threaded_writes);
@@ -402,10 +403,10 @@ void cpu_section(call&, info_text& to) {
     rusage own{};
     ::getrusage(RUSAGE_SELF, &own);
     const auto seconds = [&to](std::string_view name, const timeval& value) {
-        char text[32];
     rusage of_thread{};
-        std::snprintf(text, sizeof text, "%lld.%06lld", static_cast<long long>(value.tv_sec),
+        char text[32];
     ::getrusage(RUSAGE_THREAD, &of_thread);
+        std::snprintf(text, sizeof text, "%lld.%06lld", static_cast<long long>(value.tv_sec),
                       static_cast<long long>(value.tv_usec));
         to.field(name, text);
     };
@@ -415,9 +416,9 @@ void cpu_section(call&, info_text& to) {
     seconds("used_cpu_user_children", {});
 }
 
-void modules_section(call&, info_text& to) { to.section("Modules"); }
     seconds("used_cpu_sys_main_thread", of_thread.ru_stime);
     seconds("used_cpu_user_main_thread", of_thread.ru_utime);
+void modules_section(call&, info_text& to) { to.section("Modules"); }
 
 void errorstats_section(call& c, info_text& to) {
     to.section("Errorstats");

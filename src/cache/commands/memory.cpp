@@ -10,8 +10,7 @@
 namespace eddy::cache::commands {
 namespace {
 
-// Empty databases and the engine itself, about.
-constexpr std::size_t startup_bytes = 2048;
+constexpr std::size_t startup_bytes = engine::state::startup_bytes;
 
 struct memory_figures {
     std::size_t used = 0;
@@ -24,7 +23,7 @@ struct memory_figures {
 
 memory_figures measure(const call& c) {
     memory_figures found;
-    found.used = c.memory().used_bytes();
+    found.used = c.state.used_memory();
     found.peak = std::max(found.used, c.state.peak_memory);
     found.reserved = c.memory().reserved_bytes();
     for (const auto& each : c.state.keyspaces) {
@@ -76,9 +75,9 @@ void stats(call& c) {
     }
     count("overhead.total", overhead);
     count("keys.count", m.keys);
-    count("keys.bytes-per-key", m.keys == 0 ? 0 : m.used / m.keys);
+    count("keys.bytes-per-key", m.keys == 0 ? 0 : (m.used - startup_bytes) / m.keys);
     count("dataset.bytes", dataset);
-    ratio("dataset.percentage", dataset, m.used, 100);
+    ratio("dataset.percentage", dataset, m.used - startup_bytes, 100);
     ratio("peak.percentage", m.used, m.peak, 100);
     count("allocator.allocated", m.used);
     count("allocator.active", m.reserved);

@@ -8,6 +8,7 @@
 #include "cache/rdb/save.hpp"
 #include "cache/read_through/read_through.hpp"
 #include "cache/replication/replication.hpp"
+#include "cache/script/scripting.hpp"
 
 #include <string>
 
@@ -65,23 +66,75 @@ void lastsave(call& c) { c.reply.integer(c.state.saves.saved_at_us / 1'000'000);
 
 }  // namespace commands
 
-// Through memory, not the disk: what it is for is to see that what is saved is what is loaded.
-void debug_reload(call& c) {
+namespace {
+
+constexpr std::string_view not_loaded_text =
+    "ERR Error trying to load the RDB dump, check server logs";
+// A larger file is not kept for NOSAVE.
+constexpr std::size_t most_kept = 64U << 20;
+
+byte_buffer save_to_memory(engine::state& s) {
     byte_buffer file;
-    {
-        rdb::saver saver(c.state);
-        while (saver.next(file, file.size() + (1U << 20))) {
-        }
+    rdb::saver saver(s);
+    while (saver.next(file, file.size() + (1U << 20))) {
     }
-    if (c.state.hooked != nullptr) c.state.hooked->keep_values();
-    for (const auto& each : c.state.keyspaces) {
+    return file;
+}
+
+void clear_all(engine::state& s) {
+    if (s.hooked != nullptr) s.hooked->keep_values();
+    for (const auto& each : s.keyspaces) {
         if (each != nullptr) each->clear();
     }
-    rdb::loader loader(c.state);
-    loader.feed(file.text());
-    if (loader.now() != rdb::reader::status::done) {
-        return c.error("ERR Error trying to load the RDB dump, check server logs");
+}
+
+// False when the file is not one, or has what is there and is not to be replaced.
+bool load_from_memory(engine::state& s, std::string_view file, rdb::load_options options) {
+    rdb::loader loader(s, options);
+    loader.feed(file);
+    return loader.now() == rdb::reader::status::done;
+}
+
+}  // namespace
+
+// Through memory, not the disk: what it is for is to see that what is saved is what is loaded.
+void debug_reload(call& c) {
+    bool saves = true;
+    bool clears = true;
+    rdb::load_options options;
+    for (std::size_t i = 2; i < c.count; ++i) {
+        if (is_word(c.arg(i), "nosave")) {
+            saves = false;
+        } else if (is_word(c.arg(i), "noflush")) {
+            clears = false;
+        } else if (is_word(c.arg(i), "merge")) {
+            options.when_there = rdb::load_options::existing::replaced;
+        } else {
+            return c.error("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
+        }
     }
+    if (!clears && options.when_there != rdb::load_options::existing::replaced)
+        options.when_there = rdb::load_options::existing::all_are_faults;
+    byte_buffer& file = c.state.reload_file;
+    if (saves) file = save_to_memory(c.state);
+    if (file.empty()) return c.error(not_loaded_text);
+    if (clears) {
+        clear_all(c.state);
+        scripting::drop_libraries(c.state);
+    }
+    const bool is_loaded = load_from_memory(c.state, file.text(), options);
+    if (file.size() > most_kept) file = byte_buffer();
+    if (!is_loaded) return c.error(not_loaded_text);
+    c.reply.ok();
+}
+
+// The append-only file has what is there, unless it has failed: loading it changes nothing but what
+// a file does not keep.
+void debug_load_append(call& c) {
+    if (!c.state.options.append.enabled) return c.error("ERR the append-only file is off");
+    const byte_buffer file = save_to_memory(c.state);
+    clear_all(c.state);
+    if (!load_from_memory(c.state, file.text(), {})) return c.error(not_loaded_text);
     c.reply.ok();
 }
 

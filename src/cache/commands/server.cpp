@@ -31,7 +31,7 @@ void config(call& c) {
             its->full_copies = its->continued = its->not_continued = 0;
         c.state.forget_moved();
         if (c.state.env.fields != nullptr) c.state.env.fields->ended = 0;
-        c.state.peak_memory = c.state.env.memory.used_bytes();
+        c.state.peak_memory = c.state.used_memory();
         return c.reply.ok();
     }
     if (is_word(what, "rewrite")) {

@@ -40,6 +40,7 @@ struct parameter {
     std::string_view name;
     std::string (*get)(const options_type&);
     refusal (*set)(options_type&, std::string_view);  // null: cannot be set
+    bool is_hidden = false;                           // CONFIG GET shows it by its whole name alone
 };
 
 refusal set_max_memory(options_type& o, std::string_view value) {
@@ -168,12 +169,6 @@ refusal set_append_flag(options_type& o, std::string_view value) {
     if (!yes && !is_word(value, "no")) return not_a_switch;
     o.append.*Member = yes;
     return {};
-}
-
-// A rewrite has no other form.
-refusal set_preamble(options_type&, std::string_view value) {
-    if (is_word(value, "no")) return "this cache's rewrites write RDB";
-    return is_word(value, "yes") ? refusal() : refusal(not_a_switch);
 }
 
 template <auto Member>
@@ -338,6 +333,16 @@ std::string percentiles_text(const options_type& o) {
 std::string busy_reply_text(const options_type& o) { return std::to_string(o.busy_reply_ms); }
 constexpr auto set_busy_reply = set_number<&options_type::busy_reply_ms, 0, INT64_MAX>;
 
+template <auto Member>
+refusal set_key_delay(options_type& o, std::string_view value) {
+    const auto number = parse_integer(value);
+    if (!number) return not_an_integer;
+    if (*number < INT32_MIN || *number > INT32_MAX)
+        return "argument must be between -2147483648 and 2147483647 inclusive";
+    o.*Member = *number;
+    return {};
+}
+
 // Of replication_options.
 template <auto Member>
 std::string replication_number(const options_type& o) {
@@ -377,11 +382,6 @@ refusal set_replication_text(options_type& o, std::string_view value) {
     return {};
 }
 
-refusal set_backlog(options_type& o, std::string_view value) {
-    constexpr std::size_t least = 16 * 1024;
-    const auto bytes = parse_bytes(value);
-    if (!bytes) return not_bytes;
-    if (*bytes == 0) return "argument must be between 1 and 9223372036854775807 inclusive";
 refusal set_channels_default(options_type& o, std::string_view value) {
     const bool all = is_word(value, "allchannels");
     if (!all && !is_word(value, "resetchannels"))
@@ -399,6 +399,11 @@ refusal set_sanitize(options_type& o, std::string_view value) {
     return "argument(s) must be one of the following: no, yes, clients";
 }
 
+refusal set_backlog(options_type& o, std::string_view value) {
+    constexpr std::size_t least = 16 * 1024;
+    const auto bytes = parse_bytes(value);
+    if (!bytes) return not_bytes;
+    if (*bytes == 0) return "argument must be between 1 and 9223372036854775807 inclusive";
     o.replication.backlog_size = std::max(*bytes, least);
     return {};
 }
@@ -411,13 +416,17 @@ constexpr std::int64_t most_int = INT32_MAX;
 
 constexpr parameter parameters[] = {
     {"aclfile", [](const options_type& o) { return o.acl_file; }, nullptr},
-    {"acl-pubsub-default", [](const options_type&) { return std::string("resetchannels"); },
-     nullptr},
+    {"acl-pubsub-default",
+     [](const options_type& o) {
+         return std::string(o.new_users_use_channels ? "allchannels" : "resetchannels");
+     },
+     set_channels_default},
     {"acllog-max-len", [](const options_type& o) { return std::to_string(o.acllog_max_len); },
      set_number<&options_type::acllog_max_len, 0, INT64_MAX>},
     {"aof-load-truncated", append_flag<&append_options::load_truncated>,
      set_append_flag<&append_options::load_truncated>},
-    {"aof-use-rdb-preamble", append_flag<&append_options::use_rdb_preamble>, set_preamble},
+    {"aof-use-rdb-preamble", append_flag<&append_options::use_rdb_preamble>,
+     set_append_flag<&append_options::use_rdb_preamble>},
     {"appenddirname", [](const options_type& o) { return o.append.dirname; }, nullptr},
     {"appendfilename", [](const options_type& o) { return o.append.filename; }, nullptr},
     {"appendfsync", fsync_text, set_fsync},
@@ -447,6 +456,8 @@ constexpr parameter parameters[] = {
     {"io-threads", [](const options_type& o) { return std::to_string(o.threads); }, nullptr},
     {"latency-monitor-threshold",
      [](const options_type& o) { return std::to_string(o.latency_threshold_ms); },
+    {"key-load-delay", [](const options_type& o) { return std::to_string(o.load_key_delay_us); },
+     set_key_delay<&options_type::load_key_delay_us>, true},
      set_number<&options_type::latency_threshold_ms, 0, INT64_MAX>},
     {"latency-tracking",
      [](const options_type& o) { return std::string(o.latency_tracking ? "yes" : "no"); },
@@ -480,6 +491,9 @@ constexpr parameter parameters[] = {
      set_max_text},
     {"repl-backlog-size", replication_number<&replicas::backlog_size>, set_backlog},
     {"repl-backlog-ttl", replication_number<&replicas::backlog_ttl_s>,
+    {"rdb-key-save-delay",
+     [](const options_type& o) { return std::to_string(o.save_key_delay_us); },
+     set_key_delay<&options_type::save_key_delay_us>, true},
      set_replication_number<&replicas::backlog_ttl_s, 0, most_int>},
     {"repl-diskless-sync-delay", replication_number<&replicas::sync_delay_s>,
      set_replication_number<&replicas::sync_delay_s, 0, most_int>},
@@ -510,6 +524,8 @@ constexpr parameter parameters[] = {
     {"shutdown-timeout", replication_number<&replicas::shutdown_timeout_s>,
      set_replication_number<&replicas::shutdown_timeout_s, 0, most_int>},
     {"slave-announce-ip", replication_text<&replicas::announce_ip>,
+    {"sanitize-dump-payload", [](const options_type& o) { return o.sanitize_payload; },
+     set_sanitize},
      set_replication_text<&replicas::announce_ip>},
     {"slave-announce-port", replication_number<&replicas::announce_port>,
      set_replication_number<&replicas::announce_port, 0, UINT16_MAX>},
@@ -524,8 +540,6 @@ constexpr parameter parameters[] = {
      [](const options_type& o) { return std::to_string(o.slowlog_slower_than_us); },
      set_number<&options_type::slowlog_slower_than_us, -1, INT64_MAX>},
     {"slowlog-max-len", [](const options_type& o) { return std::to_string(o.slowlog_max_len); },
-    {"sanitize-dump-payload", [](const options_type& o) { return o.sanitize_payload; },
-     set_sanitize},
      set_number<&options_type::slowlog_max_len, 0, INT64_MAX>},
     {"stop-writes-on-bgsave-error",
      [](const options_type& o) { return std::string(o.stop_writes_on_save_error ? "yes" : "no"); },
@@ -622,7 +636,13 @@ void config_get(call& c) {
     const engine_options& options = c.state.options;
     std::vector<std::pair<std::string_view, std::string>> found;
     for (const parameter& each : parameters) {
-        if (!is_wanted(each.name)) continue;
+        if (!is_wanted(each.name) || (each.is_hidden && !is_named(each.name))) continue;
+    const auto is_named = [&c](std::string_view name) {
+        for (std::size_t i = 2; i < c.count; ++i) {
+            if (is_word(c.arg(i), name)) return true;
+        }
+        return false;
+    };
         found.emplace_back(each.name,
                            each.get == master_text ? master_address(c.state) : each.get(options));
     }
@@ -686,6 +706,7 @@ static void take_options(engine::state& s, const engine_options& changed, bool s
     note_save_trouble(s);
     note_append_options(s);
     s.slow.configure(changed);
+    s.note_limit();
     s.commands.configure(changed);
     configure_client_memory(s);
     limit_tracking_table(s);
@@ -706,7 +727,6 @@ std::expected<void, std::string> set_parameters(
     take_options(s, changed, sets_password);
     return {};
 }
-    s.note_limit();
 
 void config_set(call& c) {
     if (c.count % 2 != 0) return c.syntax_error();

@@ -86,7 +86,7 @@ bool execute_one(call& c, const resp::command& what, const planned& plan) {
 
 // What a snapshot holds back does not count.
 bool is_over_limit(const engine::state& s) noexcept {
-    const std::size_t used = s.env.memory.used_bytes();
+    const std::size_t used = s.used_memory();
     if (used <= s.options.max_memory || s.snapshot == nullptr) return used > s.options.max_memory;
     return used - std::min(used, s.snapshot->held_bytes()) > s.options.max_memory;
 }
@@ -166,6 +166,7 @@ bool engine::state::make_room() {
     if (options.max_memory == 0 || used_memory() <= options.max_memory) [[likely]] {
         if (env.counters.over_limit_since_us != 0) note_limit();
         return true;
+    }
     slice_limit slice(env.slice_time, longest_slice_ns);
     const room found = make_room(slice);
     note_limit();
@@ -190,7 +191,7 @@ engine::state::room engine::state::make_room(slice_limit& slice) {
     if ((slow_path & slow_path::pause) != 0) return room::there;
     // No client adds a key. Hooks do, and keys must go for those.
     if (options.mode == access_mode::readonly && hooked == nullptr) return room::there;
-    if (limit == 0 || env.memory.used_bytes() <= limit) return room::there;
+    if (limit == 0 || used_memory() <= limit) return room::there;
     // What was deleted but not freed yet comes first. A huge value is freed in slices, more in each
     // than a command adds, and no other key need go for it.
     const auto is_coming = [&] {
@@ -312,7 +313,7 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
     }
     s.env.counters.commands += done;
     s.take_rates(0);
-    s.peak_memory = std::max(s.peak_memory, s.env.memory.used_bytes());
+    s.peak_memory = std::max(s.peak_memory, s.used_memory());
     return done;
 }
 
@@ -423,8 +424,8 @@ bool free_some(engine::state& s, std::size_t steps, slice_limit& slice) {
 bool evict_some(engine::state& s, std::size_t, slice_limit& slice) {
     const std::uint64_t before = s.env.counters.evicted_keys;
     const bool is_later = s.make_room(slice) == engine::state::room::later;
-    // Where nothing is left to evict another turn changes nothing.
     s.note_limit();
+    // Where nothing is left to evict another turn changes nothing.
     return (is_later || s.env.counters.evicted_keys != before) && is_over_limit(s);
 }
 
@@ -449,10 +450,9 @@ bool sweep_keys(engine::state& s, std::size_t steps, slice_limit& slice) {
 }
 
 struct upkeep_part {
-    bool (*has_work)(const engine::state&);
     statistics& n = s.env.counters;
     const std::int64_t began_ns = slice.seen_ns();
-    bool (*work)(engine::state&, std::size_t steps, slice_limit&);  // true: there is more
+    bool (*has_work)(const engine::state&);
     const std::int64_t ended_ns = slice.is_over() ? slice.seen_ns() : slice.read_clock();
     n.sweep_ns += static_cast<std::uint64_t>(ended_ns - began_ns);
     n.sweeps_cut += slice.is_over() ? 1 : 0;
@@ -462,6 +462,7 @@ struct upkeep_part {
         done.expiring == 0 ? 0
                            : static_cast<double>(done.removed) / static_cast<double>(done.expiring);
     n.expired_share += (share - n.expired_share) * part;
+    bool (*work)(engine::state&, std::size_t steps, slice_limit&);  // true: there is more
 };
 constexpr upkeep_part upkeep_parts[] = {
     {[](const engine::state& s) { return s.env.discarded() > 0 || ends_snapshot(s); }, free_some},
@@ -554,7 +555,7 @@ statistics engine::stats() const noexcept {
         all.keys_with_expiry += each->expiring();
     }
     all.fields_with_expiry = s.env.fields == nullptr ? 0 : s.env.fields->size();
-    all.used_memory = s.env.memory.used_bytes();
+    all.used_memory = s.used_memory();
     all.peak_memory = std::max(s.peak_memory, all.used_memory);
     all.reserved_memory = s.env.memory.reserved_bytes();
     return all;

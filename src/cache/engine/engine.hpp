@@ -100,7 +100,7 @@ struct append_options {
     std::uint64_t rewrite_percentage = 100;  ///< growth since the last rewrite; 0: never by itself
     std::uint64_t rewrite_min_size = 64U << 20;
     bool load_truncated = true;        ///< an incomplete last command is cut off
-    bool use_rdb_preamble = true;      ///< a rewrite writes RDB, not commands; always so
+    bool use_rdb_preamble = true;      ///< no effect: a rewrite writes RDB, not commands
     bool no_fsync_on_rewrite = false;  ///< while a rewrite is on its way
 };
 
@@ -250,6 +250,10 @@ struct engine_options {
     std::vector<std::pair<std::string_view, std::string>> remembered;
 };
 
+    /// Pauses for test suites, in microseconds for each key: of what writes and reads files and
+    /// copies for replicas. Below 0: one microsecond for so many keys.
+    std::int64_t save_key_delay_us = 0;
+    std::int64_t load_key_delay_us = 0;
 /// 16 databases and their clients. One thread at a time: that of its loop, or one that visits it
 /// (lockable_loop). The same holds for all in src/cache that says so. Several threads at a time
 /// execute commands by lanes alone.

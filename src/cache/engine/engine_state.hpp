@@ -171,11 +171,13 @@ struct engine::state final : key_observer {
     acl::users users{options.password};
     access_log refusals;
     std::size_t peak_memory = 0;
+    byte_buffer reload_file;  // of the last DEBUG RELOAD, for NOSAVE
     std::uint64_t changes = 0;        // to keys, since the start
     bool sweeps = true;               // upkeep() looks for expired keys
     double swept_share = 1;           // see engine::swept_share()
     std::size_t upkeep_part = 0;      // what comes first
     std::size_t upkeep_database = 0;  // whose turn it is
+    bool scripts_call_debug = false;  // by DEBUG SET-DISABLE-DENY-SCRIPTS
     std::size_t evict_database = 0;
 
     // Clients that act on each other: notifications.cpp, messages.cpp, waits.cpp.

@@ -235,7 +235,7 @@ TEST(engine, big_values_are_freed_in_slices) {
     int slices = 0;
     while (e.upkeep(1'000)) ++slices;
     EXPECT_GE(slices, 50);
-    EXPECT_EQ(e.stats().used_memory, 0U);
+    EXPECT_EQ(e.stats().used_memory, engine::state::startup_bytes);
 }
 
 TEST(engine, tells_how_much_of_the_keys_a_sweep_has_passed) {
@@ -408,6 +408,20 @@ TEST(engine, refuses_writes_over_max_memory) {
     // What was flushed counts no more, though it is freed bit by bit.
     EXPECT_EQ(c("FLUSHALL"), "+OK\r\n");
     EXPECT_EQ(c({"SET", "key1", std::string(100, 'v')}), "+OK\r\n");
+}
+
+TEST(engine, without_keys_counts_for_max_memory) {
+    engine e;
+    test_client c(e);
+    EXPECT_EQ(c("CONFIG SET maxmemory 1"), "+OK\r\n");
+    constexpr std::string_view refused =
+        "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+    EXPECT_EQ(c("SET a 1"), refused);
+    EXPECT_EQ(c("CONFIG SET maxmemory-policy allkeys-lru"), "+OK\r\n");
+    EXPECT_EQ(c("SET a 1"), refused);
+    EXPECT_EQ(c("GET a"), "$-1\r\n");
+    EXPECT_EQ(c("CONFIG SET maxmemory 1mb"), "+OK\r\n");
+    EXPECT_EQ(c("SET a 1"), "+OK\r\n");
 }
 
 TEST(engine, evicts_the_unused_below_max_memory) {
@@ -664,7 +678,7 @@ TEST(engine, an_empty_one_holds_little) {
     engine e;
     test_client c(e);
     c("GET a");
-    EXPECT_EQ(e.stats().used_memory, 0U);
+    EXPECT_EQ(e.stats().used_memory, engine::state::startup_bytes);
     EXPECT_LE(sizeof(session), 400U);
 }
 

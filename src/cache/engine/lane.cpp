@@ -325,7 +325,7 @@ void lane::merge_counters() noexcept {
 void lane::resize(std::size_t& left) noexcept {
     const std::size_t limit = state_.options.max_memory;
     for (; noted_count_ > 0 && left > 0; --left) {
-        if (limit != 0 && state_.env.memory.used_bytes() >= limit) return;
+        if (limit != 0 && state_.used_memory() >= limit) return;
         const segment_of& next = noted_[--noted_count_];
         keyspace* const in = state_.keyspaces[next.database].get();
         try {
@@ -340,7 +340,7 @@ void engine::merge_lanes() noexcept {
     for (lane* const each : s.lanes) each->merge_counters();
     std::size_t left = lane::most_resized;
     for (lane* const each : s.lanes) each->resize(left);
-    const std::size_t used = s.env.memory.used_bytes();
+    const std::size_t used = s.used_memory();
     s.peak_memory = std::max(s.peak_memory, used);
     const std::size_t limit = s.options.max_memory;
     const std::size_t left_of_it = used < limit ? limit - used : 0;

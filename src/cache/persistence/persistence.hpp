@@ -60,6 +60,7 @@ void debug_reload(call& c);
 
 /// "3600 1 300 100"; none when it is not such a row.
 std::optional<std::vector<save_point>> parse_save_points(std::string_view text);
+void debug_load_append(call& c);
 std::string to_text(const std::vector<save_point>& points);
 
 }  // namespace eddy::cache

@@ -287,6 +287,108 @@ TEST(cache_persistence, debug_reload_changes_nothing) {
     EXPECT_EQ(it.ask("TTL a"), ":100\r\n");
 }
 
+TEST(cache_persistence, debug_reload_takes_the_options_of_redis) {
+    cache_with_disk it;
+    constexpr std::string_view not_loaded =
+        "-ERR Error trying to load the RDB dump, check server logs\r\n";
+    EXPECT_EQ(it.ask("DEBUG RELOAD NOSAVE"), not_loaded);
+    it.ask("SET a 1");
+    it.ask("SET b 1");
+    EXPECT_EQ(it.ask("DEBUG RELOAD"), "+OK\r\n");
+    it.ask("SET a 2");
+    it.ask("SET c 2");
+    // What is there already is in the way, or is replaced.
+    EXPECT_EQ(it.ask("DEBUG RELOAD NOSAVE NOFLUSH"), not_loaded);
+    EXPECT_EQ(it.ask("DEBUG RELOAD NOSAVE NOFLUSH MERGE"), "+OK\r\n");
+    EXPECT_EQ(it.ask("MGET a b c"), "*3\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n2\r\n");
+    EXPECT_EQ(it.ask("DEBUG RELOAD nosave"), "+OK\r\n");
+    EXPECT_EQ(it.ask("DBSIZE"), ":2\r\n");
+    EXPECT_EQ(it.ask("DEBUG RELOAD NOFLUSH"), not_loaded);
+    EXPECT_EQ(it.ask("DEBUG RELOAD NOFLUSH MERGE"), "+OK\r\n");
+    EXPECT_EQ(it.ask("DBSIZE"), ":2\r\n");
+    EXPECT_EQ(it.ask("DEBUG RELOAD ALL"),
+              "-ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.\r\n");
+    EXPECT_EQ(it.ask("DEBUG LOADAOF"), "-ERR the append-only file is off\r\n");
+    it.home.internals().options.append.enabled = true;
+    const std::string before = it.ask("DEBUG DIGEST");
+    EXPECT_EQ(it.ask("DEBUG LOADAOF"), "+OK\r\n");
+    EXPECT_EQ(it.ask("DEBUG DIGEST"), before);
+}
+
+TEST(cache_persistence, debug_reload_keeps_libraries_as_it_keeps_keys) {
+    cache_with_disk it;
+    const auto load = [&](const std::string& name) {
+        return it.ask({"FUNCTION", "LOAD",
+                       "#!lua name=" + name + "\nredis.register_function('" + name +
+                           "', function() return 'hello' end)"});
+    };
+    if (load("one").starts_with("-ERR unknown")) GTEST_SKIP() << "built without scripts";
+    EXPECT_EQ(it.ask("DEBUG RELOAD NOFLUSH"),
+              "-ERR Error trying to load the RDB dump, check server logs\r\n");
+    EXPECT_EQ(it.ask("DEBUG RELOAD NOFLUSH MERGE"), "+OK\r\n");
+    EXPECT_EQ(it.ask("FCALL one 0"), "$5\r\nhello\r\n");
+    load("two");
+    EXPECT_EQ(it.ask("DEBUG RELOAD NOSAVE NOFLUSH MERGE"), "+OK\r\n");
+    EXPECT_EQ(it.ask("FCALL one 0"), "$5\r\nhello\r\n");
+    EXPECT_EQ(it.ask("FCALL two 0"), "$5\r\nhello\r\n");
+    EXPECT_EQ(it.ask("DEBUG RELOAD NOSAVE"), "+OK\r\n");
+    EXPECT_EQ(it.ask("FCALL two 0"), "-ERR Function not found\r\n");
+    // Scripts call DEBUG if they are let, and never what takes the keys from under them.
+    constexpr std::string_view refused = "This Redis command is not allowed from script";
+    const auto call = [&](std::string_view what) {
+        return it.ask({"EVAL", "return redis.call('debug', " + std::string(what) + ")", "0"});
+    };
+    EXPECT_NE(call("'sleep', 0").find(refused), std::string::npos);
+    EXPECT_EQ(it.ask("DEBUG SET-DISABLE-DENY-SCRIPTS 1"), "+OK\r\n");
+    EXPECT_EQ(call("'sleep', 0"), "+OK\r\n");
+    EXPECT_NE(call("'reload'").find(refused), std::string::npos);
+    EXPECT_NE(it.ask({"EVAL", "return redis.call('shutdown')", "0"}).find(refused),
+              std::string::npos);
+    EXPECT_EQ(it.ask("DEBUG SET-DISABLE-DENY-SCRIPTS 0"), "+OK\r\n");
+    EXPECT_NE(call("'sleep', 0").find(refused), std::string::npos);
+}
+
+TEST(cache_persistence, debug_tells_how_large_tables_are) {
+    cache_with_disk it;
+    testing::arguments add{"SADD", "large"};
+    for (int i = 0; i < 1000; ++i) add.push_back("member:" + std::to_string(i));
+    it.ask.ask(add);
+    it.ask("SADD small a");
+    it.ask("SET text x EX 100");
+    EXPECT_NE(it.ask("DEBUG HTSTATS-KEY large").find("number of elements: 1000\n"),
+              std::string::npos);
+    EXPECT_EQ(it.ask("DEBUG HTSTATS-KEY text"),
+              "-ERR The value stored at the specified key is not represented using an hash "
+              "table\r\n");
+    EXPECT_EQ(it.ask("DEBUG HTSTATS-KEY nosuch"), "-ERR no such key\r\n");
+    const std::string all = it.ask("DEBUG HTSTATS 0 full");
+    EXPECT_NE(all.find("[Dictionary HT]\nHash table 0 stats (main hash table):\n"),
+              std::string::npos);
+    EXPECT_NE(all.find("number of elements: 3\n"), std::string::npos);
+    EXPECT_NE(all.find("number of elements: 1\n"), std::string::npos);
+    EXPECT_EQ(it.ask("DEBUG HTSTATS 16"), "-ERR Out of range database\r\n");
+    EXPECT_EQ(it.ask("DEBUG REPLYBUFFER PEAK-RESET-TIME never"), "+OK\r\n");
+    EXPECT_EQ(it.ask("DEBUG REPLYBUFFER peak-reset-time 100"), "+OK\r\n");
+    EXPECT_EQ(it.ask("DEBUG REPLYBUFFER RESIZING 0"), "+OK\r\n");
+    EXPECT_EQ(it.ask("DEBUG REPLYBUFFER PEAK-RESET-TIME x"),
+              "-ERR value is not an integer or out of range\r\n");
+}
+
+TEST(cache_persistence, parameters_for_test_suites) {
+    cache_with_disk it;
+    for (const std::string name : {"rdb-key-save-delay", "key-load-delay"}) {
+        EXPECT_EQ(it.ask({"CONFIG", "SET", name, "-5"}), "+OK\r\n");
+        EXPECT_EQ(it.ask({"CONFIG", "GET", name}).substr(0, 4), "*2\r\n");
+        EXPECT_EQ(it.ask({"CONFIG", "GET", "*" + name}), "*0\r\n");
+        EXPECT_EQ(it.ask({"CONFIG", "SET", name, "2147483648"}),
+                  "-ERR CONFIG SET failed (possibly related to argument '" + name +
+                      "') - argument must be between -2147483648 and 2147483647 inclusive\r\n");
+    }
+    EXPECT_EQ(it.ask("CONFIG SET aof-use-rdb-preamble no"), "+OK\r\n");
+    EXPECT_EQ(it.ask("CONFIG GET aof-use-rdb-preamble"),
+              "*2\r\n$20\r\naof-use-rdb-preamble\r\n$2\r\nno\r\n");
+}
+
 // ---- the append-only file after a master's copy
 
 struct cache_with_append_only_file : append_host {

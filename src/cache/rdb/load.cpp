@@ -39,7 +39,8 @@ refusal loader::select(std::uint64_t number) {
 }
 
 refusal loader::library(std::string_view code) {
-    const std::string why = scripting::load_library(state_, code);
+    const bool replaces = when_there_ != load_options::existing::all_are_faults;
+    const std::string why = scripting::load_library(state_, code, replaces);
     if (!why.empty()) {
         library_fault_ = "a library of functions cannot be loaded: " + why;
         return library_fault_.c_str();
@@ -62,7 +63,7 @@ refusal loader::text(std::string_view whole) {
     if (is_over_) return accepted;
     keyspace& to = state_.database(database_);
     const std::uint64_t hash = to.hash(key_);
-    if (to.find(key_, hash) != nullptr) return key_is_there;
+    if (!make_way(to, hash)) return key_is_there;
     set_expiry(to, to.put_text(nullptr, key_, hash, whole));
     ++counts_.keys;
     return accepted;
@@ -129,7 +130,7 @@ refusal loader::end() {
     }
     keyspace& to = state_.database(database_);
     const std::uint64_t hash = to.hash(key_);
-    if (to.find(key_, hash) != nullptr) return key_is_there;
+    if (!make_way(to, hash)) return key_is_there;
     set_expiry(to, give(to, key_, hash));
     ++counts_.keys;
     return accepted;
@@ -140,3 +141,12 @@ void loader::set_expiry(keyspace& in, keyspace::slot* of) const {
 }
 
 }  // namespace eddy::cache::rdb
+// False where a key is there that stays.
+bool loader::make_way(keyspace& in, std::uint64_t hash) const {
+    keyspace::slot* const place = in.find(key_, hash);
+    if (place == nullptr) return true;
+    if (when_there_ != load_options::existing::replaced) return false;
+    in.remove(place, hash);
+    return true;
+}
+

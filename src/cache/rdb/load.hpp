@@ -28,9 +28,10 @@ struct load_counts {
 };
 
 /// Loader of one file in pieces of any size. A key appears when its value is whole; an existing one
-/// is a fault. After a fault the keys before it stay, so callers that need all or nothing begin
-/// with empty databases and clear them. Keys are added without regard to max_memory. Between the
-/// pieces the engine may execute commands. The engine must outlive it; one thread.
+/// is a fault, unless the options say otherwise. After a fault the keys before it stay, so callers
+/// that need all or nothing begin with empty databases and clear them. Keys are added without
+/// regard to max_memory. Between the pieces the engine may execute commands. The engine must
+/// outlive it; one thread.
 class loader final : private value_builder {
 public:
     explicit loader(engine& to, load_options options = {}) : loader(to.internals(), options) {}
@@ -79,6 +80,7 @@ private:
     bool is_text_ = false;
     bool is_over_ = false;  // the key is to be left out
     load_counts counts_;
+    bool make_way(keyspace& in, std::uint64_t hash) const;
     std::string library_fault_;
     reader reader_;
 };

@@ -326,6 +326,7 @@ void snapshot::end(writing_entry& one) { return &one == &current_ ? end_current(
 
 // All of it was written. What has not gone out goes before all that waits.
 void snapshot::end_current() {
+    ++begun_keys_;
     if (!current_.pieces.empty() && pieces_.empty()) waiting_database_ = written_database_;
     for (; !current_.pieces.empty(); current_.pieces.pop_back())
         pieces_.push_front(std::move(current_.pieces.back()));

@@ -110,6 +110,8 @@ public:
     std::size_t held_bytes() const noexcept { return held_; }
 
     /// It is not needed any more; the pointer ends. If it was not done it is given up, and
+    /// Keys of them that the walk has begun to write.
+    std::uint64_t begun_keys() const noexcept { return begun_keys_; }
     /// engine::upkeep() clears up after it.
     void end();
     bool has_ended() const noexcept { return ended_; }
@@ -201,6 +203,7 @@ private:
     std::size_t next_found_ = 0;
     bool visited_ = false;
 
+    std::uint64_t begun_keys_ = 0;
     writing_entry current_;  // the key that is being written
     writing_entry ahead_;    // one that is about to change
     bool current_is_awaited_ = false;

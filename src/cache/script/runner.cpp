@@ -8,6 +8,7 @@
 #include "cache/catalog/acl_forms.hpp"
 #include "cache/catalog/command_names.hpp"
 #include "cache/catalog/command_table.hpp"
+#include "cache/catalog/commands.hpp"
 #include "cache/clients/messages.hpp"
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/tracking.hpp"
@@ -220,7 +221,9 @@ std::string_view script_runner::execute(const std::string_view* args, std::size_
         flags = flags_of(*spec, args, count);
     }
     constexpr std::uint32_t special = command_flag::noscript | command_flag::dangerous;
-    if ((flags & special) != 0) [[unlikely]] {
+    const bool is_allowed = state_.scripts_call_debug && spec->run == commands::debug &&
+                            state_.options.mode == access_mode::admin;
+    if ((flags & special) != 0 && !is_allowed) [[unlikely]] {
         return refuse("This Redis command is not allowed from script");
     }
     if (is_stale_ && (flags & command_flag::stale) == 0) [[unlikely]] {

@@ -46,8 +46,9 @@ void forget(engine::state& s, session& who);
 
 /// The codes of all libraries of functions, for the dump file. O(their bytes).
 std::vector<std::string> library_codes(const engine::state& s);
-/// Loads one of a dump file, in place of one of the same name. Why it cannot be, or empty.
-std::string load_library(engine::state& s, std::string_view code);
+/// Loads one of a dump file, in place of one of the same name if it `replaces`. Why it cannot be,
+/// or empty.
+std::string load_library(engine::state& s, std::string_view code, bool replaces = true);
 /// All libraries of functions go.
 void drop_libraries(engine::state& s) noexcept;
 

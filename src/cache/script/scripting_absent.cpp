@@ -26,7 +26,7 @@ void let_begin(engine::state&) noexcept {}
 std::string_view busy_text(const engine::state&) noexcept { return busy_script_text; }
 void forget(engine::state&, session&) {}
 std::vector<std::string> library_codes(const engine::state&) { return {}; }
-std::string load_library(engine::state&, std::string_view) {
+std::string load_library(engine::state&, std::string_view, bool) {
     return "this eddy was built without scripts: build it with -DEDDY_SCRIPTS=ON";
 }
 void drop_libraries(engine::state&) noexcept {}

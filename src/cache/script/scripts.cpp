@@ -90,10 +90,10 @@ std::vector<std::string> library_codes(const engine::state& s) {
     return codes;
 }
 
-std::string load_library(engine::state& s, std::string_view code) {
+std::string load_library(engine::state& s, std::string_view code, bool replaces) {
     if (s.scripting == nullptr) s.scripting.reset(new scripts(*s.home));
     std::string why;
-    s.scripting->functions().load(code, true, why);
+    s.scripting->functions().load(code, replaces, why);
     return why;
 }
 

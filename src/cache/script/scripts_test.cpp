@@ -521,11 +521,10 @@ TEST(scripting_modes, writes_are_refused_where_nothing_may_be_written) {
 }
 
 TEST(scripting_modes, without_memory_scripts_may_not_add_to_it) {
-    engine_options small;
-    small.max_memory = 1;
-    engine home(small);
+    engine home;
     test_client a(home);
     a.ask(arguments{"SET", "x", "1"});
+    a("CONFIG SET maxmemory 1");
     const std::string oom = "-OOM command not allowed when used memory > 'maxmemory'. script: ";
     EXPECT_THAT(a.ask(arguments{"EVAL", "return redis.call('SET', 'x', 1)", "0"}), StartsWith(oom));
     EXPECT_EQ(a.ask(arguments{"EVAL", "return redis.pcall('SET', 'x', 1)", "0"}),

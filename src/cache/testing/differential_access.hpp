@@ -193,6 +193,12 @@ A: ACL SETUSER u (+nosuch) ; A: ACL SETUSER u (on) ; A: ACL SETUSER u (+get (~x)
 A: ACL SETUSER u on >x ~y ; A: ACL SETUSER u off <x ~z foo ; A: ACL GETUSER u ; A: ACL DELUSER u ; A: AUTH ; A: AUTH a b c ; A: AUTH a ; A: AUTH nosuch x ; A: AUTH default x ;
 A: CONFIG GET acllog-max-len ; A: CONFIG GET acl-pubsub-default ; A: CONFIG SET acllog-max-len x ; A: CONFIG SET acllog-max-len 128 ; A: CONFIG SET aclfile x
 )",
+    // What channels a new user may use.
+    R"(
+A: ACL SETUSER u ; A: CONFIG SET acl-pubsub-default AllChannels ; A: CONFIG GET acl-pubsub-default ; A: CONFIG SET acl-pubsub-default none ; A: ACL SETUSER v on nopass +@all ;
+A: ACL SETUSER v (+get ~x) ; A: ACL GETUSER u ; A: ACL GETUSER v ; A: ACL SETUSER v &c ; A: ACL SETUSER u &c ; B: AUTH v x ; B: PUBLISH c x ; A: ACL SETUSER u reset ; A: ACL LIST ;
+A: CONFIG SET acl-pubsub-default resetchannels ; A: ACL SETUSER v reset ; A: ACL SETUSER w ; A: ACL LIST ; A: ACL DELUSER u v w
+)",
     // What a user may do, and may not.
     R"(
 A: SET a:1 x ; A: SET b:1 x ; A: SET z x ; A: ACL SETUSER u on >pw ~a:* %R~b:* %W~c:* +@all -@dangerous -incr ; B: AUTH u wrong ; B: ACL WHOAMI ; B: AUTH u pw ;

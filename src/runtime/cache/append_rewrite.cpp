@@ -192,7 +192,7 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
         append_wanted();
     }
     const std::string temporary = path_of(std::string(temporary_name));
-    const outcome<std::uint64_t> written = co_await write_snapshot(*snapshot_, temporary);
+    const outcome<std::uint64_t> written = co_await write_snapshot(engine_, *snapshot_, temporary);
     if (!written) {
         static_cast<void>(co_await background_remove(temporary));
         co_return std::unexpected(written.error());

@@ -163,7 +163,7 @@ task<void> cache_files::write_save() {
     const std::string path = dump_path();
     const std::uint64_t keys = data.keys();
     const time_point began = loop::current().now();
-    const outcome<std::uint64_t> written = co_await write_dump(data, path);
+    const outcome<std::uint64_t> written = co_await write_dump(engine_, data, path);
     data.end();
     // What is left to clear up after a failure; the next one can begin when it is told.
     try {

@@ -172,7 +172,7 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
     if (!begun) co_return begun;
     outcome<> written;
     try {
-        written = co_await write_handover(*data, to);
+        written = co_await write_handover(engine, *data, to);
     } catch (const std::bad_alloc&) {
         written = refuse(503, std::string(no_memory_text));
     }

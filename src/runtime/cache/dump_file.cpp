@@ -9,6 +9,7 @@
 #include "cache/persistence/persistence.hpp"
 #include "runtime/cache/background_io.hpp"
 #include "runtime/cache/yield.hpp"
+#include "runtime/cache/key_delay.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -54,7 +55,8 @@ std::unexpected<problem> disk_problem(std::string_view what, const std::string& 
 
 std::unexpected<problem> stop_given_up() { return refuse(503, "the stop was given up"); }
 
-task<outcome<std::uint64_t>> write_snapshot(snapshot& data, std::string path) {
+task<outcome<std::uint64_t>> write_snapshot(const eddy::cache::engine& of, snapshot& data,
+                                            std::string path) {
     result<file> opened = co_await file::open_regular(path, O_WRONLY | O_CREAT | O_TRUNC);
     if (!opened) co_return disk_problem("create", path, opened.error());
     background_writer writer(*opened);
@@ -65,7 +67,14 @@ task<outcome<std::uint64_t>> write_snapshot(snapshot& data, std::string path) {
     auto now = snapshot::status::writing;
     while (now == snapshot::status::writing) {
         now = data.step(out, std::min(out.size() + written_slice, written_bytes));
+        const std::uint64_t begun = data.begun_keys();
         if (now == snapshot::status::failed) co_return refuse(500, data.fault());
+        if (of.options().save_key_delay_us != 0) {
+            co_await delay_keys(of, &eddy::cache::engine_options::save_key_delay_us,
+                                data.begun_keys() - begun);
+            if (source != nullptr && source->requested())
+                co_return refuse(503, "the cache is stopping");
+        }
         if (now == snapshot::status::writing && out.size() < written_bytes) {
             co_await yield();
             if (source != nullptr && source->requested())
@@ -89,11 +98,12 @@ task<outcome<std::uint64_t>> write_snapshot(snapshot& data, std::string path) {
 
 std::string temporary_of(const std::string& path) { return path + ".tmp"; }
 
-task<outcome<std::uint64_t>> write_dump(snapshot& data, std::string path) {
+task<outcome<std::uint64_t>> write_dump(const eddy::cache::engine& of, snapshot& data,
+                                        std::string path) {
     const std::string temporary = temporary_of(path);
     outcome<std::uint64_t> written = refuse(500, "");
     try {
-        written = co_await write_snapshot(data, temporary);
+        written = co_await write_snapshot(of, data, temporary);
     } catch (const std::bad_alloc&) {
         written = refuse(500, fmt::format("could not write {}: there is no memory", path));
     }
@@ -135,6 +145,7 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to, std
         std::string_view rest(buffer.data(), *got);
         while (!rest.empty() && into.now() == reader::status::reading) {
             try {
+            const std::uint64_t keys = into.counts().keys;
                 loaded += into.feed(rest.substr(0, read_slice));
             } catch (const std::bad_alloc&) {
                 co_return refuse(500, fmt::format("could not load {}: there is no memory for more "
@@ -143,6 +154,9 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to, std
             }
             rest.remove_prefix(std::min(rest.size(), read_slice));
             co_await here.yield();
+            if (to.options().load_key_delay_us != 0)
+                co_await delay_keys(to, &eddy::cache::engine_options::load_key_delay_us,
+                                    into.counts().keys - keys);
             if (source != nullptr && source->requested())
                 co_return refuse(503, "the cache is stopping");
         }

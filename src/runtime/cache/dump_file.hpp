@@ -28,14 +28,16 @@ std::unexpected<problem> disk_problem(std::string_view what, const std::string& 
 /// What a save before a stop yields that was no longer wanted.
 std::unexpected<problem> stop_given_up();
 
-/// Writes the snapshot to `path` and syncs it. Yields how many bytes it has. The snapshot must stay
-/// until the end, and is the caller's to end. What was written stays on failure.
-task<outcome<std::uint64_t>> write_snapshot(eddy::cache::rdb::snapshot& data, std::string path);
+/// Writes the engine's snapshot to `path` and syncs it. Yields how many bytes it has. The snapshot
+/// must stay until the end, and is the caller's to end. What was written stays on failure.
+task<outcome<std::uint64_t>> write_snapshot(const eddy::cache::engine& of,
+                                            eddy::cache::rdb::snapshot& data, std::string path);
 
-/// Writes the snapshot to `path`: under another name first, synced, then renamed, and the folder
-/// synced; on failure what was there stays. Yields how many bytes it has. The snapshot must stay
-/// until the end, and is the caller's to end. Fails with 503 when it is cancelled.
-task<outcome<std::uint64_t>> write_dump(eddy::cache::rdb::snapshot& data, std::string path);
+/// Writes the engine's snapshot to `path`: under another name first, synced, then renamed, and the
+/// folder synced; on failure what was there stays. Yields how many bytes it has. The snapshot must
+/// stay until the end, and is the caller's to end. Fails with 503 when it is cancelled.
+task<outcome<std::uint64_t>> write_dump(const eddy::cache::engine& of,
+                                        eddy::cache::rdb::snapshot& data, std::string path);
 
 /// Fills the engine, which is empty, from the file at `path`; none when there is no such file. The
 /// error names the file and the byte; the file stays as it is, and the engine is not to be used.

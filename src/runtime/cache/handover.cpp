@@ -29,13 +29,14 @@ problem with_folder(problem of, const handover& where) {
 
 }  // namespace
 
-task<outcome<>> write_handover(eddy::cache::rdb::snapshot& data, const handover& to) {
+task<outcome<>> write_handover(const eddy::cache::engine& of, eddy::cache::rdb::snapshot& data,
+                               const handover& to) {
     if (!to.file)
         co_return refuse(
             507, fmt::format("no temporary file can be made in {}: {}", to.folder, to.fault));
     outcome<std::uint64_t> written = refuse(503, "there is no memory");
     try {
-        written = co_await write_snapshot(data, to.path);
+        written = co_await write_snapshot(of, data, to.path);
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): said above
     }
     if (!written) co_return std::unexpected(with_folder(std::move(written.error()), to));

@@ -11,8 +11,9 @@
 
 namespace eddy::runtime::cache {
 
-/// Writes the snapshot, which stays the caller's to end.
-task<outcome<>> write_handover(eddy::cache::rdb::snapshot& data, const handover& to);
+/// Writes the engine's snapshot, which stays the caller's to end.
+task<outcome<>> write_handover(const eddy::cache::engine& of, eddy::cache::rdb::snapshot& data,
+                               const handover& to);
 
 /// Fills the engine, which is empty. All of it then counts as changes that no file has.
 task<outcome<>> load_handover(eddy::cache::engine& to, const handover& from, journal& events);
