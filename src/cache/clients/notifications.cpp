@@ -7,6 +7,7 @@
 #include "cache/persistence/propagation.hpp"
 #include "cache/read_through/read_through.hpp"
 #include "cache/replication/migration.hpp"
+#include "cache/replication/replication.hpp"
 
 #include <optional>
 #include <utility>
@@ -75,6 +76,8 @@ void engine::state::note_observers() noexcept {
     if ((slow_path & slow_path::propagates) != 0) now |= observers::propagation;
     if (hooked != nullptr) now |= observers::read_through;
     if (migrating != nullptr) now |= observers::migrations;
+    if (replicating != nullptr && replicating->is_replica() && !options.replication.read_only)
+        now |= observers::own_expirations;
     observers = now;
     env.observer = now != 0 ? this : nullptr;
 }
@@ -91,6 +94,9 @@ void engine::state::key_happened(unsigned database, key_event kind, std::string_
     // Fields end there as well.
     if (is_change && (observers & observers::migrations) != 0 && name != "hexpired")
         migrating->note_change(database, key);
+    const bool is_own = executing != nullptr && (executing->special & session::master) == 0;
+    if (is_change && !by_itself && is_own && (observers & observers::own_expirations) != 0)
+        replicating->expirations().note_change(*keyspaces[database], key);
     notify_clients(database, kind, name, key);
 }
 

@@ -355,11 +355,13 @@ void stats_section(call& c, info_text& to) {
     to.field("total_writes_processed", moved.writes);
     to.field("io_threaded_reads_processed", moved.threaded_reads);
     to.field("io_threaded_writes_processed", moved.threaded_writes);
-    // There is no fork, nothing is moved about to save memory, and a replica ends no key itself.
+    to.field("slave_expires_tracked_keys",
+             std::uint64_t{its == nullptr ? 0 : its->expirations().size()});
+    // There is no fork, and nothing is moved about to save memory.
     for (const std::string_view none :
-         {"total_forks", "latest_fork_usec", "migrate_cached_sockets", "slave_expires_tracked_keys",
-          "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
-          "active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time"})
+         {"total_forks", "latest_fork_usec", "migrate_cached_sockets", "active_defrag_hits",
+          "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
+          "total_active_defrag_time", "current_active_defrag_time"})
         to.field(none, std::uint64_t{0});
     for (const auto& [name, why] :
          {std::pair{"auth", acl::refusal::password}, std::pair{"cmd", acl::refusal::command},
@@ -401,11 +403,11 @@ void hooks_section(call& c, info_text& to) {
 void cpu_section(call&, info_text& to) {
     to.section("CPU");
     rusage own{};
-    ::getrusage(RUSAGE_SELF, &own);
-    const auto seconds = [&to](std::string_view name, const timeval& value) {
     rusage of_thread{};
-        char text[32];
+    ::getrusage(RUSAGE_SELF, &own);
     ::getrusage(RUSAGE_THREAD, &of_thread);
+    const auto seconds = [&to](std::string_view name, const timeval& value) {
+        char text[32];
         std::snprintf(text, sizeof text, "%lld.%06lld", static_cast<long long>(value.tv_sec),
                       static_cast<long long>(value.tv_usec));
         to.field(name, text);
@@ -414,10 +416,10 @@ void cpu_section(call&, info_text& to) {
     seconds("used_cpu_user", own.ru_utime);
     seconds("used_cpu_sys_children", {});
     seconds("used_cpu_user_children", {});
-}
-
     seconds("used_cpu_sys_main_thread", of_thread.ru_stime);
     seconds("used_cpu_user_main_thread", of_thread.ru_utime);
+}
+
 void modules_section(call&, info_text& to) { to.section("Modules"); }
 
 void errorstats_section(call& c, info_text& to) {

@@ -6,6 +6,7 @@
 #include "cache/clients/client_name.hpp"
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/waits.hpp"
+#include "cache/config/config_values.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/persistence/append_log.hpp"
 #include "cache/replication/replication_info.hpp"
@@ -24,6 +25,19 @@ constexpr std::string_view too_many_text = "ERR too many replicas follow this se
 
 bool is_replica(const call& c) noexcept {
     return c.state.replicating != nullptr && c.state.replicating->is_replica();
+}
+
+// What a copy has: none of it, but for what is named. Redis 7.2 knows one name.
+bool note_filter(call& c, replica& of, std::string_view value) {
+    of.content = copy_content::nothing;
+    for (const std::string_view each : split_words(value)) {
+        if (!is_word(each, "functions")) {
+            c.error("ERR Unsupported rdb-filter-only option: " + std::string(each.substr(0, 128)));
+            return false;
+        }
+        of.content = copy_content::functions;
+    }
+    return true;
 }
 
 // Its own port and address, as it wants to be called.
@@ -51,21 +65,13 @@ bool note_attribute(call& c, replica& of, std::size_t i) {
             c.integer_in(i + 1, 0, 1, "ERR value is out of range, must be between 0 and 1");
         if (!only) return false;
         of.copy_only = *only == 1;
+    } else if (is_word(what, "rdb-filter-only")) {
+        return note_filter(c, of, value);
     } else if (!is_word(what, "version")) {
         c.error("ERR Unrecognized REPLCONF option: " + std::string(what.substr(0, 128)));
         return false;
     }
     return true;
-}
-
-// By SYNC or PSYNC: all data, and the stream from there on.
-void begin_full_copy(call& c, replica& of) {
-    if (!of.takes_eof) {
-        return c.error(
-            "ERR this server sends its data without telling its size before: a replica must "
-            "announce REPLCONF capa eof");
-    }
-    c.state.replicating->wait_for_copy(of);
 }
 
 // The record of a session that may begin to follow, or null with the refusal replied.
@@ -151,7 +157,7 @@ void sync(call& c) {
     replica* const of = begin_sync(c);
     if (of == nullptr) return;
     of->plain = true;
-    begin_full_copy(c, *of);
+    c.state.replicating->wait_for_copy(*of);
 }
 
 void psync(call& c) {
@@ -166,7 +172,7 @@ void psync(call& c) {
         return c.reply.simple(of->takes_new_id ? "CONTINUE " + its.id() : "CONTINUE");
     }
     if (!c.arg(1).starts_with('?')) ++its.not_continued;
-    begin_full_copy(c, *of);
+    its.wait_for_copy(*of);
 }
 
 void replicaof(call& c) {

@@ -438,6 +438,8 @@ constexpr parameter parameters[] = {
      [](const options_type& o) { return std::to_string(o.append.rewrite_percentage); },
      set_rewrite_percentage},
     {"bind", [](const options_type&) { return std::string(); }, nullptr},
+    {"bind-source-addr", replication_text<&replicas::source_address>,
+     set_replication_text<&replicas::source_address>},
     {"busy-reply-threshold", busy_reply_text, set_busy_reply},
     {"client-output-buffer-limit", output_limits_text, set_output_limits},
     {"client-query-buffer-limit",
@@ -454,10 +456,10 @@ constexpr parameter parameters[] = {
     {"io-threads-do-reads",
      [](const options_type& o) { return std::string(o.threads > 1 ? "yes" : "no"); }, nullptr},
     {"io-threads", [](const options_type& o) { return std::to_string(o.threads); }, nullptr},
-    {"latency-monitor-threshold",
-     [](const options_type& o) { return std::to_string(o.latency_threshold_ms); },
     {"key-load-delay", [](const options_type& o) { return std::to_string(o.load_key_delay_us); },
      set_key_delay<&options_type::load_key_delay_us>, true},
+    {"latency-monitor-threshold",
+     [](const options_type& o) { return std::to_string(o.latency_threshold_ms); },
      set_number<&options_type::latency_threshold_ms, 0, INT64_MAX>},
     {"latency-tracking",
      [](const options_type& o) { return std::string(o.latency_tracking ? "yes" : "no"); },
@@ -489,14 +491,16 @@ constexpr parameter parameters[] = {
     {"port", [](const options_type& o) { return std::to_string(o.port); }, nullptr},
     {"proto-max-bulk-len", [](const options_type& o) { return std::to_string(o.max_text); },
      set_max_text},
-    {"repl-backlog-size", replication_number<&replicas::backlog_size>, set_backlog},
-    {"repl-backlog-ttl", replication_number<&replicas::backlog_ttl_s>,
     {"rdb-key-save-delay",
      [](const options_type& o) { return std::to_string(o.save_key_delay_us); },
      set_key_delay<&options_type::save_key_delay_us>, true},
+    {"repl-backlog-size", replication_number<&replicas::backlog_size>, set_backlog},
+    {"repl-backlog-ttl", replication_number<&replicas::backlog_ttl_s>,
      set_replication_number<&replicas::backlog_ttl_s, 0, most_int>},
     {"repl-diskless-sync-delay", replication_number<&replicas::sync_delay_s>,
      set_replication_number<&replicas::sync_delay_s, 0, most_int>},
+    {"repl-diskless-sync-max-replicas", replication_number<&replicas::enough_for_copy>,
+     set_replication_number<&replicas::enough_for_copy, 0, most_int>},
     {"repl-ping-replica-period", replication_number<&replicas::ping_period_s>,
      set_replication_number<&replicas::ping_period_s, 1, most_int>},
     {"repl-ping-slave-period", replication_number<&replicas::ping_period_s>,
@@ -520,12 +524,12 @@ constexpr parameter parameters[] = {
      [](const options_type& o) { return std::string(o.protected_mode ? "yes" : "no"); },
      set_protected_mode},
     {"requirepass", [](const options_type& o) { return o.password; }, set_password},
+    {"sanitize-dump-payload", [](const options_type& o) { return o.sanitize_payload; },
+     set_sanitize},
     {"save", [](const options_type& o) { return to_text(o.save_points); }, set_save},
     {"shutdown-timeout", replication_number<&replicas::shutdown_timeout_s>,
      set_replication_number<&replicas::shutdown_timeout_s, 0, most_int>},
     {"slave-announce-ip", replication_text<&replicas::announce_ip>,
-    {"sanitize-dump-payload", [](const options_type& o) { return o.sanitize_payload; },
-     set_sanitize},
      set_replication_text<&replicas::announce_ip>},
     {"slave-announce-port", replication_number<&replicas::announce_port>,
      set_replication_number<&replicas::announce_port, 0, UINT16_MAX>},
@@ -633,16 +637,16 @@ void config_get(call& c) {
         }
         return false;
     };
-    const engine_options& options = c.state.options;
-    std::vector<std::pair<std::string_view, std::string>> found;
-    for (const parameter& each : parameters) {
-        if (!is_wanted(each.name) || (each.is_hidden && !is_named(each.name))) continue;
     const auto is_named = [&c](std::string_view name) {
         for (std::size_t i = 2; i < c.count; ++i) {
             if (is_word(c.arg(i), name)) return true;
         }
         return false;
     };
+    const engine_options& options = c.state.options;
+    std::vector<std::pair<std::string_view, std::string>> found;
+    for (const parameter& each : parameters) {
+        if (!is_wanted(each.name) || (each.is_hidden && !is_named(each.name))) continue;
         found.emplace_back(each.name,
                            each.get == master_text ? master_address(c.state) : each.get(options));
     }
@@ -702,11 +706,11 @@ static void take_options(engine::state& s, const engine_options& changed, bool s
     s.options = changed;
     if (has_limits && s.server != nullptr) s.server->limits_changed();
     s.env.set_policy(changed.policy);
+    s.note_limit();
     s.note_observers();
     note_save_trouble(s);
     note_append_options(s);
     s.slow.configure(changed);
-    s.note_limit();
     s.commands.configure(changed);
     configure_client_memory(s);
     limit_tracking_table(s);

@@ -435,6 +435,13 @@ bool may_sweep(const engine::state& s) noexcept {
     return s.sweeps && (s.slow_path & keeping) == 0 && !scripting::is_late(s);
 }
 
+// Of a replica, which leaves all other keys to its master.
+bool has_own_expirations(const engine::state& s) {
+    constexpr auto keeping = slow_path::loading | slow_path::pause;
+    return s.sweeps && (s.slow_path & keeping) == 0 && !scripting::is_late(s) &&
+           s.replicating != nullptr && s.replicating->expirations().is_due(s.env.now_ms);
+}
+
 bool sweep_keys(engine::state& s, std::size_t steps, slice_limit& slice) {
     keyspace* one = nullptr;
     for (std::size_t tried = 0; one == nullptr && tried < engine::databases; ++tried) {
@@ -443,16 +450,9 @@ bool sweep_keys(engine::state& s, std::size_t steps, slice_limit& slice) {
         if (next != nullptr && next->expiring() > 0) one = next;
     }
     if (one == nullptr) return false;
-    const keyspace::swept done = one->sweep(steps, slice);
-    s.swept_share = share_of(s, done.passed);
-    // A database full of expired keys is worth another round at once.
-    return done.many;
-}
-
-struct upkeep_part {
     statistics& n = s.env.counters;
     const std::int64_t began_ns = slice.seen_ns();
-    bool (*has_work)(const engine::state&);
+    const keyspace::swept done = one->sweep(steps, slice);
     const std::int64_t ended_ns = slice.is_over() ? slice.seen_ns() : slice.read_clock();
     n.sweep_ns += static_cast<std::uint64_t>(ended_ns - began_ns);
     n.sweeps_cut += slice.is_over() ? 1 : 0;
@@ -462,6 +462,13 @@ struct upkeep_part {
         done.expiring == 0 ? 0
                            : static_cast<double>(done.removed) / static_cast<double>(done.expiring);
     n.expired_share += (share - n.expired_share) * part;
+    s.swept_share = share_of(s, done.passed);
+    // A database full of expired keys is worth another round at once.
+    return done.many;
+}
+
+struct upkeep_part {
+    bool (*has_work)(const engine::state&);
     bool (*work)(engine::state&, std::size_t steps, slice_limit&);  // true: there is more
 };
 constexpr upkeep_part upkeep_parts[] = {
@@ -477,6 +484,10 @@ constexpr upkeep_part upkeep_parts[] = {
      },
      sweep_keys},
     {[](const engine::state& s) { return may_sweep(s) && has_fields_to_end(s); }, sweep_fields},
+    {has_own_expirations,
+     [](engine::state& s, std::size_t steps, slice_limit& slice) {
+         return s.replicating->expirations().expire_some(s.env, s.keyspaces, steps, slice);
+     }},
     {is_over_tracking_limit, shrink_tracking_table}};
 
 }  // namespace

@@ -124,6 +124,10 @@ struct replication_options {
     bool announced = true;  ///< to sentinels, which leave others alone
     std::string announce_ip;
     std::uint16_t announce_port = 0;
+    /// Replicas that share one full copy: with so many waiting, it begins before sync_delay_s is
+    /// over. 0: no such number.
+    std::int64_t enough_for_copy = 0;
+    std::string source_address;  ///< of connections to a master; empty: the system chooses
 };
 
 /// TLS listener: redis.conf's parameters of about the same names. The server listens; the engine
@@ -188,15 +192,15 @@ struct engine_options {
     /// changed, and dropped. 0: no limit.
     std::size_t tracking_table_max_keys = 1'000'000;
     std::size_t acllog_max_len = 128;  ///< entries of ACL LOG
-    /// The key_event bits of notify-keyspace-events, and where they are published.
-    std::uint16_t notified_events = 0;
-    bool notifies_keyspace = false;  ///< K: __keyspace@<db>__:<key>
-    bool notifies_keyevent = false;  ///< E: __keyevent@<db>__:<event>
     /// New users, and those after `reset`, may use every channel: acl-pubsub-default allchannels.
     bool new_users_use_channels = false;
     /// "no", "yes" or "clients". Every payload is checked deeply here; INFO counts those that Redis
     /// would check so.
     std::string sanitize_payload = "no";
+    /// The key_event bits of notify-keyspace-events, and where they are published.
+    std::uint16_t notified_events = 0;
+    bool notifies_keyspace = false;  ///< K: __keyspace@<db>__:<key>
+    bool notifies_keyevent = false;  ///< E: __keyevent@<db>__:<event>
 
     std::string dir;  ///< where the dump file is; empty: nothing is kept on disk
     std::string dbfilename = "dump.rdb";
@@ -246,14 +250,14 @@ struct engine_options {
     std::int64_t busy_reply_ms = 5000;
     /// Bytes of all values of scripts together, and as much again for those of functions.
     std::size_t max_script_memory = 256U << 20;
-    /// Values of parameters without an effect, by name: for CONFIG GET.
-    std::vector<std::pair<std::string_view, std::string>> remembered;
-};
-
     /// Pauses for test suites, in microseconds for each key: of what writes and reads files and
     /// copies for replicas. Below 0: one microsecond for so many keys.
     std::int64_t save_key_delay_us = 0;
     std::int64_t load_key_delay_us = 0;
+    /// Values of parameters without an effect, by name: for CONFIG GET.
+    std::vector<std::pair<std::string_view, std::string>> remembered;
+};
+
 /// 16 databases and their clients. One thread at a time: that of its loop, or one that visits it
 /// (lockable_loop). The same holds for all in src/cache that says so. Several threads at a time
 /// execute commands by lanes alone.

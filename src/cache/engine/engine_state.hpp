@@ -60,6 +60,7 @@ inline constexpr std::uint32_t trackers = 1 << 18;
 inline constexpr std::uint32_t propagation = 1 << 19;  ///< expirations and evictions
 inline constexpr std::uint32_t read_through = 1 << 20;
 inline constexpr std::uint32_t migrations = 1 << 21;
+inline constexpr std::uint32_t own_expirations = 1 << 22;  ///< of a replica's clients
 }  // namespace observers
 
 /// Conditions under which every command takes the slow path, see execution.cpp.
@@ -104,6 +105,8 @@ struct save_state {
     std::uint64_t count = 0;
     std::uint64_t changes_at_begin = 0;
     std::uint64_t saved_changes = 0;  ///< of state.changes, so many are in the file
+    std::uint64_t offset_at_begin = 0;
+    std::uint64_t saved_offset = 0;  ///< in the stream of replication, as the file says
     std::uint64_t loaded_keys = 0;
     std::uint64_t loaded_expired = 0;
 };
@@ -139,23 +142,23 @@ struct engine::state final : key_observer {
     /// Samples the totals that INFO shows as rates, when due.
     void take_rates(std::uint64_t executed);
 
-    /// Evicts until below max_memory. False when a command that needs memory must be refused.
-    bool make_room();
-    enum class room : std::uint8_t {
     /// Bytes of an engine without keys, about. They count for max_memory.
     static constexpr std::size_t startup_bytes = 2048;
     /// Bytes that INFO shows as used, and that max_memory limits.
     std::size_t used_memory() const noexcept { return env.memory.used_bytes() + startup_bytes; }
+    /// Evicts until below max_memory. False when a command that needs memory must be refused.
+    bool make_room();
+    enum class room : std::uint8_t {
         there,  ///< enough, or what was evicted may do for now
         later,  ///< keys that may go were not found yet, but will be
         none,   ///< nothing may go
     };
     room make_room(slice_limit& slice);
+    /// Begins or ends the time above max_memory that INFO shows.
+    void note_limit() noexcept;
 
     engine_options options;
     environment env;
-    /// Begins or ends the time above max_memory that INFO shows.
-    void note_limit() noexcept;
     std::array<std::unique_ptr<keyspace>, engine::databases> keyspaces;
     std::unique_ptr<rdb::snapshot> snapshot;  // while it is written or cleared up after
     intrusive_list<session> sessions;
@@ -168,16 +171,16 @@ struct engine::state final : key_observer {
     traffic moved_before;  // of an earlier start of the server, or before CONFIG RESETSTAT
     save_state saves;
     load_progress load;
+    byte_buffer reload_file;  // of the last DEBUG RELOAD, for NOSAVE
     acl::users users{options.password};
     access_log refusals;
     std::size_t peak_memory = 0;
-    byte_buffer reload_file;  // of the last DEBUG RELOAD, for NOSAVE
     std::uint64_t changes = 0;        // to keys, since the start
     bool sweeps = true;               // upkeep() looks for expired keys
+    bool scripts_call_debug = false;  // by DEBUG SET-DISABLE-DENY-SCRIPTS
     double swept_share = 1;           // see engine::swept_share()
     std::size_t upkeep_part = 0;      // what comes first
     std::size_t upkeep_database = 0;  // whose turn it is
-    bool scripts_call_debug = false;  // by DEBUG SET-DISABLE-DENY-SCRIPTS
     std::size_t evict_database = 0;
 
     // Clients that act on each other: notifications.cpp, messages.cpp, waits.cpp.

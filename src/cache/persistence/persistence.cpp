@@ -34,12 +34,15 @@ bool begin_save(engine::state& s, save_kind kind) {
     if (s.options.dir.empty() || saves.host == nullptr) return false;
     // What is there is not whole.
     if ((s.slow_path & slow_path::loading) != 0 || lacks_data(s)) return false;
-    saves.snapshot = rdb::snapshot::begin(s);
+    rdb::snapshot_options options;
+    options.names_stream = true;
+    saves.snapshot = rdb::snapshot::begin(s, options);
     if (saves.snapshot == nullptr) return false;
     saves.scheduled = false;
     saves.is_background = kind == save_kind::background;
     saves.began_us = s.env.steady_us;
     saves.changes_at_begin = s.changes;
+    saves.offset_at_begin = s.replicating == nullptr ? 0 : s.replicating->offset();
     saves.host->save_began();
     return true;
 }
@@ -58,6 +61,7 @@ void end_save(engine::state& s, std::string_view fault) {
         ++saves.count;
         note_saved_time(s);
         saves.saved_changes = saves.changes_at_begin;
+        saves.saved_offset = saves.offset_at_begin;
     }
     note_save_trouble(s);
     end_save_waits(s, fault);
@@ -65,6 +69,12 @@ void end_save(engine::state& s, std::string_view fault) {
 
 bool has_unsaved_changes(const engine::state& s) noexcept {
     return s.changes != s.saves.saved_changes;
+}
+
+bool has_unsaved_position(const engine::state& s) {
+    if (s.replicating == nullptr) return false;
+    const auto now = s.replicating->position();
+    return now && now->offset != s.saves.saved_offset;
 }
 
 bool save_is_due(const engine::state& s) noexcept {

@@ -41,6 +41,9 @@ void note_saved_time(engine::state& s) noexcept;
 bool save_is_due(const engine::state& s) noexcept;
 /// Whether there is a change that no file has yet.
 bool has_unsaved_changes(const engine::state& s) noexcept;
+/// Whether the last file names another position in the stream of replication than that of now: with
+/// that file replicas, or this one, could not go on after a restart.
+bool has_unsaved_position(const engine::state& s);
 /// From now on so many bytes are read, of all files together, or of a master's data; 0 if that is
 /// not known. load_progress::loaded_bytes is the reader's to count.
 void note_load_began(engine::state& s, std::uint64_t total_bytes) noexcept;
@@ -55,12 +58,12 @@ std::string save_trouble_text(const engine::state& s);
 /// Replies with MISCONF when the command must be refused since saving fails.
 bool refused_by_save_trouble(call& c, std::uint32_t flags);
 
-/// DEBUG RELOAD. O(all there is), at once.
+/// DEBUG RELOAD and LOADAOF. O(all there is), at once.
 void debug_reload(call& c);
+void debug_load_append(call& c);
 
 /// "3600 1 300 100"; none when it is not such a row.
 std::optional<std::vector<save_point>> parse_save_points(std::string_view text);
-void debug_load_append(call& c);
 std::string to_text(const std::vector<save_point>& points);
 
 }  // namespace eddy::cache

@@ -59,6 +59,8 @@ public:
     void write(byte_buffer& to, std::span<const change> unit, bool with_messages);
     /// The next command is preceded by SELECT.
     void forget() noexcept { selected_ = change::any_database; }
+    /// The database for which what was written goes on; 0 where SELECT comes first.
+    unsigned database() const noexcept { return selected_ == change::any_database ? 0 : selected_; }
 
 private:
     unsigned selected_ = change::any_database;
@@ -123,6 +125,8 @@ public:
     void add(change_sink& to);
     void remove(change_sink& from) noexcept;
     bool has_sinks() const noexcept { return !sinks_.empty(); }
+    /// Whether there are changes that sinks have not been given yet.
+    bool has_undelivered() const noexcept { return !items_.empty() || missed_; }
 
     void record(unsigned database, std::span<const std::string_view> command, bool is_message);
     /// Delivers what was recorded, unless a unit is open.

@@ -41,6 +41,9 @@ inline constexpr std::size_t dump_footer_bytes = 2 + checksum_bytes;
 
 /// The field of a file for a replica that names the database of the commands behind it.
 inline constexpr std::string_view stream_database_aux = "repl-stream-db";
+/// The fields of a dump that say where its data stands in which stream, beside that one.
+inline constexpr std::string_view stream_id_aux = "repl-id";
+inline constexpr std::string_view stream_offset_aux = "repl-offset";
 
 /// A byte where a key's type may stand.
 enum class opcode : std::uint8_t {

@@ -18,18 +18,35 @@ loader::loader(engine::state& to, load_options options)
     : value_builder(to.env),
       state_(to),
       keep_expired_(options.keep_expired),
+      goes_on_(options.goes_on),
+      when_there_(options.when_there),
       reader_(*this, reader::input::file, options.reading) {}
 
 refusal loader::aux(std::string_view name, std::string_view value) {
-    const bool is_memory = name == "used-mem";
-    if (!is_memory && name != stream_database_aux) return accepted;
+    if (name == stream_id_aux) {
+        const bool is_id = value.size() == run_id_size &&
+                           value.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+        if (is_id) stream_id_ = value;
+        keep_expired_ |= goes_on_ && position();
+        return accepted;
+    }
     const auto number = parse_integer(value);
     if (!number || *number < 0) return accepted;
-    if (is_memory)
+    if (name == "used-mem") {
         state_.load.used_memory = static_cast<std::uint64_t>(*number);
-    else if (*number < static_cast<std::int64_t>(engine::databases))
-        stream_database_ = static_cast<std::uint8_t>(*number);
+    } else if (name == stream_database_aux) {
+        if (*number < static_cast<std::int64_t>(engine::databases))
+            stream_database_ = static_cast<std::uint8_t>(*number);
+    } else if (name == stream_offset_aux) {
+        stream_offset_ = static_cast<std::uint64_t>(*number);
+        keep_expired_ |= goes_on_ && position();
+    }
     return accepted;
+}
+
+std::optional<stream_position> loader::position() const {
+    if (stream_id_.empty() || !stream_offset_) return std::nullopt;
+    return stream_position{stream_id_, *stream_offset_, stream_database_};
 }
 
 refusal loader::select(std::uint64_t number) {
@@ -136,11 +153,6 @@ refusal loader::end() {
     return accepted;
 }
 
-void loader::set_expiry(keyspace& in, keyspace::slot* of) const {
-    if (expires_at_ms_ != no_expiry) in.set_expiry(of, expires_at_ms_);
-}
-
-}  // namespace eddy::cache::rdb
 // False where a key is there that stays.
 bool loader::make_way(keyspace& in, std::uint64_t hash) const {
     keyspace::slot* const place = in.find(key_, hash);
@@ -150,3 +162,8 @@ bool loader::make_way(keyspace& in, std::uint64_t hash) const {
     return true;
 }
 
+void loader::set_expiry(keyspace& in, keyspace::slot* of) const {
+    if (expires_at_ms_ != no_expiry) in.set_expiry(of, expires_at_ms_);
+}
+
+}  // namespace eddy::cache::rdb

@@ -4,9 +4,11 @@
 #include "cache/engine/engine.hpp"
 #include "cache/rdb/reader.hpp"
 #include "cache/rdb/value_builder.hpp"
+#include "cache/replication/stream_position.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +19,13 @@ struct load_options {
     /// Keys whose time is over are kept, as a replica does, which waits for its master to delete
     /// them. Otherwise they are left out.
     bool keep_expired = false;
+    /// What becomes of a key that is there already. A library of functions that is there is
+    /// replaced, unless all are faults.
+    enum class existing : std::uint8_t { keys_are_faults, all_are_faults, replaced };
+    existing when_there = existing::keys_are_faults;
+    /// Where the file says where its data stands in a stream of replication, keys whose time is
+    /// over are kept: the other servers are told of their end.
+    bool goes_on = false;
 };
 
 /// Counts of the input so far.
@@ -46,6 +55,8 @@ public:
     const load_counts& counts() const noexcept { return counts_; }
     /// For which database a stream of commands goes on behind the file.
     std::uint8_t stream_database() const noexcept { return stream_database_; }
+    /// Where the file's data stands in a stream of replication, if it says so.
+    std::optional<stream_position> position() const;
 
 private:
     refusal aux(std::string_view name, std::string_view value) override;
@@ -69,18 +80,22 @@ private:
     refusal owned(stream_id id) override;
     refusal end() override;
 
+    bool make_way(keyspace& in, std::uint64_t hash) const;
     void set_expiry(keyspace& in, keyspace::slot* of) const;
 
     engine::state& state_;
-    const bool keep_expired_;
+    bool keep_expired_;
+    const bool goes_on_;
+    const load_options::existing when_there_;
     std::size_t database_ = 0;
     std::uint8_t stream_database_ = 0;
+    std::string stream_id_;
+    std::optional<std::uint64_t> stream_offset_;
     std::string key_;
     expiry_time expires_at_ms_ = no_expiry;
     bool is_text_ = false;
     bool is_over_ = false;  // the key is to be left out
     load_counts counts_;
-    bool make_way(keyspace& in, std::uint64_t hash) const;
     std::string library_fault_;
     reader reader_;
 };

@@ -5,6 +5,8 @@
 
 #include "cache/clients/waits.hpp"
 #include "cache/engine/engine_state.hpp"
+#include "cache/rdb/format.hpp"
+#include "cache/replication/replication.hpp"
 #include "cache/script/scripting.hpp"
 
 #include <algorithm>
@@ -80,9 +82,19 @@ snapshot::snapshot(engine::state& of, snapshot_options options)
       current_(of.env),
       ahead_(of.env),
       change_writer_(of.env) {
+    const replication* const stream = of.replicating.get();
+    const auto stands =
+        options.names_stream && stream != nullptr ? stream->position() : std::nullopt;
+    if (stands) {
+        stream_fields_ = {{stream_database_aux, std::to_string(stands->database)},
+                          {stream_id_aux, stands->id},
+                          {stream_offset_aux, std::to_string(stands->offset)}};
+    }
     // They go before all keys, a piece at a time.
     byte_buffer made;
-    for (const std::string& each : scripting::library_codes(state_)) put_library(made, each);
+    if (options.has_libraries) {
+        for (const std::string& each : scripting::library_codes(state_)) put_library(made, each);
+    }
     for (std::string_view rest = made.text(); !rest.empty();) {
         const std::string_view piece = rest.substr(0, options_.piece_bytes);
         pieces_.emplace_back().append(piece);
@@ -95,7 +107,7 @@ snapshot::snapshot(engine::state& of, snapshot_options options)
         its.of = this;
         its.database = i;
         keyspace* const keys = state_.keyspaces[i].get();
-        if (keys == nullptr || keys->size() == 0) continue;
+        if (keys == nullptr || keys->size() == 0 || !options.has_keys) continue;
         its.live = keys;
         its.keys = keys->size();
         its.expiring = keys->expiring();
@@ -314,6 +326,7 @@ bool snapshot::write_ahead() {
 }
 
 void snapshot::begin_key(byte_buffer& out, entry& e, std::size_t database) {
+    ++begun_keys_;
     if (written_database_ != database) file_.select(out, database);
     written_database_ = database;
     mark(e);
@@ -326,7 +339,6 @@ void snapshot::end(writing_entry& one) { return &one == &current_ ? end_current(
 
 // All of it was written. What has not gone out goes before all that waits.
 void snapshot::end_current() {
-    ++begun_keys_;
     if (!current_.pieces.empty() && pieces_.empty()) waiting_database_ = written_database_;
     for (; !current_.pieces.empty(); current_.pieces.pop_back())
         pieces_.push_front(std::move(current_.pieces.back()));
@@ -439,6 +451,7 @@ snapshot::status snapshot::step(byte_buffer& out, std::size_t limit) {
             if (options_.stream_database >= 0) {
                 file_.aux(out, stream_database_aux, std::to_string(options_.stream_database));
             }
+            for (const auto& [name, value] : stream_fields_) file_.aux(out, name, value);
         }
         begun_ = true;
         // What was found before may be gone.

@@ -48,6 +48,12 @@ struct snapshot_options {
     bool aof_base = false;
     /// The database for which a stream of commands goes on behind the image; -1: it says itself.
     int stream_database = -1;
+    /// The file says where its data stands in the stream of replication, if there is one: a server
+    /// that begins with it goes on there.
+    bool names_stream = false;
+    /// REPLCONF rdb-filter-only leaves these out.
+    bool has_keys = true;
+    bool has_libraries = true;
     /// Parts of values that one step() writes at most: a key has four, an element one, its score or
     /// value another. Tests take fewer, so that small values are larger than a slice.
     std::size_t slice_parts = 2048;
@@ -104,14 +110,14 @@ public:
     std::size_t waiting() const noexcept { return waiting_; }
     /// Keys that were there at the instant.
     std::uint64_t keys() const noexcept { return keys_; }
+    /// Keys of them that the walk has begun to write.
+    std::uint64_t begun_keys() const noexcept { return begun_keys_; }
 
     /// About how much memory is only in use because removed values and flushed databases are still
     /// to be written. It does not count against maxmemory: evicting keys would not free it.
     std::size_t held_bytes() const noexcept { return held_; }
 
     /// It is not needed any more; the pointer ends. If it was not done it is given up, and
-    /// Keys of them that the walk has begun to write.
-    std::uint64_t begun_keys() const noexcept { return begun_keys_; }
     /// engine::upkeep() clears up after it.
     void end();
     bool has_ended() const noexcept { return ended_; }
@@ -195,7 +201,9 @@ private:
     const char* fault_ = nullptr;
     std::int64_t at_s_;
     std::size_t used_memory_;
+    std::vector<std::pair<std::string_view, std::string>> stream_fields_;
     std::uint64_t keys_ = 0;
+    std::uint64_t begun_keys_ = 0;
 
     std::array<part, engine::databases> parts_;
     std::size_t part_ = 0;                 // where the walk is
@@ -203,7 +211,6 @@ private:
     std::size_t next_found_ = 0;
     bool visited_ = false;
 
-    std::uint64_t begun_keys_ = 0;
     writing_entry current_;  // the key that is being written
     writing_entry ahead_;    // one that is about to change
     bool current_is_awaited_ = false;

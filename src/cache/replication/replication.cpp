@@ -64,6 +64,33 @@ void replication::activate() {
     note_mode();
 }
 
+std::optional<stream_position> replication::position() const {
+    if (state_.propagating != nullptr && state_.propagating->has_undelivered()) return std::nullopt;
+    if (is_replica()) {
+        if (!resumable_ || is_loading()) return std::nullopt;
+        return stream_position{id_, feed_.end(), stream_database};
+    }
+    if (!active_) return std::nullopt;
+    return stream_position{id_, feed_.end(), static_cast<std::uint8_t>(writer_.database())};
+}
+
+void replication::restore(const stream_position& saved, bool follows) {
+    EDDY_ASSERT(saved.id.size() == run_id_size);
+    if (active_ || is_replica()) return;
+    if (follows) {
+        id_ = saved.id;
+        stream_database = saved.database;
+    } else {
+        take_new_id();
+        second_id_ = saved.id;
+        second_offset_ = static_cast<std::int64_t>(saved.offset) + 1;
+    }
+    feed_.restart(saved.offset);
+    alone_since_us_ = state_.env.steady_us;
+    active_ = true;
+    note_mode();
+}
+
 void replication::deactivate() {
     active_ = false;
     feed_.restart(feed_.end());
@@ -91,6 +118,8 @@ void replication::note_mode() {
     };
     if (is_replica() && (state_.slow_path & slow_path::replica) == 0) keep_hooked_values();
     set(slow_path::replica, is_replica());
+    if (!is_replica()) expirations_.clear();
+    state_.note_observers();
     state_.env.expired = fate_of_expired(state_);
 }
 
@@ -252,22 +281,39 @@ bool replication::copy_is_due() const noexcept {
         return each->now == replica::stage::waiting && !each->who.closing;
     });
     if (!anyone) return false;
-    const std::int64_t delay_us = state_.options.replication.sync_delay_s * second_us;
-    return state_.env.steady_us - waiting_since_us_ >= delay_us;
+    const replication_options& options = state_.options.replication;
+    const auto waiting = std::ranges::count_if(
+        replicas_, [](const replica* each) { return each->now == replica::stage::waiting; });
+    if (options.enough_for_copy > 0 && waiting >= options.enough_for_copy) return true;
+    return state_.env.steady_us - waiting_since_us_ >= options.sync_delay_s * second_us;
 }
 
 std::shared_ptr<full_copy> replication::begin_copy() {
     auto made = std::make_shared<full_copy>();
-    const std::string mark = make_run_id(state_.env.random);
-    EDDY_ASSERT(mark.size() == run_id_size);
-    made->end_mark = mark;
+    // Those that want the same as the first of them.
+    const replica* first = nullptr;
+    const auto takes_part = [&first](const replica* each) {
+        return each->now == replica::stage::waiting &&
+               (first == nullptr || each->content == first->content);
+    };
+    for (const replica* const each : replicas_) {
+        if (!takes_part(each)) continue;
+        if (first == nullptr) first = each;
+        made->is_sized |= !each->takes_eof;
+    }
+    EDDY_ASSERT(first != nullptr);
+    made->content = first->content;
+    if (!made->is_sized) {
+        made->end_mark = make_run_id(state_.env.random);
+        EDDY_ASSERT(made->end_mark.size() == run_id_size);
+    }
     try {
         for (replica* const each : replicas_) {
-            if (each->now != replica::stage::waiting) continue;
+            if (!takes_part(each)) continue;
             std::string head;
             if (!each->plain)
                 head = "+FULLRESYNC " + id_ + ' ' + std::to_string(feed_.end()) + "\r\n";
-            head += "$EOF:" + mark + "\r\n";
+            if (!made->is_sized) head += "$EOF:" + made->end_mark + "\r\n";
             each->head += head;
             // Without memory none of it has happened.
             each->now = replica::stage::copying;
@@ -284,6 +330,16 @@ std::shared_ptr<full_copy> replication::begin_copy() {
     // Who joins in the middle needs to know the database.
     writer_.forget();
     return made;
+}
+
+void replication::announce_size(const full_copy& of, std::uint64_t bytes) {
+    const std::string head = '$' + std::to_string(bytes) + "\r\n";
+    for (replica* const each : replicas_) {
+        if (each->copy.get() != &of) continue;
+        each->head += head;
+        each->progress_us = state_.env.steady_us;
+        each->who.feed_grew();
+    }
 }
 
 void replication::add_piece(full_copy& to, byte_buffer&& bytes, bool is_last) {
@@ -338,9 +394,12 @@ void replication::note_sent(replica& of, const output& sent) {
     full_copy& copy = *held;
     ++of.next_piece;
     if (copy.complete && of.next_piece == copy.first + copy.pieces.size()) {
-        of.now = replica::stage::copied;
+        // One that knew the size before knows where the stream begins, and may not say that it has
+        // taken the copy.
+        of.now = copy.is_sized ? replica::stage::online : replica::stage::copied;
         of.acked_us = state_.env.steady_us;
         of.copy.reset();
+        if (copy.is_sized) of.who.feed_grew();
     }
     std::uint64_t slowest = UINT64_MAX;
     for (const replica* const each : replicas_) {
@@ -394,7 +453,7 @@ bool replication::awaits_replicas() const noexcept {
 
 std::size_t replication::late_replicas() const noexcept {
     return static_cast<std::size_t>(std::ranges::count_if(replicas_, [&](const replica* each) {
-        return each->now == replica::stage::online && each->acked < feed_.end();
+        return each->now == replica::stage::online && !each->plain && each->acked < feed_.end();
     }));
 }
 
@@ -510,7 +569,10 @@ void replication::tick() {
     if (now_us - kept_alive_us_ >= second_us) {
         kept_alive_us_ = now_us;
         for (replica* const each : replicas_) {
-            if (each->now != replica::stage::waiting || each->head.size() > max_head) continue;
+            const bool waits_for_size = each->copy != nullptr && each->copy->is_sized &&
+                                        each->copy->pieces.empty() && each->next_piece == 0;
+            const bool waits = each->now == replica::stage::waiting || waits_for_size;
+            if (!waits || each->head.size() > max_head) continue;
             each->head += '\n';
             each->who.feed_grew();
         }

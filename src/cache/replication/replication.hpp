@@ -11,6 +11,7 @@
 //   replication_feed.hpp   the stream's bytes: backlog and unsent output
 //   failover_plan.hpp      FAILOVER; replication_failover.cpp
 //   replication_info.hpp   INFO and ROLE
+//   own_expirations.hpp    keys that a writable replica's clients let expire
 //   migration.hpp          MIGRATE
 //
 // It stands on keyspace, and on persistence/propagation.hpp of the same floor for changes as
@@ -22,18 +23,24 @@
 #include "cache/engine/call.hpp"
 #include "cache/persistence/propagation.hpp"
 #include "cache/replication/failover_plan.hpp"
+#include "cache/replication/own_expirations.hpp"
 #include "cache/replication/replication_feed.hpp"
+#include "cache/replication/stream_position.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace eddy::cache {
+
+/// Content of a full copy: REPLCONF rdb-filter-only.
+enum class copy_content : std::uint8_t { everything, functions, nothing };
 
 /// All data of one instant as an RDB file, in pieces, for the replicas that asked for it at about
 /// the same time.
@@ -43,8 +50,12 @@ struct full_copy {
 
     std::deque<std::shared_ptr<const byte_buffer>> pieces;
     std::uint64_t first = 0;  ///< the number of pieces.front()
-    std::string end_mark;     ///< behind the last one
+    std::string end_mark;     ///< behind the last one; empty where the size is announced before
     bool complete = false;    ///< no piece follows
+    copy_content content = copy_content::everything;
+    /// Some of its replicas must know its size first, so that it is made whole before the first
+    /// piece is sent.
+    bool is_sized = false;
 };
 
 /// A server that follows this one: its session, and how far it has come.
@@ -66,7 +77,8 @@ struct replica {
     bool takes_eof = false;     ///< a copy whose size is not known before
     bool takes_new_id = false;  ///< psync2
     bool copy_only = false;     ///< it goes when it has the copy
-    bool plain = false;         ///< by SYNC: it sends no acknowledgements
+    copy_content content = copy_content::everything;
+    bool plain = false;       ///< by SYNC: it sends no acknowledgements
     bool confirmed = false;   ///< it has acknowledged since it is online: it knows this stream's ID
     std::uint64_t next = 0;   ///< the offset of the stream that it is sent next
     std::uint64_t acked = 0;  ///< the offset up to which it has everything
@@ -128,6 +140,12 @@ public:
     /// Whether changes are written down.
     bool is_active() const noexcept { return active_; }
     void take_new_id();
+    /// That of the present data; none while no stream is kept.
+    std::optional<stream_position> position() const;
+    /// At the start, before anything else: the data that was loaded stands there in the stream of
+    /// the server that has saved it. One that follows a master asks it to go on there; another lets
+    /// those go on that have come so far. Does nothing once this server leads or follows.
+    void restore(const stream_position& saved, bool follows);
 
     /// Input from the master that was executed: whole commands.
     void feed_from_master(std::string_view bytes);
@@ -153,6 +171,8 @@ public:
     bool copy_is_due() const noexcept;
     /// Begins a full copy at this instant: waiting replicas get the offset, and its pieces.
     std::shared_ptr<full_copy> begin_copy();
+    /// It is made, with so many bytes: its pieces follow.
+    void announce_size(const full_copy& of, std::uint64_t bytes);
     void add_piece(full_copy& to, byte_buffer&& bytes, bool is_last);
     /// Replicas that still take it.
     std::size_t takers(const full_copy& of) const noexcept;
@@ -248,6 +268,10 @@ public:
     bool is_loading() const noexcept;
     /// The data of before is gone, and a master's is not there whole: files keep what they have.
     bool lacks_data() const noexcept { return lacks_data_; }
+    /// Keys that its own clients let expire.
+    own_expirations& expirations() noexcept { return expirations_; }
+    const own_expirations& expirations() const noexcept { return expirations_; }
+
     /// The stream cannot be understood: the next link takes all data anew.
     void cannot_resume() noexcept { resumable_ = false; }
 
@@ -295,6 +319,7 @@ private:
     std::vector<session*> waits_;     // WAIT
 
     failover_plan failover_;
+    own_expirations expirations_;
     std::string host_;
     std::uint16_t port_ = 0;
     std::uint64_t generation_ = 0;

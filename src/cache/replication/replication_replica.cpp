@@ -85,6 +85,7 @@ bool replication::is_loading() const noexcept {
 }
 
 void replication::clear_data() {
+    expirations_.clear();
     if (state_.hooked != nullptr) state_.hooked->keep_values();
     for (const auto& each : state_.keyspaces) {
         if (each == nullptr || each->size() == 0) continue;

@@ -239,6 +239,208 @@ TEST(replication, a_replica_shows_no_expired_key_and_removes_none) {
     EXPECT_EQ(client("REPLICAOF 127.0.0.1 x"), "-ERR Invalid master port\r\n");
 }
 
+TEST(replication, a_writable_replica_removes_what_its_own_clients_let_expire) {
+    engine home;
+    home.set_time(std::chrono::seconds(1'000'000));
+    test_client client(home);
+    const auto tracked = [&] {
+        const std::string all = client("INFO stats");
+        const std::size_t at = all.find("slave_expires_tracked_keys:") + 27;
+        return all.substr(at, all.find('\r', at) - at);
+    };
+    client("SET before 1 EX 10");
+    client("REPLICAOF 127.0.0.1 1");
+    EXPECT_EQ(client("CONFIG SET replica-read-only no"), "+OK\r\n");
+    client("SET own 1 EX 10");
+    client("SET longer 1");
+    client("EXPIRE longer 10");
+    client("SET kept 1 EX 10");
+    client("SELECT 3");
+    client("SET there 1");
+    client("PEXPIRE there 10000");
+    client("SELECT 0");
+    EXPECT_EQ(tracked(), "4");
+    client("EXPIRE longer 100");
+    client("PERSIST kept");
+    home.set_time(std::chrono::seconds(1'000'011));
+    while (home.upkeep()) {
+    }
+    // The master's stays, and is not shown.
+    EXPECT_EQ(client("EXISTS before own longer kept"), ":2\r\n");
+    EXPECT_EQ(client("DBSIZE"), ":3\r\n");
+    EXPECT_EQ(home.stats().expired_keys, 2U);
+    EXPECT_EQ(tracked(), "1");
+    home.set_time(std::chrono::seconds(1'000'101));
+    while (home.upkeep()) {
+    }
+    EXPECT_EQ(client("DBSIZE"), ":2\r\n");
+    EXPECT_EQ(tracked(), "0");
+    // A master of its own removes all.
+    client("SET own 1 EX 10");
+    EXPECT_EQ(tracked(), "1");
+    client("REPLICAOF NO ONE");
+    EXPECT_EQ(tracked(), "0");
+    home.set_time(std::chrono::seconds(1'000'200));
+    while (home.upkeep()) {
+    }
+    EXPECT_EQ(client("DBSIZE"), ":1\r\n");
+}
+
+TEST(replication, keys_of_a_replicas_own_are_recorded_up_to_a_limit) {
+    engine home;
+    home.set_time(std::chrono::seconds(1'000'000));
+    test_client client(home);
+    client("REPLICAOF 127.0.0.1 1");
+    client("CONFIG SET replica-read-only no");
+    own_expirations& its = home.internals().replicating->expirations();
+    for (std::size_t i = 0; i < own_expirations::most + 10; ++i)
+        client({"SET", "k" + std::to_string(i), "v", "EX", "10"});
+    EXPECT_EQ(its.size(), own_expirations::most);
+    home.set_time(std::chrono::seconds(1'000'011));
+    while (home.upkeep()) {
+    }
+    EXPECT_EQ(its.size(), 0U);
+    // The others are not seen, and stay.
+    EXPECT_EQ(client("DBSIZE"), ":10\r\n");
+    EXPECT_EQ(client({"GET", "k" + std::to_string(own_expirations::most)}), "$-1\r\n");
+}
+
+TEST(replication, a_copy_begins_at_once_for_as_many_replicas_as_are_enough) {
+    master_engine l;
+    test_client client(*l.home);
+    client("CONFIG SET repl-diskless-sync-delay 100 repl-diskless-sync-max-replicas 2");
+    test_client first(*l.home);
+    test_client second(*l.home);
+    first("REPLCONF capa eof");
+    first("PSYNC ? -1");
+    replication& its = *l.home->internals().replicating;
+    EXPECT_FALSE(its.copy_is_due());
+    second("REPLCONF capa eof");
+    second("PSYNC ? -1");
+    EXPECT_TRUE(its.copy_is_due());
+    client("CONFIG SET repl-diskless-sync-max-replicas 3");
+    EXPECT_FALSE(its.copy_is_due());
+    l.home->set_time(std::chrono::seconds(1'000'100));
+    EXPECT_TRUE(its.copy_is_due());
+}
+
+TEST(replication, a_copy_is_for_those_that_want_the_same) {
+    master_engine l;
+    test_client all(*l.home);
+    test_client functions(*l.home);
+    test_client nothing(*l.home);
+    test_client without_size(*l.home);
+    EXPECT_EQ(all("REPLCONF capa eof"), "+OK\r\n");
+    EXPECT_EQ(functions("REPLCONF capa eof rdb-filter-only functions"), "+OK\r\n");
+    EXPECT_EQ(nothing({"REPLCONF", "rdb-filter-only", ""}), "+OK\r\n");
+    EXPECT_EQ(without_size({"REPLCONF", "rdb-filter-only", "functions keys"}),
+              "-ERR Unsupported rdb-filter-only option: keys\r\n");
+    for (test_client* const each : {&all, &functions, &nothing}) (*each)("PSYNC ? -1");
+    replication& its = *l.home->internals().replicating;
+    const auto one = its.begin_copy();
+    EXPECT_EQ(one->content, copy_content::everything);
+    EXPECT_FALSE(one->is_sized);
+    EXPECT_EQ(its.takers(*one), 1U);
+    EXPECT_TRUE(its.copy_is_due());
+    const auto other = its.begin_copy();
+    EXPECT_EQ(other->content, copy_content::functions);
+    const auto last = its.begin_copy();
+    EXPECT_EQ(last->content, copy_content::nothing);
+    EXPECT_TRUE(last->is_sized);
+    EXPECT_FALSE(its.copy_is_due());
+}
+
+TEST(replication, a_dump_says_where_its_data_stands_in_the_stream) {
+    const std::string id(40, 'a');
+    const auto dump_of = [](engine& home) {
+        rdb::snapshot_options options;
+        options.names_stream = true;
+        rdb::snapshot* const image = rdb::snapshot::begin(home, options);
+        byte_buffer out;
+        while (image->step(out) == rdb::snapshot::status::writing) {
+        }
+        image->end();
+        return std::string(out.text());
+    };
+    engine alone;
+    EXPECT_EQ(dump_of(alone).find("repl-id"), std::string::npos);
+
+    master_engine l;
+    test_client client(*l.home);
+    test_client replica_client(*l.home);
+    client("SET gone 1 EX 10");
+    l.join(replica_client);
+    client("SELECT 3");
+    client("SET a 1");
+    const replication& its = *l.home->internals().replicating;
+    const std::string dump = dump_of(*l.home);
+
+    engine again;
+    again.set_time(std::chrono::seconds(1'000'100));
+    rdb::load_options options;
+    options.goes_on = true;
+    rdb::loader into(again, options);
+    into.feed(dump);
+    ASSERT_EQ(into.now(), rdb::reader::status::done);
+    // Replicas are told of its end.
+    EXPECT_EQ(into.counts().keys, 2U);
+    const auto position = into.position();
+    ASSERT_TRUE(position.has_value());
+    EXPECT_EQ(position->id, its.id());
+    EXPECT_EQ(position->offset, its.offset());
+    EXPECT_EQ(position->database, 3);
+
+    replication& master = replication::of(again.internals());
+    master.restore(*position, false);
+    EXPECT_NE(master.id(), its.id());
+    EXPECT_EQ(master.second_id(), its.id());
+    EXPECT_TRUE(master.can_continue(its.id(), position->offset));
+    EXPECT_FALSE(master.can_continue(its.id(), position->offset - 1));
+    EXPECT_FALSE(master.can_continue(its.id(), position->offset + 1));
+    test_client back(again);
+    back("REPLCONF capa eof capa psync2");
+    EXPECT_EQ(back("PSYNC " + its.id() + ' ' + std::to_string(position->offset + 1)),
+              "+CONTINUE " + master.id() + "\r\n");
+    while (again.upkeep()) {
+    }
+    EXPECT_THAT(sent_to(again, back.who()), HasSubstr("\r\nDEL\r\n$4\r\ngone\r\n"));
+
+    engine follows;
+    replication& replica = replication::of(follows.internals());
+    replica.restore(*position, true);
+    replica.become_replica("127.0.0.1", 1);
+    EXPECT_TRUE(replica.may_resume());
+    EXPECT_EQ(replica.id(), its.id());
+    EXPECT_EQ(replica.offset(), position->offset);
+    EXPECT_EQ(replica.stream_database, 3);
+}
+
+TEST(replication, a_dump_within_a_transaction_says_nothing_of_the_stream) {
+    master_engine l;
+    test_client client(*l.home);
+    test_client replica_client(*l.home);
+    l.join(replica_client);
+    const replication& its = *l.home->internals().replicating;
+    EXPECT_TRUE(its.position().has_value());
+    struct watcher final : save_host {
+        explicit watcher(engine& of) : home(of) { home.internals().saves.host = this; }
+        void save_began() noexcept override {
+            has_position = home.internals().replicating->position().has_value();
+        }
+        engine& home;
+        bool has_position = true;
+    } disk(*l.home);
+    l.home->internals().options.dir = "/somewhere";
+    client("MULTI");
+    client("SET a 1");
+    client("BGSAVE");
+    EXPECT_THAT(client("EXEC"), HasSubstr("Background saving started"));
+    EXPECT_FALSE(disk.has_position);
+    EXPECT_TRUE(its.position().has_value());
+    l.home->internals().saves.snapshot->end();
+    l.home->internals().saves.snapshot = nullptr;
+}
+
 TEST(replication, a_replica_tells_a_random_key_though_all_are_over) {
     engine home;
     home.set_time(std::chrono::seconds(1'000'000));

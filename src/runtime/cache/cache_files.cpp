@@ -106,7 +106,9 @@ task<outcome<>> cache_files::load() {
     static_cast<void>(co_await file::remove(temporary_of(path)));
     context_.update_time();
     const time_point began = loop::current().now();
-    const auto loaded = co_await load_dump(engine_, path, {}, events_);
+    eddy::cache::rdb::load_options options;
+    options.goes_on = true;
+    const auto loaded = co_await load_dump(engine_, path, options, events_);
     if (!loaded) co_return std::unexpected(loaded.error());
     if (!*loaded) {
         events_.write(fmt::format("there is no {} yet: it begins without keys", path));
@@ -192,6 +194,7 @@ task<void> cache_files::write_save() {
 
 bool cache_files::lacks_dump() const {
     if (eddy::cache::has_unsaved_changes(state())) return true;
+    if (eddy::cache::has_unsaved_position(state())) return true;
     return has_data() && ::access(dump_path().c_str(), F_OK) != 0;
 }
 

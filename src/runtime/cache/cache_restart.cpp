@@ -166,7 +166,9 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
     auto begun = co_await await_instant(running_->context, how, [&] {
         // What is left of one that was given up.
         static_cast<void>(engine.upkeep());
-        data = snapshot::begin(engine);
+        eddy::cache::rdb::snapshot_options options;
+        options.names_stream = true;
+        data = snapshot::begin(engine, options);
         return data != nullptr;
     });
     if (!begun) co_return begun;

@@ -7,9 +7,10 @@
 
 #include "cache/engine/engine_state.hpp"
 #include "cache/persistence/persistence.hpp"
+#include "cache/replication/replication.hpp"
 #include "runtime/cache/background_io.hpp"
-#include "runtime/cache/yield.hpp"
 #include "runtime/cache/key_delay.hpp"
+#include "runtime/cache/yield.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -66,15 +67,15 @@ task<outcome<std::uint64_t>> write_snapshot(const eddy::cache::engine& of, snaps
     std::uint64_t sent_up_to = 0;
     auto now = snapshot::status::writing;
     while (now == snapshot::status::writing) {
-        now = data.step(out, std::min(out.size() + written_slice, written_bytes));
         const std::uint64_t begun = data.begun_keys();
-        if (now == snapshot::status::failed) co_return refuse(500, data.fault());
+        now = data.step(out, std::min(out.size() + written_slice, written_bytes));
         if (of.options().save_key_delay_us != 0) {
             co_await delay_keys(of, &eddy::cache::engine_options::save_key_delay_us,
                                 data.begun_keys() - begun);
             if (source != nullptr && source->requested())
                 co_return refuse(503, "the cache is stopping");
         }
+        if (now == snapshot::status::failed) co_return refuse(500, data.fault());
         if (now == snapshot::status::writing && out.size() < written_bytes) {
             co_await yield();
             if (source != nullptr && source->requested())
@@ -144,8 +145,8 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to, std
         offset += *got;
         std::string_view rest(buffer.data(), *got);
         while (!rest.empty() && into.now() == reader::status::reading) {
-            try {
             const std::uint64_t keys = into.counts().keys;
+            try {
                 loaded += into.feed(rest.substr(0, read_slice));
             } catch (const std::bad_alloc&) {
                 co_return refuse(500, fmt::format("could not load {}: there is no memory for more "
@@ -153,10 +154,10 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to, std
                                                   path, into.counts().keys));
             }
             rest.remove_prefix(std::min(rest.size(), read_slice));
-            co_await here.yield();
             if (to.options().load_key_delay_us != 0)
                 co_await delay_keys(to, &eddy::cache::engine_options::load_key_delay_us,
                                     into.counts().keys - keys);
+            co_await here.yield();
             if (source != nullptr && source->requested())
                 co_return refuse(503, "the cache is stopping");
         }
@@ -165,6 +166,11 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to, std
             events.write(fmt::format("loading {}: {} of {} bytes, {} keys", path, offset, *size,
                                      into.counts().keys));
         }
+    }
+    const auto stands = into.position();
+    if (options.goes_on && stands && into.now() == reader::status::done) {
+        const bool follows = !to.options().replication.master_host.empty();
+        eddy::cache::replication::of(to.internals()).restore(*stands, follows);
     }
     if (into.now() == reader::status::failed) {
         co_return refuse(500, fmt::format("could not load {}: it is wrong at byte {}: {}. The file "

@@ -46,7 +46,9 @@ task<outcome<>> write_handover(const eddy::cache::engine& of, eddy::cache::rdb::
 task<outcome<>> load_handover(eddy::cache::engine& to, const handover& from, journal& events) {
     eddy::cache::engine::state& state = to.internals();
     const time_point began = loop::current().now();
-    const auto loaded = co_await load_dump(to, from.path, {}, events);
+    eddy::cache::rdb::load_options options;
+    options.goes_on = true;
+    const auto loaded = co_await load_dump(to, from.path, options, events);
     if (!loaded) co_return std::unexpected(with_folder(loaded.error(), from));
     if (!*loaded) co_return refuse(500, "the keys of the instance before are gone");
     const eddy::cache::rdb::load_counts& counts = **loaded;

@@ -7,23 +7,34 @@
 #include "cache/engine/engine_state.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/script/script_gap.hpp"
+#include "runtime/cache/background_io.hpp"
+#include "runtime/cache/key_delay.hpp"
 #include "runtime/cache/yield.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <new>
+#include <span>
+#include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 namespace eddy::runtime::cache {
 namespace {
 
+using eddy::cache::copy_content;
+using eddy::cache::full_copy;
 using eddy::cache::replica;
 using eddy::cache::replication;
 using eddy::cache::rdb::snapshot;
 
+constexpr std::string_view no_memory_text = "there is no memory";
 /// What is sent to all takers as one piece.
 constexpr std::size_t piece_bytes = 256 * 1024;
 /// Of a snapshot in one go: some 100 us.
@@ -62,67 +73,149 @@ task<void> master_side::make_copies() {
 }
 
 task<void> master_side::make_copy() {
-    cancel_source* const source = co_await current_source();
     replication& its = links();
+    const std::shared_ptr<full_copy> copy = its.begin_copy();
     eddy::cache::rdb::snapshot_options options;
     // A master's stream is forwarded as it comes, and may not name its database for long.
     if (its.is_replica()) options.stream_database = its.stream_database;
-    snapshot* const data = snapshot::begin(context_.engine, options);
-    std::shared_ptr<eddy::cache::full_copy> copy;
+    options.has_keys = copy->content == copy_content::everything;
+    options.has_libraries = copy->content != copy_content::nothing;
+    snapshot* data = nullptr;
     try {
-        copy = its.begin_copy();
+        data = snapshot::begin(context_.engine, options);
     } catch (...) {
-        data->end();
+        its.give_up(*copy);
         throw;
     }
     const std::uint64_t keys = data->keys();
     const std::size_t takers = its.takers(*copy);
     std::uint64_t bytes = 0;
-    const char* fault = nullptr;
+    std::optional<file> whole;
+    std::string fault;
     try {
-        byte_buffer out;
-        while (its.takers(*copy) > 0) {
-            if (copy->pieces.size() >= eddy::cache::full_copy::max_pieces) {
-                copies_.reset();
-                if (!co_await copies_.wait()) break;
-                continue;
-            }
-            const snapshot::status now =
-                data->step(out, std::min(out.size() + slice_bytes, piece_bytes));
-            if (now == snapshot::status::failed) {
-                fault = data->fault();
-                break;
-            }
-            const bool is_last = now == snapshot::status::done;
-            if (is_last || out.size() >= piece_bytes) {
-                bytes += out.size();
-                its.add_piece(*copy, std::move(out), is_last);
-                out = byte_buffer();
-            }
-            if (is_last) break;
-            co_await yield();
-            if (source != nullptr && source->requested()) break;
-            context_.update_time();
-        }
+        fault = copy->is_sized ? co_await write_whole(*data, *copy, whole, bytes)
+                               : co_await send_as_made(*data, *copy, bytes);
     } catch (const std::bad_alloc&) {
-        fault = "there is no memory";
+        fault = no_memory_text;
     }
     data->end();
-    if (!copy->complete) its.give_up(*copy);
+    if (!copy->complete && !whole) its.give_up(*copy);
     while (snapshot::is_clearing(context_.engine)) {
         static_cast<void>(context_.engine.upkeep());
         co_await yield();
     }
     context_.ask_upkeep();
+    if (whole) {
+        try {
+            fault = co_await send_whole(*whole, *copy, bytes);
+        } catch (const std::bad_alloc&) {
+            fault = no_memory_text;
+        }
+        if (!copy->complete) its.give_up(*copy);
+    }
     if (copy->complete) {
         context_.events.write(fmt::format("made a copy of {} keys, {} bytes, for {} {}", keys,
                                           bytes, takers, takers == 1 ? "replica" : "replicas"));
         co_return;
     }
-    if (fault != nullptr) {
+    if (!fault.empty()) {
         ++context_.counted.errors;
         context_.events.write(fmt::format("no copy for replicas: {}", fault));
     }
+}
+
+/// Makes the copy and gives it away piece by piece. Yields why it could not be made, or nothing.
+task<std::string> master_side::send_as_made(snapshot& data, full_copy& copy, std::uint64_t& bytes) {
+    cancel_source* const source = co_await current_source();
+    replication& its = links();
+    byte_buffer out;
+    while (its.takers(copy) > 0) {
+        if (copy.pieces.size() >= full_copy::max_pieces) {
+            copies_.reset();
+            if (!co_await copies_.wait()) break;
+            continue;
+        }
+        const std::uint64_t begun = data.begun_keys();
+        const snapshot::status now =
+            data.step(out, std::min(out.size() + slice_bytes, piece_bytes));
+        co_await delay_keys(context_.engine, &eddy::cache::engine_options::save_key_delay_us,
+                            data.begun_keys() - begun);
+        if (now == snapshot::status::failed) co_return data.fault();
+        const bool is_last = now == snapshot::status::done;
+        if (is_last || out.size() >= piece_bytes) {
+            bytes += out.size();
+            its.add_piece(copy, std::move(out), is_last);
+            out = byte_buffer();
+        }
+        if (is_last) break;
+        co_await yield();
+        if (source != nullptr && source->requested()) break;
+        context_.update_time();
+    }
+    co_return std::string();
+}
+
+/// Writes the copy to a file without a name, as one of its replicas must know its size first. There
+/// is none in `to` where that has failed, or is not wanted any more.
+task<std::string> master_side::write_whole(snapshot& data, const full_copy& copy,
+                                           std::optional<file>& to, std::uint64_t& bytes) {
+    cancel_source* const source = co_await current_source();
+    const std::string& dir = context_.engine.options().dir;
+    const std::string folder = dir.empty() ? std::filesystem::temp_directory_path().string() : dir;
+    const auto no_file = [&folder](std::error_code why) {
+        return fmt::format(
+            "a replica does not announce capa eof, and no temporary file can be "
+            "written in {}: {}",
+            folder, why.message());
+    };
+    result<file> opened = co_await file::open(folder, O_TMPFILE | O_RDWR, 0600);
+    if (!opened) co_return no_file(opened.error());
+    background_writer writer(*opened);
+    byte_buffer out;
+    auto now = snapshot::status::writing;
+    while (now == snapshot::status::writing) {
+        if (links().takers(copy) == 0 || (source != nullptr && source->requested()))
+            co_return std::string();
+        const std::uint64_t begun = data.begun_keys();
+        now = data.step(out, std::min(out.size() + slice_bytes, piece_bytes));
+        co_await delay_keys(context_.engine, &eddy::cache::engine_options::save_key_delay_us,
+                            data.begun_keys() - begun);
+        if (now == snapshot::status::failed) co_return data.fault();
+        if (now == snapshot::status::writing && out.size() < piece_bytes) {
+            co_await yield();
+            context_.update_time();
+            continue;
+        }
+        const result<> written = co_await writer.write_at(bytes, out.bytes());
+        context_.update_time();
+        if (!written) co_return no_file(written.error());
+        bytes += out.size();
+        out.clear();
+    }
+    to = std::move(*opened);
+    co_return std::string();
+}
+
+task<std::string> master_side::send_whole(file& from, full_copy& copy, std::uint64_t bytes) {
+    replication& its = links();
+    its.announce_size(copy, bytes);
+    std::vector<char> buffer(piece_bytes);
+    for (std::uint64_t offset = 0; offset < bytes && its.takers(copy) > 0;) {
+        if (copy.pieces.size() >= full_copy::max_pieces) {
+            copies_.reset();
+            if (!co_await copies_.wait()) break;
+            continue;
+        }
+        const result<std::size_t> got =
+            co_await from.read_at(offset, std::as_writable_bytes(std::span(buffer)));
+        context_.update_time();
+        if (!got || *got == 0) co_return "the temporary file of a copy cannot be read";
+        offset += *got;
+        byte_buffer piece;
+        piece.append(std::string_view(buffer.data(), *got));
+        its.add_piece(copy, std::move(piece), offset == bytes);
+    }
+    co_return std::string();
 }
 
 replication::output master_side::next_output(client& to) {
@@ -137,7 +230,7 @@ bool master_side::note_sent(client& to, const replication::output& sent) {
     context_.update_time();
     replica& of = *replication::find(*to.session);
     links().note_sent(of, sent);
-    return of.copy_only && of.now == replica::stage::copied;
+    return of.copy_only && of.copy == nullptr && sent.from == replication::output::part::copy;
 }
 
 task<void> master_side::feed(client& to, counters& counted) {

@@ -3,16 +3,21 @@
 #pragma once
 
 #include <eddy/io/event.hpp>
+#include <eddy/io/file.hpp>
 #include <eddy/io/loop_lock.hpp>
 #include <eddy/io/task.hpp>
 
+#include "cache/rdb/snapshot.hpp"
 #include "cache/replication/replication.hpp"
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/client.hpp"
 #include "runtime/journal.hpp"
 #include "runtime/metrics.hpp"
 
+#include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 
 namespace eddy::runtime::cache {
 
@@ -40,6 +45,12 @@ public:
 
 private:
     task<void> make_copy();
+    task<std::string> send_as_made(eddy::cache::rdb::snapshot& data, eddy::cache::full_copy& copy,
+                                   std::uint64_t& bytes);
+    task<std::string> write_whole(eddy::cache::rdb::snapshot& data,
+                                  const eddy::cache::full_copy& copy, std::optional<file>& to,
+                                  std::uint64_t& bytes);
+    task<std::string> send_whole(file& from, eddy::cache::full_copy& copy, std::uint64_t bytes);
     eddy::cache::replication::output next_output(client& to);
     bool note_sent(client& to, const eddy::cache::replication::output& sent);
 

@@ -12,6 +12,7 @@
 #include "cache/persistence/append_log.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/script/script_gap.hpp"
+#include "runtime/cache/key_delay.hpp"
 #include "runtime/cache/protection.hpp"
 #include "runtime/cache/trusted_limits.hpp"
 
@@ -113,6 +114,22 @@ std::size_t before_open_transaction(std::span<const resp::command> all, bool is_
         }
     }
     return before;
+}
+
+/// Connects from `source` if that is an address of this machine, else from one of the system's
+/// choice, as Redis does with its bind-source-addr.
+task<result<stream>> connect_from(std::string source, transport::address where,
+                                  tcp::connect_options how) {
+    const result<endpoint> from = endpoint::ip(source, 0);
+    if (!source.empty() && from) {
+        how.local.address = *from;
+        result<stream> connected = co_await transport::connect(where, how);
+        if (connected || (connected.error() != std::errc::address_not_available &&
+                          connected.error() != std::errc::address_family_not_supported))
+            co_return connected;
+        how.local = local_binding();
+    }
+    co_return co_await transport::connect(std::move(where), std::move(how));
 }
 
 /// By SELECT.
@@ -248,7 +265,7 @@ task<void> replica_side::replicate_once() {
         server_address(context_.engine.options().tls, its.master_host(), its.master_port());
     tcp::connect_options how;
     how.timeout = std::chrono::seconds(std::max<std::int64_t>(options.timeout_s, 1));
-    result<stream> connected = co_await transport::connect(where, how);
+    result<stream> connected = co_await connect_from(options.source_address, where, how);
     if (!connected) {
         if (connected.error() == errc::cancelled) co_return;
         const std::string why = where.kind == transport::scheme::tls
@@ -454,7 +471,7 @@ task<void> replica_side::link::synchronize() {
     }
     if (!resumes) throw trouble{"it goes on with a stream that was not asked for"};
     session_.emplace(*this, engine_);
-    session_->db = of_.database_;
+    session_->db = its_.stream_database;
     its_.resumed(answer.id);
     of_.context_.events.write(
         fmt::format("replicates {}:{} again, from where the link broke: offset {}",
@@ -557,6 +574,7 @@ task<void> replica_side::link::feed_loader(loader& into, std::optional<std::uint
         }
         // Keys whose time is over are there, too.
         const auto seen = std::exchange(env.expired, eddy::cache::expired_keys::stay);
+        const std::uint64_t keys = into.counts().keys;
         std::size_t taken = 0;
         try {
             taken = into.feed(piece);
@@ -572,6 +590,8 @@ task<void> replica_side::link::feed_loader(loader& into, std::optional<std::uint
         // The old data goes as the new comes, so that there are not both at the end.
         static_cast<void>(engine_.upkeep());
         check_memory();
+        co_await delay_keys(engine_, &eddy::cache::engine_options::load_key_delay_us,
+                            into.counts().keys - keys);
         co_await yield_to_others();
         // A master must not think that this side is gone.
         if (loop::current().now() - sent_at > ack_pause) {
@@ -597,12 +617,6 @@ task<void> replica_side::link::skip_mark(std::string_view mark) {
 // --- The stream ---------------------------------------------------------------------------------
 
 task<void> replica_side::link::apply_stream() {
-    // Whatever ends it: the next link goes on from here.
-    struct keep_database {
-        replica_side& of;
-        const session& from;
-        ~keep_database() { of.database_ = from.db; }
-    } const keep{of_, *session_};
     its_.last_input_us = engine_.internals().env.steady_us;
     for (;;) {
         co_await apply();

@@ -50,7 +50,6 @@ private:
     event ack_wanted_;
     cancel_source* current_ = nullptr;  // of the link
     std::uint64_t generation_ = 0;      // of the engine's replication that the link is for
-    std::uint8_t database_ = 0;         // that the stream has selected where it ended
     std::string last_logged_;
     /// An offset, and where the append-only file was then.
     struct mark {

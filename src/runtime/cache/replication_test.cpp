@@ -673,11 +673,6 @@ TEST_P(cache_replication, a_replica_that_says_more_than_replicas_do_is_closed) {
         EXPECT_THAT(co_await rogue.rest(), ::testing::Not(HasSubstr("$-1\r\n")));
         EXPECT_TRUE(master.cache->events.has("it sent a command that is answered"));
         co_await until([&] { return (*master.cache)->count().connections_now == 1; });
-        // Without the capability there is nothing that it could take.
-        talker old = co_await talker::to((*master.cache)->local());
-        co_await old.say("PSYNC ? -1\r\n");
-        EXPECT_THAT(co_await old.line(), HasSubstr("capa eof"));
-        EXPECT_EQ(co_await master.info("replication", "connected_slaves"), "0");
         co_await master.stop();
     });
 }
