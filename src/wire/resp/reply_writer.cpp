@@ -3,6 +3,8 @@
 
 #include <eddy/base/assert.hpp>
 
+#include "wire/resp/grisu.hpp"
+
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -23,27 +25,6 @@ void reply_writer::error(std::string_view text) {
 }
 
 namespace {
-
-/// The digits of a number, "d.ddd" without the point, and the power of ten of the first.
-struct decimal {
-    char digits[20];
-    std::size_t count = 0;
-    int exponent = 0;
-};
-
-decimal shortest(double positive) noexcept {
-    char text[max_number_text];
-    char* const end =
-        std::to_chars(text, text + sizeof text, positive, std::chars_format::scientific).ptr;
-    decimal made;
-    const char* at = text;
-    for (; *at != 'e'; ++at) {
-        if (*at != '.') made.digits[made.count++] = *at;
-    }
-    at += at[1] == '+' ? 2 : 1;  // from_chars knows no plus
-    std::from_chars(at, end, made.exponent);
-    return made;
-}
 
 char* put(char* to, std::string_view text) noexcept {
     detail::copy(to, text);
@@ -75,7 +56,7 @@ char* write_number(char* to, double value) noexcept {
     if (value <= most_whole && value == std::trunc(value))
         return std::to_chars(to, to + room - 1, static_cast<std::int64_t>(value)).ptr;
 
-    const decimal d = shortest(value);
+    const decimal d = grisu_digits(value);
     const auto count = static_cast<int>(d.count);
     const int decimals = count - 1 - d.exponent;  // digits behind the point
     if (decimals <= 0 && d.exponent <= count + most_zeros_behind)

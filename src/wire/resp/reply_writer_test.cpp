@@ -4,11 +4,18 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/random.hpp>
 
+#include "base/test_seed.hpp"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 
 namespace eddy::resp {
 namespace {
@@ -150,7 +157,37 @@ TEST(resp_reply_writer, a_number_has_the_fewest_digits) {
     EXPECT_EQ(text(12345678901234567890.0), "12345678901234567000");
     EXPECT_EQ(text(1e20), "1e+20");
     EXPECT_EQ(text(1e300), "1e+300");
+    EXPECT_EQ(text(2.2250738585072014e-308), "2.2250738585072014e-308");
+    // 1e23 is half way between two numbers, and Redis takes neither bound for the number itself.
+    EXPECT_EQ(text(1e23), "99999999999999990000000");
+    EXPECT_EQ(text(9e22), "9e+22");
     EXPECT_EQ(text(-1.7976931348623157e308), "-1.7976931348623157e+308");
+}
+
+TEST(resp_reply_writer, a_number_reads_back_as_itself) {
+    random_generator random(eddy::testing::seed_of_this_run());
+    std::size_t longer = 0;
+    for (int i = 0; i < 200'000; ++i) {
+        const double value = std::bit_cast<double>(random());
+        if (!std::isfinite(value)) continue;
+        char room[max_number_text];
+        const std::string_view text(room,
+                                    static_cast<std::size_t>(write_number(room, value) - room));
+        double read = 0;
+        std::from_chars(text.data(), text.data() + text.size(), read);
+        ASSERT_EQ(read, value) << text;
+        char fewest[max_number_text];
+        const char* const end =
+            std::to_chars(fewest, fewest + sizeof fewest, value, std::chars_format::scientific).ptr;
+        const auto digits = [](std::string_view of) {
+            of = of.substr(0, of.find('e'));
+            return std::ranges::count_if(of, [](char c) { return c >= '0' && c <= '9'; });
+        };
+        const auto least = digits({fewest, static_cast<std::size_t>(end - fewest)});
+        if (text.contains('e') && digits(text) > least) ++longer;
+    }
+    // One of a thousand has a digit more than it needs.
+    EXPECT_LT(longer, 1'000U);
 }
 
 TEST(resp_reply_writer, verbatim_text) {
