@@ -1,7 +1,7 @@
 // GEOSEARCH and what it replaced, GEORADIUS and GEORADIUSBYMEMBER: members within a circle or box.
 //
 // The area is covered with a few ranges of scores, whose members are checked one by one: O(log n +
-// their number). Without ASC, DESC or COUNT they come in the order of their scores.
+// their number). Without ASC, DESC or COUNT they come in Redis's order.
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/commands/geo_arguments.hpp"
@@ -263,7 +263,7 @@ bool search::check() const {
 
 void search::collect() {
     const sorted_set members = c_.sorted_set_of(source_);
-    for (const geo::score_range& range : geo::cover(area_)) {
+    for (const geo::score_range& range : geo::in_order_of_redis(area_)) {
         const std::size_t first = members.count_below(range.begin, false);
         sorted_set::walk walk(members, first, false);
         for (sorted_set::element e; walk.next(e) && e.score < range.end;) {

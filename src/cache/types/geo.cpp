@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 namespace eddy::cache::geo {
 namespace {
@@ -191,6 +192,117 @@ void cover::sort_and_join() noexcept {
         }
     }
     count_ = last + 1;
+}
+
+namespace {
+
+// Of a shape's surroundings, in degrees.
+struct box {
+    double west, south, east, north;
+};
+
+box bounds_of(const area& of) noexcept {
+    const auto degrees = [](double metres) { return metres / earth_radius_m / radian; };
+    const double up = degrees(of.is_box ? of.height / 2 : of.radius);
+    const double width = of.is_box ? of.width / 2 : of.radius;
+    // As Redis does, at the border that is farther from the equator only.
+    const double farther =
+        of.centre.latitude < 0 ? of.centre.latitude - up : of.centre.latitude + up;
+    const double aside = degrees(width / std::cos(farther * radian));
+    return {of.centre.longitude - aside, of.centre.latitude - up, of.centre.longitude + aside,
+            of.centre.latitude + up};
+}
+
+// The squares that result from halving the earth `step` times each way.
+class squares {
+public:
+    squares(position centre, unsigned step) noexcept
+        : step_(step),
+          x_(step_of(centre.longitude, max_longitude) >> (bits_each - step)),
+          y_(step_of(centre.latitude, max_latitude) >> (bits_each - step)) {}
+
+    /// The scores of the square with the centre, or of one beside it, around the earth.
+    score_range range(int east, int north) const noexcept {
+        const std::uint64_t square = weave(moved(x_, east), moved(y_, north));
+        const unsigned shift = 2 * (bits_each - step_);
+        return {static_cast<double>(square << shift), static_cast<double>((square + 1) << shift)};
+    }
+    box place(int east, int north) const noexcept {
+        const auto at = [this](std::uint64_t number, double limit) {
+            return -limit + static_cast<double>(number) /
+                                static_cast<double>(std::uint64_t{1} << step_) * (2 * limit);
+        };
+        const std::uint64_t x = moved(x_, east);
+        const std::uint64_t y = moved(y_, north);
+        return {at(x, max_longitude), at(y, max_latitude), at(x + 1, max_longitude),
+                at(y + 1, max_latitude)};
+    }
+
+private:
+    std::uint64_t moved(std::uint64_t from, int by) const noexcept {
+        if (by == 0) return from;
+        return (from + static_cast<std::uint64_t>(by)) & ((std::uint64_t{1} << step_) - 1);
+    }
+
+    unsigned step_;
+    std::uint64_t x_;
+    std::uint64_t y_;
+};
+
+// The step whose squares Redis takes for a radius.
+unsigned step_for(double radius, double latitude) noexcept {
+    constexpr double half_of_earth = 20037726.37;  // metres, along the equator
+    constexpr double near_pole = 66;
+    constexpr double at_pole = 80;
+    if (radius == 0) return bits_each;
+    int step = -1;
+    for (; radius < half_of_earth; radius *= 2) ++step;
+    if (std::fabs(latitude) > near_pole) --step;
+    if (std::fabs(latitude) > at_pole) --step;
+    return static_cast<unsigned>(std::clamp(step, 1, static_cast<int>(bits_each)));
+}
+
+// Appends what of `from` is in none of the ranges before it.
+void add_rest(std::vector<score_range>& to, score_range from, std::size_t before) {
+    for (std::size_t i = 0; i < before && from.begin < from.end; ++i) {
+        const score_range other = to[i];
+        if (other.end <= from.begin || other.begin >= from.end) continue;
+        if (other.begin > from.begin) add_rest(to, {from.begin, other.begin}, before);
+        from.begin = std::min(other.end, from.end);
+    }
+    if (from.begin < from.end) to.push_back(from);
+}
+
+}  // namespace
+
+std::vector<score_range> in_order_of_redis(const area& of) {
+    const box bounds = bounds_of(of);
+    const double radius =
+        of.is_box ? std::sqrt(of.width / 2 * (of.width / 2) + of.height / 2 * (of.height / 2))
+                  : of.radius;
+    unsigned step = step_for(radius, of.centre.latitude);
+    squares all(of.centre, step);
+    const bool is_small = all.place(0, 1).north < bounds.north ||
+                          all.place(0, -1).south > bounds.south ||
+                          all.place(1, 0).east < bounds.east || all.place(-1, 0).west > bounds.west;
+    if (step > 1 && is_small) all = squares(of.centre, --step);
+    const box middle = all.place(0, 0);
+    std::vector<score_range> ranges;
+    constexpr std::pair<int, int> ways[] = {{0, 0}, {0, 1},  {0, -1}, {1, 0},  {-1, 0},
+                                            {1, 1}, {-1, 1}, {1, -1}, {-1, -1}};
+    for (const auto& [east, north] : ways) {
+        // A side to which the square with the centre reaches farther than the area.
+        if (step >= 2 &&
+            ((north < 0 && middle.south < bounds.south) ||
+             (north > 0 && middle.north > bounds.north) ||
+             (east < 0 && middle.west < bounds.west) || (east > 0 && middle.east > bounds.east))) {
+            continue;
+        }
+        add_rest(ranges, all.range(east, north), ranges.size());
+    }
+    const std::size_t of_redis = ranges.size();
+    for (const score_range& each : cover(of)) add_rest(ranges, each, of_redis);
+    return ranges;
 }
 
 }  // namespace eddy::cache::geo

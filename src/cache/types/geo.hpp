@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace eddy::cache::geo {
 
@@ -72,5 +73,10 @@ private:
     std::array<score_range, max_ranges> ranges_;
     std::size_t count_ = 0;
 };
+
+/// The same ranges in the order in which Redis finds positions: the square with the centre, then
+/// those north, south, east and west of it and at its corners, where they may have something of the
+/// area. Ranges that Redis leaves out, where its squares end before the area does, come last.
+std::vector<score_range> in_order_of_redis(const area& of);
 
 }  // namespace eddy::cache::geo
