@@ -84,24 +84,23 @@ void getbit(call& c) {
 }
 
 void bitcount(call& c) {
+    // As in Redis 7.2 the key comes before the arguments: a missing one has no bits in any range.
+    const slot* const place = c.find_to_read();
+    if (place == nullptr) return c.reply.integer(0);
+    if (c.is_not(place, value_type::string)) return;
     bit_range range;
-    bool is_backward = false;
     if (c.count == 4 || c.count == 5) {
         const auto first = c.integer(2);
         if (!first) return;
         const auto last = c.integer(3);
         if (!last) return;
-        is_backward = *first < 0 && *last < 0 && *first > *last;
+        if (*first < 0 && *last < 0 && *first > *last) return c.reply.integer(0);
         range.first = *first;
         range.last = *last;
         if (c.count == 5 && !range.parse_unit(c, 4)) return;
     } else if (c.count != 2) {
         return c.syntax_error();
     }
-    const slot* const place = c.find_to_read();
-    if (place == nullptr) return c.reply.integer(0);
-    if (c.is_not(place, value_type::string)) return;
-    if (is_backward) return c.reply.integer(0);
     text_view view;
     const std::string_view text = view(*keyspace::at(place));
     range.resolve(text.size());
@@ -115,6 +114,10 @@ void bitpos(call& c) {
     const auto bit = c.integer(2);
     if (!bit) return;
     if (*bit != 0 && *bit != 1) return c.error("ERR The bit argument must be 1 or 0.");
+    const slot* const place = c.find_to_read();
+    // A missing key is as many zeros as one likes.
+    if (place == nullptr) return c.reply.integer(*bit == 1 ? -1 : 0);
+    if (c.is_not(place, value_type::string)) return;
     bit_range range;
     bool has_end = false;
     if (c.count >= 4 && c.count <= 6) {
@@ -131,10 +134,6 @@ void bitpos(call& c) {
     } else if (c.count != 3) {
         return c.syntax_error();
     }
-    const slot* const place = c.find_to_read();
-    // A missing key is as many zeros as one likes.
-    if (place == nullptr) return c.reply.integer(*bit == 1 ? -1 : 0);
-    if (c.is_not(place, value_type::string)) return;
     text_view view;
     const std::string_view text = view(*keyspace::at(place));
     range.resolve(text.size());

@@ -55,9 +55,8 @@ constexpr std::string_view option_words =
     "USAGE SAMPLES ";
 
 // Commands whose replies are arbitrary, or tell of times, or that wait, stop something, or change
-// how the client is answered. Then BITCOUNT and BITPOS, which look at their arguments in the order
-// of later versions, ZRANK and ZREVRANK, which have WITHSCORE since, and SORT, in which Redis's
-// errno outlives a command.
+// how the client is answered. Then ZRANK and ZREVRANK, which have WITHSCORE since, and SORT, in
+// which Redis's errno outlives a command.
 constexpr std::string_view left_out =
     "SPOP SRANDMEMBER HRANDFIELD ZRANDMEMBER RANDOMKEY TIME INFO LASTSAVE LOLWUT DEBUG MONITOR "
     "SYNC "
@@ -67,7 +66,7 @@ constexpr std::string_view left_out =
     "EVALSHA "
     "EVAL_RO EVALSHA_RO FCALL FCALL_RO SCRIPT FUNCTION SLOWLOG LATENCY MEMORY CLUSTER COMMAND SCAN "
     "SWAPDB SELECT BLPOP BRPOP BLMOVE BLMPOP BRPOPLPUSH BZPOPMIN BZPOPMAX BZMPOP XREADGROUP XREAD "
-    "XCLAIM XAUTOCLAIM XPENDING XINFO PFSELFTEST PFDEBUG OBJECT ROLE BITCOUNT BITPOS ZRANK "
+    "XCLAIM XAUTOCLAIM XPENDING XINFO PFSELFTEST PFDEBUG OBJECT ROLE ZRANK "
     "ZREVRANK SORT SORT_RO ";
 
 class differential_odd : public testing::differential {
