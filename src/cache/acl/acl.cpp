@@ -385,6 +385,12 @@ bool selector::reads_all_keys() const noexcept {
            });
 }
 
+bool selector::has_key(std::string_view key) const {
+    return all_keys_ || std::ranges::any_of(keys_, [key](const key_pattern& each) {
+               return glob_match(each.text, key);
+           });
+}
+
 std::string selector::keys() const {
     if (all_keys_) return "~*";
     std::string text;
@@ -539,6 +545,11 @@ bool user::reads_all_keys(const command_spec& spec, arguments args) const {
     return std::ranges::any_of(selectors_, [&](const selector& each) {
         return each.reads_all_keys() && each.check(spec, args).why == refusal::none;
     });
+}
+
+bool user::has_key(std::string_view key) const {
+    return std::ranges::any_of(selectors_,
+                               [key](const selector& each) { return each.has_key(key); });
 }
 
 std::vector<std::string_view> user::flags() const {

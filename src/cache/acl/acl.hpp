@@ -76,6 +76,8 @@ public:
     bool allows_channel(std::string_view channel, bool is_pattern) const;
     /// Whether every key may be read.
     bool reads_all_keys() const noexcept;
+    /// Whether the key is among its own, to be read or written.
+    bool has_key(std::string_view key) const;
 
     /// As ACL GETUSER shows them: "~a* %R~b*", "&c*", "-@all +get".
     std::string keys() const;
@@ -138,6 +140,8 @@ public:
     bool allows_channel(std::string_view channel, bool is_pattern) const;
     /// Whether the command may read every key, so that they need not be known beforehand.
     bool reads_all_keys(const command_spec& spec, std::span<const std::string_view> args) const;
+    /// Whether the key is among those of a selector, to be read or written.
+    bool has_key(std::string_view key) const;
 
     std::vector<std::string_view> flags() const;
     const std::vector<sha256_digest>& passwords() const noexcept { return passwords_; }

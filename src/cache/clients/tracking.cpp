@@ -4,6 +4,7 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
+#include "cache/acl/acl.hpp"
 #include "cache/catalog/command_keys.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/clients/messages.hpp"
@@ -120,11 +121,12 @@ void unsubscribe_prefixes(engine::state& s, session& who) {
     s.tracking.prefixes.remove_all(mine);
 }
 
-// The changed keys of one prefix, without those that `but` changed; empty where there are none.
+// The changed keys of one prefix, without those that `but` changed, and those alone of which a
+// limited user may know, if there is one; empty where there are none.
 void write_keys(byte_buffer& to, std::span<const tracking_table::change* const> changes,
-                std::uint64_t but) {
-    const auto is_wanted = [but](const tracking_table::change* each) {
-        return but == 0 || each->by != but;
+                std::uint64_t but, const acl::user* limited) {
+    const auto is_wanted = [but, limited](const tracking_table::change* each) {
+        return (but == 0 || each->by != but) && (limited == nullptr || limited->has_key(each->key));
     };
     const auto count = std::ranges::count_if(changes, is_wanted);
     if (count == 0) return;
@@ -138,14 +140,14 @@ void write_keys(byte_buffer& to, std::span<const tracking_table::change* const> 
 void send_changes(engine::state& s, name_topic& prefix,
                   std::span<const tracking_table::change* const> changes) {
     byte_buffer all;
-    write_keys(all, changes, 0);
+    write_keys(all, changes, 0, nullptr);
     prefix.members.for_each([&](name_topic::member& each) {
-        if ((options_of(*each.who) & tracking_option::no_loop) == 0) {
-            return send(s, *each.who, all.text());
-        }
-        byte_buffer others;
-        write_keys(others, changes, each.who->id);
-        if (!others.empty()) send(s, *each.who, others.text());
+        session& who = *each.who;
+        const bool has_own = (options_of(who) & tracking_option::no_loop) == 0;
+        if (has_own && who.unlimited) return send(s, who, all.text());
+        byte_buffer some;
+        write_keys(some, changes, has_own ? 0 : who.id, who.unlimited ? nullptr : who.user);
+        if (!some.empty()) send(s, who, some.text());
     });
 }
 

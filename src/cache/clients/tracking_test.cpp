@@ -101,6 +101,22 @@ TEST(tracking, the_table_forgets_keys_over_its_limit_and_tells_so) {
     EXPECT_EQ(info_field(a, "tracking_total_keys"), "10");
 }
 
+TEST(tracking, a_broadcast_names_no_keys_outside_the_patterns_of_its_user) {
+    engine home;
+    test_client reader(home);
+    test_client writer(home);
+    writer("ACL SETUSER some on nopass +@all ~mine:* %W~out:*");
+    reader("HELLO 3 AUTH some x");
+    reader("CLIENT TRACKING ON BCAST");
+    writer("SET secret 1");
+    EXPECT_EQ(reader.pushed(), "");
+    writer("MSET secret 2 mine:1 1 out:1 1");
+    EXPECT_EQ(reader.pushed(), ">2\r\n$10\r\ninvalidate\r\n*2\r\n$6\r\nmine:1\r\n$5\r\nout:1\r\n");
+    writer("ACL SETUSER some ~*");
+    writer("SET secret 3");
+    EXPECT_EQ(reader.pushed(), ">2\r\n$10\r\ninvalidate\r\n*1\r\n$6\r\nsecret\r\n");
+}
+
 TEST(tracking, a_lowered_limit_of_the_table_holds_without_another_read) {
     engine home;
     test_client reader(home);
