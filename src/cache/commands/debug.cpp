@@ -9,6 +9,7 @@
 #include "cache/persistence/persistence.hpp"
 #include "cache/rdb/value_writer.hpp"
 #include "cache/replication/replication.hpp"
+#include "cache/script/scripting.hpp"
 #include "cache/types/encoding_name.hpp"
 
 #include <algorithm>
@@ -26,7 +27,8 @@ constexpr std::int64_t most_populated = 1'000'000;
 constexpr std::int64_t most_populated_bytes = std::int64_t{1} << 30;
 
 // Redis sleeps as a whole. Here the client alone waits, and the books say that the command took
-// long; where nobody can wait only they do.
+// long. A transaction is left in the middle as one with a slow script is, so that others wait too;
+// where a command cannot wait otherwise, only the books say so.
 void sleep(call& c) {
     const double seconds = std::strtod(std::string(c.arg(2)).c_str(), nullptr);
     const double wanted_us = seconds > 0 ? seconds * 1e6 : 0;
@@ -34,7 +36,10 @@ void sleep(call& c) {
                         ? static_cast<std::int64_t>(wanted_us)
                         : longest_sleep_us;
     c.state.slow.pretend(us);
-    if (us == 0 || !may_wait(c)) return c.reply.ok();
+    if (us == 0 || !may_wait(c)) {
+        if (c.in_exec) scripting::pause(c.state, us);
+        return c.reply.ok();
+    }
     wait_for_time(c, c.state.env.steady_us + us);
 }
 

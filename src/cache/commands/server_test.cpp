@@ -47,6 +47,31 @@ protected:
     test_client client_{engine_};
 };
 
+TEST_F(server_commands, debug_sleep_within_a_transaction_lets_time_pass) {
+    using namespace std::chrono;
+    test_client other(engine_);
+    expect("CONFIG SET busy-reply-threshold 1", "+OK\r\n");
+    const auto begin = steady_clock::now();
+    expect("MULTI", "+OK\r\n");
+    for (const char* const each : {"SET k v", "DEBUG SLEEP 0.05", "GET k"})
+        expect(each, "+QUEUED\r\n");
+    EXPECT_EQ(client_.begin(testing::arguments{"EXEC"}), "");
+    EXPECT_EQ(other.begin(testing::arguments{"GET", "k"}), "");
+    while (engine_.is_behind()) engine_.go_on();
+    EXPECT_GE(steady_clock::now() - begin, 50ms);
+    EXPECT_EQ(client_.pushed(), "*3\r\n+OK\r\n+OK\r\n$1\r\nv\r\n");
+    EXPECT_EQ(other.pushed(), "$1\r\nv\r\n");
+    // A client that goes does not sleep on.
+    {
+        test_client gone(engine_);
+        gone("MULTI");
+        gone("DEBUG SLEEP 60");
+        EXPECT_EQ(gone.begin(testing::arguments{"EXEC"}), "");
+    }
+    EXPECT_FALSE(engine_.is_behind());
+    expect("GET k", "$1\r\nv\r\n");
+}
+
 TEST_F(server_commands, slowlog_keeps_what_took_long) {
     expect("SLOWLOG LEN", ":0\r\n");
     expect("GET a", "$-1\r\n");

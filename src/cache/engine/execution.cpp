@@ -227,6 +227,9 @@ void queue(call& c) {
         extras.queued.add(*c.spec, c.args, c.count);
         const std::uint32_t flags = all_flags(c);
         extras.queued_flags |= flags;
+        // It lets time pass as a script does.
+        if (c.spec->run == commands::debug && c.count > 1 && is_word(c.arg(1), "sleep"))
+            extras.queued_flags |= command_flag::runs_script;
         extras.queued_lack |= ~flags & permitting_flags;
         note_client_memory(c.state, command_queue::cost(c.args, c.count));
     }

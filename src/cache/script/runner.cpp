@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <thread>
 #include <utility>
 
 namespace eddy::cache {
@@ -373,7 +374,8 @@ void script_runner::begin_slice() noexcept {
 // After a slice. What is compared are milliseconds: the limit may be any number of them.
 void script_runner::note_busy() {
     const std::int64_t limit_ms = state_.options.busy_reply_ms;
-    if (is_busy_ || limit_ms == 0 || running_ms() < limit_ms) return;
+    // A transaction's pause is no script.
+    if (running_ == nullptr || is_busy_ || limit_ms == 0 || running_ms() < limit_ms) return;
     is_busy_ = true;
     end_script_waits(state_, state_.script_waits.size());
 }
@@ -483,6 +485,17 @@ void script_runner::let_begin() noexcept {
     if (--holds_ > 0) return;
     end_slow_path();
     if (!is_late()) end_script_waits(state_, state_.script_waits.size());
+}
+
+void script_runner::pause(std::int64_t us) {
+    // The loop serves others in between, and does not turn at full speed.
+    constexpr std::chrono::microseconds slice{200};
+    if (!fiber_.is_inside() || state_.env.slice_time == nullptr) return;
+    const std::int64_t ends_ns = clock_ns() + us * 1000;
+    while (!abandoned_ && clock_ns() < ends_ns) {
+        std::this_thread::sleep_for(slice);
+        fiber_.suspend();
+    }
 }
 
 void script_runner::forget(session& who) {

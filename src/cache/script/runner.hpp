@@ -89,6 +89,9 @@ public:
     /// Scripts that would begin wait, see script_gap.hpp. Only while one is late.
     void hold_back() noexcept { ++holds_; }
     void let_begin() noexcept;
+    /// Lets so much time pass for what runs on the fiber, which is late meanwhile. Off the fiber
+    /// none passes.
+    void pause(std::int64_t us);
     /// The session ends: so does what it has running.
     void forget(session& who);
 

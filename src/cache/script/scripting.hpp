@@ -37,6 +37,9 @@ bool is_late(const engine::state& s) noexcept;
 /// It takes longer than busy_reply_ms: they get busy_text() from now on.
 bool is_busy(const engine::state& s) noexcept;
 void go_on(engine::state& s);
+/// Lets so much time pass within run_with_scripts(): what runs there is late meanwhile. Elsewhere
+/// it returns at once.
+void pause(engine::state& s, std::int64_t us);
 /// Scripts that would begin wait, until as many calls of let_begin(). Only while one is late.
 void hold_back(engine::state& s) noexcept;
 void let_begin(engine::state& s) noexcept;

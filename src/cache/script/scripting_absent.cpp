@@ -21,6 +21,7 @@ void run_with_scripts(call& c, void (*what)(call&)) { what(c); }
 bool is_late(const engine::state&) noexcept { return false; }
 bool is_busy(const engine::state&) noexcept { return false; }
 void go_on(engine::state&) {}
+void pause(engine::state&, std::int64_t) {}
 void hold_back(engine::state&) noexcept {}
 void let_begin(engine::state&) noexcept {}
 std::string_view busy_text(const engine::state&) noexcept { return busy_script_text; }

@@ -68,6 +68,10 @@ bool is_busy(const engine::state& s) noexcept {
 
 void go_on(engine::state& s) { s.scripting->runner().go_on(); }
 
+void pause(engine::state& s, std::int64_t us) {
+    if (s.scripting != nullptr) s.scripting->runner().pause(us);
+}
+
 void hold_back(engine::state& s) noexcept { s.scripting->runner().hold_back(); }
 
 void let_begin(engine::state& s) noexcept { s.scripting->runner().let_begin(); }
