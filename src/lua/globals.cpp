@@ -9,6 +9,7 @@
 
 #include <lua.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <ctime>
@@ -210,13 +211,18 @@ int own_randomseed(lua_State* in) {
     return 0;
 }
 
-// LuaJIT's, but for a count that has no positive counterpart: Redis gives all digits there.
+// LuaJIT's, but for counts above 8, which are 8 in Redis, as is the one that has no positive
+// counterpart.
 int own_tohex(lua_State* in) {
     constexpr double numbers = 4294967296.0;
+    constexpr double most = 8;
     luaL_checknumber(in, 1);
-    if (lua_gettop(in) >= 2 &&
-        std::fabs(std::fmod(luaL_checknumber(in, 2), numbers)) == numbers / 2) {
-        lua_pushinteger(in, -8);
+    if (lua_gettop(in) >= 2) {
+        // In 32 bits, with a sign; what is no number is 0.
+        double count = std::remainder(std::nearbyint(luaL_checknumber(in, 2)), numbers);
+        if (std::isnan(count)) count = 0;
+        if (count == numbers / 2) count = -count;
+        lua_pushnumber(in, std::clamp(count, -most, most));
         lua_replace(in, 2);
     }
     lua_pushvalue(in, lua_upvalueindex(1));

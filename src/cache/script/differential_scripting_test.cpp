@@ -62,6 +62,8 @@ protected:
                 args, [word](const std::string& a) { return a.find(word) != std::string::npos; });
         };
         if (has("set=") || has("map=")) sort_all(tree);
+        // Libraries come in any order.
+        if (args[0] == "FUNCTION" && args.size() > 1 && args[1] == "LIST") tree.sort_children();
         return tree.print();
     }
     static void sort_all(reply_tree& in) {
