@@ -87,7 +87,7 @@ public:
         return done;
     }
 
-    void row(std::string_view name, std::size_t commands,
+    void row(const std::string& name, std::size_t commands,
              const std::function<arguments(std::size_t)>& make) {
         if (!name.starts_with(chosen_)) return;
         const auto pipelines = encode(commands, make);
@@ -97,7 +97,7 @@ public:
             const std::size_t done = run(pipelines);
             best = std::min(best, (cpu_ns() - before) / static_cast<double>(done));
         }
-        std::printf("%-28s %8.1f ns  %7.2f M/s\n", name.data(), best, 1e3 / best);
+        std::printf("%-28s %8.1f ns  %7.2f M/s\n", name.c_str(), best, 1e3 / best);
         std::fflush(stdout);
     }
 
@@ -120,6 +120,67 @@ private:
     eddy::resp::request_batch batch_parser_;
     byte_buffer out_;
 };
+
+// Hashes of some fields in blocks, as Redis's listpacks, and as tables.
+void small_collections(std::size_t batch, std::string_view chosen, std::size_t rounds) {
+    if (!std::string_view("hash").starts_with(chosen.substr(0, 4))) return;
+    constexpr std::size_t all = 500'000;
+    const std::string value(16, 'v');
+    for (const std::size_t fields : {40U, 100U, 500U}) {
+        for (const bool in_block : {true, false}) {
+            bench b(all, batch, chosen, rounds);
+            const std::size_t hashes = all / fields;
+            const auto make = [&](std::size_t i, const char* command) {
+                return arguments{command, "hash:" + std::to_string(i % hashes),
+                                 "field:" + std::to_string(i / hashes % fields)};
+            };
+            b.run(b.encode(1, [&](std::size_t) {
+                return arguments{"CONFIG", "SET", "hash-max-listpack-entries",
+                                 in_block ? "512" : "32"};
+            }));
+            const auto filling = b.encode(all, [&](std::size_t i) {
+                arguments args = make(i, "HSET");
+                args.push_back(value);
+                return args;
+            });
+            const double at = cpu_ns();
+            b.run(filling);
+            const double took = cpu_ns() - at;
+            const std::string name =
+                "hash of " + std::to_string(fields) + " fields, " + (in_block ? "block" : "table");
+            std::printf("%-28s %8.1f ns to fill, %.1f B a field\n", name.c_str(), took / all,
+                        static_cast<double>(b.engine().stats().used_memory) / all);
+            eddy::random_generator random(1);
+            const auto any = [&](const char* command) { return make(random.below(all), command); };
+            b.row(name + " HGET", all, [&](std::size_t) { return any("HGET"); });
+            b.row(name + " HGET, none", all, [&](std::size_t) {
+                arguments args = any("HGET");
+                args[2] += 'x';
+                return args;
+            });
+            b.row(name + " HSET", all, [&](std::size_t) {
+                arguments args = any("HSET");
+                args.push_back(value);
+                return args;
+            });
+            b.row(name + " HSET, other size", all, [&](std::size_t) {
+                arguments args = any("HSET");
+                args.emplace_back(8 + random.below(16), 'w');
+                return args;
+            });
+            b.row(name + " HDEL+HSET", all, [&, i = std::size_t{0}](std::size_t) mutable {
+                arguments args = make(i / 2 * 7919, i % 2 == 0 ? "HDEL" : "HSET");
+                if (i++ % 2 != 0) args.push_back(value);
+                return args;
+            });
+            b.row(name + " HGETALL", all / fields, [&](std::size_t) {
+                arguments args = any("HGETALL");
+                args.pop_back();
+                return args;
+            });
+        }
+    }
+}
 
 }  // namespace
 
@@ -200,5 +261,6 @@ int main(int argc, char** argv) {
             return i++ % 2 == 0 ? arguments{"DEL", key} : arguments{"SET", key, value32};
         });
     }
+    small_collections(batch, chosen, rounds);
     return 0;
 }

@@ -227,12 +227,58 @@ TEST_F(commands, random_picks_are_members) {
     expect("SPOP s", null);
 }
 
+TEST_F(commands, an_encoding_stays_after_the_value_has_shrunk) {
+    const auto encoding = [this](const std::string& key) {
+        return parse_reply(client_({"OBJECT", "ENCODING", key})).text;
+    };
+    for (int i = 0; i < 300; ++i) client_({"RPUSH", "l", std::string(50, 'x')});
+    EXPECT_EQ(encoding("l"), "quicklist");
+    expect("LTRIM l 0 100", "+OK\r\n");
+    EXPECT_EQ(encoding("l"), "quicklist");
+    expect("LTRIM l 0 70", "+OK\r\n");
+    EXPECT_EQ(encoding("l"), "listpack");
+    client_({"HSET", "h", "f", std::string(65, 'x')});
+    expect("HSET h f x", ":0\r\n");
+    EXPECT_EQ(encoding("h"), "hashtable");
+    expect("SADD s 10 9 a", ":3\r\n");
+    expect("SREM s a", ":1\r\n");
+    EXPECT_EQ(encoding("s"), "listpack");
+    expect("CONFIG SET hash-max-listpack-entries 1", "+OK\r\n");
+    expect("HSET few a 1", ":1\r\n");
+    EXPECT_EQ(encoding("few"), "listpack");
+    expect("HSET few b 2", ":1\r\n");
+    EXPECT_EQ(encoding("few"), "hashtable");
+}
+
+TEST_F(commands, small_hashes_and_sets_come_in_order_and_in_one_page) {
+    arguments hash;
+    for (int i = 0; i < 512; ++i) {
+        hash.insert(hash.end(), {"f" + std::to_string(i * 7919 % 512), std::to_string(i)});
+        client_({"HSET", "h", hash[hash.size() - 2], hash.back()});
+    }
+    expect("HSET h f0 changed", ":0\r\n");
+    hash[1] = "changed";
+    const auto page = parse_reply(client_("HSCAN h 0 COUNT 10"));
+    EXPECT_EQ(page.children.at(0).text, "0");
+    ASSERT_EQ(page.children.at(1).children.size(), hash.size());
+    for (std::size_t i = 0; i < hash.size(); ++i)
+        EXPECT_EQ(page.children[1].children[i].text, hash[i]) << i;
+    expect("SADD s b c a", ":3\r\n");
+    expect("SMEMBERS s", "*3\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\na\r\n");
+    expect("SADD i 10 -1 9", ":3\r\n");
+    expect("SSCAN i 0", "*2\r\n$1\r\n0\r\n*3\r\n$2\r\n-1\r\n$1\r\n9\r\n$2\r\n10\r\n");
+    expect("SADD j 10 x 9", ":3\r\n");
+    expect("SINTER j i", "*2\r\n$2\r\n10\r\n$1\r\n9\r\n");
+}
+
 // Whoever is there from the first call to the last is found, though others come and go. Sorted sets
 // have a test of their own.
 TEST_F(commands, scan_finds_what_stays_while_the_table_grows) {
     for (int i = 0; i < 1'000; ++i) client_({"SET", "stays:" + std::to_string(i), "x"});
     for (int i = 0; i < 300; ++i) client_({"SADD", "set", "stays:" + std::to_string(i)});
-    for (int i = 0; i < 300; ++i) {
+    // More than a block holds, which would be returned at once.
+    constexpr std::size_t fields = 600;
+    for (std::size_t i = 0; i < fields; ++i) {
         client_({"HSET", "hash", "stays:" + std::to_string(i), std::to_string(i)});
         client_({"HSET", "ending", "stays:" + std::to_string(i), std::to_string(i)});
     }
@@ -244,8 +290,8 @@ TEST_F(commands, scan_finds_what_stays_while_the_table_grows) {
     };
     for (const scanned& each :
          {scanned{{"SCAN"}, {"SET"}, 1'000}, scanned{{"SSCAN", "set"}, {"SADD", "set"}, 300},
-          scanned{{"HSCAN", "hash"}, {"HSET", "hash"}, 300},
-          scanned{{"HSCAN", "ending"}, {"HSET", "ending"}, 300}}) {
+          scanned{{"HSCAN", "hash"}, {"HSET", "hash"}, fields},
+          scanned{{"HSCAN", "ending"}, {"HSET", "ending"}, fields}}) {
         std::set<std::string> seen;
         std::string cursor = "0";
         int added = 0;

@@ -23,6 +23,7 @@ slot* open_hash(call& c) {
 
 std::int64_t put_pairs(call& c, slot* place) {
     collection fields = c.collection_of(place);
+    fields.expect(c.arg(2), (c.count - 2) / 2);
     std::int64_t added = 0;
     for (std::size_t i = 2; i < c.count; i += 2)
         added += fields.put(c.arg(i), c.arg(i + 1)) ? 1 : 0;

@@ -103,7 +103,9 @@ void lset(call& c) {
     list& elements = call::list_of(place);
     const auto at = resolve(*index, elements.size());
     if (!at) return c.error("ERR index out of range");
+    before_shrinking(c.state.env, *keyspace::at(place), list_measure::exact);
     elements.replace(c.memory(), elements.at(*at), c.arg(3));
+    after_shrinking(c.state.env, *keyspace::at(place), list_measure::exact);
     c.changed(key_event::list, "lset", c.arg(1));
     c.reply.ok();
 }
@@ -143,8 +145,10 @@ void ltrim(call& c) {
         c.also_happened(key_event::generic, "del", c.arg(1));
         return c.reply.ok();
     }
+    before_shrinking(c.state.env, *keyspace::at(place), list_measure::exact);
     elements.drop_front(c.memory(), kept.first);
     elements.drop_back(c.memory(), elements.size() - kept.count);
+    after_shrinking(c.state.env, *keyspace::at(place), list_measure::exact);
     c.reply.ok();
 }
 
@@ -159,6 +163,7 @@ void lrem(call& c) {
     const std::int64_t limit = all ? INT64_MAX : std::abs(*count);
     std::int64_t removed = 0;
     const bool from_back = *count < 0;
+    before_shrinking(c.state.env, *keyspace::at(place), list_measure::exact);
     list::position at = from_back ? elements.last() : elements.first();
     while (at && removed < limit) {
         const bool same = same_bytes(list::get(at), c.arg(3));
@@ -174,6 +179,7 @@ void lrem(call& c) {
     if (removed > 0) {
         c.changed(key_event::list, "lrem", c.arg(1), static_cast<std::uint64_t>(removed));
     }
+    if (!elements.empty()) after_shrinking(c.state.env, *keyspace::at(place), list_measure::exact);
     c.remove_if_empty(place, c.hash);
     c.reply.integer(removed);
 }

@@ -33,10 +33,12 @@ void pop_range(call& c, std::string_view key, call::slot* place, std::uint64_t h
         if (c.reply_is_too_large()) return;  // with nothing removed
         at = from_left ? list::after(at) : list::before(at);
     }
+    before_shrinking(c.state.env, *keyspace::at(place), list_measure::fast);
     if (from_left)
         from.drop_front(c.memory(), popped);
     else
         from.drop_back(c.memory(), popped);
+    if (!from.empty()) after_shrinking(c.state.env, *keyspace::at(place), list_measure::fast);
     c.changed(key_event::list, pop_event(where), key, popped);
     if (propagates(c) && c.spec->run != commands::lpop && c.spec->run != commands::rpop)
         propagate_as(c, {pop_name(where), key, decimal(static_cast<std::int64_t>(popped))});
@@ -91,8 +93,8 @@ void move_element(call& c, list_side from_side, list_side to_side) {
     if (target != nullptr && c.is_not(target, value_type::list)) return;
     // Looking for the target may have removed it, expired, so the source is looked up again. The
     // element leaves first: it may go into the block that it comes from.
-    list& from = call::list_of(c.find_to_write());
-    const std::string element(peek_element(from, from_side));
+    entry& from = *keyspace::at(c.find_to_write());
+    const std::string element(peek_element(*from.pointer<list>(), from_side));
     c.reply.bulk(element);
     drop_element(c, from, from_side);
     call::slot* const to = target != nullptr ? c.keys->find(to_key, to_hash)

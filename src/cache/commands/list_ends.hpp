@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cache/engine/call.hpp"
+#include "cache/types/encoding_name.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -28,12 +29,15 @@ inline std::string_view peek_element(const list& from, list_side where) noexcept
     return where == list_side::left ? from.front() : from.back();
 }
 
-inline void drop_element(call& c, list& from, list_side where) noexcept {
+inline void drop_element(call& c, entry& holder, list_side where) noexcept {
+    list& from = *holder.pointer<list>();
+    before_shrinking(c.state.env, holder, list_measure::fast);
     if (where == list_side::left) {
         from.pop_front(c.memory());
     } else {
         from.pop_back(c.memory());
     }
+    if (!from.empty()) after_shrinking(c.state.env, holder, list_measure::fast);
 }
 
 inline std::string_view push_event(list_side where) noexcept {
@@ -54,7 +58,7 @@ inline void pop_one(call& c, std::string_view key, call::slot* place, std::uint6
                     list_side where) {
     list& from = call::list_of(place);
     c.reply.bulk(peek_element(from, where));
-    drop_element(c, from, where);
+    drop_element(c, *keyspace::at(place), where);
     c.changed(key_event::list, pop_event(where), key);
     if (!from.empty()) [[likely]]
         return;

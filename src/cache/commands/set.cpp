@@ -81,6 +81,7 @@ void sadd(call& c) {
         return;
     }
     collection members = c.collection_of(place);
+    members.expect(c.arg(2), c.count - 2);
     std::int64_t added = 0;
     for (std::size_t i = 2; i < c.count; ++i) added += members.put(c.arg(i)) ? 1 : 0;
     if (added > 0) {

@@ -66,8 +66,12 @@ private:
 std::size_t intersect(call& c, operands sets, std::size_t limit, collection* to) {
     if (std::ranges::find(sets, nullptr) != sets.end()) return 0;
     environment& env = c.state.env;
-    std::ranges::sort(sets, {}, [&](entry* e) { return collection(env, *e).size(); });
+    const auto size = [&env](entry* e) { return collection(env, *e).size(); };
+    // What comes is in the order of the smallest one, the first of several, as in Redis.
+    std::ranges::iter_swap(sets.begin(), std::ranges::min_element(sets, {}, size));
+    std::ranges::sort(sets.begin() + 1, sets.end(), {}, size);
     std::size_t found = 0;
+    if (to != nullptr && !collection(env, *sets[0]).is_integers()) to->keep_order();
     collection::walk smallest(collection(env, *sets[0]));
     for (collection::element e; found < limit && smallest.next(e);) {
         const bool in_all = std::all_of(sets.begin() + 1, sets.end(), [&](entry* other) {
@@ -132,6 +136,7 @@ void store(call& c, operation what) {
     if (!find_operands(c, 2, c.count - 1, sets)) return;
     scratch_set result(c.state.env);
     compute(c, what, sets, result.members());
+    if (what == operation::intersection) result.members().order_integers();
     const std::size_t size = result.members().size();
     const bool removed = c.keys->remove(c.arg(1), c.hash);
     if (size > 0) {

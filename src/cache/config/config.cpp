@@ -594,11 +594,29 @@ std::string_view remembered(const options_type& o, const ignored_parameter& of) 
     return of.usual;
 }
 
+// Those of them that are limits of encodings have an effect.
+void note_limit(encoding_limits& of, std::string_view name, std::string_view value) {
+    constexpr std::pair<std::string_view, std::size_t encoding_limits::*> sizes[] = {
+        {"hash-max-listpack-entries", &encoding_limits::hash_fields},
+        {"hash-max-listpack-value", &encoding_limits::hash_text},
+        {"set-max-intset-entries", &encoding_limits::set_integers},
+        {"set-max-listpack-entries", &encoding_limits::set_members},
+        {"set-max-listpack-value", &encoding_limits::set_text},
+        {"zset-max-listpack-entries", &encoding_limits::sorted_set_members},
+        {"zset-max-listpack-value", &encoding_limits::sorted_set_text},
+    };
+    const std::int64_t number = parse_integer(value).value_or(0);
+    if (name == "list-max-listpack-size") of.list_size = number;
+    for (const auto& [size_name, member] : sizes)
+        if (name == size_name) of.*member = static_cast<std::size_t>(number);
+}
+
 // Why the value was refused; empty when it was taken.
 std::string remember(options_type& o, const ignored_parameter& of, std::string_view value) {
     if (of.takes == ignored_parameter::kind::immutable) return std::string(immutable);
     auto read = read_ignored(of, value);
     if (!read) return std::move(read.error());
+    note_limit(o.limits, key_of(of), *read);
     for (auto& [name, old] : o.remembered) {
         if (name != key_of(of)) continue;
         old = std::move(*read);
@@ -707,6 +725,7 @@ static void take_options(engine::state& s, const engine_options& changed, bool s
     if (has_limits && s.server != nullptr) s.server->limits_changed();
     s.env.set_policy(changed.policy);
     s.note_limit();
+    s.env.limits = changed.limits;
     s.note_observers();
     note_save_trouble(s);
     note_append_options(s);

@@ -1,7 +1,8 @@
 // CONFIG parameters without an effect here.
 //
 // They tune parts of Redis that the cache does not have. They are checked as Redis checks them,
-// kept and returned, so that programs that set them go on.
+// kept and returned, so that programs that set them go on. The limits of encodings are among them,
+// which have an effect: engine_options::limits.
 #pragma once
 
 #include <cstdint>

@@ -146,6 +146,7 @@ engine::state::state(engine_options given)
     env.now_us = env.steady_us = started_us;
     env.now_ms = started_us / 1000;
     env.set_policy(options.policy);
+    env.limits = options.limits;
     saves.saved_us = saves.saved_at_us = started_us;
     run_id = make_run_id(env.random);
     slow.configure(options);

@@ -47,6 +47,7 @@
 #include "cache/keyspace/statistics.hpp"
 #include "cache/memory/large_argument.hpp"
 #include "cache/memory/slice_limit.hpp"
+#include "cache/types/encoding_limits.hpp"
 
 #include <array>
 #include <chrono>
@@ -256,6 +257,7 @@ struct engine_options {
     std::int64_t load_key_delay_us = 0;
     /// Values of parameters without an effect, by name: for CONFIG GET.
     std::vector<std::pair<std::string_view, std::string>> remembered;
+    encoding_limits limits;  ///< as far as they are among those
 };
 
 /// 16 databases and their clients. One thread at a time: that of its loop, or one that visits it

@@ -188,6 +188,7 @@ void release_value(environment& env, entry& of) noexcept {
             env.memory.release(packed, sizeof(packed_block) + packed->capacity);
             return;
         }
+        case encoding::indexed: return of.pointer<indexed_block>()->release(env.memory);
         case encoding::table: {
             auto* const table = of.pointer<dictionary>();
             env.discard(std::move(*table));
@@ -228,7 +229,8 @@ bool is_freed_in_slices(const entry& of) noexcept {
     switch (of.held_as) {
         case encoding::bytes:
         case encoding::integer:
-        case encoding::packed: return false;
+        case encoding::packed:
+        case encoding::indexed: return false;
         case encoding::external:
             return sizeof(text_block) + of.pointer<text_block>()->capacity > text_freed_at_once;
         case encoding::list:
@@ -252,6 +254,7 @@ std::size_t elements_of(const entry& of) noexcept {
         case encoding::external: return 1;
         case encoding::list: return of.pointer<list>()->size();
         case encoding::packed: return of.pointer<packed_block>()->count;
+        case encoding::indexed: return of.pointer<indexed_block>()->count;
         case encoding::table:
         case encoding::timed_table: return of.pointer<dictionary>()->size();
         case encoding::sorted_table: return of.pointer<sorted_table>()->members.size();
@@ -287,6 +290,8 @@ std::size_t memory_usage(const environment& env, const entry& of, std::size_t sa
         case encoding::packed:
             return own +
                    slab::capacity(sizeof(packed_block) + of.pointer<packed_block>()->capacity);
+        case encoding::indexed:
+            return own + slab::capacity(of.pointer<indexed_block>()->bytes());
         case encoding::table: {
             const auto& table = *of.pointer<dictionary>();
             return own + slab::capacity(sizeof(dictionary)) + table.table_bytes() +

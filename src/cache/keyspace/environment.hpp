@@ -13,6 +13,7 @@
 #include "cache/memory/large_argument.hpp"
 #include "cache/memory/slab.hpp"
 #include "cache/memory/slice_limit.hpp"
+#include "cache/types/encoding_limits.hpp"
 #include "cache/types/list.hpp"
 #include "cache/types/score_tree.hpp"
 #include "cache/types/stream.hpp"
@@ -102,6 +103,7 @@ struct environment {
         policy = chosen;
         most_uses = counted_uses(chosen);
     }
+    encoding_limits limits;
     expired_keys expired = expired_keys::go;
     key_observer* observer = nullptr;  ///< null: no observer
     statistics counters;

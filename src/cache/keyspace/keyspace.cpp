@@ -47,16 +47,6 @@ void* copy_list(environment& env, const list& from) {
     return made;
 }
 
-void copy_collection(environment& env, entry& from, entry& to) {
-    collection::make(env, to, from.type);
-    collection copy_to(env, to);
-    collection::walk elements(collection(env, from), collection::also::ended);
-    for (collection::element e; elements.next(e);) {
-        copy_to.put(e.field, e.value);
-        if (elements.ends_at() != no_expiry) copy_to.set_end(e.field, elements.ends_at());
-    }
-}
-
 }  // namespace
 
 text_block* keyspace::make_external(slab& memory, std::size_t size, std::size_t capacity) {
@@ -352,13 +342,14 @@ void keyspace::copy_value(const slot* from, std::string_view to, std::uint64_t t
                                   redis_stream(old->pointer<redis_stream>()->copy(env_.memory)));
             break;
         case encoding::packed:
+        case encoding::indexed:
         case encoding::table:
         case encoding::timed_table:
         case encoding::sorted_table:
             if (old->type == value_type::sorted_set) {
                 sorted_set(env_, *old).copy_to(*made);
             } else {
-                copy_collection(env_, *old, *made);
+                collection(env_, *old).copy_to(*made);
             }
             break;
     }

@@ -24,6 +24,7 @@ enum class encoding : std::uint8_t {
     external,      ///< string: a pointer to a `text_block`
     list,          ///< a pointer to a `list`
     packed,        ///< set, hash, sorted set: a pointer to a `packed_block`
+    indexed,       ///< set, hash: a pointer to an `indexed_block`
     table,         ///< set, hash: a pointer to a `dictionary`
     sorted_table,  ///< sorted set: a pointer to a `sorted_table`
     stream,        ///< a pointer to a `redis_stream`
@@ -52,8 +53,9 @@ struct entry {
     static constexpr std::uint8_t has_expiry_room = 1;
     static constexpr std::uint8_t long_key = 4;  ///< the key's size does not fit 16 bits
     static constexpr std::uint8_t modified_text =
-        8;                                       ///< APPEND or SETRANGE made it: encoding "raw"
-    static constexpr std::uint8_t one_use = 16;  ///< two bits count uses, for eviction
+        8;                                         ///< APPEND or SETRANGE made it: encoding "raw"
+    static constexpr std::uint8_t large_list = 8;  ///< the same of a list: encoding "quicklist"
+    static constexpr std::uint8_t one_use = 16;    ///< two bits count uses, for eviction
     static constexpr std::uint8_t all_uses = 3 * one_use;
     /// A running snapshot has it already, or it is newer than that: see rdb/snapshot.hpp.
     static constexpr std::uint8_t in_snapshot = 64;

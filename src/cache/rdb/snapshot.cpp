@@ -8,6 +8,7 @@
 #include "cache/rdb/format.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/script/scripting.hpp"
+#include "cache/types/packed_block.hpp"
 
 #include <algorithm>
 #include <new>
@@ -35,6 +36,7 @@ bool is_big(const entry& e) noexcept {
             const list& elements = *e.pointer<list>();
             return elements.size() > big_elements || elements.memory_bytes() > big_bytes;
         }
+        case encoding::indexed: return e.pointer<indexed_block>()->used > big_bytes;
         default: return true;
     }
 }

@@ -273,6 +273,103 @@ TEST_P(differential, big_sorted_sets_are_answered_as_redis_answers_them) {
     ASSERT_TRUE(same_line("ZSCAN big 0 COUNT 100000"));
 }
 
+// Replies with all elements, byte for byte, as long as Redis holds the value in a block.
+TEST_P(differential, small_hashes_and_sets_keep_their_order_and_encoding) {
+    const std::uint64_t seed = eddy::testing::seed_of_this_run();
+    SCOPED_TRACE(seed);
+    random_generator random(seed);
+    const auto exactly = [&](const arguments& args) {
+        const std::string theirs = redis_->ask(args);
+        ASSERT_EQ(client_.ask(args), theirs) << testing::in_quotes(args);
+    };
+    const auto integer = [&] {
+        return std::to_string(static_cast<int>(random.below(1'200)) - 600);
+    };
+    const auto text = [&](std::size_t range) {
+        return std::string(1 + random.below(12), 'f') + std::to_string(random.below(range));
+    };
+    // Redis 7.0 has no listpacks of sets.
+    const bool has_listed_sets = !redis_->is_7_0();
+    std::size_t changes = 0;
+    for (int i = 0; i < eddy::testing::rounds(6'000); ++i) {
+        const std::size_t which = random.below(has_listed_sets ? 3 : 2);
+        const bool is_hash = which == 0;
+        const std::string key = is_hash ? "hash" : which == 1 ? "integers" : "set";
+        const std::string element = is_hash ? text(700) : which == 1 ? integer() : text(150);
+        const bool grows = i / 1'500 % 2 == 0;
+        arguments change{is_hash ? "HDEL" : "SREM", key, element};
+        if (random.below(10) < (grows ? 8U : 3U)) {
+            change[0] = is_hash ? "HSET" : "SADD";
+            if (is_hash) change.emplace_back(random.below(64), 'v');
+        }
+        // Now and then something that no block of its kind holds.
+        if (random.below(2'000) == 0) change.back() = std::string(65, 'x');
+        if (random.below(1'000) == 0) change = {"DEL", key};
+        ASSERT_NO_FATAL_FAILURE(exactly(change));
+        ASSERT_NO_FATAL_FAILURE(exactly({"OBJECT", "ENCODING", key}));
+        if (client_("OBJECT ENCODING " + key).find("hashtable") != std::string::npos) continue;
+        ++changes;
+        ASSERT_NO_FATAL_FAILURE(exactly({is_hash ? "HSCAN" : "SSCAN", key, "0"}));
+        if (i % 20 != 0) continue;
+        ASSERT_NO_FATAL_FAILURE(exactly({is_hash ? "HGETALL" : "SMEMBERS", key}));
+        ASSERT_NO_FATAL_FAILURE(exactly({"COPY", key, "copy", "REPLACE"}));
+        ASSERT_NO_FATAL_FAILURE(exactly({is_hash ? "HKEYS" : "SMEMBERS", "copy"}));
+    }
+    EXPECT_GT(changes, 2'000U);
+}
+
+// The names of encodings while a list grows and shrinks, with limits of bytes and of elements.
+TEST_P(differential, lists_and_limits_have_the_encodings_of_redis) {
+    if (redis_->is_7_0()) GTEST_SKIP() << "Redis 7.0 keeps every list as a quicklist";
+    const auto push = [&](const std::string& key, std::size_t count, const std::string& element) {
+        arguments args{"RPUSH", key};
+        for (; count > 0; --count) {
+            args.push_back(element);
+            ASSERT_TRUE(same(args));
+            args.pop_back();
+        }
+        ASSERT_TRUE(same({"OBJECT", "ENCODING", key}));
+    };
+    const auto follow_lines = [&](std::string_view lines) {
+        for (const std::string_view line : testing::separate(lines)) {
+            EXPECT_TRUE(same_line(line));
+            EXPECT_TRUE(same_line("OBJECT ENCODING l"));
+        }
+    };
+    ASSERT_NO_FATAL_FAILURE(push("l", 300, std::string(50, 'x')));
+    follow_lines("LTRIM l 0 100 ; LTRIM l 0 80 ; LTRIM l 0 77 ; LTRIM l 0 70 ; RPUSH l a ; DEL l");
+    ASSERT_NO_FATAL_FAILURE(push("l", 160, std::string(50, 'x')));
+    for (int i = 0; i < 100; ++i) follow_lines("RPOP l");
+    follow_lines("RPOP l 10 ; LREM l 0 a ; DEL l");
+    // As many numbers as fit 8 KiB, each of which takes three bytes.
+    ASSERT_NO_FATAL_FAILURE(push("l", 2'700, "1000"));
+    follow_lines("RPUSH l 1000 1000 1000 1000 1000 1000 1000 1000 1000 1000");
+    ASSERT_NO_FATAL_FAILURE(push("l", 20, "1000"));
+    follow_lines("LTRIM l 0 1400 ; LTRIM l 0 1300 ; DEL l");
+    ASSERT_NO_FATAL_FAILURE(push("l", 100, std::string(60, 'x')));
+    follow_lines("LSET l 0 a ; COPY l m ; RENAME m l ; DUMP nosuch ; DEL l");
+    EXPECT_TRUE(
+        same_line("CONFIG SET list-max-listpack-size 4 hash-max-listpack-entries 3 "
+                  "hash-max-listpack-value 8 set-max-intset-entries 3 "
+                  "set-max-listpack-entries 3 set-max-listpack-value 8 "
+                  "zset-max-listpack-entries 3 zset-max-listpack-value 8"));
+    follow_lines(
+        "RPUSH l 1 2 3 4 ; RPUSH l 5 ; RPOP l ; RPOP l ; RPOP l ; DEL l ; HSET l a 1 b 2 c 3 ; "
+        "HSET l d 4 ; HDEL l c d ; DEL l ; HSET l a 12345678 ; HSET l a 123456789 ; HSET l a 1 ; "
+        "DEL l ; HSET l a 1 a 1 a 1 a 1 ; DEL l ; SADD l 1 2 3 ; SADD l 4 ; SREM l 3 4 ; DEL l ; "
+        "SADD l a b c ; SADD l d ; DEL l ; SADD l 1 2 3 ; SADD l a ; DEL l ; SADD l 1 2 ; SADD l a "
+        "; "
+        "SREM l a ; COPY l m ; SADD l 3 ; DEL l ; SADD l 123456789 ; SADD l abcdefghi ; DEL l ; "
+        "SADD l a a a a ; DEL l ; ZADD l 1 a 2 b 3 c ; ZADD l 4 d ; ZREM l c d ; DEL l ; "
+        "ZADD l 1 123456789 ; DEL l ; SADD l 3 1 2 ; SADD m 2 3 x ; SINTERSTORE l l m ; "
+        "SUNIONSTORE l l m ; SDIFFSTORE l m l");
+    EXPECT_TRUE(
+        same_line("CONFIG SET list-max-listpack-size -2 hash-max-listpack-entries 512 "
+                  "hash-max-listpack-value 64 set-max-intset-entries 512 "
+                  "set-max-listpack-entries 128 set-max-listpack-value 64 "
+                  "zset-max-listpack-entries 128 zset-max-listpack-value 64"));
+}
+
 TEST_P(differential, unknown_commands_repeat_what_was_asked) {
     same({"nosuch", std::string(200, 'a'), "b"});
     same({std::string(300, 'n'), "b"});

@@ -1,25 +1,23 @@
-// Packed blocks, tables, and the conversion from one to the other.
+// Blocks, tables, and the conversion from one to the other.
 #include "cache/types/collection.hpp"
 
 #include <eddy/base/assert.hpp>
 
+#include "cache/types/number.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <string>
+#include <vector>
 
 namespace eddy::cache {
 namespace {
 
-std::string_view read(const char* at) noexcept { return {at + 1, static_cast<std::uint8_t>(*at)}; }
-
-const char* skip(const char* at) noexcept { return at + 1 + static_cast<std::uint8_t>(*at); }
-char* skip(char* at) noexcept { return at + 1 + static_cast<std::uint8_t>(*at); }
-
-char* write(char* to, std::string_view text) noexcept {
-    *to++ = static_cast<char>(text.size());
-    if (!text.empty()) std::memcpy(to, text.data(), text.size());
-    return to + text.size();
-}
+using packed_text::read;
+using packed_text::skip;
+using packed_text::skip_field;
+using packed_text::write;
 
 // Room for the elements and some more, up to the rounding of the slab.
 std::size_t capacity_for(std::size_t used) noexcept {
@@ -39,7 +37,35 @@ packed_block* make_packed(slab& memory, std::size_t used) {
 void collection::make(environment& env, entry& holder, value_type type) {
     holder.type = type;
     holder.held_as = encoding::packed;
-    holder.set_pointer(make_packed(env.memory, 0));
+    packed_block* const made = make_packed(env.memory, 0);
+    if (type == value_type::set) made->flags = packed_block::integers;
+    holder.set_pointer(made);
+}
+
+void collection::copy_to(entry& to) const {
+    to.type = type();
+    if (is_packed()) {
+        const packed_block& from = packed();
+        packed_block* const made = make_packed(env_->memory, from.used);
+        made->take(from);
+        to.held_as = encoding::packed;
+        return to.set_pointer(made);
+    }
+    if (is_indexed()) {
+        indexed_block& from = indexed();
+        indexed_block* const made = indexed_block::make(env_->memory, from.used, from.count);
+        made->take(from);
+        to.held_as = encoding::indexed;
+        return to.set_pointer(made);
+    }
+    make(*env_, to, type());
+    collection copy(*env_, to);
+    copy.become_table();
+    walk elements(*this, also::ended);
+    for (element e; elements.next(e);) {
+        copy.put(e.field, e.value);
+        if (elements.ends_at() != no_expiry) copy.set_end(e.field, elements.ends_at());
+    }
 }
 
 std::size_t collection::size() const noexcept { return is_timed() ? all() - ended() : all(); }
@@ -52,20 +78,25 @@ char* collection::find_packed(std::string_view field) const noexcept {
     const bool pairs = has_values();
     while (at < end) {
         if (same_bytes(read(at), field)) return at;
-        at = skip(at);
-        if (pairs) at = skip(at);
+        at = skip_field(at, pairs);
     }
     return nullptr;
 }
 
+std::uint8_t collection::tag(std::string_view field) const noexcept {
+    return static_cast<std::uint8_t>(env_->hash(field));
+}
+
 bool collection::contains(std::string_view field) const noexcept {
     if (is_packed()) return find_packed(field) != nullptr;
+    if (is_indexed()) return static_cast<bool>(indexed().find(field, tag(field), has_values()));
     return find_entry(field) != nullptr;
 }
 
 std::optional<std::string_view> collection::get(std::string_view field) const noexcept {
-    if (is_packed()) {
-        const char* const at = find_packed(field);
+    if (is_listed()) {
+        const char* const at =
+            is_packed() ? find_packed(field) : indexed().find(field, tag(field), has_values()).at;
         if (at == nullptr) return std::nullopt;
         return has_values() ? read(skip(at)) : std::string_view{};
     }
@@ -75,49 +106,173 @@ std::optional<std::string_view> collection::get(std::string_view field) const no
 }
 
 bool collection::put(std::string_view field, std::string_view value, bool keeps_expiry) {
-    if (!is_packed()) return put_table(field, value, keeps_expiry);
-    if (field.size() <= max_packed_text && value.size() <= max_packed_text) {
-        return put_packed(field, value);
+    if (is_listed()) {
+        if (fits(field, value)) {
+            return is_packed() ? put_packed(field, value) : put_indexed(field, value);
+        }
+        become_table();
     }
-    become_table();
     return put_table(field, value, keeps_expiry);
 }
 
+// Whether a block may hold it, as far as its length goes.
+bool collection::fits(std::string_view field, std::string_view value) const noexcept {
+    const encoding_limits& limits = env_->limits;
+    if (has_values()) {
+        const std::size_t most = std::min(limits.hash_text, packed_text::longest);
+        return field.size() <= most && value.size() <= most;
+    }
+    return field.size() <= std::min(limits.set_text, packed_text::longest) ||
+           ((flags() & packed_block::integers) != 0 && parse_integer(field).has_value());
+}
+
+// A set of integers that gets something else keeps their order, and is ordered no more.
+collection::addition collection::adding(std::string_view field, std::size_t count) noexcept {
+    const encoding_limits& limits = env_->limits;
+    const auto within = [count](std::size_t most) {
+        return count < std::min(most, indexed_block::max_fields);
+    };
+    if (has_values()) return within(limits.hash_fields) ? addition::appended : addition::table;
+    if ((flags() & packed_block::integers) != 0) {
+        if (parse_integer(field))
+            return within(limits.set_integers) ? addition::sorted : addition::table;
+        flags() &= static_cast<std::uint16_t>(~packed_block::integers);
+    }
+    return within(limits.set_members) ? addition::appended : addition::table;
+}
+
+void collection::expect(std::string_view first, std::size_t count) {
+    if (!is_listed()) return;
+    const encoding_limits& limits = env_->limits;
+    std::size_t most = has_values() ? limits.hash_fields : limits.set_members;
+    if (!has_values() && (flags() & packed_block::integers) != 0 &&
+        (!empty() || parse_integer(first))) {
+        most = limits.set_integers;
+    }
+    if (count > most) become_table();
+}
+
+void collection::keep_order() noexcept {
+    EDDY_ASSERT(type() == value_type::set && is_packed() && empty());
+    flags() &= static_cast<std::uint16_t>(~packed_block::integers);
+}
+
+void collection::order_integers() {
+    if (!is_listed() || is_integers() || size() > env_->limits.set_integers) return;
+    std::vector<std::string> all;
+    all.reserve(size());
+    walk members(*this);
+    for (element e; members.next(e);) {
+        if (!parse_integer(e.field)) return;
+        all.emplace_back(e.field);
+    }
+    std::ranges::sort(all, packed_text::is_less);
+    release_value(*env_, *holder_);
+    make(*env_, *holder_, value_type::set);
+    for (const std::string& each : all) put(each);
+}
+
+// The block, with room for so many bytes more: it may be a new one.
+packed_block& collection::packed_with_room(std::size_t more) {
+    packed_block& block = packed();
+    if (block.used + more <= block.capacity) return block;
+    packed_block* const wider = make_packed(env_->memory, block.used + more);
+    wider->take(block);
+    env_->memory.release(&block, sizeof(packed_block) + block.capacity);
+    holder_->set_pointer(wider);
+    return *wider;
+}
+
 bool collection::put_packed(std::string_view field, std::string_view value) {
-    packed_block* block = &packed();
-    char* const at = find_packed(field);
-    if (at != nullptr) {
+    if (char* const at = find_packed(field); at != nullptr) {
         if (!has_values()) return false;
-        char* const old = skip(at);
-        const std::size_t old_size = read(old).size();
-        if (old_size == value.size()) {
-            write(old, value);
-            return false;
+        const auto before = static_cast<std::size_t>(skip(at) - packed().data());
+        const std::size_t old_size = read(skip(at)).size();
+        packed_block& block =
+            packed_with_room(value.size() > old_size ? value.size() - old_size : 0);
+        char* const old = block.data() + before;
+        if (old_size != value.size()) {
+            char* const rest = skip(old);
+            std::memmove(old + 1 + value.size(), rest,
+                         static_cast<std::size_t>(block.data() + block.used - rest));
+            block.used = static_cast<std::uint16_t>(block.used + value.size() - old_size);
         }
-        // The pair goes out and comes back at the end.
-        char* const next = skip(old);
-        std::memmove(at, next, static_cast<std::size_t>(block->data() + block->used - next));
-        block->used = static_cast<std::uint16_t>(block->used - (next - at));
-        --block->count;
-    } else if (block->count == max_packed_fields) {
+        write(old, value);
+        return false;
+    }
+    const addition how = adding(field, packed().count);
+    if (how == addition::table) {
         become_table();
         return put_table(field, value, false);
     }
-    const std::size_t need = 1 + field.size() + (has_values() ? 1 + value.size() : 0);
-    if (block->used + need > block->capacity) {
-        packed_block* const wider = make_packed(env_->memory, block->used + need);
-        std::memcpy(wider->data(), block->data(), block->used);
-        wider->used = block->used;
-        wider->count = block->count;
-        env_->memory.release(block, sizeof(packed_block) + block->capacity);
-        holder_->set_pointer(wider);
-        block = wider;
+    if (packed().count == max_packed_fields) {
+        become_indexed();
+        return put_indexed(field, value);
     }
-    char* const to = write(block->data() + block->used, field);
+    const std::size_t need = 1 + field.size() + (has_values() ? 1 + value.size() : 0);
+    packed_block& block = packed_with_room(need);
+    char* to = block.data() + block.used;
+    if (how == addition::sorted) {
+        char* const end = to;
+        to = block.data();
+        while (to < end && packed_text::is_less(read(to), field)) to = skip(to);
+        std::memmove(to + need, to, static_cast<std::size_t>(end - to));
+    }
+    to = write(to, field);
     if (has_values()) write(to, value);
-    block->used = static_cast<std::uint16_t>(block->used + need);
-    ++block->count;
-    return at == nullptr;
+    block.used = static_cast<std::uint16_t>(block.used + need);
+    ++block.count;
+    return true;
+}
+
+// The same for an indexed block.
+indexed_block& collection::indexed_with_room(std::size_t more, std::size_t fields) {
+    indexed_block& block = indexed();
+    if (block.used + more <= block.capacity && block.count + fields <= block.room) return block;
+    indexed_block* const wider =
+        indexed_block::widen(env_->memory, &block, block.used + more, block.count + fields);
+    holder_->set_pointer(wider);
+    return *wider;
+}
+
+bool collection::put_indexed(std::string_view field, std::string_view value) {
+    const bool pairs = has_values();
+    const std::uint8_t its_tag = tag(field);
+    indexed_block* block = &indexed();
+    indexed_block::place at = block->find(field, its_tag, pairs);
+    if (at && !pairs) return false;
+    const addition how = at ? addition::appended : adding(field, block->count);
+    std::size_t need = 1 + field.size() + (pairs ? 1 + value.size() : 0);
+    if (at) {
+        const std::size_t old_size = read(skip(at.at)).size();
+        need = value.size() > old_size ? value.size() - old_size : 0;
+    }
+    if (how == addition::table || block->used + need > indexed_block::max_bytes) {
+        become_table();
+        return put_table(field, value, false);
+    }
+    if (at) {
+        const std::ptrdiff_t before = at.at - block->data();
+        block = &indexed_with_room(need, 0);
+        block->replace_value({at.index, block->data() + before}, value);
+        return false;
+    }
+    block = &indexed_with_room(need, 1);
+    at = how == addition::sorted ? block->find_integer(field) : block->end();
+    block->insert(at, field, value, its_tag, pairs);
+    return true;
+}
+
+void collection::become_indexed() {
+    packed_block& old = packed();
+    indexed_block* const made = indexed_block::make(env_->memory, old.used, old.count + 1U);
+    made->flags = old.flags;
+    walk elements(*this);
+    for (element e; elements.next(e);)
+        made->insert(made->end(), e.field, e.value, tag(e.field), has_values());
+    release_value(*env_, *holder_);
+    holder_->held_as = encoding::indexed;
+    holder_->set_pointer(made);
 }
 
 void collection::add_to_table(dictionary& to, std::string_view field, std::string_view value,
@@ -162,12 +317,11 @@ bool collection::put_table(std::string_view field, std::string_view value, bool 
 }
 
 void collection::become_table() {
-    packed_block& old = packed();
     auto* const made =
         new (env_->memory.allocate(sizeof(dictionary))) dictionary(env_->memory, env_->hash);
     walk elements(*this);
     for (element e; elements.next(e);) add_to_table(*made, e.field, e.value, env_->hash(e.field));
-    env_->memory.release(&old, sizeof(packed_block) + old.capacity);
+    release_value(*env_, *holder_);
     holder_->held_as = encoding::table;
     holder_->set_pointer(made);
 }
@@ -177,10 +331,22 @@ bool collection::erase(std::string_view field) {
         char* const at = find_packed(field);
         if (at == nullptr) return false;
         packed_block& block = packed();
-        char* const next = has_values() ? skip(skip(at)) : skip(at);
+        char* const next = skip_field(at, has_values());
         std::memmove(at, next, static_cast<std::size_t>(block.data() + block.used - next));
         block.used = static_cast<std::uint16_t>(block.used - (next - at));
         --block.count;
+        return true;
+    }
+    if (is_indexed()) {
+        indexed_block& block = indexed();
+        const indexed_block::place at = block.find(field, tag(field), has_values());
+        if (!at) return false;
+        block.erase(at, has_values());
+        // What has shrunk to a quarter goes into a smaller block.
+        if (block.used < block.capacity / 4 && block.capacity > slab::max_small) {
+            holder_->set_pointer(
+                indexed_block::widen(env_->memory, &block, block.used, block.count));
+        }
         return true;
     }
     const std::uint64_t hash = env_->hash(field);
@@ -196,23 +362,24 @@ bool collection::erase(std::string_view field) {
 
 collection::element collection::random() const {
     if (is_timed()) return random_live();
-    if (!is_packed()) {
+    if (!is_listed()) {
         const entry* const e = table().random(env_->random);
         return {e->key(), e->value_bytes()};
     }
-    const packed_block& block = packed();
-    EDDY_ASSERT(block.count > 0);
+    EDDY_ASSERT(all() > 0);
     const bool pairs = has_values();
-    const char* at = block.data();
-    for (std::uint64_t left = env_->random.below(block.count); left > 0; --left) {
-        at = skip(at);
-        if (pairs) at = skip(at);
+    std::uint64_t left = env_->random.below(all());
+    const char* at = nullptr;
+    if (is_indexed()) {
+        at = indexed().at(left, pairs).at;
+    } else {
+        for (at = packed().data(); left > 0; --left) at = skip_field(at, pairs);
     }
     return {read(at), pairs ? read(skip(at)) : std::string_view{}};
 }
 
 std::uint64_t collection::scan(std::uint64_t cursor, std::vector<element>& found) const {
-    if (is_packed()) {
+    if (is_listed()) {
         walk elements(*this);
         for (element e; elements.next(e);) found.push_back(e);
         return 0;
@@ -233,6 +400,9 @@ collection::walk::walk(const collection& over, also what) noexcept
     if (over.is_packed()) {
         at_ = over.packed().data();
         end_ = at_ + over.packed().used;
+    } else if (over.is_indexed()) {
+        at_ = over.indexed().data();
+        end_ = at_ + over.indexed().used;
     } else {
         table_.emplace(over.table());
     }

@@ -1,9 +1,11 @@
 // Unordered collections: a set's members, or a hash's fields with their values.
 //
-// A small one is a packed block, searched from its start; above `max_packed_fields` fields, or with
-// a field or value longer than `max_packed_text`, it becomes a dictionary of entries, whose value
-// is empty for a set. It never goes back. All operations are O(1): a packed block has a bounded
-// size.
+// A small one is a packed block in the order in which elements came, as Redis's listpack; a set of
+// integers alone is in the order of their values, as an intset. Above `max_packed_fields` fields
+// the block gets an index. Beyond one of encoding_limits, where Redis takes its hash table, it
+// becomes a dictionary of entries, whose value is empty for a set; so it does beyond an indexed
+// block's own limits and with texts of more than 255 bytes. It never goes back. All operations are
+// O(1): a block has a bounded size.
 //
 // A hash with an expiring field becomes a table that also keeps their order (timed_fields.hpp), and
 // stays one. An expired field is invisible to all functions here, until it is removed; but for the
@@ -12,6 +14,7 @@
 // The room types holds the values of keys. Files in reading order:
 //
 //   collection.hpp, timed_fields.hpp     sets and hashes, expiring fields; ordered_tree.hpp
+//   packed_block.hpp, encoding_limits.hpp  small ones in a block, and how far they go
 //   list.hpp                             lists
 //   sorted_set.hpp, score_tree.hpp       sorted sets; geo.hpp positions in them
 //   stream.hpp, stream_id.hpp            streams; listpack.hpp their blocks
@@ -23,6 +26,7 @@
 #pragma once
 
 #include "cache/keyspace/environment.hpp"
+#include "cache/types/packed_block.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -34,25 +38,11 @@
 
 namespace eddy::cache {
 
-/// Fields (and, in a hash, values in turn) behind one another, each with its size in a byte before
-/// it.
-struct packed_block {
-    std::uint16_t capacity;
-    std::uint16_t used;
-    std::uint16_t count;  // of fields
-    std::uint16_t unused;
-
-    char* data() noexcept { return reinterpret_cast<char*>(this + 1); }
-    const char* data() const noexcept { return reinterpret_cast<const char*>(this + 1); }
-};
-static_assert(sizeof(packed_block) == 8);
-
 /// A view of the set or hash that an entry holds; copy it freely. Its texts are valid until the
 /// next change. A key's entry itself never moves by a function here.
 class collection {
 public:
     static constexpr std::size_t max_packed_fields = 32;
-    static constexpr std::size_t max_packed_text = 64;
     static constexpr std::size_t first_capacity = 56;
 
     /// A field with its value, which is empty in a set.
@@ -65,12 +55,23 @@ public:
 
     /// Gives a new entry, with room for a pointer as its value, an empty set or hash.
     static void make(environment& env, entry& holder, value_type type);
+    /// Gives `to`, a new entry likewise, a copy of what this one holds, expired fields too. O(n).
+    void copy_to(entry& to) const;
 
     value_type type() const noexcept { return holder_->type; }
     std::size_t size() const noexcept;
     bool empty() const noexcept { return size() == 0; }
     /// The same with fields that are over and not removed yet.
-    std::size_t all() const noexcept { return is_packed() ? packed().count : table().size(); }
+    std::size_t all() const noexcept {
+        if (is_packed()) return packed().count;
+        return is_indexed() ? indexed().count : table().size();
+    }
+    /// Whether Redis would hold it as a listpack or an intset, not as a table.
+    bool is_listed() const noexcept { return is_packed() || is_indexed(); }
+    /// A set of integers in the order of their values: Redis's intset.
+    bool is_integers() const noexcept {
+        return type() == value_type::set && is_listed() && (flags() & packed_block::integers) != 0;
+    }
     bool contains(std::string_view field) const noexcept;
     /// The field's value.
     std::optional<std::string_view> get(std::string_view field) const noexcept;
@@ -79,6 +80,14 @@ public:
     /// this collection. The field's expiry is removed, unless `keeps_expiry`.
     bool put(std::string_view field, std::string_view value = {}, bool keeps_expiry = false);
     bool erase(std::string_view field);
+
+    /// Before a command puts so many fields, of which this is the first: a table is made at once
+    /// where the number alone is beyond a limit, as Redis does, whether they are new or not.
+    void expect(std::string_view first, std::size_t count);
+    /// An empty set keeps the order in which members come even if they are integers.
+    void keep_order() noexcept;
+    /// A set that does so, and has got integers alone, is put into the order of their values.
+    void order_integers();
 
     /// When a field of a hash ends: milliseconds since 1970. No_expiry for one that does not, and
     /// for one that is not there.
@@ -127,6 +136,7 @@ public:
 private:
     bool has_values() const noexcept { return holder_->type == value_type::hash; }
     bool is_packed() const noexcept { return holder_->held_as == encoding::packed; }
+    bool is_indexed() const noexcept { return holder_->held_as == encoding::indexed; }
     bool is_timed() const noexcept { return holder_->held_as == encoding::timed_table; }
     bool is_over(const entry& field) const noexcept {
         const expiry_time at_ms = field.expiry();
@@ -139,10 +149,22 @@ private:
         return dictionary::entry_of(*place);
     }
     packed_block& packed() const noexcept { return *holder_->pointer<packed_block>(); }
+    indexed_block& indexed() const noexcept { return *holder_->pointer<indexed_block>(); }
+    std::uint16_t& flags() const noexcept { return is_packed() ? packed().flags : indexed().flags; }
     dictionary& table() const noexcept { return *holder_->pointer<dictionary>(); }
 
+    // What becomes of a block when a field is added.
+    enum class addition : std::uint8_t { appended, sorted, table };
+    addition adding(std::string_view field, std::size_t count) noexcept;
+    bool fits(std::string_view field, std::string_view value) const noexcept;
+
     char* find_packed(std::string_view field) const noexcept;
+    packed_block& packed_with_room(std::size_t more);
     bool put_packed(std::string_view field, std::string_view value);
+    std::uint8_t tag(std::string_view field) const noexcept;
+    indexed_block& indexed_with_room(std::size_t more, std::size_t fields);
+    bool put_indexed(std::string_view field, std::string_view value);
+    void become_indexed();
     bool put_table(std::string_view field, std::string_view value, bool keeps_expiry);
     void add_to_table(dictionary& to, std::string_view field, std::string_view value,
                       std::uint64_t hash);

@@ -1,4 +1,4 @@
-// Tests of sets and hashes against std::map, over the conversion from packed to table.
+// Tests of sets and hashes against std::map, over the conversions from block to table.
 #include "cache/types/collection.hpp"
 
 #include <eddy/base/random.hpp>
@@ -7,9 +7,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace eddy::cache {
 namespace {
@@ -37,8 +40,8 @@ private:
     entry* holder_;
 };
 
-std::string text(random_generator& random, std::size_t range) {
-    switch (random.below(200)) {
+std::string text(random_generator& random, std::size_t range, bool with_long) {
+    switch (with_long ? random.below(200) : 4) {
         case 0: return {};
         case 1: return std::string(64, 'x');
         case 2: return std::string(65, 'y');
@@ -47,17 +50,17 @@ std::string text(random_generator& random, std::size_t range) {
     }
 }
 
-void agrees_with_a_model(value_type type) {
+void agrees_with_a_model(value_type type, bool with_long) {
     const std::uint64_t seed = eddy::testing::seed_of_this_run();
     SCOPED_TRACE(seed);
     random_generator random(seed);
-    for (const std::size_t range : {5U, 30U, 40U, 2'000U, 50'000U}) {
+    for (const std::size_t range : {5U, 30U, 40U, 300U, 2'000U, 50'000U}) {
         owned_collection c(type);
         std::map<std::string, std::string> model;
         for (std::size_t i = 0; i < std::max<std::size_t>(3'000, range * 2); ++i) {
-            const std::string field = text(random, range);
+            const std::string field = text(random, range, with_long);
             const bool is_hash = type == value_type::hash;
-            const std::string value = is_hash ? text(random, 1'000) : std::string();
+            const std::string value = is_hash ? text(random, 1'000, with_long) : std::string();
             ASSERT_EQ(c().contains(field), model.contains(field));
             if (random.below(3) != 0) {
                 ASSERT_EQ(c().put(field, value), !model.contains(field));
@@ -87,29 +90,180 @@ void agrees_with_a_model(value_type type) {
     }
 }
 
-TEST(collection, a_set_agrees_with_a_model) { agrees_with_a_model(value_type::set); }
-TEST(collection, a_hash_agrees_with_a_model) { agrees_with_a_model(value_type::hash); }
+TEST(collection, a_set_agrees_with_a_model) {
+    agrees_with_a_model(value_type::set, true);
+    agrees_with_a_model(value_type::set, false);
+}
+TEST(collection, a_hash_agrees_with_a_model) {
+    agrees_with_a_model(value_type::hash, true);
+    agrees_with_a_model(value_type::hash, false);
+}
+
+std::vector<std::string> fields_of(const collection& all) {
+    std::vector<std::string> found;
+    collection::walk walk(all);
+    for (collection::element e; walk.next(e);) found.emplace_back(e.field);
+    return found;
+}
+
+TEST(collection, a_block_keeps_the_order_in_which_fields_came) {
+    random_generator random(eddy::testing::seed_of_this_run());
+    for (const value_type type : {value_type::hash, value_type::set}) {
+        owned_collection c(type);
+        const bool is_hash = type == value_type::hash;
+        const std::size_t most = is_hash ? c.env.limits.hash_fields : c.env.limits.set_members;
+        std::vector<std::string> order;
+        std::map<std::string, std::string> values;
+        for (int i = 0; i < 20'000; ++i) {
+            // Grows, shrinks and grows again.
+            const bool adds = random.below(8) < (i / 3'000 % 2 == 0 ? 6U : 2U);
+            std::string field = "f" + std::to_string(random.below(2 * most));
+            field.resize(std::max(field.size(), random.below(65)), '.');
+            const bool known = values.contains(field);
+            if (adds && (known || order.size() < most)) {
+                const std::string value(is_hash ? random.below(65) : 0, 'v');
+                ASSERT_EQ(c().put(field, value), !known);
+                if (!known) order.push_back(field);
+                values[field] = value;
+            } else if (!adds && !order.empty()) {
+                const std::string gone = order[random.below(order.size())];
+                ASSERT_TRUE(c().erase(gone));
+                std::erase(order, gone);
+                values.erase(gone);
+            }
+            if (i % 50 != 0) continue;
+            ASSERT_TRUE(c().is_listed());
+            ASSERT_EQ(fields_of(c()), order);
+            for (const auto& [each, value] : values) ASSERT_EQ(c().get(each), value);
+        }
+    }
+}
+
+TEST(collection, a_set_of_integers_is_in_the_order_of_their_values) {
+    random_generator random(eddy::testing::seed_of_this_run());
+    owned_collection c(value_type::set);
+    std::set<std::int64_t> model;
+    const auto next = [&]() -> std::int64_t {
+        switch (random.below(8)) {
+            case 0: return INT64_MIN + static_cast<std::int64_t>(random.below(3));
+            case 1: return INT64_MAX - static_cast<std::int64_t>(random.below(3));
+            case 2: return static_cast<std::int64_t>(random());
+            default: return static_cast<std::int64_t>(random.below(900)) - 300;
+        }
+    };
+    while (model.size() < c.env.limits.set_integers) {
+        const std::int64_t number = next();
+        ASSERT_EQ(c().put(std::to_string(number)), model.insert(number).second);
+        if (random.below(4) == 0) {
+            const std::int64_t gone = next();
+            ASSERT_EQ(c().erase(std::to_string(gone)), model.erase(gone) == 1);
+        }
+    }
+    std::vector<std::string> sorted;
+    for (const std::int64_t each : model) sorted.push_back(std::to_string(each));
+    EXPECT_EQ(fields_of(c()), sorted);
+    EXPECT_TRUE(c().is_integers());
+    c().put("1000000");
+    EXPECT_EQ(c.holder().held_as, encoding::table);
+
+    // With another text the order stays, and what comes then is behind it.
+    owned_collection mixed(value_type::set);
+    for (const char* const each : {"10", "-3", "9", "text", "1", "007"}) mixed().put(each);
+    EXPECT_EQ(fields_of(mixed()), (std::vector<std::string>{"-3", "9", "10", "text", "1", "007"}));
+    EXPECT_FALSE(mixed().is_integers());
+}
 
 TEST(collection, becomes_a_table_at_its_limits) {
-    owned_collection many(value_type::set);
-    for (std::size_t i = 0; i < collection::max_packed_fields; ++i) many().put(std::to_string(i));
-    EXPECT_EQ(many.holder().held_as, encoding::packed);
-    many().put("0");
-    EXPECT_EQ(many.holder().held_as, encoding::packed);
-    many().put("one more");
-    EXPECT_EQ(many.holder().held_as, encoding::table);
-    EXPECT_EQ(many().size(), collection::max_packed_fields + 1);
+    const auto fill = [](owned_collection& c, std::size_t count, const std::string& prefix) {
+        for (std::size_t i = 0; i < count; ++i) c().put(prefix + std::to_string(i));
+    };
+    owned_collection set(value_type::set);
+    fill(set, set.env.limits.set_members, "m");
+    EXPECT_TRUE(set().is_listed());
+    set().put("m0");
+    EXPECT_TRUE(set().is_listed());
+    set().put("one more");
+    EXPECT_EQ(set.holder().held_as, encoding::table);
+    EXPECT_EQ(set().size(), set.env.limits.set_members + 1);
+
+    owned_collection hash(value_type::hash);
+    fill(hash, hash.env.limits.hash_fields, "f");
+    EXPECT_TRUE(hash().is_listed());
+    hash().put("one more");
+    EXPECT_EQ(hash.holder().held_as, encoding::table);
+
+    // Integers that are more than members of a listpack may be, and a text.
+    owned_collection integers(value_type::set);
+    fill(integers, integers.env.limits.set_members, "");
+    EXPECT_TRUE(integers().is_integers());
+    integers().put("text");
+    EXPECT_EQ(integers.holder().held_as, encoding::table);
 
     owned_collection longer(value_type::hash);
-    longer().put("field", std::string(collection::max_packed_text, 'x'));
+    longer().put("field", std::string(longer.env.limits.hash_text, 'x'));
     EXPECT_EQ(longer.holder().held_as, encoding::packed);
-    longer().put("field", std::string(collection::max_packed_text + 1, 'x'));
+    longer().put("field", std::string(longer.env.limits.hash_text + 1, 'x'));
     EXPECT_EQ(longer.holder().held_as, encoding::table);
-    EXPECT_EQ(longer().get("field")->size(), collection::max_packed_text + 1);
+    EXPECT_EQ(longer().get("field")->size(), longer.env.limits.hash_text + 1);
+
+    owned_collection few(value_type::hash);
+    few.env.limits.hash_fields = 2;
+    fill(few, 2, "f");
+    EXPECT_TRUE(few().is_listed());
+    few().put("third");
+    EXPECT_FALSE(few().is_listed());
+
+    // A block's own limits, where those of the encoding are raised.
+    owned_collection many(value_type::hash);
+    many.env.limits.hash_fields = 1'000'000;
+    fill(many, indexed_block::max_fields, "f");
+    EXPECT_TRUE(many().is_listed());
+    many().put("one more");
+    EXPECT_FALSE(many().is_listed());
+    owned_collection large(value_type::hash);
+    large.env.limits.hash_text = 1'000'000;
+    const std::string value(packed_text::longest, 'x');
+    for (std::size_t i = 0; i < indexed_block::max_bytes / packed_text::longest; ++i)
+        large().put(std::to_string(i), value);
+    EXPECT_FALSE(large().is_listed());
+    EXPECT_EQ(large().get("0"), value);
+    owned_collection longest(value_type::hash);
+    longest.env.limits.hash_text = 1'000'000;
+    longest().put("f", value);
+    EXPECT_TRUE(longest().is_listed());
+    longest().put("f", value + 'x');
+    EXPECT_FALSE(longest().is_listed());
+}
+
+TEST(collection, a_block_of_few_gives_memory_back) {
+    owned_collection c(value_type::hash);
+    const std::string value(64, 'v');
+    for (int i = 0; i < 500; ++i) c().put(std::to_string(i), value);
+    const std::size_t full = c.env.memory.used_bytes();
+    for (int i = 0; i < 490; ++i) c().erase(std::to_string(i));
+    EXPECT_LT(c.env.memory.used_bytes(), full / 4);
+    EXPECT_EQ(c().get("495"), value);
+    EXPECT_TRUE(c().is_listed());
+}
+
+TEST(collection, a_copy_is_held_as_its_original) {
+    for (const std::size_t size : {3U, 100U, 600U}) {
+        owned_collection c(value_type::hash);
+        for (std::size_t i = 0; i < size; ++i) c().put(std::to_string(i), "v" + std::to_string(i));
+        for (std::size_t i = 2; i < size; ++i) c().erase(std::to_string(i));
+        entry* const to =
+            entry::make(c.env.memory.allocate(entry::size_for(0, sizeof(void*), false)), {},
+                        sizeof(void*), false);
+        c().copy_to(*to);
+        EXPECT_EQ(to->held_as, c.holder().held_as);
+        EXPECT_EQ(fields_of({c.env, *to}).size(), 2U);
+        EXPECT_EQ(collection(c.env, *to).get("1"), "v1");
+        release_entry(c.env, to);
+    }
 }
 
 TEST(collection, random_picks_reach_every_element) {
-    for (const std::size_t size : {1U, 20U, 500U}) {
+    for (const std::size_t size : {1U, 20U, 500U, 600U}) {
         owned_collection c(value_type::hash);
         for (std::size_t i = 0; i < size; ++i) c().put(std::to_string(i), "v" + std::to_string(i));
         std::set<std::string> seen;

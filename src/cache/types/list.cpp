@@ -369,6 +369,12 @@ bool list::free_some(slab& memory, std::size_t blocks) noexcept {
     return head_ != nullptr;
 }
 
+std::size_t list::used_bytes(std::size_t most) const noexcept {
+    std::size_t bytes = 0;
+    for (const list_block* b = head_; b != nullptr && bytes <= most; b = b->next) bytes += used(*b);
+    return bytes;
+}
+
 std::size_t list::memory_bytes() const noexcept {
     std::size_t bytes = 0;
     for (const list_block* b = head_; b != nullptr; b = b->next) {

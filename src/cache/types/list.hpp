@@ -79,6 +79,10 @@ public:
     void clear(slab& memory) noexcept;
     /// Frees up to `blocks` blocks with their elements; returns whether any are left.
     bool free_some(slab& memory, std::size_t blocks) noexcept;
+    /// Whether all elements are in one block, or there are none.
+    bool is_one_block() const noexcept { return head_ == tail_; }
+    /// Bytes of elements and of their sizes; beyond `most` it is counted no further.
+    std::size_t used_bytes(std::size_t most) const noexcept;
     /// Bytes in blocks, the list itself not counted. O(blocks).
     std::size_t memory_bytes() const noexcept;
 

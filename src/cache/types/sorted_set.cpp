@@ -101,9 +101,7 @@ void sorted_set::copy_to(entry& to) const {
     }
     const packed_block& from = packed();
     packed_block* const made = make_packed(env_->memory, from.used);
-    std::memcpy(made->data(), from.data(), from.used);
-    made->used = from.used;
-    made->count = from.count;
+    made->take(from);
     env_->memory.release(&copy.packed(), sizeof(packed_block) + copy.packed().capacity);
     to.set_pointer(made);
 }
@@ -129,7 +127,9 @@ sorted_set::place sorted_set::find(std::string_view member) const noexcept {
 
 void sorted_set::add(std::string_view member, double score, const place& missing) {
     std::uint64_t hash = missing.hash;
+    const bool listed = is_listed_with(member);
     if (is_packed()) {
+        if (!listed) packed().flags = packed_block::spread;
         const packed_block& block = packed();
         if (block.count < max_packed_members && member.size() <= max_packed_text &&
             block.used + size_of(member.size(), score) <= max_packed_bytes) {
@@ -139,7 +139,7 @@ void sorted_set::add(std::string_view member, double score, const place& missing
         hash = env_->hash(member);
     }
     sorted_table& to = table();
-    to.listed = is_listed_with(member);
+    to.listed = listed;
     add_to_table(to, member, score, hash);
 }
 
@@ -149,9 +149,7 @@ void sorted_set::add_packed(std::string_view member, double score, std::size_t b
     const std::size_t need = size_of(member.size(), score);
     if (block->used + need > block->capacity) {
         packed_block* const wider = make_packed(env_->memory, block->used + need);
-        std::memcpy(wider->data(), block->data(), block->used);
-        wider->used = block->used;
-        wider->count = block->count;
+        wider->take(*block);
         env_->memory.release(block, sizeof(packed_block) + block->capacity);
         holder_->set_pointer(wider);
         block = wider;
@@ -186,6 +184,7 @@ void sorted_set::become_table() {
     for (element e; members.next(e);) {
         add_to_table(*made, e.member, e.score, env_->hash(e.member));
     }
+    made->listed = is_listed();
     env_->memory.release(&old, sizeof(packed_block) + old.capacity);
     holder_->held_as = encoding::sorted_table;
     holder_->set_pointer(made);

@@ -66,10 +66,13 @@ public:
     std::size_t size() const noexcept;
     bool empty() const noexcept { return size() == 0; }
     /// Whether Redis would hold it as a listpack, with its limits as they come.
-    bool is_listed() const noexcept { return is_packed() || table().listed; }
+    bool is_listed() const noexcept {
+        return is_packed() ? (packed().flags & packed_block::spread) == 0 : table().listed;
+    }
     /// The same once this member is in it.
     bool is_listed_with(std::string_view added) const noexcept {
-        return is_listed() && size() < max_packed_members && added.size() <= max_packed_text;
+        return is_listed() && size() < env_->limits.sorted_set_members &&
+               added.size() <= env_->limits.sorted_set_text;
     }
 
     /// Makes a table of it, which is no listpack to Redis either.

@@ -74,7 +74,7 @@ void field_clock::forget(timed_table& gone) noexcept {
 }
 
 void collection::become_timed() {
-    if (is_packed()) become_table();
+    if (is_listed()) become_table();
     dictionary* const old = holder_->pointer<dictionary>();
     auto* const made =
         new (env_->memory.allocate(sizeof(timed_table))) timed_table(std::move(*old));
