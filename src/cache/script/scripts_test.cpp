@@ -49,6 +49,20 @@ TEST_F(scripting, others_are_told_busy_while_a_script_is_late_and_can_kill_it) {
     EXPECT_EQ(b_("SCRIPT KILL"), "-NOTBUSY No scripts in execution right now.\r\n");
 }
 
+// What docs/cache.md says that scripts may use here and not in Redis.
+TEST_F(scripting, takes_what_luajit_has_beyond_lua_5_1) {
+    EXPECT_EQ(eval("goto l do return 0 end ::l:: return 1"), ":1\r\n");
+    EXPECT_EQ(eval("return {tostring(5LL), tostring(5ULL), tostring(5i), 0b11, tonumber('0b11')}"),
+              "*5\r\n" + bulk("5LL") + bulk("5ULL") + bulk("0+5i") + ":3\r\n:3\r\n");
+    EXPECT_EQ(eval("return '\\x41\\z   \\u{42}'"), bulk("AB"));
+    EXPECT_EQ(eval("return {math.log(8, 2), type(os.clock())}"), "*2\r\n:3\r\n" + bulk("number"));
+    // What its own functions would take, those here do not.
+    EXPECT_EQ(eval("return string.rep('a', 2, ',')"), bulk("aa"));
+    EXPECT_THAT(eval("return ('%a'):format(1)"), HasSubstr("invalid option"));
+    EXPECT_THAT(eval("return load('return x')()"), HasSubstr("function expected"));
+    EXPECT_EQ(eval("return select(2, xpcall(function(a) return a end, error, 7))"), "$-1\r\n");
+}
+
 TEST_F(scripting, a_script_may_do_what_its_caller_may) {
     EXPECT_EQ(b_("ACL SETUSER small on nopass ~mine:* +eval +get +lpush"), "+OK\r\n");
     EXPECT_EQ(b_("SET yours:1 secret"), "+OK\r\n");
