@@ -114,7 +114,7 @@ TEST_P(send_file_io, a_peer_that_closes_in_the_middle_is_no_signal) {
     broken_pipes = 0;
     run([&]() -> task<> {
         listener accepting = must(here().listen(loopback()));
-        std::thread clients(close_connections, accepting.local(), rounds);
+        std::jthread clients(close_connections, accepting.local(), rounds);
         for (int i = 0; i < rounds; ++i) {
             stream to = must(co_await accepting.accept());
             for (;;) {
