@@ -297,7 +297,7 @@ TEST(lane, leaves_what_touches_more_than_its_keys_to_who_is_alone) {
     ask("HSETEX timed EX 100 FIELDS 1 f v");
     beside.alone([&] { beside.home.set_time(std::chrono::seconds(1'700'000'001)); });
     std::vector<arguments> large{{"SADD", "large"}};
-    for (int i = 0; i < 300; ++i) large[0].push_back(std::to_string(i));
+    for (int i = 0; i < 600; ++i) large[0].push_back(std::to_string(i));
     ask.ask(large);
     for (const std::string_view line : separate(R"(
             PING ; NOSUCH ; GET ; SELECT 0 ; RENAME text text ; KEYS x ; MSET a 1 b 2 ; INCR text ;

@@ -290,8 +290,7 @@ std::size_t memory_usage(const environment& env, const entry& of, std::size_t sa
         case encoding::packed:
             return own +
                    slab::capacity(sizeof(packed_block) + of.pointer<packed_block>()->capacity);
-        case encoding::indexed:
-            return own + slab::capacity(of.pointer<indexed_block>()->bytes());
+        case encoding::indexed: return own + slab::capacity(of.pointer<indexed_block>()->bytes());
         case encoding::table: {
             const auto& table = *of.pointer<dictionary>();
             return own + slab::capacity(sizeof(dictionary)) + table.table_bytes() +
