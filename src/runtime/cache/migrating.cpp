@@ -2,6 +2,7 @@
 #include "runtime/cache/migrating.hpp"
 
 #include <eddy/base/byte_buffer.hpp>
+#include <eddy/base/result.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
@@ -21,6 +22,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -99,6 +101,12 @@ std::string refusal_in(std::string answer) {
     return "ERR Target instance replied with error: " + answer;
 }
 
+/// Whether there was nothing to connect to.
+bool is_without_address(std::error_code error) noexcept {
+    return error == errc::bad_address || error == errc::name_not_found ||
+           error == errc::resolver_failed;
+}
+
 task<other_server> connect(const eddy::cache::engine& of, const migration_order& order) {
     const auto port = eddy::cache::parse_integer(order.port);
     if (!port || *port <= 0 || *port > 65535) throw trouble{not_connected_text};
@@ -107,7 +115,8 @@ task<other_server> connect(const eddy::cache::engine& of, const migration_order&
     result<stream> connected = co_await transport::connect(
         server_address(of.options().tls, order.host, static_cast<std::uint16_t>(*port)), how);
     // As in Redis, which does not wait for the connection before it writes.
-    if (!connected) throw trouble{not_sent_text};
+    if (!connected)
+        throw trouble{is_without_address(connected.error()) ? not_connected_text : not_sent_text};
     co_return other_server(std::move(*connected), order.patience);
 }
 
