@@ -221,14 +221,14 @@ void replication::forget(session& who) {
     who.extras->as_replica.reset();
     if (replicas_.empty()) alone_since_us_ = state_.env.steady_us;
     if (was_active) forget_old();
-    if (host != nullptr && copy != nullptr) host->copy_wanted();
+    if (copy != nullptr) drop_sent(*copy);
 }
 
 // It follows no longer, though its connection is still there.
 void replication::leave(replica& of) {
     of.now = replica::stage::introduced;
-    const bool took_copy = std::exchange(of.copy, nullptr) != nullptr;
-    if (took_copy && host != nullptr) host->copy_wanted();
+    const std::shared_ptr<full_copy> copy = std::exchange(of.copy, nullptr);
+    if (copy != nullptr) drop_sent(*copy);
 }
 
 bool replication::can_continue(std::string_view id, std::uint64_t from) const noexcept {
@@ -401,6 +401,10 @@ void replication::note_sent(replica& of, const output& sent) {
         of.copy.reset();
         if (copy.is_sized) of.who.feed_grew();
     }
+    drop_sent(copy);
+}
+
+void replication::drop_sent(full_copy& copy) {
     std::uint64_t slowest = UINT64_MAX;
     for (const replica* const each : replicas_) {
         if (each->copy.get() == &copy) slowest = std::min(slowest, each->next_piece);

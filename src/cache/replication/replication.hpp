@@ -289,6 +289,9 @@ private:
     void keep_hooked_values() noexcept;
     void appended();
     void leave(replica& of);
+    /// Drops the pieces that all takers of the copy have been sent, and lets the next ones be made:
+    /// after each that was sent, and once a taker has left.
+    void drop_sent(full_copy& copy);
     void check_limits();
     void forget_old() noexcept;
     void clear_data();

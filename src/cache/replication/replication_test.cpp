@@ -350,6 +350,34 @@ TEST(replication, a_copy_is_for_those_that_want_the_same) {
     EXPECT_FALSE(its.copy_is_due());
 }
 
+TEST(replication, a_copy_goes_on_when_its_slowest_taker_leaves) {
+    master_engine master;
+    const auto add = [](const std::shared_ptr<full_copy>& to, replication& by, bool is_last) {
+        byte_buffer bytes;
+        bytes.append(std::string_view("piece"));
+        by.add_piece(*to, std::move(bytes), is_last);
+    };
+    test_client quick(*master.home);
+    auto slow = std::make_unique<test_client>(*master.home);
+    for (test_client* const each : {&quick, slow.get()}) {
+        (*each)("REPLCONF capa eof");
+        (*each)("PSYNC ? -1");
+    }
+    replication& its = *master.home->internals().replicating;
+    ASSERT_TRUE(its.copy_is_due());
+    const auto copy = its.begin_copy();
+    EXPECT_EQ(its.takers(*copy), 2U);
+    for (std::size_t i = 0; i < full_copy::max_pieces; ++i) add(copy, its, false);
+    sent_to(*master.home, quick.who());
+    EXPECT_EQ(copy->pieces.size(), full_copy::max_pieces) << "the slow one has taken none";
+    slow.reset();
+    EXPECT_EQ(its.takers(*copy), 1U);
+    EXPECT_TRUE(copy->pieces.empty()) << "there is room for the next";
+    add(copy, its, true);
+    EXPECT_THAT(sent_to(*master.home, quick.who()), StartsWith("piece"));
+    EXPECT_EQ(its.takers(*copy), 0U);
+}
+
 TEST(replication, a_dump_says_where_its_data_stands_in_the_stream) {
     const std::string id(40, 'a');
     const auto dump_of = [](engine& home) {
