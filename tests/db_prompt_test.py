@@ -8,6 +8,7 @@ import pty
 import re
 import select
 import signal
+import stat
 import struct
 import subprocess
 import termios
@@ -47,6 +48,8 @@ class Terminal:
             except OSError as gone:
                 raise AssertionError(f"it has ended; {pattern!r} is not shown in: {self.shown!r}") from gone
             self.shown += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", piece.decode(errors="replace"))
+        if pattern.endswith("> $"):  # the prompt stands there a little before keys are read one by one
+            eventually(lambda: not self.is_as_usual(), "keys are read one by one")
         return self.shown
 
     def ended(self):
@@ -167,6 +170,41 @@ class Prompt(harness.EddyTest):
         with open(self.history, encoding="ascii") as file:
             _, *kept = file.read().splitlines()
         self.assertEqual((len(kept), kept[0], kept[-1]), (1000, "get\\040k201", "set\\040last\\040line"))
+
+    def test_history_leaves_other_files_alone(self):
+        def mode():
+            return os.stat(self.history).st_mode
+
+        def sets_a_key():
+            before = mode()
+            terminal = self.prompt()
+            terminal.type("set k 1\n")
+            terminal.until(r"OK\n.*c> $")
+            terminal.type("exit\n")
+            self.assertEqual(terminal.ended(), 0)
+            self.assertEqual(mode(), before)
+            if stat.S_ISREG(before):
+                with open(self.history, encoding="ascii") as file:
+                    self.assertEqual(file.read(), "notes of mine\n")
+            os.unlink(self.history)
+
+        os.mkfifo(self.history)
+        sets_a_key()
+        with open(self.history, "w", encoding="ascii") as file:
+            file.write("notes of mine\n")
+        sets_a_key()
+        if os.geteuid() == 0:
+            os.mknod(self.history, stat.S_IFCHR | 0o666, os.makedev(1, 3))  # another /dev/null
+            sets_a_key()
+
+    def test_a_transaction_ends_with_the_connection(self):
+        terminal = self.prompt()
+        terminal.type("multi\n")
+        terminal.until(r"OK\n.*\(TX\)> $")
+        self.running.must("stop", "c")
+        self.running.must("start", "c")
+        terminal.type("set k 1\n")
+        terminal.until(r"closed the connection.*\n.*c> $")
 
     def test_tab_completes_and_hints_show_arguments(self):
         terminal = self.prompt()

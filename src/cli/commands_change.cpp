@@ -180,12 +180,11 @@ std::expected<bool, int> report_running(const context& with, const arguments& gi
         const auto list = list_matching(with, word);
         if (!list) return std::unexpected(list.error());
         for (const json& each : *list) {
-            const std::size_t before = running.size();
+            meant.push_back(text_of(each, "name"));
             for (const json* const one : with_owned(*all, text_of(each, "name"))) {
                 std::string name = text_of(*one, "name");
                 if (text_of(*one, "status") == "running") running.push_back(std::move(name));
             }
-            if (running.size() > before) meant.push_back(text_of(each, "name"));
         }
     }
     for (std::vector<std::string>* const names : {&meant, &running}) {

@@ -347,11 +347,14 @@ private:
                 continue;
             }
             if (!is_connected) {
-                in_transaction_ = false;
                 if (co_await connect() != exit_ok) continue;
                 is_connected = true;
             }
             is_connected = co_await run_one(std::move(*command), false) != exit_fatal;
+            if (!is_connected) {
+                in_transaction_ = false;
+                queued_database_.clear();
+            }
         }
     }
 

@@ -1,15 +1,20 @@
 // Line editor: libedit's callbacks.
 #include "cli/line_editor.hpp"
 
+#include "base/regular_file.hpp"
+
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <histedit.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 
 namespace eddy::cli {
@@ -49,6 +54,30 @@ struct line_editor::state {
     std::string hint;  // what the callback has returned last
     EditLine* editor = nullptr;
     History* history = nullptr;
+
+    /// False where the file is there and holds no history: it stays as it is then.
+    bool load_history() const {
+        const auto file = open_regular(history_path.c_str(), O_RDONLY);
+        if (!file) return file.error() == std::errc::no_such_file_or_directory;
+        struct stat about{};
+        if (::fstat(file->get(), &about) != 0) return false;
+        if (about.st_size == 0) return S_ISREG(about.st_mode);
+        HistEvent event{};
+        return ::history(history, &event, H_LOAD,
+                         fmt::format("/proc/self/fd/{}", file->get()).c_str()) >= 0;
+    }
+
+    /// Not by H_SAVE, which gives any file, /dev/null, too, permissions for this user alone.
+    void save_history() const {
+        auto file = open_regular(history_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (!file) return;
+        std::FILE* const stream = ::fdopen(file->get(), "w");
+        if (stream == nullptr) return;
+        static_cast<void>(file->release());
+        HistEvent event{};
+        ::history(history, &event, H_SAVE_FP, stream);
+        std::fclose(stream);
+    }
 
     static state& of(EditLine* editor) {
         void* found = nullptr;
@@ -128,8 +157,7 @@ line_editor::line_editor(helpers help, std::string history) : state_(std::make_u
     if (state_->history != nullptr) {
         ::history(state_->history, &event, H_SETSIZE, history_limit);
         ::history(state_->history, &event, H_SETUNIQUE, 1);
-        if (!state_->history_path.empty())
-            ::history(state_->history, &event, H_LOAD, state_->history_path.c_str());
+        if (!state_->load_history()) state_->history_path.clear();
     }
     EditLine* const editor = ::el_init("eddy", stdin, stdout, stderr);
     state_->editor = editor;
@@ -171,13 +199,7 @@ void line_editor::remember(const std::string& line) {
     if (state_->history == nullptr || line.find_first_not_of(' ') == std::string::npos) return;
     HistEvent event{};
     ::history(state_->history, &event, H_ENTER, line.c_str());
-    const std::string& path = state_->history_path;
-    if (path.empty()) return;
-    // libedit would make it with the umask's permissions.
-    const int made = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
-    if (made < 0) return;
-    ::close(made);
-    ::history(state_->history, &event, H_SAVE, path.c_str());
+    if (!state_->history_path.empty()) state_->save_history();
 }
 
 std::string history_file() {

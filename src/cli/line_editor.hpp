@@ -27,7 +27,8 @@ public:
     };
 
     /// `history` is the file that the history is read from and saved to, for this user alone; empty
-    /// for none. One that cannot be read or written does no harm.
+    /// for none. A file that cannot be read or written, or that holds something else, does no
+    /// harm, and gets none.
     line_editor(helpers help, std::string history);
     ~line_editor();
     line_editor(const line_editor&) = delete;

@@ -227,6 +227,10 @@ outcome<address> choose_address(const settings& chosen, scheme port_scheme) {
                       "give an address to serve on: a port such as -p 9000 (-p 0 takes any free "
                       "one), --unix PATH, or --listen URI");
     }
+    // A script's empty variable must not open it to the network.
+    if (chosen.text("bind").empty())
+        return refuse(400,
+                      "--bind needs an address: 127.0.0.1 is this machine alone, * all of its");
     address where;
     where.kind = port_scheme;
     where.port = static_cast<std::uint16_t>(chosen.number("port"));

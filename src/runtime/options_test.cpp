@@ -787,6 +787,8 @@ TEST(options, what_contradicts_itself_is_refused_with_the_reason) {
         {"server", {{"unix", "/" + std::string(107, 'x')}}, "at most 107 bytes"},
         {"server", {{"listen", "nonsense"}}, "--listen: "},
         {"server", {{"port", 1}, {"bind", "here"}}, "\"here\" is no address to serve on"},
+        {"server", {{"port", 1}, {"bind", ""}}, "--bind needs an address"},
+        {"cache", {{"port", 1}, {"bind", ""}}, "--bind needs an address"},
         {"server",
          {{"port", 1}, {"udp", true}, {"framing", "raw"}},
          "--framing has no effect with UDP"},
