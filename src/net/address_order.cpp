@@ -3,6 +3,8 @@
 
 #include <eddy/base/unique_fd.hpp>
 
+#include "io/posix/sockets.hpp"
+
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -120,10 +122,8 @@ public:
     endpoint source_for(const endpoint& to) noexcept {
         endpoint from;
         if (!socket_) return from;
-        sockaddr nobody{};
-        nobody.sa_family = AF_UNSPEC;
         // The choice of an earlier one would stay.
-        static_cast<void>(::connect(socket_.get(), &nobody, sizeof(nobody)));
+        static_cast<void>(::connect(socket_.get(), &no_peer, sizeof(no_peer)));
         if (::connect(socket_.get(), to.data(), to.size()) != 0) return from;
         socklen_t size = sizeof(sockaddr_storage);
         sockaddr_storage name{};

@@ -170,7 +170,7 @@ std::expected<void, fault> parse_tls_parameters(std::string_view query, tls_para
     if (into.cert.empty() && !into.key.empty())
         return wrong("the key has no certificate: add cert=FILE");
     if (into.verify == "chain" && into.ca.empty())
-        return wrong("verify=chain trusts whoever has a certificate of ca: add ca=FILE");
+        return wrong("verify=chain accepts any certificate of ca: add ca=FILE");
     if (into.min == "1.3" && into.max == "1.2")
         return wrong("no version lies between min=1.3 and max=1.2");
     return {};

@@ -26,9 +26,9 @@ constexpr std::int64_t longest_sleep_us = 60'000'000;
 constexpr std::int64_t most_populated = 1'000'000;
 constexpr std::int64_t most_populated_bytes = std::int64_t{1} << 30;
 
-// Redis sleeps as a whole. Here the client alone waits, and the books say that the command took
-// long. A transaction is left in the middle as one with a slow script is, so that others wait too;
-// where a command cannot wait otherwise, only the books say so.
+// Redis sleeps as a whole. Here the client alone waits; SLOWLOG and LATENCY have the command as one
+// that took long. A transaction is left in the middle as one with a slow script is, so that others
+// wait too. Within a script nothing waits, and only SLOWLOG and LATENCY show it.
 void sleep(call& c) {
     const double seconds = std::strtod(std::string(c.arg(2)).c_str(), nullptr);
     const double wanted_us = seconds > 0 ? seconds * 1e6 : 0;
@@ -291,7 +291,7 @@ void help(call& c) {
          "REPLYBUFFER <PEAK-RESET-TIME <ms|NEVER|RESET>|RESIZING <0|1>>",
          "    Nothing.",
          "SET-ACTIVE-EXPIRE <0|1>",
-         "    Whether expired keys are removed that nobody looks for.",
+         "    Whether expired keys are removed before a command comes upon them.",
          "SET-DISABLE-DENY-SCRIPTS <0|1>",
          "    Whether scripts may call DEBUG.",
          "SLEEP <seconds>",

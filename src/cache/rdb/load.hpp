@@ -24,7 +24,7 @@ struct load_options {
     enum class existing : std::uint8_t { keys_are_faults, all_are_faults, replaced };
     existing when_there = existing::keys_are_faults;
     /// Where the file says where its data stands in a stream of replication, keys whose time is
-    /// over are kept: the other servers are told of their end.
+    /// over are kept: their end goes into the stream.
     bool goes_on = false;
 };
 

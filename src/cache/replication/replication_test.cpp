@@ -410,7 +410,7 @@ TEST(replication, a_dump_says_where_its_data_stands_in_the_stream) {
     rdb::loader into(again, options);
     into.feed(dump);
     ASSERT_EQ(into.now(), rdb::reader::status::done);
-    // Replicas are told of its end.
+    // Its end goes into the stream.
     EXPECT_EQ(into.counts().keys, 2U);
     const auto position = into.position();
     ASSERT_TRUE(position.has_value());

@@ -3,6 +3,8 @@
 // send's; io_uring requests are the most expensive way to send.
 #include "io/posix/posix_datagram.hpp"
 
+#include "io/posix/sockets.hpp"
+
 #include <netinet/in.h>
 #include <netinet/udp.h>
 
@@ -364,11 +366,9 @@ void posix_datagram::cancel(send_datagrams_operation& op) noexcept {
 }
 
 result<> posix_datagram::connect(const endpoint& peer) noexcept {
-    sockaddr nobody{};
-    nobody.sa_family = AF_UNSPEC;
     const bool dissolve = peer.family() == AF_UNSPEC;
-    if (::connect(fd(), dissolve ? &nobody : peer.data(),
-                  dissolve ? static_cast<socklen_t>(sizeof(nobody)) : peer.size()) < 0)
+    if (::connect(fd(), dissolve ? &no_peer : peer.data(),
+                  dissolve ? static_cast<socklen_t>(sizeof(no_peer)) : peer.size()) < 0)
         return fail_errno();
     connected_ = !dissolve;
     port_ = local().port();

@@ -274,9 +274,7 @@ bool concerns_one_connection(int error) noexcept {
 bool is_tcp(int fd) noexcept { return option_of(fd, SO_PROTOCOL) == IPPROTO_TCP; }
 
 void reset_connection(int fd) noexcept {
-    sockaddr nobody{};
-    nobody.sa_family = AF_UNSPEC;
-    static_cast<void>(::connect(fd, &nobody, sizeof(nobody)));
+    static_cast<void>(::connect(fd, &no_peer, sizeof(no_peer)));
 }
 
 void drop_unread(int fd) noexcept {

@@ -5,6 +5,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/stream.hpp>
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -57,6 +58,10 @@ bool concerns_one_connection(int error) noexcept;
 /// Whether the socket is a TCP connection, whose unread bytes can be dropped without a copy
 /// (MSG_TRUNC, tcp(7)).
 bool is_tcp(int fd) noexcept;
+
+/// Address by which connect(2) dissolves a connection: TCP resets it, a UDP socket has no peer any
+/// more.
+inline constexpr sockaddr no_peer{.sa_family = AF_UNSPEC, .sa_data = {}};
 
 /// Resets a TCP connection, though other processes may have the socket: closing does that for the
 /// last of them alone. What the peer has not acknowledged is lost. Others ignore it.

@@ -50,9 +50,6 @@ constexpr std::uint32_t is_dropped = is_begun;  // what was unread
 /// Size of a slot that is closed by a reset: nothing is dropped then.
 constexpr std::uint32_t resets = UINT32_MAX;
 
-/// Address by which connect(2) dissolves a connection; TCP resets it.
-constexpr sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
-
 // Requests, in the upper half of a completion's user data; below it is the slot.
 constexpr std::uint64_t request_send = 0;
 constexpr std::uint64_t request_cancel = 1;
@@ -296,7 +293,7 @@ void uring_socket_bank::prepare(ring& on, std::uint32_t slot) noexcept {
     if ((shuts_down_ || one.size == resets) && !one.has(is_shut_down)) {
         const auto [end, data] = entry(request_shutdown);
         if (one.size == resets)
-            io_uring_prep_connect(end, static_cast<int>(index), &nobody, sizeof(nobody));
+            io_uring_prep_connect(end, static_cast<int>(index), &no_peer, sizeof(no_peer));
         else
             io_uring_prep_shutdown(end, static_cast<int>(index), SHUT_WR);
         end->flags |= IOSQE_FIXED_FILE;
