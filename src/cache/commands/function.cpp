@@ -103,13 +103,13 @@ void reply_library(call& c, const libraries::library& one, bool with_code) {
 void list_libraries(call& c) {
     bool with_code = false;
     bool has_pattern = false;
-    std::string_view pattern;
+    std::string pattern;
     for (std::size_t i = 2; i < c.count; ++i) {
         if (!with_code && is_word(c.arg(i), "withcode")) {
             with_code = true;
         } else if (!has_pattern && is_word(c.arg(i), "libraryname")) {
             if (i + 1 >= c.count) return c.error("ERR library name argument was not given");
-            pattern = c.arg(++i);
+            pattern = lower(c.arg(++i));
             has_pattern = true;
         } else {
             return c.error("ERR Unknown argument " + std::string(c.arg(i)));
@@ -117,8 +117,7 @@ void list_libraries(call& c) {
     }
     std::vector<const libraries::library*> wanted;
     for (const auto& each : scripts_of(c).functions().all()) {
-        if (!has_pattern || glob_match(lower(pattern), lower(each->name)))
-            wanted.push_back(each.get());
+        if (!has_pattern || glob_match(pattern, lower(each->name))) wanted.push_back(each.get());
     }
     c.reply.array(wanted.size());
     for (const libraries::library* const each : wanted) {

@@ -141,7 +141,7 @@ collection::addition collection::adding(std::string_view field, std::size_t coun
     return within(limits.set_members) ? addition::appended : addition::table;
 }
 
-void collection::expect(std::string_view first, std::size_t count) {
+void collection::expect_several(std::string_view first, std::size_t count) {
     if (!is_listed()) return;
     const encoding_limits& limits = env_->limits;
     std::size_t most = has_values() ? limits.hash_fields : limits.set_members;
@@ -186,17 +186,19 @@ packed_block& collection::packed_with_room(std::size_t more) {
 bool collection::put_packed(std::string_view field, std::string_view value) {
     if (char* const at = find_packed(field); at != nullptr) {
         if (!has_values()) return false;
-        const auto before = static_cast<std::size_t>(skip(at) - packed().data());
         const std::size_t old_size = read(skip(at)).size();
+        if (old_size == value.size()) {
+            write(skip(at), value);
+            return false;
+        }
+        const auto before = static_cast<std::size_t>(skip(at) - packed().data());
         packed_block& block =
             packed_with_room(value.size() > old_size ? value.size() - old_size : 0);
         char* const old = block.data() + before;
-        if (old_size != value.size()) {
-            char* const rest = skip(old);
-            std::memmove(old + 1 + value.size(), rest,
-                         static_cast<std::size_t>(block.data() + block.used - rest));
-            block.used = static_cast<std::uint16_t>(block.used + value.size() - old_size);
-        }
+        char* const rest = skip(old);
+        std::memmove(old + 1 + value.size(), rest,
+                     static_cast<std::size_t>(block.data() + block.used - rest));
+        block.used = static_cast<std::uint16_t>(block.used + value.size() - old_size);
         write(old, value);
         return false;
     }

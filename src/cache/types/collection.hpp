@@ -83,7 +83,9 @@ public:
 
     /// Before a command puts so many fields, of which this is the first: a table is made at once
     /// where the number alone is beyond a limit, as Redis does, whether they are new or not.
-    void expect(std::string_view first, std::size_t count);
+    void expect(std::string_view first, std::size_t count) {
+        if (count > 1) expect_several(first, count);  // put() does it for one
+    }
     /// An empty set keeps the order in which members come even if they are integers.
     void keep_order() noexcept;
     /// A set that does so, and has got integers alone, is put into the order of their values.
@@ -153,6 +155,7 @@ private:
     std::uint16_t& flags() const noexcept { return is_packed() ? packed().flags : indexed().flags; }
     dictionary& table() const noexcept { return *holder_->pointer<dictionary>(); }
 
+    void expect_several(std::string_view first, std::size_t count);
     // What becomes of a block when a field is added.
     enum class addition : std::uint8_t { appended, sorted, table };
     addition adding(std::string_view field, std::size_t count) noexcept;

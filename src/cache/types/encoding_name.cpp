@@ -81,19 +81,15 @@ bool fits(const encoding_limits& limits, const collection& fields) {
 
 }  // namespace
 
-void before_shrinking(const environment& env, entry& list_entry, list_measure how) {
+void detail::note_large_list(const environment& env, entry& list_entry, list_measure how) {
     const list& elements = *list_entry.pointer<list>();
     // One block is smaller than any listpack that is limited by its bytes.
-    if (list_entry.has(entry::large_list) ||
-        (elements.is_one_block() && env.limits.list_size < 0 && how == list_measure::fast)) {
-        return;
-    }
+    if (elements.is_one_block() && env.limits.list_size < 0 && how == list_measure::fast) return;
     if (!fits_listpack(elements, limits_of(env.limits.list_size), how))
         list_entry.flags |= entry::large_list;
 }
 
-void after_shrinking(const environment& env, entry& list_entry, list_measure how) {
-    if (!list_entry.has(entry::large_list)) return;
+void detail::note_small_list(const environment& env, entry& list_entry, list_measure how) {
     list_limits most = limits_of(env.limits.list_size);
     most.bytes /= 2;
     most.elements /= 2;

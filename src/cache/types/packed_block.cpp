@@ -1,6 +1,8 @@
 // The index of a packed block, kept as fields come and go.
 #include "cache/types/packed_block.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include "cache/memory/entry.hpp"
 
 #include <algorithm>
@@ -51,6 +53,7 @@ indexed_block* indexed_block::make(slab& memory, std::size_t bytes, std::size_t 
 }
 
 void indexed_block::take(indexed_block& from) noexcept {
+    EDDY_ASSERT(from.count <= room && from.used <= capacity);
     used = from.used;
     count = from.count;
     flags = from.flags;
@@ -107,6 +110,7 @@ indexed_block::place indexed_block::find_integer(std::string_view least) noexcep
 void indexed_block::insert(place before, std::string_view field, std::string_view value,
                            std::uint8_t tag, bool pairs) noexcept {
     const std::size_t need = 1 + field.size() + (pairs ? 1 + value.size() : 0);
+    EDDY_ASSERT(before.index <= count && count < room && used + need <= capacity);
     char* const end = data() + used;
     std::memmove(before.at + need, before.at, static_cast<std::size_t>(end - before.at));
     char* const to = packed_text::write(before.at, field);
@@ -129,6 +133,7 @@ void indexed_block::insert(place before, std::string_view field, std::string_vie
 void indexed_block::replace_value(place of, std::string_view value) noexcept {
     char* const old = packed_text::skip(of.at);
     const std::size_t old_size = packed_text::read(old).size();
+    EDDY_ASSERT(of.index < count && used + value.size() <= capacity + old_size);
     if (old_size != value.size()) {
         char* const rest = packed_text::skip(old);
         std::memmove(old + 1 + value.size(), rest, static_cast<std::size_t>(data() + used - rest));
@@ -142,6 +147,7 @@ void indexed_block::replace_value(place of, std::string_view value) noexcept {
 }
 
 void indexed_block::erase(place gone, bool pairs) noexcept {
+    EDDY_ASSERT(gone.index < count);
     char* const rest = packed_text::skip_field(gone.at, pairs);
     const auto less = static_cast<std::uint32_t>(rest - gone.at);
     --count;

@@ -5,6 +5,8 @@
 // bytes a field.
 #pragma once
 
+#include <eddy/base/assert.hpp>
+
 #include "cache/memory/slab.hpp"
 
 #include <cstddef>
@@ -31,6 +33,7 @@ struct packed_block {
     const char* data() const noexcept { return reinterpret_cast<const char*>(this + 1); }
     /// Makes this one, which has room for it, a copy.
     void take(const packed_block& from) noexcept {
+        EDDY_ASSERT(from.used <= capacity);
         std::memcpy(data(), from.data(), from.used);
         used = from.used;
         count = from.count;
