@@ -168,8 +168,9 @@ line_editor::line_editor(helpers help, std::string history) : state_(std::make_u
     ::el_set(editor, EL_PROMPT, &state::show_prompt);
     ::el_set(editor, EL_RPROMPT, &state::show_hint);
     if (state_->history != nullptr) ::el_set(editor, EL_HIST, ::history, state_->history);
-    ::el_set(editor, EL_ADDFN, "eddy-complete", "Complete a command's name", &state::complete);
-    ::el_set(editor, EL_ADDFN, "eddy-space", "Insert a space", &state::insert_space);
+    // Wide: libedit copies narrow names, and never frees the copies.
+    ::el_wset(editor, EL_ADDFN, L"eddy-complete", L"Complete a command's name", &state::complete);
+    ::el_wset(editor, EL_ADDFN, L"eddy-space", L"Insert a space", &state::insert_space);
     ::el_set(editor, EL_BIND, "^I", "eddy-complete", nullptr);
     ::el_set(editor, EL_BIND, " ", "eddy-space", nullptr);
     ::el_set(editor, EL_BIND, "^R", "em-inc-search-prev", nullptr);
