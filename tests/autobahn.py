@@ -22,11 +22,13 @@ PASSED = {"OK", "INFORMATIONAL"}
 
 
 def python27():
-    home = os.path.expanduser("~/.pyenv/versions/2.7*/bin/python2.7")
-    found = os.environ.get("EDDY_PYTHON27") or shutil.which("python2.7") or next(iter(sorted(glob.glob(home))), None)
-    if not found:
-        sys.exit("autobahn.py: there is no Python 2.7 for the suite; name one by EDDY_PYTHON27")
-    return found
+    named = os.environ.get("EDDY_PYTHON27")
+    of_pyenv = glob.glob(os.path.expanduser("~/.pyenv/versions/2.7*/bin/python2.7"))
+    for each in [named] if named else [shutil.which("python2.7"), *sorted(of_pyenv)]:
+        # A program of PATH may be pyenv's shim, which runs nothing where no 2.7 is chosen.
+        if each and subprocess.run([each, "-c", ""], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+            return each
+    sys.exit("autobahn.py: there is no Python 2.7 for the suite; name one by EDDY_PYTHON27")
 
 
 def suite():
