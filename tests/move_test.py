@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Moving from a real Redis to a cache and back, by the steps of docs/cache.md, while clients write and
+"""Moving from a real Redis to a cache and back, by the steps of docs/cache-migration.md, while clients write and
 read: nothing that was acknowledged is lost, and nothing is done twice.
 """
 
@@ -17,7 +17,7 @@ import harness
 from cache_client import Client, Redis, client_of
 from harness import eventually, free_port
 
-PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "cache.md")
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "cache-migration.md")
 WRITERS = 4
 COUNTERS = 10
 # Longer than the steps can take, as in the document: until the old server takes no writes any more.
@@ -211,7 +211,7 @@ class Moving(harness.EddyTest):
         eventually(went_on, "everybody to go on")
 
     def until_it_has_all(self, old, new):
-        """docs/cache.md, step 2."""
+        """docs/cache-migration.md, step 2."""
         eventually(lambda: new.info("replication")["master_link_status"] == "up", "the link")
         eventually(lambda: new("DBSIZE") == old("DBSIZE"), "the keys")
         self.go_on()
@@ -226,7 +226,7 @@ class Moving(harness.EddyTest):
         self.go_on()
 
     def move(self, old, new, retire):
-        """docs/cache.md, steps 2 to 5; `retire` has the old one take no writes any more."""
+        """docs/cache-migration.md, steps 2 to 5; `retire` has the old one take no writes any more."""
         self.until_it_has_all(old, new)
         self.read_from(new)
         self.assertEqual(old("CLIENT", "PAUSE", PAUSE_MS, "WRITE"), "+OK")
@@ -292,12 +292,11 @@ class Moving(harness.EddyTest):
 
 
 def page_commands():
-    """The commands of docs/cache.md on moving, in order: for each of its parts a list of blocks."""
+    """The commands of docs/cache-migration.md on moving, in order: for each of its parts a list of blocks."""
     with open(PAGE, encoding="utf-8") as page:
         whole = page.read()
-    section = whole.split("## Moving over, and back\n")[1].split("\n## ")[0]
     parts = {}
-    for part in section.split("\n### ")[1:]:
+    for part in whole.split("\n## ")[1:]:
         title, text = part.split("\n", 1)
         blocks, previous = [], ""
         for line in text.splitlines():
@@ -312,7 +311,7 @@ def page_commands():
 
 
 class MovingByThePage(harness.EddyTest):
-    """Each command as it stands in docs/cache.md, but for ports, hosts and folders."""
+    """Each command as it stands in docs/cache-migration.md, but for ports, hosts and folders."""
 
     KEYS = 2000
 

@@ -49,7 +49,7 @@ TEST_F(scripting, others_are_told_busy_while_a_script_is_late_and_can_kill_it) {
     EXPECT_EQ(b_("SCRIPT KILL"), "-NOTBUSY No scripts in execution right now.\r\n");
 }
 
-// What docs/cache.md says that scripts may use here and not in Redis.
+// What docs/cache-details.md says that scripts may use here and not in Redis.
 TEST_F(scripting, takes_what_luajit_has_beyond_lua_5_1) {
     EXPECT_EQ(eval("goto l do return 0 end ::l:: return 1"), ":1\r\n");
     EXPECT_EQ(eval("return {tostring(5LL), tostring(5ULL), tostring(5i), 0b11, tonumber('0b11')}"),
