@@ -1,6 +1,7 @@
 """Report of a benchmark: a table in Markdown, JSON and a figure."""
 
 import datetime
+import glob
 import html
 import json
 import math
@@ -11,7 +12,7 @@ import subprocess
 
 import harness
 
-DOCUMENT = os.path.join(harness.ROOT, "docs/benchmarks.md")
+PAGES = "docs/benchmarks"
 
 
 # --- The machine ------------------------------------------------------------------------------
@@ -288,11 +289,10 @@ def leave(name, chosen, text, data, svg, alt, comparisons=()):
                                 indent=1, ensure_ascii=False) + "\n"),
                store(f"{figure}/{name}.svg", svg)]
     if complete:
-        insert(name, f"![{alt}](figures/{name}.svg)\n\n{text}")
-        written.append("docs/benchmarks.md")
+        written += insert(name, f"![{alt}](../figures/{name}.svg)\n\n{text}")
     print("Written: " + ", ".join(written))
     if not complete:
-        print(f"docs/benchmarks.md stays as it is: that takes {harness.MIN_PAIRS} pairs, no --quick, io_uring and Valkey.")
+        print(f"docs/benchmarks/ stays as it is: that takes {harness.MIN_PAIRS} pairs, no --quick, io_uring and Valkey.")
     return 2 if any(each.faults() for each in comparisons) else 0
 
 
@@ -305,16 +305,27 @@ def store(path, text):
 
 
 def insert(name, text):
-    """Replaces what stands between the benchmark's markers in the document."""
-    with open(DOCUMENT) as file:
+    """Replaces the benchmark's table in its page, and the headlines. Returns what was written."""
+    import headlines  # reads the tables, by this module
+    page = next((page for page in glob.glob(os.path.join(harness.ROOT, PAGES, "*.md")) if replace(page, name, text)), None)
+    if page is None:
+        raise harness.Failure(f"no page of {PAGES} has the lines <!-- {name}:begin --> and <!-- {name}:end -->")
+    headlines.write()
+    return [os.path.relpath(page, harness.ROOT), os.path.relpath(headlines.PAGE, harness.ROOT)]
+
+
+def replace(page, name, text):
+    """Replaces what stands between the markers of a name in a page. False where there are none."""
+    with open(page, encoding="utf-8") as file:
         document = file.read()
     begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
     head, found, rest = document.partition(begin)
-    old, also_found, tail = rest.partition(end)
+    _, also_found, tail = rest.partition(end)
     if not found or not also_found:
-        raise harness.Failure(f"docs/benchmarks.md lacks the lines {begin} and {end}")
-    with open(DOCUMENT, "w") as file:
+        return False
+    with open(page, "w", encoding="utf-8") as file:
         file.write(f"{head}{begin}\n{text}\n{end}{tail}")
+    return True
 
 
 # --- The figure -------------------------------------------------------------------------------

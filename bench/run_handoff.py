@@ -178,8 +178,8 @@ def main():
     path = report.store(("bench/results" if complete else "build/bench") + "/handoff.json",
                         json.dumps({"benchmark": "handoff", "machine": about, "rows": data}, indent=1) + "\n")
     if complete:
-        report.insert("handoff", text)
-    print(f"Written: {path}" + (", docs/benchmarks.md" if complete else ""))
+        path = ", ".join([path, *report.insert("handoff", text)])
+    print(f"Written: {path}")
     return 0
 
 

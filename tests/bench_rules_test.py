@@ -22,6 +22,8 @@ def from_bench(name):
 bench = from_bench("harness")
 with mock.patch.dict(sys.modules, harness=bench):
     report = from_bench("report")
+with mock.patch.dict(sys.modules, harness=bench, report=report):
+    headlines = from_bench("headlines")
 
 
 def turn(rate=100.0, void=False, verified=True, errors=0, lost=0.0, ns=1000.0):
@@ -147,6 +149,26 @@ class Verdicts(unittest.TestCase):
     def test_the_void_turns_of_a_side_that_is_no_rival_do_not_count(self):
         row = bench.Comparison({"eddy": [turn(200.0)] * 2, "redis": [turn()] * 2, "memcached": [turn(void=True)] * 2})
         self.assertEqual(bench.RateGoal("", 2.0, "redis").judge(row), "met")
+
+
+class Headlines(unittest.TestCase):
+    def test_a_label_is_a_side_under_a_load_where_both_have_columns(self):
+        rows = headlines.rows_of("| load | daemon | CPU |\n|---|---|---:|\n| many | eddy | 1.5 (1.0–2.0) |\n|  | go × 7 | 4 |\n")
+        self.assertEqual(list(rows), ["many: eddy", "many: go"])
+        one = headlines.Headline("", "Go", "", ".*", "go", ("eddy", "CPU"))
+        self.assertEqual([round(ratio, 2) for ratio in one.ratios(rows)], [2.67])
+
+    def test_a_row_that_no_table_has_is_refused(self):
+        with self.assertRaises(bench.Failure):
+            headlines.Headline("", "Redis", "", "no such row", "x").ratios({"a row": {"x": "1 ×"}})
+
+    def test_they_are_those_of_the_tables(self):
+        """After a change of a table by hand: python3 bench/headlines.py."""
+        text, svg = headlines.headlines()
+        with open(headlines.PAGE, encoding="utf-8") as page:
+            self.assertIn(f"<!-- headlines:begin -->\n{text}\n<!-- headlines:end -->", page.read())
+        with open(headlines.FIGURE, encoding="utf-8") as file:
+            self.assertEqual(file.read(), svg)
 
 
 if __name__ == "__main__":
