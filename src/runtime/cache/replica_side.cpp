@@ -1,6 +1,7 @@
 // Replica side of PSYNC. Every byte of the master is checked like any other untrusted input.
 #include "runtime/cache/replica_side.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
@@ -15,13 +16,14 @@
 #include "runtime/cache/key_delay.hpp"
 #include "runtime/cache/protection.hpp"
 #include "runtime/cache/trusted_limits.hpp"
+#include "runtime/problem.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstring>
+#include <expected>
 #include <initializer_list>
 #include <new>
 #include <span>
@@ -52,10 +54,8 @@ std::uint16_t announced_port(const eddy::cache::engine_options& of) {
     return by_tls ? of.tls.port : of.port;
 }
 
-// Failure of a link: its reason, for the journal.
-struct trouble {
-    std::string what;
-};
+/// The end of a link, with its reason for the journal.
+std::unexpected<problem> lost(std::string why) { return refuse(503, std::move(why)); }
 
 bool is_id(std::string_view text) noexcept {
     return text.size() == id_size && text.find_first_of(" \r\n") == std::string_view::npos;
@@ -80,21 +80,21 @@ struct sync_answer {
     std::optional<std::uint64_t> copy_at;  ///< all data comes first, as of this offset
 };
 
-sync_answer sync_answer_in(std::string_view reply) {
+outcome<sync_answer> sync_answer_in(std::string_view reply) {
     constexpr std::string_view on = "+CONTINUE";
     constexpr std::string_view full = "+FULLRESYNC ";
     if (reply.starts_with(on)) {
         std::string_view id = reply.substr(on.size());
         if (id.starts_with(' ')) id.remove_prefix(1);
-        if (id.empty() || is_id(id)) return {std::string(id), std::nullopt};
+        if (id.empty() || is_id(id)) return sync_answer{std::string(id), std::nullopt};
     } else if (reply.starts_with(full)) {
         const std::string_view rest = reply.substr(full.size());
         const std::string_view id = rest.substr(0, rest.find(' '));
         const auto offset =
             id.size() < rest.size() ? number_of(rest.substr(id.size() + 1)) : std::nullopt;
-        if (is_id(id) && offset) return {std::string(id), offset};
+        if (is_id(id) && offset) return sync_answer{std::string(id), offset};
     }
-    throw trouble{"it answered PSYNC with: " + printable(reply, most_shown)};
+    return lost("it answered PSYNC with: " + printable(reply, most_shown));
 }
 
 bool is_alone(const resp::command& what, std::string_view name) noexcept {
@@ -142,7 +142,7 @@ std::optional<std::uint8_t> selected_by(const resp::command& what) noexcept {
 
 }  // namespace
 
-/// One connection. Failures are thrown as `trouble`, and caught where it was opened.
+/// One connection. Its end comes as a failed outcome, in which the message is the reason.
 class replica_side::link {
 public:
     link(replica_side& owner, stream connected)
@@ -152,10 +152,11 @@ public:
           socket(std::move(connected)),
           parser_(limits_of_trusted()) {}
 
-    task<void> handshake();
+    task<outcome<>> handshake();
     /// By PSYNC: the stream begins behind it.
-    task<void> synchronize();
-    task<void> apply_stream();
+    task<outcome<>> synchronize();
+    /// Yields why the stream has ended.
+    task<outcome<>> apply_stream();
 
 private:
     friend class replica_side;
@@ -178,19 +179,25 @@ private:
         link& on_;
     };
 
-    task<std::string> ask(std::initializer_list<std::string_view> words);
-    task<sync_answer> request_failover(std::string id, std::string from);
-    task<void> receive();
-    task<std::string> line();
-    task<void> load(std::string id, std::uint64_t offset, std::string announced);
-    task<void> feed_loader(loader& into, std::optional<std::uint64_t> left);
-    task<void> skip_mark(std::string_view mark);
-    task<void> yield_to_others() const;
-    task<void> wait_for_gap();
-    void check_generation() const;
-    void check_memory() const;
-    task<void> apply();
-    void hold(std::span<const resp::command> executed, std::size_t size);
+    task<outcome<std::string>> ask(std::initializer_list<std::string_view> words);
+    task<outcome<>> authenticate();
+    task<outcome<sync_answer>> request_failover(std::string id, std::string from);
+    task<outcome<sync_answer>> request_stream(std::string id, std::string from);
+    task<outcome<>> receive();
+    task<outcome<std::string>> line();
+    task<outcome<>> load(sync_answer answer, std::string announced);
+    task<outcome<>> feed_loader(loader& into, std::optional<std::uint64_t> left);
+    task<outcome<>> skip_mark(std::string_view mark);
+    std::size_t feed(loader& into, std::string_view piece);
+    task<outcome<>> yield_to_others() const;
+    task<outcome<>> wait_for_gap();
+    outcome<> check_generation() const;
+    outcome<> check_memory() const;
+    task<outcome<>> apply();
+    struct applied;
+    outcome<applied> execute(const resp::batch_outcome& parsed);
+    std::size_t size_of(std::size_t commands);
+    outcome<> hold(std::span<const resp::command> executed, std::size_t size);
     void pass_on(std::size_t size);
 
     replica_side& of_;
@@ -282,23 +289,29 @@ task<void> replica_side::replicate_once() {
     std::string why;
     try {
         link on(*this, std::move(*connected));
-        co_await on.handshake();
-        co_await on.synchronize();
-        last_logged_.clear();
-        co_await with_scope([this, &on](scope& acks) -> task<void> {
-            acks.spawn(acknowledge(on));
-            co_await on.apply_stream();
-        });
-    } catch (const trouble& known) {
-        why = known.what;
+        why = (co_await replicate_over(on)).error().message;
     } catch (const std::bad_alloc&) {
         // How far a command came is unknown.
         its.cannot_resume();
         why = "there is no memory for what it sends";
     }
-    if (generation_ != its.generation() || why.empty()) co_return;
+    if (generation_ != its.generation()) co_return;
     if (its.is_failing_over() && !its.failover().asked) co_return its.abort_failover(why);
     log(fmt::format("the master {} is lost: {}; it is tried again every second", name, why));
+}
+
+/// Yields why the connection has ended, never a success.
+task<outcome<>> replica_side::replicate_over(link& on) {
+    if (auto done = co_await on.handshake(); !done) co_return done;
+    if (auto done = co_await on.synchronize(); !done) co_return done;
+    last_logged_.clear();
+    outcome<> ended;
+    co_await with_scope([this, &on, &ended](scope& acks) -> task<void> {
+        acks.spawn(acknowledge(on));
+        ended = co_await on.apply_stream();
+    });
+    EDDY_ASSERT(!ended);
+    co_return ended;
 }
 
 /// The offset up to which this server's disk has the master's stream, as far as that is known.
@@ -332,16 +345,16 @@ task<void> replica_side::acknowledge(link& on) {
 
 // --- Before the stream --------------------------------------------------------------------------
 
-task<std::string> replica_side::link::ask(std::initializer_list<std::string_view> words) {
+task<outcome<std::string>> replica_side::link::ask(std::initializer_list<std::string_view> words) {
     const std::vector<std::string_view> copied(words);
     byte_buffer out;
     resp::write_command(out, copied);
     const result<> sent = co_await socket.write_all(out.bytes());
-    if (!sent) throw trouble{"the connection broke: " + sent.error().message()};
+    if (!sent) co_return lost("the connection broke: " + sent.error().message());
     co_return co_await line();
 }
 
-task<void> replica_side::link::receive() {
+task<outcome<>> replica_side::link::receive() {
     // What the disk has not taken yet has a limit.
     const eddy::cache::append_log* const log = engine_.internals().appending.get();
     while (log != nullptr && log->lags()) {
@@ -360,33 +373,34 @@ task<void> replica_side::link::receive() {
         waits = !got && got.error() == errc::timed_out && loop::current().now() < end;
     }
     if (!got) {
-        if (got.error() == errc::timed_out) {
-            throw trouble{fmt::format("it sent nothing for {} s", limit_s)};
-        }
-        throw trouble{got.error() == errc::end_of_stream
-                          ? "it closed the connection"
-                          : "the connection broke: " + got.error().message()};
+        if (got.error() == errc::timed_out)
+            co_return lost(fmt::format("it sent nothing for {} s", limit_s));
+        co_return lost(got.error() == errc::end_of_stream
+                           ? "it closed the connection"
+                           : "the connection broke: " + got.error().message());
     }
     of_.context_.update_time();
     of_.context_.counted.bytes_in += got->size();
     ++of_.context_.counted.reads;
     // Input that came together with a change of the master is not of the new one.
-    check_generation();
+    if (auto same = check_generation(); !same) co_return same;
     its_.last_input_us = engine_.internals().env.steady_us;
     in_.append(got->text());
+    co_return outcome<>();
 }
 
 /// The next line that is not empty: empty ones are signs of life.
-task<std::string> replica_side::link::line() {
+task<outcome<std::string>> replica_side::link::line() {
     for (;;) {
         const std::string_view text = in_.text();
         const std::size_t end = text.find('\n');
         if (end == std::string_view::npos) {
-            if (text.size() > max_line) throw trouble{"it sent a line that does not end"};
-            co_await receive();
+            if (text.size() > max_line) co_return lost("it sent a line that does not end");
+            const outcome<> more = co_await receive();
+            if (!more) co_return std::unexpected(more.error());
             continue;
         }
-        if (end > max_line) throw trouble{"it sent a line that is too long"};
+        if (end > max_line) co_return lost("it sent a line that is too long");
         std::string found(text.substr(0, end));
         in_.consume(end + 1);
         if (!found.empty() && found.back() == '\r') found.pop_back();
@@ -394,130 +408,154 @@ task<std::string> replica_side::link::line() {
     }
 }
 
-task<void> replica_side::link::handshake() {
-    const eddy::cache::engine_options& all = engine_.options();
-    const eddy::cache::replication_options& options = all.replication;
-    std::string reply = co_await ask({"PING"});
-    const bool is_known = reply.starts_with('+') || reply.starts_with("-NOAUTH") ||
-                          reply.starts_with("-NOPERM") ||
-                          reply.starts_with("-ERR operation not permitted");
-    if (!is_known) throw trouble{"it answered PING with: " + printable(reply, most_shown)};
-    if (!options.master_password.empty()) {
-        const std::string user = options.master_user;
-        const std::string password = options.master_password;
-        if (user.empty())
-            reply = co_await ask({"AUTH", password});
-        else
-            reply = co_await ask({"AUTH", user, password});
-        if (!reply.starts_with('+')) {
-            throw trouble{"it refused the password (masterauth): " + printable(reply, most_shown)};
-        }
-    }
-    const std::string port = std::to_string(announced_port(all));
+task<outcome<>> replica_side::link::handshake() {
+    outcome<std::string> reply = co_await ask({"PING"});
+    if (!reply) co_return std::unexpected(reply.error());
+    const bool is_known = reply->starts_with('+') || reply->starts_with("-NOAUTH") ||
+                          reply->starts_with("-NOPERM") ||
+                          reply->starts_with("-ERR operation not permitted");
+    if (!is_known) co_return lost("it answered PING with: " + printable(*reply, most_shown));
+    if (auto done = co_await authenticate(); !done) co_return done;
+    const std::string port = std::to_string(announced_port(engine_.options()));
     // Masters that do not know these attributes go on nevertheless.
-    static_cast<void>(co_await ask({"REPLCONF", "listening-port", port}));
-    const std::string address = options.announce_ip;
-    if (!address.empty()) static_cast<void>(co_await ask({"REPLCONF", "ip-address", address}));
-    static_cast<void>(co_await ask({"REPLCONF", "capa", "eof", "capa", "psync2"}));
+    reply = co_await ask({"REPLCONF", "listening-port", port});
+    if (!reply) co_return std::unexpected(reply.error());
+    const std::string address = engine_.options().replication.announce_ip;
+    if (!address.empty()) reply = co_await ask({"REPLCONF", "ip-address", address});
+    if (!reply) co_return std::unexpected(reply.error());
+    reply = co_await ask({"REPLCONF", "capa", "eof", "capa", "psync2"});
+    if (!reply) co_return std::unexpected(reply.error());
+    co_return outcome<>();
+}
+
+/// By AUTH, where there is a password.
+task<outcome<>> replica_side::link::authenticate() {
+    const std::string user = engine_.options().replication.master_user;
+    const std::string password = engine_.options().replication.master_password;
+    if (password.empty()) co_return outcome<>();
+    outcome<std::string> reply;
+    if (user.empty())
+        reply = co_await ask({"AUTH", password});
+    else
+        reply = co_await ask({"AUTH", user, password});
+    if (!reply) co_return std::unexpected(reply.error());
+    if (!reply->starts_with('+'))
+        co_return lost("it refused the password (masterauth): " + printable(*reply, most_shown));
+    co_return outcome<>();
 }
 
 /// FAILOVER: requests that the replica become master. Yields its reply when it has.
 ///
 /// Where that has certainly not happened this server stays master. While it is unknown the request
 /// is repeated: with two masters each would take writes that the other loses.
-task<sync_answer> replica_side::link::request_failover(std::string id, std::string from) {
+task<outcome<sync_answer>> replica_side::link::request_failover(std::string id, std::string from) {
     // The request of a connection that broke may have arrived.
     const bool was_asked = its_.failover().asked;
     its_.note_failover_asked();
-    std::string reply = co_await ask({"PSYNC", id, from, "FAILOVER"});
-    const bool is_refusal = reply.starts_with("-ERR PSYNC FAILOVER ");
-    const bool is_master_already = is_refusal && reply.contains("can't be sent to a master");
+    outcome<std::string> reply = co_await ask({"PSYNC", id, from, "FAILOVER"});
+    if (!reply) co_return std::unexpected(reply.error());
+    const bool is_refusal = reply->starts_with("-ERR PSYNC FAILOVER ");
+    const bool is_master_already = is_refusal && reply->contains("can't be sent to a master");
     if (was_asked && is_master_already) reply = co_await ask({"PSYNC", id, from});
-    check_generation();
-    if (reply.starts_with('-')) {
+    if (!reply) co_return std::unexpected(reply.error());
+    if (const auto same = check_generation(); !same) co_return std::unexpected(same.error());
+    if (reply->starts_with('-')) {
         const bool is_still_replica = is_refusal && !is_master_already;
         if (!was_asked || is_still_replica)
             its_.abort_failover("the replica refuses to become master: " +
-                                printable(reply, most_shown));
-        throw trouble{"it answered PSYNC with: " + printable(reply, most_shown)};
+                                printable(*reply, most_shown));
+        co_return lost("it answered PSYNC with: " + printable(*reply, most_shown));
     }
-    sync_answer answer = sync_answer_in(reply);
+    const outcome<sync_answer> answer = sync_answer_in(*reply);
+    if (!answer) co_return answer;
     // It was restarted since it had everything, and its data would replace the only copy. A replica
     // that continues the stream has shown that it has it.
     const std::uint64_t least =
         std::max<std::uint64_t>(its_.failover().least, is_master_already ? 1 : 0);
-    if (answer.copy_at && *answer.copy_at < least) {
+    if (answer->copy_at && *answer->copy_at < least) {
         const std::string why =
             fmt::format("it is master of other data: they end at {}, and it had all up to {}",
-                        *answer.copy_at, least);
+                        *answer->copy_at, least);
         its_.abort_failover(why);
-        throw trouble{why};
+        co_return lost(why);
     }
     its_.end_failover();
     co_return answer;
 }
 
-task<void> replica_side::link::synchronize() {
+/// By PSYNC, with a request for failover if one is under way.
+task<outcome<sync_answer>> replica_side::link::request_stream(std::string id, std::string from) {
+    if (its_.is_failing_over()) co_return co_await request_failover(std::move(id), std::move(from));
+    const outcome<std::string> reply = co_await ask({"PSYNC", id, from});
+    if (!reply) co_return std::unexpected(reply.error());
+    co_return sync_answer_in(*reply);
+}
+
+task<outcome<>> replica_side::link::synchronize() {
     const bool resumes = its_.may_resume();
     const std::string id = resumes ? its_.id() : "?";
     const std::string from = resumes ? std::to_string(its_.offset() + 1) : "-1";
-    const sync_answer answer = its_.is_failing_over()
-                                   ? co_await request_failover(id, from)
-                                   : sync_answer_in(co_await ask({"PSYNC", id, from}));
-    if (answer.copy_at) {
-        std::string announced = co_await line();
-        co_await load(answer.id, *answer.copy_at, std::move(announced));
-        co_return;
+    outcome<sync_answer> answer = co_await request_stream(id, from);
+    if (!answer) co_return std::unexpected(answer.error());
+    if (answer->copy_at) {
+        outcome<std::string> announced = co_await line();
+        if (!announced) co_return std::unexpected(announced.error());
+        co_return co_await load(std::move(*answer), std::move(*announced));
     }
-    if (!resumes) throw trouble{"it goes on with a stream that was not asked for"};
+    if (!resumes) co_return lost("it goes on with a stream that was not asked for");
     session_.emplace(*this, engine_);
     session_->db = its_.stream_database;
-    its_.resumed(answer.id);
+    its_.resumed(answer->id);
     of_.context_.events.write(
         fmt::format("replicates {}:{} again, from where the link broke: offset {}",
                     its_.master_host(), its_.master_port(), its_.offset()));
+    co_return outcome<>();
 }
 
 // --- A full copy --------------------------------------------------------------------------------
 
-void replica_side::link::check_generation() const {
-    if (of_.generation_ != its_.generation()) throw trouble{"it is not the master any more"};
+outcome<> replica_side::link::check_generation() const {
+    if (of_.generation_ != its_.generation()) return lost("it is not the master any more");
+    return {};
 }
 
-task<void> replica_side::link::yield_to_others() const {
+task<outcome<>> replica_side::link::yield_to_others() const {
     co_await loop::current().yield();
     cancel_source* const source = co_await current_source();
-    if (source != nullptr && source->requested()) throw trouble{"it is given up"};
-    check_generation();
+    if (source != nullptr && source->requested()) co_return lost("it is given up");
+    if (auto same = check_generation(); !same) co_return same;
     of_.context_.update_time();
     // Also for a replica without clients of its own.
     of_.context_.ask_upkeep();
+    co_return outcome<>();
 }
 
 /// Waits until a script that takes long has ended, and CLIENT PAUSE does not hold up the stream.
 /// Nothing is received meanwhile: the stream stays with the master, up to its limit.
-task<void> replica_side::link::wait_for_gap() {
+task<outcome<>> replica_side::link::wait_for_gap() {
     eddy::cache::script_gap gap(engine_);
     while (!gap.is_there(!session_ || !session_->blocked)) {
         woken_.reset();
         const result<> woken = co_await with_timeout(gap_pause, woken_.wait());
-        if (!woken && woken.error() != errc::timed_out) throw trouble{"it is given up"};
-        check_generation();
+        if (!woken && woken.error() != errc::timed_out) co_return lost("it is given up");
+        if (auto same = check_generation(); !same) co_return same;
         of_.context_.update_time();
         if (session_) engine_.end_wait(*session_);
     }
+    co_return outcome<>();
 }
 
-void replica_side::link::check_memory() const {
+outcome<> replica_side::link::check_memory() const {
     const std::size_t limit = engine_.options().max_memory;
     const std::size_t used = engine_.internals().env.memory.used_bytes();
-    if (limit != 0 && used / most_over_memory > limit) {
-        throw trouble{fmt::format("its data takes {} bytes, {} times this cache's maxmemory", used,
-                                  most_over_memory)};
-    }
+    if (limit != 0 && used / most_over_memory > limit)
+        return lost(fmt::format("its data takes {} bytes, {} times this cache's maxmemory", used,
+                                most_over_memory));
+    return {};
 }
 
-task<void> replica_side::link::load(std::string id, std::uint64_t offset, std::string announced) {
+task<outcome<>> replica_side::link::load(sync_answer answer, std::string announced) {
+    EDDY_ASSERT(answer.copy_at && !session_);
     constexpr std::string_view eof = "$EOF:";
     std::optional<std::uint64_t> size;
     std::string mark;
@@ -526,11 +564,10 @@ task<void> replica_side::link::load(std::string id, std::uint64_t offset, std::s
     } else if (announced.starts_with('$')) {
         size = number_of(std::string_view(announced).substr(1));
     }
-    if (!size && mark.empty()) {
-        throw trouble{"in the place of its data it sent: " + printable(announced, most_shown)};
-    }
+    if (!size && mark.empty())
+        co_return lost("in the place of its data it sent: " + printable(announced, most_shown));
     // A script must not see the data change.
-    co_await wait_for_gap();
+    if (auto gap = co_await wait_for_gap(); !gap) co_return gap;
     // Only now is it certain that there is data to replace the old.
     of_.context_.events.write(
         fmt::format("takes all data of {}:{}", its_.master_host(), its_.master_port()));
@@ -543,11 +580,11 @@ task<void> replica_side::link::load(std::string id, std::uint64_t offset, std::s
     eddy::cache::rdb::load_options options;
     options.keep_expired = true;
     loader into(engine_, options);
-    co_await feed_loader(into, size);
-    if (!mark.empty()) co_await skip_mark(mark);
+    if (auto fed = co_await feed_loader(into, size); !fed) co_return fed;
+    if (auto ended = co_await skip_mark(mark); !ended) co_return ended;
     session_.emplace(*this, engine_);
     session_->db = its_.stream_database = into.stream_database();
-    its_.end_load(id, offset);
+    its_.end_load(answer.id, *answer.copy_at);
     eddy::cache::engine::state& state = engine_.internals();
     state.changes += into.counts().keys;
     const std::chrono::duration<double> took = loop::current().now() - began;
@@ -555,15 +592,16 @@ task<void> replica_side::link::load(std::string id, std::uint64_t offset, std::s
                                           its_.master_host(), its_.master_port(),
                                           into.counts().keys, its_.copy_bytes, took.count()));
     of_.context_.ask_upkeep();
+    co_return outcome<>();
 }
 
 /// Feeds the loader until the file has ended, of which `left` bytes are to come if that is known.
-task<void> replica_side::link::feed_loader(loader& into, std::optional<std::uint64_t> left) {
-    eddy::cache::environment& env = engine_.internals().env;
-    const time_point began = loop::current().now();
-    time_point sent_at = began;
+task<outcome<>> replica_side::link::feed_loader(loader& into, std::optional<std::uint64_t> left) {
+    time_point sent_at = loop::current().now();
     while (into.now() == reader::status::reading) {
-        if (in_.empty()) co_await receive();
+        if (in_.empty()) {
+            if (auto more = co_await receive(); !more) co_return more;
+        }
         std::string_view piece = in_.text().substr(0, load_slice);
         if (left)
             piece = piece.substr(
@@ -572,139 +610,178 @@ task<void> replica_side::link::feed_loader(loader& into, std::optional<std::uint
             into.finish();
             break;
         }
-        // Keys whose time is over are there, too.
-        const auto seen = std::exchange(env.expired, eddy::cache::expired_keys::stay);
         const std::uint64_t keys = into.counts().keys;
-        std::size_t taken = 0;
-        try {
-            taken = into.feed(piece);
-        } catch (...) {
-            env.expired = seen;
-            throw;
-        }
-        env.expired = seen;
+        const std::size_t taken = feed(into, piece);
+        EDDY_ASSERT(taken <= piece.size());
         in_.consume(taken);
         its_.copy_bytes += taken;
         engine_.internals().load.loaded_bytes = its_.copy_bytes;
         if (left) *left -= taken;
         // The old data goes as the new comes, so that there are not both at the end.
         static_cast<void>(engine_.upkeep());
-        check_memory();
+        if (auto fits = check_memory(); !fits) co_return fits;
         co_await delay_keys(engine_, &eddy::cache::engine_options::load_key_delay_us,
                             into.counts().keys - keys);
-        co_await yield_to_others();
+        if (auto done = co_await yield_to_others(); !done) co_return done;
         // A master must not think that this side is gone.
         if (loop::current().now() - sent_at > ack_pause) {
             sent_at = loop::current().now();
             static_cast<void>(socket.try_write(as_bytes(std::string_view("\n"))));
         }
     }
-    if (into.now() != reader::status::done) {
-        throw trouble{fmt::format("its data is wrong at byte {}: {}", into.fault().offset,
-                                  into.fault().what)};
-    }
-    if (left && *left != 0) throw trouble{"its data ended before the size that it announced"};
+    if (into.now() != reader::status::done)
+        co_return lost(fmt::format("its data is wrong at byte {}: {}", into.fault().offset,
+                                   into.fault().what));
+    if (left && *left != 0) co_return lost("its data ended before the size that it announced");
+    co_return outcome<>();
 }
 
-task<void> replica_side::link::skip_mark(std::string_view mark) {
-    while (in_.size() < mark.size()) co_await receive();
-    if (in_.text().substr(0, mark.size()) != mark) {
-        throw trouble{"its data did not end with the mark that it announced"};
+/// Loads of the piece what the loader takes. Yields its size.
+std::size_t replica_side::link::feed(loader& into, std::string_view piece) {
+    /// Expired keys are visible to the loader, and as before when it ends or has no memory.
+    class view {
+    public:
+        explicit view(eddy::cache::environment& of)
+            : env_(of), before_(std::exchange(of.expired, eddy::cache::expired_keys::stay)) {}
+        ~view() { env_.expired = before_; }
+        view(const view&) = delete;
+        view& operator=(const view&) = delete;
+
+    private:
+        eddy::cache::environment& env_;
+        eddy::cache::expired_keys before_;
+    };
+    const view whole(engine_.internals().env);
+    return into.feed(piece);
+}
+
+/// The mark behind data of unknown size; empty for data of a known one.
+task<outcome<>> replica_side::link::skip_mark(std::string_view mark) {
+    while (in_.size() < mark.size()) {
+        if (auto more = co_await receive(); !more) co_return more;
     }
+    if (in_.text().substr(0, mark.size()) != mark)
+        co_return lost("its data did not end with the mark that it announced");
     in_.consume(mark.size());
+    co_return outcome<>();
 }
 
 // --- The stream ---------------------------------------------------------------------------------
 
-task<void> replica_side::link::apply_stream() {
+task<outcome<>> replica_side::link::apply_stream() {
     its_.last_input_us = engine_.internals().env.steady_us;
     for (;;) {
-        co_await apply();
-        co_await receive();
+        if (auto done = co_await apply(); !done) co_return done;
+        if (auto more = co_await receive(); !more) co_return more;
     }
 }
 
+/// What of a batch was executed.
+struct replica_side::link::applied {
+    std::size_t size = 0;  ///< bytes that count for the offset now
+    bool stopped = false;  ///< commands are left
+};
+
 /// Executes the whole commands that are there.
-task<void> replica_side::link::apply() {
+task<outcome<>> replica_side::link::apply() {
     for (;;) {
-        co_await wait_for_gap();
+        if (auto gap = co_await wait_for_gap(); !gap) co_return gap;
         session_->unlimited = session_->authenticated = true;
         session_->special |= session::reply_off;
-        const std::string_view input = in_.text();
-        const resp::batch_outcome parsed = batch_.parse(parser_, input);
-        std::size_t used = parsed.consumed;
-        bool stopped = false;
+        const resp::batch_outcome parsed = batch_.parse(parser_, in_.text());
+        applied done{.size = parsed.consumed};
         if (!parsed.commands.empty()) {
-            std::size_t executed = engine_.execute(*session_, parsed.commands, replies_);
-            replies_.clear();
-            engine_.take_output(*session_, replies_);
-            replies_.clear();
-            of_.context_.counted.messages_in += executed;
-            const bool strayed = !session_->stray.empty();
-            // It is not passed on.
-            if (strayed) --executed;
-            stopped = executed < parsed.commands.size() || session_->blocked;
-            if (session_->closing && !strayed) throw trouble{"the connection to it was killed"};
-            // It may have sent REPLICAOF.
-            check_generation();
-            if (stopped) {
-                resp::request_parser again(parser_.limits());
-                used = 0;
-                for (std::size_t i = 0; i < executed; ++i)
-                    used += again.next(input.substr(used)).consumed;
-                parser_ = resp::request_parser(parser_.limits());
-            }
-            if ((session_->special & session::in_transaction) != 0) {
-                hold(parsed.commands.first(executed), used);
-                used = 0;
-            } else {
-                its_.stream_database = session_->db;
-            }
+            const outcome<applied> executed = execute(parsed);
+            if (!executed) co_return std::unexpected(executed.error());
+            done = *executed;
         }
-        pass_on(used);
+        pass_on(done.size);
         if (!session_->stray.empty()) {
             // It would come again.
             its_.cannot_resume();
-            throw trouble{"it sent '" + printable(session_->stray, most_shown) +
-                          "', which no master sends"};
+            co_return lost("it sent '" + printable(session_->stray, most_shown) +
+                           "', which no master sends");
         }
-        check_memory();
-        if (stopped) continue;
+        if (auto fits = check_memory(); !fits) co_return fits;
+        if (done.stopped) continue;
         switch (parsed.status) {
-            case resp::parse_status::need_more: in_.release_if_empty(); co_return;
+            case resp::parse_status::need_more: in_.release_if_empty(); co_return outcome<>();
             case resp::parse_status::error:
                 // It would come again.
                 its_.cannot_resume();
-                throw trouble{"it broke the protocol: " + printable(parsed.error, most_shown)};
+                co_return lost("it broke the protocol: " + printable(parsed.error, most_shown));
             case resp::parse_status::complete: break;
         }
-        co_await yield_to_others();
+        if (auto going = co_await yield_to_others(); !going) co_return going;
     }
+}
+
+/// Executes a batch, up to the command that has to wait or that no master sends.
+outcome<replica_side::link::applied> replica_side::link::execute(
+    const resp::batch_outcome& parsed) {
+    std::size_t executed = engine_.execute(*session_, parsed.commands, replies_);
+    EDDY_ASSERT(executed <= parsed.commands.size());
+    replies_.clear();
+    engine_.take_output(*session_, replies_);
+    replies_.clear();
+    of_.context_.counted.messages_in += executed;
+    const bool strayed = !session_->stray.empty();
+    if (strayed) {
+        // It is not passed on.
+        EDDY_ASSERT(executed > 0);
+        --executed;
+    }
+    applied done{.size = parsed.consumed,
+                 .stopped = executed < parsed.commands.size() || session_->blocked};
+    if (session_->closing && !strayed) return lost("the connection to it was killed");
+    // It may have sent REPLICAOF.
+    if (const auto same = check_generation(); !same) return std::unexpected(same.error());
+    if (done.stopped) {
+        done.size = size_of(executed);
+        parser_ = resp::request_parser(parser_.limits());
+    }
+    if ((session_->special & session::in_transaction) == 0) {
+        its_.stream_database = session_->db;
+        return done;
+    }
+    const auto held = hold(parsed.commands.first(executed), std::exchange(done.size, 0));
+    if (!held) return std::unexpected(held.error());
+    return done;
+}
+
+/// Bytes of the first so many commands of the input.
+std::size_t replica_side::link::size_of(std::size_t commands) {
+    const std::string_view input = in_.text();
+    resp::request_parser again(parser_.limits());
+    std::size_t size = 0;
+    for (std::size_t i = 0; i < commands; ++i) size += again.next(input.substr(size)).consumed;
+    return size;
 }
 
 /// What was executed ends within a transaction. That is not counted before its end: where the link
 /// breaks, it comes again as a whole.
-void replica_side::link::hold(std::span<const resp::command> executed, std::size_t size) {
+outcome<> replica_side::link::hold(std::span<const resp::command> executed, std::size_t size) {
     const std::size_t before = before_open_transaction(executed, !held_.empty());
-    std::size_t counted = 0;
-    resp::request_parser again(parser_.limits());
-    for (std::size_t i = 0; i < before; ++i) {
-        counted += again.next(in_.text().substr(counted)).consumed;
-        if (const auto chosen = selected_by(executed[i])) its_.stream_database = *chosen;
+    for (const resp::command& each : executed.first(before)) {
+        if (const auto chosen = selected_by(each)) its_.stream_database = *chosen;
     }
+    const std::size_t counted = size_of(before);
+    EDDY_ASSERT(counted <= size && size <= in_.size());
     pass_on(counted);
     held_.append(in_.text().substr(0, size - counted));
     in_.consume(size - counted);
     const std::size_t limit = engine_.options().max_master_transaction;
     if (held_.size() > limit) {
         its_.cannot_resume();
-        throw trouble{fmt::format("it sent a transaction of more than {} bytes", limit)};
+        return lost(fmt::format("it sent a transaction of more than {} bytes", limit));
     }
+    return {};
 }
 
 /// So many bytes were executed: the replicas of this cache get them.
 void replica_side::link::pass_on(std::size_t size) {
     if (size == 0) return;
+    EDDY_ASSERT(size <= in_.size());
     if (!held_.empty()) {
         its_.feed_from_master(held_.text());
         held_ = byte_buffer();

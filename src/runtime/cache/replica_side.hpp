@@ -9,6 +9,7 @@
 
 #include "cache/replication/replication.hpp"
 #include "runtime/cache/master_side.hpp"
+#include "runtime/problem.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -37,6 +38,7 @@ private:
     class link;
 
     task<void> replicate_once();
+    task<outcome<>> replicate_over(link& on);
     task<void> acknowledge(link& on);
     std::uint64_t note_disk();
 
