@@ -1,6 +1,7 @@
 // MIGRATE. Error texts are Redis's, since programs parse them.
 #include "runtime/cache/migrating.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/result.hpp>
 #include <eddy/io/loop.hpp>
@@ -13,9 +14,11 @@
 #include "cache/engine/server_host.hpp"
 #include "cache/types/number.hpp"
 #include "runtime/cache/protection.hpp"
+#include "runtime/problem.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <expected>
 #include <initializer_list>
 #include <new>
 #include <optional>
@@ -44,10 +47,8 @@ constexpr const char* not_connected_text = "IOERR error or timeout connecting to
 constexpr const char* not_sent_text = "IOERR error or timeout writing to target instance";
 constexpr const char* not_answered_text = "IOERR error or timeout reading to target instance";
 
-// Failure of a migration: the reply to the client.
-struct trouble {
-    std::string error;
-};
+/// Failure of a migration, with the reply to the client.
+std::unexpected<problem> failed(std::string reply) { return refuse(503, std::move(reply)); }
 
 // The connection to the other server.
 class other_server {
@@ -55,16 +56,17 @@ public:
     other_server(stream connected, duration patience)
         : socket_(std::move(connected)), patience_(patience) {}
 
-    task<void> send(byte_buffer commands) {
+    task<outcome<>> send(byte_buffer commands) {
         const_bytes left = commands.bytes();
         while (!left.empty()) {
             const const_bytes piece = left.first(std::min(left.size(), most_without_progress));
             const result<> sent = co_await with_timeout(patience_, socket_.write_all(piece));
-            if (!sent) throw trouble{not_sent_text};
+            if (!sent) co_return failed(not_sent_text);
             left = left.subspan(piece.size());
         }
+        co_return outcome<>();
     }
-    task<std::string> line() {
+    task<outcome<std::string>> line() {
         const time_point until = loop::current().after(patience_);
         for (;;) {
             const std::string_view text = in_.text();
@@ -74,17 +76,18 @@ public:
                 in_.consume(end + 2);
                 co_return found;
             }
-            if (text.size() > most_migration_answer) throw trouble{not_answered_text};
+            if (text.size() > most_migration_answer) co_return failed(not_answered_text);
             const result<lease> got = co_await with_deadline(until, socket_.read());
-            if (!got) throw trouble{not_answered_text};
+            if (!got) co_return failed(not_answered_text);
             in_.append(got->text());
         }
     }
-    task<std::string> ask(std::initializer_list<std::string_view> words) {
+    task<outcome<std::string>> ask(std::initializer_list<std::string_view> words) {
         const std::vector<std::string_view> copied(words);
         byte_buffer out;
         resp::write_command(out, copied);
-        co_await send(std::move(out));
+        if (auto sent = co_await send(std::move(out)); !sent)
+            co_return std::unexpected(sent.error());
         co_return co_await line();
     }
 
@@ -107,31 +110,35 @@ bool is_without_address(std::error_code error) noexcept {
            error == errc::resolver_failed;
 }
 
-task<other_server> connect(const eddy::cache::engine& of, const migration_order& order) {
+task<outcome<other_server>> connect(const eddy::cache::engine& of, const migration_order& order) {
     const auto port = eddy::cache::parse_integer(order.port);
-    if (!port || *port <= 0 || *port > 65535) throw trouble{not_connected_text};
+    if (!port || *port <= 0 || *port > 65535) co_return failed(not_connected_text);
     tcp::connect_options how;
     how.timeout = order.patience;
     result<stream> connected = co_await transport::connect(
         server_address(of.options().tls, order.host, static_cast<std::uint16_t>(*port)), how);
     // As in Redis, which does not wait for the connection before it writes.
     if (!connected)
-        throw trouble{is_without_address(connected.error()) ? not_connected_text : not_sent_text};
+        co_return failed(is_without_address(connected.error()) ? not_connected_text
+                                                               : not_sent_text);
     co_return other_server(std::move(*connected), order.patience);
 }
 
 // Before any key: one that came to another database, or to another server, would be lost.
-task<void> introduce(other_server& to, const migration_order& order) {
+task<outcome<>> introduce(other_server& to, const migration_order& order) {
+    outcome<std::string> answer;
     if (order.has_password) {
-        std::string answer;
         if (order.user.empty())
             answer = co_await to.ask({"AUTH", order.password});
         else
             answer = co_await to.ask({"AUTH", order.user, order.password});
-        if (answer.starts_with('-')) throw trouble{refusal_in(answer)};
+        if (!answer) co_return std::unexpected(answer.error());
+        if (answer->starts_with('-')) co_return failed(refusal_in(*answer));
     }
-    const std::string answer = co_await to.ask({"SELECT", std::to_string(order.database)});
-    if (answer.starts_with('-')) throw trouble{refusal_in(answer)};
+    answer = co_await to.ask({"SELECT", std::to_string(order.database)});
+    if (!answer) co_return std::unexpected(answer.error());
+    if (answer->starts_with('-')) co_return failed(refusal_in(*answer));
+    co_return outcome<>();
 }
 
 // What comes of the keys.
@@ -141,89 +148,108 @@ struct outcome_of_keys {
 };
 
 // Removes what the other server has, as soon as that is allowed.
-task<void> remove_taken(migration& what, outcome_of_keys& of, cache_context& context) {
-    if (of.taken.empty() || what.order().copies) co_return;
+task<outcome<>> remove_taken(migration& what, outcome_of_keys& of, cache_context& context) {
+    if (of.taken.empty() || what.order().copies) co_return outcome<>();
     context.update_time();
     while (!what.may_remove()) {
         if (!co_await loop::current().sleep_for(poll_pause))
-            throw trouble{"ERR it was given up before the keys could be removed here"};
+            co_return failed("ERR it was given up before the keys could be removed here");
         context.update_time();
     }
     const std::vector<std::size_t> taken = std::exchange(of.taken, {});
     if (const std::string why = what.remove(taken); !why.empty())
-        throw trouble{"ERR the other server has some keys, and they stay here as well: " + why};
+        co_return failed("ERR the other server has some keys, and they stay here as well: " + why);
+    co_return outcome<>();
+}
+
+// Keys of one message to the other server.
+struct key_batch {
+    std::vector<std::size_t> sent{};  // those that the message brings
+    std::size_t end = 0;              // of the keys that were looked at
+    bool is_too_large = false;        // the last of these
+};
+
+// Writes keys from this index on, up to the limits of one message.
+key_batch write_batch(migration& what, std::size_t next, byte_buffer& out) {
+    key_batch made{.end = next};
+    while (made.end < what.order().keys.size() && !made.is_too_large &&
+           out.size() < most_migrated_at_once && made.sent.size() < most_keys_migrated_at_once) {
+        switch (what.write(made.end, out)) {
+            case migration::written::whole: made.sent.push_back(made.end); break;
+            case migration::written::gone: break;
+            case migration::written::too_large: made.is_too_large = true; break;
+        }
+        ++made.end;
+    }
+    return made;
 }
 
 // A key that the other server refuses does not keep the others from moving.
-task<void> send_keys(other_server& to, migration& what, cache_context& context,
-                     outcome_of_keys& of) {
-    const std::size_t keys = what.order().keys.size();
-    std::vector<std::size_t> sent;
-    for (std::size_t next = 0; next < keys;) {
+task<outcome<>> send_keys(other_server& to, migration& what, cache_context& context,
+                          outcome_of_keys& of) {
+    for (std::size_t next = 0; next < what.order().keys.size();) {
         while (what.is_crowded()) {
-            if (!co_await loop::current().sleep_for(poll_pause)) throw trouble{not_sent_text};
+            if (!co_await loop::current().sleep_for(poll_pause)) co_return failed(not_sent_text);
         }
         context.update_time();
         byte_buffer out;
-        bool is_too_large = false;
-        while (next < keys && !is_too_large && out.size() < most_migrated_at_once &&
-               sent.size() < most_keys_migrated_at_once) {
-            switch (what.write(next, out)) {
-                case migration::written::whole: sent.push_back(next); break;
-                case migration::written::gone: break;
-                case migration::written::too_large: is_too_large = true; break;
-            }
-            ++next;
-        }
+        const key_batch batch = write_batch(what, next, out);
+        EDDY_ASSERT(batch.end > next);
+        next = batch.end;
         what.note_unsent(out.size());
-        if (!out.empty()) co_await to.send(std::move(out));
+        if (!out.empty()) {
+            if (auto sent = co_await to.send(std::move(out)); !sent) co_return sent;
+        }
         what.note_unsent(0);
-        for (const std::size_t each : sent) {
-            const std::string answer = co_await to.line();
-            if (answer.starts_with('+'))
+        for (const std::size_t each : batch.sent) {
+            const outcome<std::string> answer = co_await to.line();
+            if (!answer) co_return std::unexpected(answer.error());
+            if (answer->starts_with('+'))
                 of.taken.push_back(each);
             else if (of.refusal.empty())
-                of.refusal = refusal_in(answer);
+                of.refusal = refusal_in(*answer);
         }
-        sent.clear();
-        co_await remove_taken(what, of, context);
+        if (auto removed = co_await remove_taken(what, of, context); !removed) co_return removed;
         of.taken.clear();  // of copies
         what.release(next);
-        if (is_too_large)
-            throw trouble{
-                "ERR the value of a key takes more bytes than a reply may, as DUMP gives it"};
+        if (batch.is_too_large)
+            co_return failed(
+                "ERR the value of a key takes more bytes than a reply may, as DUMP gives it");
     }
+    co_return outcome<>();
 }
 
-task<void> move_keys(cache_context& of, migration& what, outcome_of_keys& of_keys) {
-    other_server to = co_await connect(of.engine, what.order());
-    co_await introduce(to, what.order());
-    co_await send_keys(to, what, of, of_keys);
+task<outcome<>> move_keys(cache_context& of, migration& what, outcome_of_keys& of_keys) {
+    outcome<other_server> to = co_await connect(of.engine, what.order());
+    if (!to) co_return std::unexpected(to.error());
+    if (auto known = co_await introduce(*to, what.order()); !known) co_return known;
+    co_return co_await send_keys(*to, what, of, of_keys);
 }
 
 // The same, until it is done or the client has gone: then no other migration waits for it.
-task<void> move_keys_while_wanted(cache_context& of, migration& what, outcome_of_keys& of_keys) {
+task<outcome<>> move_keys_while_wanted(cache_context& of, migration& what,
+                                       outcome_of_keys& of_keys) {
     cancel_source unwanted(co_await current_source());
+    outcome<> moved;
     co_await with_scope([&](scope& looking) -> task<void> {
         looking.spawn([](const migration& its, cancel_source& end) -> task<void> {
             while (co_await loop::current().sleep_for(look_for_client)) {
                 if (!its.is_wanted()) co_return end.request();
             }
         }(what, unwanted));
-        co_await move_keys(of, what, of_keys).under(unwanted);
+        moved = co_await move_keys(of, what, of_keys).under(unwanted);
     });
+    co_return moved;
 }
 
 // Why the work could not be done, or empty.
-task<std::string> error_of(task<void> work) {
+task<std::string> error_of(task<outcome<>> work) {
     try {
-        co_await std::move(work);
-    } catch (const trouble& known) {
-        co_return known.error;
+        outcome<> done = co_await std::move(work);
+        co_return done ? std::string() : std::move(done.error().message);
     } catch (const std::bad_alloc&) {
         co_return "ERR there is no memory for it";
     }
-    co_return std::string();
 }
 
 }  // namespace
