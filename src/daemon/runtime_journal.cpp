@@ -144,6 +144,7 @@ void runtime_journal::keep(journal_files& files, std::string name,
     files_ = &files;
     file_ = std::make_unique<journal_file>();
     file_->name = std::move(name);
+    file_->last_number = last_number_;
 }
 
 void runtime_journal::add(std::string_view line, std::chrono::system_clock::time_point when) {

@@ -35,9 +35,8 @@ class journal_files;
 struct journal_file {
     std::string name;               ///< the runtime's
     std::uint64_t last_number = 0;  ///< the newest line that is in it
-    std::size_t size = 0;
-    bool is_whole = false;  ///< it has lines up to that one, and nothing else
-    bool has_failed = false;
+    /// Bytes of the file as it was written last; none before that, at the start of a daemon.
+    std::optional<std::size_t> size = {};
 };
 
 /// A ring of lines. Runtimes write from their loops, the control loop reads and follows. When it is
@@ -67,7 +66,7 @@ public:
     bool closed() const noexcept { return closed_; }
 
     /// Has the journal of that runtime kept in `files`, which must outlive it or be stopped before.
-    /// The lines come before all others and have been kept already. Before the first write().
+    /// The lines come before all others and are in the file already. Before the first write().
     void keep(journal_files& files, std::string name, std::vector<journal_line> earlier);
     /// Has the file removed; nothing is kept from then on. Any thread.
     void discard();
