@@ -65,7 +65,7 @@ mkdir /tmp/user
 cp build/package/*.deb tests/install/* /tmp/user
 dpkg-query -W -f "\${Package}\n" | sort | comm -13 /tmp/before - | xargs apt-get purge -y >/dev/null
 cd /tmp/user
-mv /eddy /was-eddy
+mv /home/eddy /home/was-eddy
 
 apt-get install -y --no-install-recommends ./eddy_*.deb >/dev/null
 eddy version
@@ -139,7 +139,8 @@ fi
 root=$(mktemp -d "/tmp/eddy-$release.XXXXXX")
 chmod 755 "$root"  # as / is: other users go through it
 finish() {
-    umount -R -l "$root/proc" "$root/dev" 2>/dev/null || true
+    # Tests of network namespaces leave /run/netns mounted.
+    umount -R -l "$root/proc" "$root/dev" "$root/run/netns" 2>/dev/null || true
     if [[ $keep -eq 1 ]]; then
         echo "The system is kept in $root"
     else
@@ -162,12 +163,13 @@ mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 
 # What git would take, committed or not.
-mkdir "$root/eddy"
+# Not in /eddy: include/eddy/io.hpp would be taken for a path that leads there.
+mkdir "$root/home/eddy"
 git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
     # A file that is deleted but not yet committed as such is still listed.
     if [[ -e $file || -L $file ]]; then printf '%s\0' "$file"; fi
-done | tar --null --files-from=- -cf - | tar -xf - -C "$root/eddy"
+done | tar --null --files-from=- -cf - | tar -xf - -C "$root/home/eddy"
 
 chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
     EDDY_DEBIAN_MIRROR="${EDDY_DEBIAN_MIRROR:-}" EDDY_UBUNTU_MIRROR="${EDDY_UBUNTU_MIRROR:-}" \
-    TRY_DEMO="$try_demo" TRY_PACKAGE="$try_package" sh -c "cd /eddy && $command"
+    TRY_DEMO="$try_demo" TRY_PACKAGE="$try_package" sh -c "cd /home/eddy && $command"
