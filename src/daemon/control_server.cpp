@@ -1,6 +1,7 @@
 // Control server: accept loops and admission.
 #include "daemon/control_server.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/base/log.hpp>
 #include <eddy/io/event.hpp>
 #include <eddy/io/loop.hpp>
@@ -137,6 +138,7 @@ task<void> control_server::serve(stream peer) {
         // Such as a lack of memory: it ends this connection and nothing else.
         log_error("daemon", fmt::format("a control connection ended: {}", failure.what()));
     }
+    EDDY_ASSERT(open_ > 0 && counted_.connections > 0);
     --counted_.connections;
     --open_;
 }
@@ -154,6 +156,7 @@ task<void> control_server::refuse_unauthorized(stream peer, std::string name) {
     } catch (const std::exception& failure) {
         log_error("daemon", fmt::format("a control connection ended: {}", failure.what()));
     }
+    EDDY_ASSERT(unauthorized_ > 0);
     --unauthorized_;
 }
 

@@ -1,6 +1,8 @@
 // Runtimes of one data loop: start, requests and stop of instances.
 #include "daemon/loop_runtimes.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include "daemon/remote.hpp"
 
 #include <atomic>
@@ -35,6 +37,7 @@ task<outcome<endpoint>> loop_runtimes::start(std::uint64_t number, const runtime
                                              std::shared_ptr<runtime_journal> events,
                                              std::shared_ptr<runtime::host> host,
                                              std::shared_ptr<const runtime::handover> inherited) {
+    EDDY_ASSERT(number > 0);
     ++load_;
     auto ticket = std::make_shared<start_ticket>();
     const duration patience = start_patience +
@@ -48,7 +51,7 @@ task<outcome<endpoint>> loop_runtimes::start(std::uint64_t number, const runtime
     if (started) co_return started;
     // When it came up in the very moment in which the patience ended, it is taken down again.
     if (ticket->change_to(start_ticket::given_up))
-        --load_;
+        reduce_load();
     else
         static_cast<void>(co_await stop(number, duration::zero()));
     co_return started;
@@ -62,7 +65,10 @@ task<outcome<endpoint>> loop_runtimes::start_there(
     made->events = std::move(events);
     made->instance = type.make({std::move(name), std::move(options), made->events.get(),
                                 std::move(host), std::move(inherited)});
-    starting_.emplace(number, made);
+    EDDY_ASSERT(made->instance != nullptr);
+    EDDY_ASSERT(!instances_.contains(number));
+    const bool is_first_start = starting_.emplace(number, made).second;
+    EDDY_ASSERT(is_first_start);
     outcome<> started;
     {
         struct start_end {
@@ -78,8 +84,15 @@ task<outcome<endpoint>> loop_runtimes::start_there(
         co_return refuse(503, "it started too late");
     }
     endpoint local = made->instance->local();
-    instances_.emplace(number, std::move(made));
+    const bool is_new = instances_.emplace(number, std::move(made)).second;
+    EDDY_ASSERT(is_new);
     co_return local;
+}
+
+/// An instance is no longer there.
+void loop_runtimes::reduce_load() noexcept {
+    EDDY_ASSERT(load_ > 0);
+    --load_;
 }
 
 task<void> loop_runtimes::give_up_start(std::uint64_t number) {
@@ -144,7 +157,7 @@ task<outcome<std::string>> loop_runtimes::stop(std::uint64_t number, duration dr
                                                duration file_time) {
     auto stopped = co_await run_on(group_, index_, stop_there(number, drain),
                                    drain + file_time + loop_patience);
-    if (stopped) --load_;
+    if (stopped) reduce_load();
     co_return stopped;
 }
 

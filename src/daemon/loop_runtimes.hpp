@@ -2,6 +2,7 @@
 // instances themselves are made, used and destroyed on their loop's thread alone.
 #pragma once
 
+#include <eddy/base/assert.hpp>
 #include <eddy/io/endpoint.hpp>
 #include <eddy/io/event.hpp>
 #include <eddy/io/loop_group.hpp>
@@ -49,7 +50,9 @@ using vitals_by_number = std::unordered_map<std::uint64_t, runtime_vitals>;
 /// the threads of the group.
 class loop_runtimes {
 public:
-    loop_runtimes(loop_group& group, std::size_t index) : group_(group), index_(index) {}
+    loop_runtimes(loop_group& group, std::size_t index) : group_(group), index_(index) {
+        EDDY_ASSERT(index < group.size());
+    }
 
     std::size_t index() const noexcept { return index_; }
     /// How many runtimes were given to this loop and not taken back.
@@ -93,6 +96,8 @@ public:
     task<outcome<vitals_by_number>> vitals();
 
 private:
+    void reduce_load() noexcept;
+
     struct resident {
         std::shared_ptr<runtime_journal> events;
         std::unique_ptr<runtime::instance> instance;

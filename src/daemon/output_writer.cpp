@@ -1,6 +1,7 @@
 // Output writer: the queue, and the thread behind it.
 #include "daemon/output_writer.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/base/log.hpp>
 
 #include "io/posix/signals.hpp"
@@ -84,6 +85,7 @@ void output_writer::queue::run() {
             text +=
                 format_log_line(std::chrono::system_clock::now(), log_level::warn, "daemon",
                                 fmt::format("{} lines are lost here: {} was not read", lost, name));
+        EDDY_ASSERT(!writing);
         writing = true;
         lock.unlock();
         write_fully(fd, text);
@@ -125,6 +127,7 @@ void output_writer::write(std::string_view lines) {
         return;
     }
     its.waiting += lines;
+    EDDY_ASSERT(its.waiting.size() <= max_waiting);
     its.filled.notify_one();
 }
 

@@ -229,6 +229,7 @@ private:
     }
 
     result<> start(worker& its) {
+        EDDY_ASSERT(!its.program && !its.is_ready);
         auto ends = make_worker_channel();
         if (!ends) return fail(ends.error());
         if (auto sent =

@@ -1,6 +1,7 @@
 // Messages between a stream daemon's supervisor and its workers.
 #include "daemon/worker_channel.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/net/descriptors.hpp>
 
@@ -48,6 +49,8 @@ result<channel_ends> make_worker_channel() {
 }
 
 result<> send_worker_message(int channel, std::string_view message) noexcept {
+    // An empty one is the end of a channel to its receiver.
+    EDDY_ASSERT(!message.empty());
     for (;;) {
         if (::send(channel, message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
             return {};
