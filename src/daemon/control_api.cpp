@@ -5,8 +5,7 @@
 
 #include "base/text.hpp"
 #include "daemon/json.hpp"
-#include "runtime/metrics.hpp"
-#include "runtime/option.hpp"
+#include "daemon/runtime_view.hpp"
 #include "runtime/units.hpp"
 
 #include <fmt/format.h>
@@ -114,75 +113,6 @@ outcome<std::optional<std::chrono::system_clock::time_point>> since_parameter(
                                        "or a time of UTC, such as 2026-11-21T21:22:04",
                                        *given));
     return std::chrono::system_clock::now() - std::chrono::nanoseconds(*ago);
-}
-
-json latency_json(const histogram& values) {
-    const auto microseconds = [](std::uint64_t ns) { return static_cast<double>(ns) / 1000; };
-    return {{"count", values.count()},
-            {"mean_us", values.mean() / 1000},
-            {"p50_us", microseconds(values.percentile(50))},
-            {"p90_us", microseconds(values.percentile(90))},
-            {"p99_us", microseconds(values.percentile(99))},
-            {"p999_us", microseconds(values.percentile(99.9))},
-            {"max_us", microseconds(values.max())}};
-}
-
-json sample_json(const runtime::metric_sample& sample) {
-    if (const double* number = std::get_if<double>(&sample.value)) return *number;
-    const histogram& values = *std::get<std::shared_ptr<const histogram>>(sample.value);
-    if (sample.of->name.ends_with("_seconds")) return latency_json(values);
-    return {{"count", values.count()},      {"mean", values.mean()},
-            {"p50", values.percentile(50)}, {"p90", values.percentile(90)},
-            {"p99", values.percentile(99)}, {"p999", values.percentile(99.9)},
-            {"max", values.max()}};
-}
-
-/// What only the type counts, by name: a value, or a list of labels and values.
-void add_samples(json& stats, const runtime::metrics& from) {
-    for (const runtime::metric_sample& each : from.samples) {
-        const std::string name(each.of->name);
-        if (each.labels.empty()) {
-            stats[name] = sample_json(each);
-            continue;
-        }
-        json labels = json::object();
-        for (std::size_t i = 0; i < each.labels.size(); ++i)
-            labels[std::string(each.of->labels[i])] = each.labels[i];
-        stats[name].push_back({{"labels", std::move(labels)}, {"value", sample_json(each)}});
-    }
-}
-
-std::string_view kind_name(runtime::option_kind kind) {
-    switch (kind) {
-        case runtime::option_kind::flag: return "flag";
-        case runtime::option_kind::integer: return "integer";
-        case runtime::option_kind::size: return "size";
-        case runtime::option_kind::duration: return "duration";
-        case runtime::option_kind::text: return "text";
-        case runtime::option_kind::choice: return "choice";
-    }
-    return "unknown";
-}
-
-json removed_json(const managed_runtime& gone) {
-    json shown = {{"name", gone.record.name}};
-    if (!gone.lost.empty()) shown["lost"] = gone.lost;
-    return shown;
-}
-
-json type_json(const runtime::type& type) {
-    json options = json::array();
-    for (const runtime::option& option : type.options) {
-        json shown = {{"name", option_key(option.name)},
-                      {"kind", kind_name(option.kind)},
-                      {"default", nullptr},
-                      {"help", option.help},
-                      {"live", option.live}};
-        if (!option.default_value.empty()) shown["default"] = option.default_value;
-        if (!option.choices.empty()) shown["choices"] = option.choices;
-        options.push_back(std::move(shown));
-    }
-    return {{"name", type.name}, {"summary", type.summary}, {"options", std::move(options)}};
 }
 
 }  // namespace
@@ -306,7 +236,7 @@ task<http::response> control_api::reload_daemon(http::request&) {
 
 task<http::response> control_api::get_types(http::request&) {
     json types = json::array();
-    for (const runtime::type& type : runtimes_.types()) types.push_back(type_json(type));
+    for (const runtime::type& type : runtimes_.types()) types.push_back(show_type(type));
     co_return json_response(200, {{"types", std::move(types)}});
 }
 
@@ -323,7 +253,7 @@ task<http::response> control_api::list_runtimes(http::request& request) {
     co_await runtimes_.refresh();
     json list = json::array();
     for (const runtime_ref& each : runtimes_.match(pattern.value_or("*"))) {
-        if (status && *status != to_string(each->status)) continue;
+        if (status && *status != to_string(each->running.status())) continue;
         list.push_back(runtimes_.describe(*each));
     }
     co_return json_response(200, {{"runtimes", std::move(list)}});
@@ -355,8 +285,7 @@ task<http::response> control_api::create_runtime(http::request& request) {
                 started.error().status,
                 fmt::format("{}. It was created; `eddy edit {}` changes it, `eddy start {}` tries "
                             "again",
-                            started.error().message, (*created)->record.name,
-                            (*created)->record.name));
+                            started.error().message, (*created)->name(), (*created)->name()));
     }
     co_return json_response(201, runtimes_.describe(**created));
 }
@@ -397,11 +326,9 @@ task<http::response> control_api::remove_runtime(http::request& request) {
     auto removed = co_await runtimes_.remove(*found, *force ? unsaved::lost : unsaved::kept);
     if (!removed) co_return error_response(removed.error());
     const managed_runtime& gone = **found;
-    if (gone.lost.empty() && gone.removed_with_it.empty()) co_return uncached(http::response(204));
-    json shown = removed_json(gone);
-    for (const runtime_ref& each : gone.removed_with_it)
-        shown["owned"].push_back(removed_json(*each));
-    co_return json_response(200, shown);
+    if (gone.running.lost().empty() && gone.removed_with_it.empty())
+        co_return uncached(http::response(204));
+    co_return json_response(200, show_removal(gone));
 }
 
 task<http::response> control_api::start_runtime(http::request& request) {
@@ -444,25 +371,7 @@ task<http::response> control_api::get_stats(http::request& request) {
     auto found = runtimes_.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
     co_await runtimes_.refresh();
-    const managed_runtime& which = **found;
-    const runtime::metrics& counted = which.last.counted;
-    json stats = {{"name", which.record.name},
-                  {"type", which.record.type},
-                  {"status", to_string(which.status)},
-                  {"uptime_s", runtimes_.describe(which).at("uptime_s")},
-                  {"connections", counted.connections_now.value()},
-                  {"connections_total", counted.connections_total.value()},
-                  {"connections_refused", counted.connections_refused.value()},
-                  {"messages_in", counted.messages_in.value()},
-                  {"messages_out", counted.messages_out.value()},
-                  {"bytes_in", counted.bytes_in.value()},
-                  {"bytes_out", counted.bytes_out.value()},
-                  {"errors", counted.errors.value()},
-                  {"dropped", counted.dropped.value()},
-                  {"latency", nullptr}};
-    add_samples(stats, counted);
-    if (counted.latency) stats["latency"] = latency_json(*counted.latency);
-    co_return json_response(200, stats);
+    co_return json_response(200, show_stats(**found, loop::current().now()));
 }
 
 task<http::response> control_api::get_logs(http::request& request) {

@@ -20,7 +20,7 @@
 #include "daemon/output_writer.hpp"
 #include "daemon/process_setup.hpp"
 #include "daemon/single_instance.hpp"
-#include "daemon/state_store.hpp"
+#include "daemon/state_folder.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -124,7 +124,7 @@ private:
     const daemon_options& options_;
     outputs& out_;
     signal_set signals_;
-    state_store store_;
+    state_folder store_;
     std::optional<state_lock> lock_;
     daemon_facts facts_;
     daemon_counters counted_;
@@ -189,6 +189,8 @@ int daemon_process::run() {
     }
     manager_options managing;
     managing.types = options_.types;
+    managing.journal_folder = store_.journal_folder();
+    managing.handover_folder = store_.directory();
     managing.drain = options_.drain;
     if (lock_->after_a_crash()) managing.address_grace = crash_grace;
     runtimes_ = std::make_unique<manager>(store_, disk_, *loops_, managing);

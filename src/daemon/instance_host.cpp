@@ -16,7 +16,7 @@ namespace {
 runtime_ref find_instance(manager* of, const std::string& name, std::uint64_t number) {
     if (of == nullptr) return nullptr;
     auto found = of->find(name);
-    return found && (*found)->number == number ? *found : nullptr;
+    return found && (*found)->running.number() == number ? *found : nullptr;
 }
 
 task<void> stop_there(std::shared_ptr<manager*> of, std::string name, std::uint64_t number) {

@@ -8,6 +8,7 @@
 
 #include "base/temporary_folder.hpp"
 #include "daemon/manager.hpp"
+#include "daemon/state_folder.hpp"
 #include "daemon/testing.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +28,7 @@ inline constexpr std::size_t most_runtimes = 8;
 class manager_fixture : public ::testing::Test {
 protected:
     void SetUp() override {
-        store_ = std::make_unique<state_store>(folder_);
+        store_ = std::make_unique<state_folder>(folder_);
         ASSERT_TRUE(store_->prepare());
     }
     void TearDown() override { EXPECT_EQ(testing::instances.load(), 0) << "instances were lost"; }
@@ -50,7 +51,7 @@ protected:
 
     const eddy::testing::temporary_folder temporary_;
     const std::string folder_ = temporary_.path();
-    std::unique_ptr<state_store> store_;
+    std::unique_ptr<state_folder> store_;
     std::vector<runtime::type> types_ = testing::fake_types();
     duration address_grace_{};
 
@@ -66,6 +67,8 @@ private:
         blocking_pool disk;
         manager_options managing;
         managing.types = types_;
+        managing.journal_folder = store_->journal_folder();
+        managing.handover_folder = store_->directory();
         managing.runtimes = most_runtimes;
         managing.drain = duration::zero();
         managing.address_grace = address_grace_;

@@ -43,7 +43,7 @@ TEST_F(manager_host_test, a_watch_sees_start_restart_stop_and_removal) {
     live([](manager& runtimes) -> task<void> {
         const runtime_ref asking = co_await make(runtimes, wanted("asking", {{"port", 7}}));
         co_await start(runtimes, asking);
-        auto watch = asking->host->watch("site");
+        auto watch = asking->running.host()->watch("site");
         EXPECT_TRUE(watch);
         EXPECT_THAT(co_await next(*watch), ElementsAre(HasSubstr("no runtime \"site\"")));
 
@@ -51,7 +51,7 @@ TEST_F(manager_host_test, a_watch_sees_start_restart_stop_and_removal) {
         EXPECT_THAT(co_await next(*watch), IsEmpty());
         co_await start(runtimes, site);
         EXPECT_THAT(co_await next(*watch), ElementsAre("site tcp://127.0.0.1:80"));
-        EXPECT_THAT(texts(asking->host->resolve(site->record.id)),
+        EXPECT_THAT(texts(asking->running.host()->resolve(site->desired.record.id)),
                     ElementsAre("site tcp://127.0.0.1:80"));
 
         const auto edited =
@@ -76,13 +76,13 @@ TEST_F(manager_host_test, groups_change_with_their_members) {
         const runtime_ref web2 = co_await make(runtimes, wanted("web2", {{"port", 82}}));
         co_await start(runtimes, web1);
         co_await start(runtimes, web2);
-        auto watch = asking->host->watch("@front");
+        auto watch = asking->running.host()->watch("@front");
         EXPECT_TRUE(watch);
         EXPECT_THAT(co_await next(*watch), ElementsAre("web1 tcp://127.0.0.1:81"));
         EXPECT_TRUE(co_await runtimes.edit(web2, json::object(), std::nullopt, "front"));
         EXPECT_THAT(co_await next(*watch),
                     ElementsAre("web1 tcp://127.0.0.1:81", "web2 tcp://127.0.0.1:82"));
-        EXPECT_THAT(texts(asking->host->resolve("web*")),
+        EXPECT_THAT(texts(asking->running.host()->resolve("web*")),
                     ElementsAre("web1 tcp://127.0.0.1:81", "web2 tcp://127.0.0.1:82"));
         EXPECT_TRUE(co_await runtimes.edit(web1, json::object(), std::nullopt, ""));
         EXPECT_THAT(co_await next(*watch), ElementsAre("web2 tcp://127.0.0.1:82"));
@@ -95,8 +95,8 @@ TEST_F(manager_host_test, messages_cross_loops_until_their_instance_stops) {
         const runtime_ref two = co_await make(runtimes, wanted("two", {{"port", 1002}}));
         co_await start(runtimes, one);
         co_await start(runtimes, two);
-        EXPECT_NE(one->where, two->where) << "they share a loop";
-        auto mine = one->host->subscribe("tricks");
+        EXPECT_NE(one->running.where(), two->running.where()) << "they share a loop";
+        auto mine = one->running.host()->subscribe("tricks");
         EXPECT_TRUE(mine);
         const auto taken = co_await runtimes.send(two, "publish hello");
         EXPECT_TRUE(taken && *taken == 1U);
@@ -116,8 +116,8 @@ TEST_F(manager_host_test, what_does_not_start_is_never_resolved) {
         co_await start(runtimes, asking);
         const runtime_ref bad = co_await make(runtimes, wanted("bad", {{"port", 666}}));
         EXPECT_FALSE(co_await runtimes.start(bad));
-        EXPECT_THAT(texts(asking->host->resolve("bad")), IsEmpty());
-        EXPECT_EQ(bad->host->subscribe("x").error().status, 409);
+        EXPECT_THAT(texts(asking->running.host()->resolve("bad")), IsEmpty());
+        EXPECT_EQ(bad->running.host()->subscribe("x").error().status, 409);
     });
 }
 

@@ -41,7 +41,7 @@ runtime_ref find(manager& runtimes, std::string_view name) {
 }
 
 task<void> until(runtime_ref which, runtime_status status) {
-    while (which->status != status)
+    while (which->running.status() != status)
         static_cast<void>(co_await loop::current().sleep_for(std::chrono::milliseconds(1)));
 }
 
@@ -56,7 +56,7 @@ TEST_F(manager_start_test, others_run_and_change_while_one_takes_long) {
     keep("wrong", {{"port", 666}});
     live_meanwhile([](manager& runtimes) -> task<void> {
         const runtime_ref slow = find(runtimes, "long");
-        EXPECT_EQ(slow->status, runtime_status::starting);
+        EXPECT_EQ(slow->running.status(), runtime_status::starting);
         EXPECT_EQ(runtimes.describe(*slow).at("status"), "starting");
         EXPECT_TRUE(runtimes.describe(*slow).at("uptime_s").is_null());
         co_await until(find(runtimes, "quick"), runtime_status::running);
@@ -64,7 +64,7 @@ TEST_F(manager_start_test, others_run_and_change_while_one_takes_long) {
         const runtime_ref fresh = co_await make(runtimes, wanted("fresh"));
         EXPECT_TRUE(co_await runtimes.start(fresh));
         EXPECT_TRUE(co_await runtimes.stop(find(runtimes, "quick")));
-        EXPECT_EQ(slow->status, runtime_status::starting);
+        EXPECT_EQ(slow->running.status(), runtime_status::starting);
     });
     EXPECT_TRUE(saved("long").at("running")) << "it starts with the next daemon";
     EXPECT_TRUE(saved("wrong").at("running"));
@@ -86,7 +86,7 @@ TEST_F(manager_start_test, what_starts_is_not_changed_and_says_so) {
         const auto sent = co_await runtimes.send(slow, "hello");
         EXPECT_FALSE(sent);
         EXPECT_THAT(sent.error().message, HasSubstr("is still starting"));
-        EXPECT_EQ(slow->status, runtime_status::starting);
+        EXPECT_EQ(slow->running.status(), runtime_status::starting);
     });
 }
 
@@ -95,11 +95,11 @@ TEST_F(manager_start_test, a_stop_ends_it_and_it_can_be_started_again) {
     live_meanwhile([](manager& runtimes) -> task<void> {
         const runtime_ref slow = find(runtimes, "long");
         EXPECT_TRUE(co_await runtimes.stop(slow));
-        EXPECT_EQ(slow->status, runtime_status::stopped);
-        EXPECT_EQ(slow->reason, "");
+        EXPECT_EQ(slow->running.status(), runtime_status::stopped);
+        EXPECT_EQ(slow->running.reason(), "");
         EXPECT_TRUE(co_await runtimes.edit(slow, {{"patient", false}}, {}, {}));
         EXPECT_TRUE(co_await runtimes.start(slow));
-        EXPECT_EQ(slow->status, runtime_status::running);
+        EXPECT_EQ(slow->running.status(), runtime_status::running);
     });
 }
 
@@ -129,9 +129,9 @@ TEST_F(manager_start_test, a_pause_before_the_next_attempt_is_ended_too) {
         // Longer and longer ones: waits for one that no test could sit out.
         static_cast<void>(co_await loop::current().sleep_for(std::chrono::milliseconds(200)));
         const runtime_ref stopped = find(runtimes, "stopped");
-        EXPECT_EQ(stopped->status, runtime_status::starting);
+        EXPECT_EQ(stopped->running.status(), runtime_status::starting);
         EXPECT_TRUE(co_await runtimes.stop(stopped));
-        EXPECT_EQ(stopped->status, runtime_status::stopped);
+        EXPECT_EQ(stopped->running.status(), runtime_status::stopped);
         EXPECT_TRUE(co_await runtimes.remove(find(runtimes, "removed")));
         EXPECT_EQ(runtimes.all().size(), 2U);
     });

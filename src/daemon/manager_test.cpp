@@ -33,10 +33,10 @@ task<void> nothing(manager&) { co_return; }
 TEST_F(manager_test, starts_what_is_created_and_stops_it) {
     live([](manager& runtimes) -> task<void> {
         const runtime_ref a = co_await make(runtimes, wanted("a", {{"port", 80}}));
-        EXPECT_EQ(a->status, runtime_status::created);
+        EXPECT_EQ(a->running.status(), runtime_status::created);
         EXPECT_EQ(runtimes.describe(*a).at("port"), 80);
         EXPECT_TRUE(co_await runtimes.start(a));
-        EXPECT_EQ(a->status, runtime_status::running);
+        EXPECT_EQ(a->running.status(), runtime_status::running);
         co_await runtimes.refresh();
         const json shown = runtimes.describe(*a);
         EXPECT_EQ(shown.at("address"), "127.0.0.1:80");
@@ -44,7 +44,7 @@ TEST_F(manager_test, starts_what_is_created_and_stops_it) {
         EXPECT_TRUE(shown.at("uptime_s").is_number());
         EXPECT_TRUE(co_await runtimes.start(a)) << "starting twice is no error";
         EXPECT_TRUE(co_await runtimes.stop(a));
-        EXPECT_EQ(a->status, runtime_status::stopped);
+        EXPECT_EQ(a->running.status(), runtime_status::stopped);
         EXPECT_TRUE(runtimes.describe(*a).at("address").is_null());
         EXPECT_EQ(runtimes.describe(*a).at("connections"), 0);
         EXPECT_TRUE(co_await runtimes.stop(a)) << "stopping twice is no error";
@@ -60,7 +60,7 @@ TEST_F(manager_test, spreads_runtimes_over_the_loops) {
         for (int i = 0; i < 6; ++i) {
             const runtime_ref each = co_await make(runtimes, wanted("r" + std::to_string(i)));
             EXPECT_TRUE(co_await runtimes.start(each));
-            if (each->where->index() == 0) ++on_first;
+            if (each->running.where()->index() == 0) ++on_first;
         }
         EXPECT_EQ(on_first, 3);
     });
@@ -76,10 +76,10 @@ TEST_F(manager_test, what_ran_runs_again_and_what_was_stopped_does_not) {
         EXPECT_TRUE(co_await runtimes.stop(stopped));
     });
     live([](manager& runtimes) -> task<void> {
-        EXPECT_EQ((*runtimes.find("running"))->status, runtime_status::running);
-        EXPECT_EQ((*runtimes.find("stopped"))->status, runtime_status::stopped);
-        EXPECT_EQ((*runtimes.find("created"))->status, runtime_status::stopped);
-        EXPECT_EQ((*runtimes.find("running"))->record.options.at("level"), 5);
+        EXPECT_EQ((*runtimes.find("running"))->running.status(), runtime_status::running);
+        EXPECT_EQ((*runtimes.find("stopped"))->running.status(), runtime_status::stopped);
+        EXPECT_EQ((*runtimes.find("created"))->running.status(), runtime_status::stopped);
+        EXPECT_EQ((*runtimes.find("running"))->desired.record.options.at("level"), 5);
         co_return;
     });
 }
@@ -96,17 +96,17 @@ TEST_F(manager_test, a_failure_stays_with_its_runtime) {
         if (refused) co_return;
         EXPECT_EQ(refused.error().status, 409);
         EXPECT_NE(refused.error().message.find("port 666 is taken"), std::string::npos);
-        EXPECT_EQ(refusing->status, runtime_status::failed);
+        EXPECT_EQ(refusing->running.status(), runtime_status::failed);
         EXPECT_EQ(runtimes.describe(*refusing).at("reason"), "port 666 is taken");
         const auto thrown = co_await runtimes.start(throwing);
         EXPECT_FALSE(thrown);
-        EXPECT_NE(throwing->reason.find("thrown on purpose"), std::string::npos);
-        EXPECT_EQ(good->status, runtime_status::running);
-        EXPECT_FALSE(refusing->record.running) << "what never ran is not to run again";
+        EXPECT_NE(throwing->running.reason().find("thrown on purpose"), std::string::npos);
+        EXPECT_EQ(good->running.status(), runtime_status::running);
+        EXPECT_FALSE(refusing->desired.record.running) << "what never ran is not to run again";
     });
     live([](manager& runtimes) -> task<void> {
-        EXPECT_EQ((*runtimes.find("good"))->status, runtime_status::running);
-        EXPECT_EQ((*runtimes.find("refusing"))->status, runtime_status::stopped);
+        EXPECT_EQ((*runtimes.find("good"))->running.status(), runtime_status::running);
+        EXPECT_EQ((*runtimes.find("refusing"))->running.status(), runtime_status::stopped);
         co_return;
     });
 }
@@ -120,7 +120,7 @@ TEST_F(manager_test, what_cannot_run_again_is_tried_at_the_next_start) {
     record["options"]["port"] = 666;
     std::ofstream(file("a")) << record;
     live([](manager& runtimes) -> task<void> {
-        EXPECT_EQ((*runtimes.find("a"))->status, runtime_status::failed);
+        EXPECT_EQ((*runtimes.find("a"))->running.status(), runtime_status::failed);
         co_return;
     });
     EXPECT_EQ(saved("a").at("running"), true);
@@ -176,8 +176,8 @@ TEST_F(manager_test, finds_by_name_and_id_and_guesses) {
         grouped.group = "web";
         co_await make(runtimes, grouped);
         EXPECT_EQ(*runtimes.find("api-1"), api);
-        EXPECT_EQ(*runtimes.find(api->record.id), api);
-        EXPECT_EQ(api->record.id.size(), 12U);
+        EXPECT_EQ(*runtimes.find(api->desired.record.id), api);
+        EXPECT_EQ(api->desired.record.id.size(), 12U);
         EXPECT_NE(runtimes.find("api1").error().message.find("did you mean \"api-1\"?"),
                   std::string::npos);
         EXPECT_EQ(runtimes.find("zzz").error().status, 404);
@@ -194,21 +194,21 @@ TEST_F(manager_test, edits_live_what_it_can_and_restarts_for_the_rest) {
         const runtime_ref a = co_await make(runtimes, wanted("a"));
         EXPECT_EQ(*co_await runtimes.edit(a, {{"port", 81}}, {}, {}), edit_effect::saved);
         EXPECT_TRUE(co_await runtimes.start(a));
-        const auto number = a->number;
+        const auto number = a->running.number();
         EXPECT_EQ(*co_await runtimes.edit(a, {{"level", 2}}, {}, {}), edit_effect::live);
-        EXPECT_EQ(a->number, number);
+        EXPECT_EQ(a->running.number(), number);
         EXPECT_EQ(a->journal->read(0, 100).at(a->journal->read(0, 100).size() - 2).text, "level 2");
         EXPECT_EQ(*co_await runtimes.edit(a, {{"level", 2}}, {}, {}), edit_effect::none);
         EXPECT_EQ(*co_await runtimes.edit(a, {{"port", 82}}, {}, {}), edit_effect::restarted);
-        EXPECT_NE(a->number, number);
-        EXPECT_EQ(a->status, runtime_status::running);
+        EXPECT_NE(a->running.number(), number);
+        EXPECT_EQ(a->running.status(), runtime_status::running);
         co_await runtimes.refresh();
         EXPECT_EQ(runtimes.describe(*a).at("port"), 82);
         EXPECT_EQ(*co_await runtimes.edit(a, {{"level", nullptr}}, {}, {}), edit_effect::live);
-        EXPECT_FALSE(a->record.options.contains("level"));
+        EXPECT_FALSE(a->desired.record.options.contains("level"));
         EXPECT_EQ(*co_await runtimes.edit(a, json::object(), {}, std::string("g")),
                   edit_effect::saved);
-        EXPECT_EQ(a->record.group, "g");
+        EXPECT_EQ(a->desired.record.group, "g");
     });
     EXPECT_EQ(saved("a").at("options").at("port"), 82);
     EXPECT_EQ(saved("a").at("group"), "g");
@@ -227,10 +227,10 @@ TEST_F(manager_test, an_edit_that_fails_changes_nothing) {
         EXPECT_FALSE(co_await runtimes.edit(a, {{"nonsense", 1}}, {}, {}));
         EXPECT_FALSE(co_await runtimes.edit(a, json::object(), std::string("a"), {}))
             << "nothing owns itself";
-        EXPECT_EQ(a->status, runtime_status::running);
+        EXPECT_EQ(a->running.status(), runtime_status::running);
         co_await runtimes.refresh();
         EXPECT_EQ(runtimes.describe(*a).at("port"), 80);
-        EXPECT_EQ(a->record.options, json({{"port", 80}}));
+        EXPECT_EQ(a->desired.record.options, json({{"port", 80}}));
     });
     EXPECT_EQ(saved("a").at("options"), json({{"port", 80}}));
 }
@@ -248,22 +248,22 @@ TEST_F(manager_test, a_restart_hands_data_over) {
         EXPECT_TRUE(co_await runtimes.send(a, "keep this"));
         EXPECT_EQ(*co_await runtimes.edit(a, {{"port", 81}}, {}, {}), edit_effect::restarted);
         EXPECT_TRUE(has_line(*a, "has this"));
-        EXPECT_EQ(a->carried, nullptr) << "the new instance has it";
+        EXPECT_EQ(a->running.handover(), nullptr) << "the new instance has it";
         EXPECT_TRUE(co_await runtimes.send(a, "keep that"));
         EXPECT_TRUE(co_await runtimes.reload(a));
         EXPECT_TRUE(has_line(*a, "has that"));
         // It starts with neither: the data waits for the next start.
         EXPECT_TRUE(co_await runtimes.send(a, "keep more"));
-        const auto number = a->number;
+        const auto number = a->running.number();
         EXPECT_FALSE(co_await runtimes.edit(a, {{"port", 665}}, {}, {}));
-        EXPECT_EQ(a->number, number) << "what is known before stops nothing";
+        EXPECT_EQ(a->running.number(), number) << "what is known before stops nothing";
         EXPECT_FALSE(co_await runtimes.edit(a, {{"port", 666}}, {}, {}));
-        EXPECT_EQ(a->status, runtime_status::running);
+        EXPECT_EQ(a->running.status(), runtime_status::running);
         EXPECT_TRUE(has_line(*a, "has more")) << "given back to the old options";
         EXPECT_EQ(*co_await runtimes.edit(a, {{"port", 82}}, {}, {}, restart_data::discarded),
                   edit_effect::restarted);
         EXPECT_TRUE(co_await runtimes.stop(a));
-        EXPECT_EQ(a->lost, "") << "it had none any more";
+        EXPECT_EQ(a->running.lost(), "") << "it had none any more";
     });
 }
 
@@ -294,7 +294,7 @@ TEST_F(manager_test, data_that_no_instance_has_taken_over_is_not_lost_unasked) {
         EXPECT_FALSE(co_await runtimes.reload(a));
         testing::failing = false;
         EXPECT_TRUE(co_await runtimes.remove(a, unsaved::lost));
-        EXPECT_EQ(a->lost, "the data of its last instance");
+        EXPECT_EQ(a->running.lost(), "the data of its last instance");
     });
 }
 
@@ -304,9 +304,9 @@ TEST_F(manager_test, what_cannot_be_written_is_not_stopped_unless_it_may_be_lost
         const runtime_ref b = co_await make(runtimes, wanted("b"));
         for (const runtime_ref& each : {a, b}) {
             EXPECT_TRUE(co_await runtimes.start(each));
-            EXPECT_TRUE(co_await runtimes.send(each, "keep " + each->record.name));
+            EXPECT_TRUE(co_await runtimes.send(each, "keep " + each->name()));
         }
-        const auto number = a->number;
+        const auto number = a->running.number();
         std::vector<runtime::outcome<>> all_refused;
         all_refused.push_back(co_await runtimes.stop(a));
         all_refused.push_back(co_await runtimes.remove(a));
@@ -320,17 +320,18 @@ TEST_F(manager_test, what_cannot_be_written_is_not_stopped_unless_it_may_be_lost
         const auto all = co_await runtimes.prepare_shutdown(std::chrono::seconds(1));
         EXPECT_FALSE(all);
         if (!all) EXPECT_NE(all.error().message.find("\"a\": the disk is full"), std::string::npos);
-        EXPECT_EQ(a->number, number);
-        for (const runtime_ref& each : {a, b}) EXPECT_EQ(each->status, runtime_status::running);
+        EXPECT_EQ(a->running.number(), number);
+        for (const runtime_ref& each : {a, b})
+            EXPECT_EQ(each->running.status(), runtime_status::running);
         // Behind what was posted to its loop.
         co_await runtimes.refresh();
         EXPECT_TRUE(has_line(*b, "resumed"));
 
         EXPECT_TRUE(co_await runtimes.stop(a, unsaved::lost));
-        EXPECT_EQ(a->lost, "a");
+        EXPECT_EQ(a->running.lost(), "a");
         EXPECT_EQ(runtimes.describe(*a).at("lost"), "a");
         EXPECT_TRUE(co_await runtimes.start(a));
-        EXPECT_EQ(a->lost, "");
+        EXPECT_EQ(a->running.lost(), "");
         EXPECT_TRUE(co_await runtimes.prepare_shutdown(std::chrono::seconds(1)));
     });
 }
@@ -349,9 +350,9 @@ TEST_F(manager_test, a_change_that_cannot_be_saved_is_undone) {
     live([](manager& runtimes) -> task<void> {
         const runtime_ref a = *runtimes.find("a");
         EXPECT_FALSE(co_await runtimes.start(a));
-        EXPECT_EQ(a->status, runtime_status::stopped);
+        EXPECT_EQ(a->running.status(), runtime_status::stopped);
         EXPECT_FALSE(co_await runtimes.edit(a, {{"level", 9}}, {}, {}));
-        EXPECT_FALSE(a->record.options.contains("level"));
+        EXPECT_FALSE(a->desired.record.options.contains("level"));
     });
 }
 
@@ -368,7 +369,7 @@ TEST_F(manager_test, a_stop_that_cannot_be_saved_stops_and_says_so) {
         if (!stopped)
             EXPECT_NE(stopped.error().message.find("will run again with the next daemon"),
                       std::string::npos);
-        EXPECT_EQ(a->status, runtime_status::stopped);
+        EXPECT_EQ(a->running.status(), runtime_status::stopped);
     });
 }
 
@@ -385,8 +386,8 @@ TEST_F(manager_test, owned_runtimes_stop_and_go_with_their_owner) {
         for (const runtime_ref& each : {boss, child, grandchild})
             EXPECT_TRUE(co_await runtimes.start(each));
         EXPECT_TRUE(co_await runtimes.stop(boss));
-        EXPECT_EQ(child->status, runtime_status::stopped);
-        EXPECT_EQ(grandchild->status, runtime_status::stopped);
+        EXPECT_EQ(child->running.status(), runtime_status::stopped);
+        EXPECT_EQ(grandchild->running.status(), runtime_status::stopped);
         EXPECT_TRUE(co_await runtimes.remove(boss));
         EXPECT_TRUE(runtimes.all().empty());
         EXPECT_EQ(boss->removed_with_it, (std::vector<runtime_ref>{child, grandchild}));
@@ -400,10 +401,10 @@ TEST_F(manager_test, reload_starts_anew_and_only_what_runs) {
         const runtime_ref a = co_await make(runtimes, wanted("a"));
         EXPECT_FALSE(co_await runtimes.reload(a));
         EXPECT_TRUE(co_await runtimes.start(a));
-        const auto number = a->number;
+        const auto number = a->running.number();
         EXPECT_TRUE(co_await runtimes.reload(a));
-        EXPECT_NE(a->number, number);
-        EXPECT_EQ(a->status, runtime_status::running);
+        EXPECT_NE(a->running.number(), number);
+        EXPECT_EQ(a->running.status(), runtime_status::running);
     });
 }
 
@@ -440,7 +441,7 @@ TEST_F(manager_test, changes_to_one_runtime_take_turns) {
         }
         co_await all.join();
         EXPECT_EQ(succeeded, 40);
-        EXPECT_EQ(a->where == nullptr, a->status == runtime_status::stopped);
+        EXPECT_EQ(a->running.where() == nullptr, a->running.status() == runtime_status::stopped);
         all.spawn(remove_one(runtimes, a, succeeded));
         all.spawn(remove_one(runtimes, a, succeeded));
         all.spawn(start_one(runtimes, a, succeeded));
@@ -459,7 +460,7 @@ task<runtime_ref> begin_to_start(manager& runtimes, std::string name, scope& in,
     const runtime_ref which = co_await make(runtimes, wanted(std::move(name), {{"patient", true}}));
     why.clear();
     in.spawn(start_in_vain(runtimes, which, why));
-    while (which->status != runtime_status::starting)
+    while (which->running.status() != runtime_status::starting)
         static_cast<void>(co_await loop::current().sleep_for(std::chrono::milliseconds(1)));
     co_return which;
 }
@@ -471,9 +472,9 @@ TEST_F(manager_test, a_start_that_takes_long_holds_up_no_stop) {
         scope starts(co_await current_source());
         const runtime_ref stopped = co_await begin_to_start(runtimes, "stopped", starts, why);
         EXPECT_TRUE(co_await runtimes.stop(stopped));
-        EXPECT_EQ(stopped->status, runtime_status::stopped);
-        EXPECT_EQ(stopped->reason, "");
-        EXPECT_FALSE(stopped->record.running);
+        EXPECT_EQ(stopped->running.status(), runtime_status::stopped);
+        EXPECT_EQ(stopped->running.reason(), "");
+        EXPECT_FALSE(stopped->desired.record.running);
         co_await starts.join();
         EXPECT_NE(why.find("its start was given up"), std::string::npos) << why;
 
@@ -500,7 +501,7 @@ TEST_F(manager_test, a_loop_that_hangs_stops_no_other) {
         const runtime_ref lively = co_await make(runtimes, wanted("lively"));
         EXPECT_TRUE(co_await runtimes.start(stuck));
         EXPECT_TRUE(co_await runtimes.start(lively));
-        EXPECT_NE(stuck->where, lively->where);
+        EXPECT_NE(stuck->running.where(), lively->running.where());
         testing::hanging = true;
         scope hung(co_await current_source());
         hung.spawn(send_one(runtimes, stuck, "hang"));
@@ -509,7 +510,7 @@ TEST_F(manager_test, a_loop_that_hangs_stops_no_other) {
         const auto stopped = co_await runtimes.stop(stuck);
         EXPECT_FALSE(stopped);
         if (!stopped) EXPECT_NE(stopped.error().message.find("did not answer"), std::string::npos);
-        EXPECT_EQ(stuck->status, runtime_status::failed);
+        EXPECT_EQ(stuck->running.status(), runtime_status::failed);
         EXPECT_FALSE(co_await runtimes.start(stuck)) << "the old one is still there";
         EXPECT_TRUE(co_await runtimes.stop(lively));
         testing::hanging = false;
@@ -528,11 +529,11 @@ TEST_F(manager_test, a_stop_that_takes_long_is_made_once) {
         for (int i = 0; i < 2; ++i) {
             const auto stopped = co_await runtimes.stop(slow);
             EXPECT_FALSE(stopped);
-            EXPECT_EQ(slow->status, runtime_status::failed);
+            EXPECT_EQ(slow->running.status(), runtime_status::failed);
         }
         testing::lingering = false;
         EXPECT_TRUE(co_await runtimes.stop(slow)) << "the stop has ended";
-        EXPECT_EQ(slow->status, runtime_status::stopped);
+        EXPECT_EQ(slow->running.status(), runtime_status::stopped);
         EXPECT_TRUE(co_await runtimes.start(slow));
     });
     EXPECT_EQ(testing::instances, 0);
@@ -560,7 +561,7 @@ TEST_F(manager_test, reads_again_what_was_changed_by_hand) {
         fs::remove(folder + "/runtimes/gone.json");
         std::ofstream(folder + "/runtimes/broken.json") << "{";
 
-        const auto same_number = (*runtimes.find("same"))->number;
+        const auto same_number = (*runtimes.find("same"))->running.number();
         const auto summary = co_await runtimes.reread();
         EXPECT_TRUE(summary);
         if (!summary) co_return;
@@ -570,10 +571,10 @@ TEST_F(manager_test, reads_again_what_was_changed_by_hand) {
         EXPECT_EQ(summary->problems.size(), 3U) << "broken, and broken and gone written anew";
         co_await runtimes.refresh();
         EXPECT_EQ(runtimes.describe(**runtimes.find("changed")).at("port"), 99);
-        EXPECT_EQ((*runtimes.find("stopped"))->status, runtime_status::stopped);
-        EXPECT_EQ((*runtimes.find("added"))->status, runtime_status::running);
-        EXPECT_EQ((*runtimes.find("same"))->number, same_number);
-        EXPECT_EQ((*runtimes.find("gone"))->status, runtime_status::running);
+        EXPECT_EQ((*runtimes.find("stopped"))->running.status(), runtime_status::stopped);
+        EXPECT_EQ((*runtimes.find("added"))->running.status(), runtime_status::running);
+        EXPECT_EQ((*runtimes.find("same"))->running.number(), same_number);
+        EXPECT_EQ((*runtimes.find("gone"))->running.status(), runtime_status::running);
         EXPECT_TRUE(fs::exists(folder + "/runtimes/gone.json"));
         EXPECT_TRUE(fs::exists(folder + "/damaged/broken.json"));
         const auto again = co_await runtimes.reread();
@@ -707,12 +708,12 @@ TEST_F(manager_test, a_record_of_an_unknown_type_is_kept_and_explained) {
     ASSERT_TRUE(store_->save(strange));
     live([](manager& runtimes) -> task<void> {
         const runtime_ref unknown = *runtimes.find("strange");
-        EXPECT_EQ(unknown->status, runtime_status::failed);
-        EXPECT_NE(unknown->reason.find("teleporter"), std::string::npos);
+        EXPECT_EQ(unknown->running.status(), runtime_status::failed);
+        EXPECT_NE(unknown->running.reason().find("teleporter"), std::string::npos);
         EXPECT_FALSE(co_await runtimes.start(unknown));
         EXPECT_FALSE(co_await runtimes.edit(unknown, json::object(), {}, {}));
         const runtime_ref wrong = *runtimes.find("wrong");
-        EXPECT_EQ(wrong->status, runtime_status::failed);
+        EXPECT_EQ(wrong->running.status(), runtime_status::failed);
         EXPECT_FALSE(co_await runtimes.start(wrong));
         EXPECT_TRUE(co_await runtimes.edit(wrong, {{"port", 5}}, {}, {}));
         EXPECT_TRUE(co_await runtimes.start(wrong));

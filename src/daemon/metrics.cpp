@@ -132,7 +132,7 @@ void add_daemon(page& out, const manager& runtimes, const daemon_facts& facts,
          {runtime_status::created, runtime_status::starting, runtime_status::running,
           runtime_status::stopping, runtime_status::stopped, runtime_status::failed})
         by_status[to_string(status)] = 0;
-    for (const runtime_ref& each : runtimes.all()) ++by_status[to_string(each->status)];
+    for (const runtime_ref& each : runtimes.all()) ++by_status[to_string(each->running.status())];
     for (const auto& [status, count] : by_status)
         out.sample("eddy_runtimes", fmt::format("status=\"{}\"", status), count);
 
@@ -186,28 +186,27 @@ void add_runtimes(page& out, const manager& runtimes) {
     };
     std::vector<member> members;
     for (runtime_ref& each : runtimes.all()) {
-        std::string labels =
-            fmt::format("runtime=\"{}\",type=\"{}\"", escape_label(each->record.name),
-                        escape_label(each->record.type));
+        std::string labels = fmt::format("runtime=\"{}\",type=\"{}\"", escape_label(each->name()),
+                                         escape_label(each->desired.record.type));
         members.push_back({std::move(each), std::move(labels)});
     }
     out.family("eddy_runtime_up", "gauge", "Whether the runtime is running.");
     for (const member& m : members)
         out.sample("eddy_runtime_up", m.labels,
-                   std::uint64_t{m.runtime->status == runtime_status::running});
-    std::erase_if(members, [](const member& m) { return !m.runtime->where; });
+                   std::uint64_t{m.runtime->running.status() == runtime_status::running});
+    std::erase_if(members, [](const member& m) { return !m.runtime->running.has_instance(); });
 
     for (const runtime::common_metric& each : runtime::common_metrics) {
         const std::string name = fmt::format("eddy_runtime_{}", each.of.name);
         out.family(name, to_string(each.of.kind), each.of.help);
         for (const member& m : members)
-            out.sample(name, m.labels, m.runtime->last.counted.*each.value);
+            out.sample(name, m.labels, m.runtime->running.vitals().counted.*each.value);
     }
     const std::string latency = fmt::format("eddy_runtime_{}", runtime::latency_metric.name);
     out.family(latency, to_string(runtime::latency_metric.kind), runtime::latency_metric.help);
     for (const member& m : members)
-        if (m.runtime->last.counted.latency)
-            out.distribution(latency, m.labels, *m.runtime->last.counted.latency);
+        if (m.runtime->running.vitals().counted.latency)
+            out.distribution(latency, m.labels, *m.runtime->running.vitals().counted.latency);
 
     // What only one type counts; a family's samples must stand together.
     struct type_sample {
@@ -216,9 +215,9 @@ void add_runtimes(page& out, const manager& runtimes) {
     };
     std::map<std::string, std::vector<type_sample>> families;
     for (const member& m : members)
-        for (const runtime::metric_sample& each : m.runtime->last.counted.samples)
-            families[fmt::format("eddy_{}_{}", m.runtime->record.type, each.of->name)].push_back(
-                {with_labels(m.labels, each), &each});
+        for (const runtime::metric_sample& each : m.runtime->running.vitals().counted.samples)
+            families[fmt::format("eddy_{}_{}", m.runtime->desired.record.type, each.of->name)]
+                .push_back({with_labels(m.labels, each), &each});
     for (const auto& [name, samples] : families) {
         const runtime::metric& what = *samples.front().of->of;
         out.family(name, to_string(what.kind), what.help);

@@ -3,6 +3,7 @@
 
 #include "base/temporary_folder.hpp"
 #include "daemon/metrics_page.hpp"
+#include "daemon/state_folder.hpp"
 #include "daemon/testing.hpp"
 
 #include <gtest/gtest.h>
@@ -47,7 +48,7 @@ std::string make_page() {
     const eddy::testing::temporary_folder folder;
     std::string page;
     {
-        const state_store store(folder.path());
+        const state_folder store(folder.path());
         EXPECT_TRUE(store.prepare());
         loop_options options;
         options.kind = backend_kind::epoll;
@@ -60,6 +61,8 @@ std::string make_page() {
         const auto types = testing::fake_types();
         manager_options managing;
         managing.types = types;
+        managing.journal_folder = store.journal_folder();
+        managing.handover_folder = store.directory();
         manager runtimes(store, disk, *loops, managing);
         control->run(render(runtimes, page));
     }

@@ -1,5 +1,5 @@
-// Tests of the state store: saving, loading, and damaged files.
-#include "daemon/state_store.hpp"
+// Tests of the state folder: saving, loading, and damaged files.
+#include "daemon/state_folder.hpp"
 
 #include <eddy/base/unique_fd.hpp>
 
@@ -23,11 +23,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class state_store_test : public ::testing::Test {
+class state_folder_test : public ::testing::Test {
 protected:
     void SetUp() override { ASSERT_TRUE(store().prepare()); }
 
-    state_store store() const { return state_store(folder_ + "/state"); }
+    state_folder store() const { return state_folder(folder_ + "/state"); }
     std::string file(const std::string& name) const { return folder_ + "/state/runtimes/" + name; }
     std::string damaged(const std::string& name) const {
         return folder_ + "/state/damaged/" + name;
@@ -52,7 +52,7 @@ protected:
     const std::string folder_ = temporary_.path();
 };
 
-TEST_F(state_store_test, gives_back_what_was_saved) {
+TEST_F(state_folder_test, gives_back_what_was_saved) {
     ASSERT_TRUE(store().save(record("db")));
     const auto loaded = store().load();
     ASSERT_TRUE(loaded);
@@ -61,7 +61,7 @@ TEST_F(state_store_test, gives_back_what_was_saved) {
     EXPECT_TRUE(loaded->complaints.empty());
 }
 
-TEST_F(state_store_test, replaces_a_record) {
+TEST_F(state_folder_test, replaces_a_record) {
     ASSERT_TRUE(store().save(record("db")));
     runtime_record changed = record("db");
     changed.running = false;
@@ -69,7 +69,7 @@ TEST_F(state_store_test, replaces_a_record) {
     EXPECT_EQ(store().load()->records.at(0), changed);
 }
 
-TEST_F(state_store_test, keeps_the_order_of_creation) {
+TEST_F(state_folder_test, keeps_the_order_of_creation) {
     runtime_record younger = record("a");
     younger.created = *parse_time("2027-01-01T00:00:00Z");
     ASSERT_TRUE(store().save(younger));
@@ -79,14 +79,14 @@ TEST_F(state_store_test, keeps_the_order_of_creation) {
     EXPECT_EQ(loaded->records.at(1).name, "a");
 }
 
-TEST_F(state_store_test, erases_a_record_and_does_not_mind_its_absence) {
+TEST_F(state_folder_test, erases_a_record_and_does_not_mind_its_absence) {
     ASSERT_TRUE(store().save(record("db")));
     EXPECT_TRUE(store().erase("db"));
     EXPECT_TRUE(store().erase("db"));
     EXPECT_TRUE(store().load()->records.empty());
 }
 
-TEST_F(state_store_test, sets_damaged_files_aside_and_loads_the_rest) {
+TEST_F(state_folder_test, sets_damaged_files_aside_and_loads_the_rest) {
     ASSERT_TRUE(store().save(record("good")));
     write("empty.json", "");
     write("cut.json", R"({"version": 1, "name": "cut)");
@@ -117,7 +117,7 @@ TEST_F(state_store_test, sets_damaged_files_aside_and_loads_the_rest) {
     EXPECT_TRUE(store().load()->complaints.empty());
 }
 
-TEST_F(state_store_test, keeps_every_damaged_version_of_a_file) {
+TEST_F(state_folder_test, keeps_every_damaged_version_of_a_file) {
     for (int i = 0; i < 3; ++i) {
         write("db.json", "no JSON " + std::to_string(i));
         EXPECT_EQ(store().load()->complaints.size(), 1U);
@@ -127,7 +127,7 @@ TEST_F(state_store_test, keeps_every_damaged_version_of_a_file) {
     EXPECT_TRUE(fs::exists(damaged("db.json.3")));
 }
 
-TEST_F(state_store_test, forgets_what_a_killed_daemon_was_writing) {
+TEST_F(state_folder_test, forgets_what_a_killed_daemon_was_writing) {
     ASSERT_TRUE(store().save(record("db")));
     write(".db.json.new", "half a rec");
     const auto loaded = store().load();
@@ -136,7 +136,7 @@ TEST_F(state_store_test, forgets_what_a_killed_daemon_was_writing) {
     EXPECT_FALSE(fs::exists(file(".db.json.new")));
 }
 
-TEST_F(state_store_test, ignores_files_of_others) {
+TEST_F(state_folder_test, ignores_files_of_others) {
     write("README", "hello");
     write("notes.txt", "hello");
     const auto loaded = store().load();
@@ -145,17 +145,17 @@ TEST_F(state_store_test, ignores_files_of_others) {
     EXPECT_TRUE(fs::exists(file("README")));
 }
 
-TEST_F(state_store_test, refuses_a_huge_file_without_reading_it) {
+TEST_F(state_folder_test, refuses_a_huge_file_without_reading_it) {
     write("huge.json", std::string(2 * 1024 * 1024, ' '));
     EXPECT_EQ(store().load()->complaints.size(), 1U);
 }
 
-TEST_F(state_store_test, does_not_hang_on_a_pipe) {
+TEST_F(state_folder_test, does_not_hang_on_a_pipe) {
     ASSERT_EQ(::mkfifo(file("pipe.json").c_str(), 0600), 0);
     EXPECT_EQ(store().load()->complaints.size(), 1U);
 }
 
-TEST_F(state_store_test, without_descriptors_nothing_is_moved) {
+TEST_F(state_folder_test, without_descriptors_nothing_is_moved) {
     ASSERT_TRUE(store().save(record("db")));
     // What checks a type at its first use by a pipe, as UBSan does, has seen it by then.
     EXPECT_FALSE(std::make_error_code(std::errc::too_many_files_open).message().empty());
@@ -173,7 +173,7 @@ TEST_F(state_store_test, without_descriptors_nothing_is_moved) {
     EXPECT_TRUE(fs::exists(file("db.json")));
 }
 
-TEST_F(state_store_test, a_file_that_cannot_be_read_is_not_damaged) {
+TEST_F(state_folder_test, a_file_that_cannot_be_read_is_not_damaged) {
     ASSERT_TRUE(store().save(record("db")));
     write("cut.json", "{");
     // A link to itself fails for root as well, which may read everything.
@@ -189,7 +189,7 @@ TEST_F(state_store_test, a_file_that_cannot_be_read_is_not_damaged) {
     EXPECT_TRUE(fs::exists(damaged("cut.json")));
 }
 
-TEST_F(state_store_test, a_file_without_permission_is_not_damaged) {
+TEST_F(state_folder_test, a_file_without_permission_is_not_damaged) {
     if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
     ASSERT_TRUE(store().save(record("db")));
     ASSERT_EQ(::chmod(file("db.json").c_str(), 0), 0);
@@ -198,7 +198,7 @@ TEST_F(state_store_test, a_file_without_permission_is_not_damaged) {
     EXPECT_EQ(store().load()->records.size(), 1U);
 }
 
-TEST_F(state_store_test, files_are_for_their_owner_alone) {
+TEST_F(state_folder_test, files_are_for_their_owner_alone) {
     ASSERT_TRUE(store().save(record("db")));
     struct stat info{};
     ASSERT_EQ(::stat(file("db.json").c_str(), &info), 0);
@@ -207,7 +207,7 @@ TEST_F(state_store_test, files_are_for_their_owner_alone) {
     EXPECT_EQ(info.st_mode & 0777U, 0700U);
 }
 
-TEST_F(state_store_test, a_failed_save_leaves_the_old_file) {
+TEST_F(state_folder_test, a_failed_save_leaves_the_old_file) {
     ASSERT_TRUE(store().save(record("db")));
     // A folder in the place of the new file makes writing fail, for root as well.
     fs::create_directory(file(".db.json.new"));
@@ -219,9 +219,9 @@ TEST_F(state_store_test, a_failed_save_leaves_the_old_file) {
     EXPECT_EQ(store().load()->records.at(0), record("db"));
 }
 
-TEST_F(state_store_test, a_state_folder_that_is_a_file_is_refused_with_advice) {
+TEST_F(state_folder_test, a_state_folder_that_is_a_file_is_refused_with_advice) {
     std::ofstream(folder_ + "/taken") << "x";
-    const auto ready = state_store(folder_ + "/taken").prepare();
+    const auto ready = state_folder(folder_ + "/taken").prepare();
     ASSERT_FALSE(ready);
     EXPECT_NE(ready.error().message.find("--state"), std::string::npos);
 }

@@ -1,10 +1,10 @@
 // State files: reading and writing.
-#include "daemon/state_store.hpp"
+#include "daemon/state_folder.hpp"
 
 #include <eddy/base/unique_fd.hpp>
 
 #include "base/regular_file.hpp"
-#include "daemon/runtime_name.hpp"
+#include "daemon/json.hpp"
 #include "daemon/write_all.hpp"
 
 #include <fcntl.h>
@@ -71,64 +71,18 @@ outcome<> make_folder(const std::string& path) {
 
 }  // namespace
 
-json to_json(const runtime_record& record) {
-    return {{"version", state_version},
-            {"id", record.id},
-            {"name", record.name},
-            {"type", record.type},
-            {"owner", record.owner},
-            {"group", record.group},
-            {"created", format_time(record.created)},
-            {"running", record.running},
-            {"options", record.options}};
-}
-
-outcome<runtime_record> record_from_json(const json& value) {
-    if (!value.is_object()) return refuse(400, "it is not a JSON object");
-    const auto version = value.find("version");
-    if (version == value.end() || !version->is_number_integer())
-        return refuse(400, "it has no \"version\"");
-    if (*version > state_version)
-        return refuse(400, fmt::format("its version is {}, and this Eddy knows none above {}",
-                                       version->dump(), state_version));
-    runtime_record record;
-    for (auto [name, to] : {std::tuple("id", &record.id), std::tuple("name", &record.name),
-                            std::tuple("type", &record.type), std::tuple("owner", &record.owner),
-                            std::tuple("group", &record.group)}) {
-        auto text = text_member(value, name);
-        if (!text) return std::unexpected(text.error());
-        *to = std::move(*text);
-    }
-    if (auto valid = check_runtime_name(record.name); !valid) return std::unexpected(valid.error());
-    if (record.type.empty()) return refuse(400, "it has no \"type\"");
-    auto created = text_member(value, "created");
-    if (!created) return std::unexpected(created.error());
-    auto when = parse_time(*created);
-    if (!when) return std::unexpected(when.error());
-    record.created = *when;
-    auto running = flag_member(value, "running", false);
-    if (!running) return std::unexpected(running.error());
-    record.running = *running;
-    const auto options = value.find("options");
-    if (options == value.end() || !options->is_object())
-        return refuse(400, "it has no \"options\"");
-    record.options = *options;
-    return record;
-}
-
-std::string state_store::path_of(std::string_view name) const {
+std::string state_folder::path_of(std::string_view name) const {
     return fmt::format("{}/runtimes/{}{}", directory_, name, suffix);
 }
 
-outcome<> state_store::prepare() const {
+outcome<> state_folder::prepare() const {
     const bool fresh = ::access(directory_.c_str(), F_OK) != 0;
     if (auto made = make_folder(directory_); !made) return made;
     // Options may hold passwords. A folder that was there keeps its owner's choice.
     if (fresh && ::chmod(directory_.c_str(), 0700) != 0)
         return disk_problem("set the permissions of", directory_);
-    for (const std::string_view name :
-         {std::string_view("runtimes"), std::string_view("damaged"), journal_folder}) {
-        const std::string path = fmt::format("{}/{}", directory_, name);
+    for (const std::string& path :
+         {directory_ + "/runtimes", directory_ + "/damaged", journal_folder()}) {
         const bool missing = ::access(path.c_str(), F_OK) != 0;
         if (auto made = make_folder(path); !made) return made;
         if (missing && ::chmod(path.c_str(), 0700) != 0)
@@ -141,7 +95,7 @@ outcome<> state_store::prepare() const {
     return {};
 }
 
-outcome<> state_store::save(const runtime_record& record) const {
+outcome<> state_folder::save(const runtime_record& record) const {
     const std::string path = path_of(record.name);
     // No runtime's name begins with a dot, so this is no runtime's file.
     const std::string fresh = fmt::format("{}/runtimes/.{}{}.new", directory_, record.name, suffix);
@@ -165,7 +119,7 @@ outcome<> state_store::save(const runtime_record& record) const {
     return {};
 }
 
-outcome<> state_store::erase(std::string_view name) const {
+outcome<> state_folder::erase(std::string_view name) const {
     const std::string path = path_of(name);
     if (::unlink(path.c_str()) != 0) {
         if (errno == ENOENT) return {};
@@ -175,12 +129,12 @@ outcome<> state_store::erase(std::string_view name) const {
     return {};
 }
 
-bool state_store::contains(std::string_view name) const {
+bool state_folder::contains(std::string_view name) const {
     return ::access(path_of(name).c_str(), F_OK) == 0;
 }
 
-outcome<runtime_record> state_store::load_file(const std::string& path,
-                                               std::string_view name) const {
+outcome<runtime_record> state_folder::load_file(const std::string& path,
+                                                std::string_view name) const {
     const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (!file) {
         const int error = errno;
@@ -215,8 +169,8 @@ outcome<runtime_record> state_store::load_file(const std::string& path,
     return record;
 }
 
-std::string state_store::set_aside(const std::string& path, const std::string& file,
-                                   const std::string& reason) const {
+std::string state_folder::set_aside(const std::string& path, const std::string& file,
+                                    const std::string& reason) const {
     // An earlier damaged file of that name stays: a number goes behind the new one.
     std::string target = fmt::format("{}/damaged/{}", directory_, file);
     for (int n = 2; ::access(target.c_str(), F_OK) == 0 && n < 1000; ++n)
@@ -230,8 +184,8 @@ std::string state_store::set_aside(const std::string& path, const std::string& f
         path, reason, target);
 }
 
-outcome<state_store::loaded> state_store::load(unfinished what) const {
-    loaded all;
+outcome<loaded_state> state_folder::load(unfinished what) const {
+    loaded_state all;
     std::error_code error;
     const std::string folder = directory_ + "/runtimes";
     std::vector<std::string> files;

@@ -1,0 +1,83 @@
+// A runtime of this daemon: its desired state, its running state, its journal, and the lock of
+// changes to it.
+#pragma once
+
+#include <eddy/io/event.hpp>
+#include <eddy/io/semaphore.hpp>
+
+#include "daemon/problem.hpp"
+#include "daemon/running_state.hpp"
+#include "daemon/runtime_journal.hpp"
+#include "daemon/runtime_record.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/type.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace eddy::daemon {
+
+/// Desired state of a runtime: what is stored, and what that means to this Eddy.
+struct desired_state {
+    runtime_record record;
+    const runtime::type* type = nullptr;       ///< null when this Eddy does not know the type
+    std::optional<runtime::settings> options;  ///< none when the stored ones are not valid
+};
+
+/// One runtime, running or not. The control loop's.
+struct managed_runtime {
+    managed_runtime(runtime_record record, std::shared_ptr<runtime_journal> journal)
+        : desired{std::move(record), nullptr, std::nullopt}, journal(std::move(journal)) {}
+
+    const std::string& name() const noexcept { return desired.record.name; }
+
+    desired_state desired;
+    running_state running;
+    const std::shared_ptr<runtime_journal> journal;
+    bool is_removed = false;
+    /// Runtimes that a removal has removed with it: those it owned, and those that these owned.
+    std::vector<std::shared_ptr<managed_runtime>> removed_with_it;
+    /// One change at a time: held by each from its checks to its end.
+    async_mutex change_lock;
+    /// Set by a change that ends a start, until that change has the lock.
+    event start_given_up;
+};
+
+using runtime_ref = std::shared_ptr<managed_runtime>;
+
+/// Effect of a stop that cannot write everything that must last.
+enum class unsaved : std::uint8_t {
+    kept,  ///< it is refused, and the runtime serves on
+    lost,  ///< it goes on
+};
+
+/// Fate of a runtime's data in a restart.
+enum class restart_data : std::uint8_t {
+    kept,       ///< the next instance has it, or there is no restart
+    discarded,  ///< the next instance begins with what its files have
+};
+
+/// Effect of an edit.
+enum class edit_effect : std::uint8_t { none, saved, live, restarted };
+std::string_view to_string(edit_effect effect) noexcept;
+
+/// Texts about running_state::handover() when it is about to be lost.
+inline constexpr std::string_view handover_text =
+    "the data of its last instance is in memory alone; start it, or lose that by --force";
+inline constexpr std::string_view handover_loss = "the data of its last instance";
+
+/// The same problem with what was attempted in front.
+std::unexpected<problem> with_context(std::string_view attempt, problem cause);
+/// The refusal (503) of a change that was cancelled.
+std::unexpected<problem> interrupted();
+/// The refusal (404) of a change to a runtime that another change has removed.
+std::unexpected<problem> vanished(const managed_runtime& which);
+/// The refusal (409) of what needs an instance.
+std::unexpected<problem> not_running(const managed_runtime& which);
+
+}  // namespace eddy::daemon

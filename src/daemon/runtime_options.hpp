@@ -1,0 +1,28 @@
+// Options of a runtime as JSON: checks against its type, and secrets, which are stored but never
+// shown.
+#pragma once
+
+#include "daemon/json.hpp"
+#include "daemon/problem.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/type.hpp"
+
+namespace eddy::daemon {
+
+/// Parses by the table of the type's options, and applies its check of what the table cannot say.
+outcome<runtime::settings> check_options(const runtime::type& type, const json& given);
+
+/// Options with their secrets masked: what is shown ends up in reports and logs. `type` may be
+/// null.
+json mask_secrets(const runtime::type* type, json options);
+
+/// Inverse for an edit, by a client that has read options and sends them back: a masked value means
+/// the stored one, so it is taken out of `changed`. Refuses (400) the mask in another text.
+outcome<> unmask_secrets(const runtime::type& type, const json& stored, json& changed);
+
+/// Whether a running instance can take `next` in the place of `now`: all differences are in options
+/// that are live.
+bool is_live_change(const runtime::type& type, const runtime::settings& now,
+                    const runtime::settings& next);
+
+}  // namespace eddy::daemon
