@@ -44,7 +44,7 @@ public:
         return records_.find(name)->second;
     }
 
-    /// While this is set, nothing can be written or read.
+    /// While this is set, nothing can be written, removed or loaded.
     std::atomic<bool> is_full{false};
 
 private:

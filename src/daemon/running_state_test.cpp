@@ -120,6 +120,7 @@ TEST_F(running_state_test, changes_that_may_be) {
 using running_state_death_test = running_state_test;
 
 TEST_F(running_state_death_test, aborts_at_a_change_that_cannot_be) {
+    loops_->stop();  // no thread may run beside a fork
     EXPECT_DEATH(state_.begin_stop(), "has_instance");
     EXPECT_DEATH(state_.finish_stop({}), "stopping");
     EXPECT_DEATH(state_.finish_start(time_point{}, {}), "starting");
