@@ -383,7 +383,7 @@ class BenchHttp(Case):
                 (("ws", "http://a/"), ("ws:// or wss://",)), (("ws", "ws://a/", "--size", "-1"), ("--size",)),
                 (("http", url, "-c", "0"), ("--connections takes a whole number from 1",)),
                 (("http", url, "-t", "51"), ("51 threads have no use for 50 connections",)),
-                (("http", url, "-n", "1", "-d", "1"), ("give one of them",)),
+                (("http", url, "-n", "1", "-d", "1"), ("exclude each other",)),
                 (("http", url, "-d", "never"), ("--duration takes seconds",)), (("http", url, "-k"), ("https://",)),
                 (("http", url, "-H", "no"), ("--header takes NAME:VALUE",)),
                 (("http", url, "-H", "Content-Length: 1"), ("--header cannot set Content-Length",)),

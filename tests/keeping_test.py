@@ -546,7 +546,7 @@ class Removing(KeepingTest):
         daemon.must("create", "server", "child", "-p", str(free_port()), "-o", "boss", "-s")
         status, err = self.on_terminal(daemon, "remove", "boss")
         self.assertEqual(status, 1)
-        self.assertIn("these run: child; to stop and remove them: eddy remove -f boss", err)
+        self.assertIn("these are running: child; to stop and remove them: eddy remove -f boss", err)
         self.assertEqual(sorted(daemon.list()), ["boss", "child"])
         self.assertEqual(self.on_terminal(daemon, "remove", "-f", "boss"), (0, ""))
         self.assertEqual(daemon.list(), {})

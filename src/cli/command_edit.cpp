@@ -23,14 +23,14 @@ std::vector<flag> edit_flags() {
         {.name = "owner",
          .letter = 'o',
          .value_name = "NAME",
-         .help = "the runtime that it belongs to; \"\" for none"},
+         .help = "the runtime that owns it; \"\" for none"},
         {.name = "group", .letter = 'g', .value_name = "NAME", .help = "its group; \"\" for none"},
         {.name = "unset",
          .value_name = "OPTION",
-         .help = "give an option its default value back; may be repeated"},
+         .help = "reset an option to its default; may be repeated"},
         {.name = "discard-keys",
-         .help = "restart a cache also where its keys cannot be kept, or begin with those that the "
-                 "new --dir has"}};
+         .help = "restart a cache even if its keys cannot be kept, or replace them by those of the "
+                 "new --dir"}};
 }
 
 std::expected<json, int> fetch(const context& with, std::string_view name) {
@@ -216,9 +216,9 @@ command edit_command() {
                   {"eddy edit db", "opens the options in $VISUAL, $EDITOR or vi"},
                   {"eddy edit db --unset max-connections", ""}};
     c.more =
-        "The flags are those of `eddy create` for the runtime's type. What cannot change while it\n"
-        "runs restarts it, a cache with its keys. When it does not start again, it goes on with\n"
-        "the old options.";
+        "The flags are those of `eddy create` for the runtime's type. Options that cannot change\n"
+        "while it runs restart it; a cache keeps its keys. If it does not start with them, it\n"
+        "starts with the old options.";
     c.run = edit;
     c.more_flags = flags_for_edit;
     return c;

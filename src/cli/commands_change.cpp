@@ -27,11 +27,11 @@ std::vector<flag> create_flags() {
             {.name = "owner",
              .letter = 'o',
              .value_name = "NAME",
-             .help = "the runtime that it belongs to: it stops and is removed with that one"},
+             .help = "the runtime that owns it: it is stopped and removed with its owner"},
             {.name = "group",
              .letter = 'g',
              .value_name = "NAME",
-             .help = "a group, which @NAME means in other commands"}};
+             .help = "its group, for @NAME in other commands"}};
 }
 
 /// The type is the first word that is one; flags may stand anywhere.
@@ -192,10 +192,11 @@ std::expected<bool, int> report_running(const context& with, const arguments& gi
         names->erase(std::unique(names->begin(), names->end()), names->end());
     }
     if (running.empty()) return false;
-    complain(fmt::format(
-        "nothing was removed, as these run: {}; to stop and remove them: eddy remove -f {}",
-        printable(fmt::format("{}", fmt::join(running, " "))),
-        printable(fmt::format("{}", fmt::join(meant, " ")))));
+    complain(
+        fmt::format("nothing was removed, because these are running: {}; to stop and remove them: "
+                    "eddy remove -f {}",
+                    printable(fmt::format("{}", fmt::join(running, " "))),
+                    printable(fmt::format("{}", fmt::join(meant, " ")))));
     return true;
 }
 
@@ -269,20 +270,20 @@ command create_command() {
     command c;
     c.name = "create";
     c.operands = "<type> <name> [flags]";
-    c.summary = "make a runtime, and start it with -s";
+    c.summary = "create a runtime, with -s also start it";
     c.flags = create_flags();
     c.least = c.most = 2;
     c.examples = {
         {"eddy create cache db -p 6379 -s", "a cache for any Redis client"},
         {"eddy create server chat -p 9000 --max-connections 100 -s",
-         "what one client sends, the others get"},
+         "each client's lines go to all others"},
         {"eddy create server live -p 9001 --http ./public -s",
-         "the same, to pages of a folder over WebSocket, too"},
-        {"eddy create http site -p 8080 --root ./public -s", "the files of a folder, to browsers"},
+         "the same, also over WebSocket, with web pages of a folder"},
+        {"eddy create http site -p 8080 --root ./public -s", "a folder's files, over HTTP"},
         {"eddy create proxy gw -p 8000 --backend 10.0.0.7:5432,10.0.0.8:5432 -s",
-         "connections, passed on to databases"},
+         "a TCP proxy to two databases"},
         {"eddy create stream llm --handoff unix:///run/llm.sock -s",
-         "events to clients whose sockets a web server hands over"},
+         "event streams to clients that a web server hands over"},
         {"eddy help create cache", "the flags of a cache"}};
     c.more = "A name is 1 to 128 letters, digits, dots, dashes and underscores.";
     c.run = create;
@@ -297,14 +298,15 @@ command start_command() {
     c.summary = "start runtimes";
     c.flags = {{.name = "interactive",
                 .letter = 'i',
-                .help = "then show what happens to it, and send its clients each line that is "
-                        "typed, until Ctrl-D; it goes on running"}};
+                .help = "then show its log, and send each typed line to its clients, until Ctrl-D; "
+                        "the runtime stays up"}};
     c.least = 1;
     c.most = any_number;
-    c.examples = {{"eddy start db", ""},
-                  {"eddy start -i chat", "what clients send is shown if chat has --log-traffic"},
-                  {"eddy start 'api-*'", "every runtime whose name begins so"},
-                  {"eddy start @web", "every runtime of the group web"}};
+    c.examples = {
+        {"eddy start db", ""},
+        {"eddy start -i chat", "with --log-traffic of chat, also shows what clients send"},
+        {"eddy start 'api-*'", "every runtime whose name begins with api-"},
+        {"eddy start @web", "every runtime of the group web"}};
     c.run = start;
     return c;
 }
@@ -313,10 +315,10 @@ command stop_command() {
     command c;
     c.name = "stop";
     c.operands = "<name|pattern>...";
-    c.summary = "stop runtimes; connections may finish first";
+    c.summary = "stop runtimes; their connections get time to finish";
     c.flags = {{.name = "force",
-                .help = "also where data cannot be saved, which is lost then; without it such a "
-                        "runtime goes on"}};
+                .help = "also if data cannot be saved, which is then lost; without it such a "
+                        "runtime is not stopped"}};
     c.least = 1;
     c.most = any_number;
     c.examples = {{"eddy stop db", ""}, {"eddy stop '*'", "all of them"}};
@@ -328,9 +330,8 @@ command reload_command() {
     command c;
     c.name = "reload";
     c.operands = "<name|pattern>...";
-    c.summary = "have runtimes read their files again, or restart them; caches keep their keys";
-    c.flags = {
-        {.name = "discard-keys", .help = "restart a cache also where its keys cannot be kept"}};
+    c.summary = "make runtimes read their files again, or restart them; caches keep their keys";
+    c.flags = {{.name = "discard-keys", .help = "restart a cache even if its keys cannot be kept"}};
     c.least = 1;
     c.most = any_number;
     c.examples = {{"eddy reload chat", ""}};
@@ -345,11 +346,11 @@ command remove_command() {
     command c;
     c.name = "remove";
     c.operands = "<name|pattern>...";
-    c.summary = "stop and forget runtimes, and those that they own";
-    c.flags = {{.name = "force",
-                .letter = 'f',
-                .help = "also those that run, which a terminal is asked for, and where data cannot "
-                        "be saved"}};
+    c.summary = "stop and delete runtimes, and the runtimes that they own";
+    c.flags = {
+        {.name = "force",
+         .letter = 'f',
+         .help = "also running ones (required on a terminal), and also if data cannot be saved"}};
     c.least = 1;
     c.most = any_number;
     c.examples = {{"eddy remove db", ""}, {"eddy remove 'test-?'", ""}};
@@ -365,7 +366,7 @@ command send_command() {
     c.least = 1;
     c.most = any_number;
     c.examples = {{"eddy send chat 'Hello, all'", "every client gets the line"},
-                  {"date | eddy send chat", "without a message, standard input is sent"}};
+                  {"date | eddy send chat", "without a message it sends standard input"}};
     c.run = send;
     return c;
 }

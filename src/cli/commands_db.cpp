@@ -99,9 +99,8 @@ public:
         for (;;) {
             const auto got = reader_.next(whole);
             if (!got)
-                co_return std::unexpected(
-                    fmt::format("what listens on {} does not speak RESP as a cache does: {}", uri_,
-                                got.error()));
+                co_return std::unexpected(fmt::format(
+                    "the server on {} does not speak RESP as a cache does: {}", uri_, got.error()));
             if (*got) co_return whole;
             const auto received = co_await socket_.read();
             if (!received) co_return std::unexpected(lost(received.error()));
@@ -395,7 +394,7 @@ int run_db(context& with, const arguments& given) {
         return exit_bad_input;
     }
     if (given.has("key") && !given.has("cert")) {
-        complain("--key is of no use without --cert FILE");
+        complain("--key needs --cert FILE");
         return exit_bad_input;
     }
     control_request request;
@@ -424,9 +423,9 @@ command db_command() {
     command c;
     c.name = "db";
     c.operands = "<name> [command [argument]...]";
-    c.summary = "give a cache a Redis command, as redis-cli does";
+    c.summary = "send Redis commands to a cache, as redis-cli does";
     c.flags = {
-        {.name = "raw", .help = "print the bytes as they are; the default where no terminal is"},
+        {.name = "raw", .help = "print the bytes unchanged; the default without a terminal"},
         {.name = "no-raw", .help = "print \"text\" and (integer) 1; the default on a terminal"},
         {.name = "stdin",
          .letter = 'x',
@@ -436,19 +435,20 @@ command db_command() {
          .value_name = "N",
          .help = "the number of the database",
          .default_value = "0"},
-        {.name = "resp3", .letter = '3', .help = "speak RESP3; --json does so anyway"},
-        {.name = "user", .value_name = "NAME", .help = "who it is; else the user \"default\""},
+        {.name = "resp3", .letter = '3', .help = "use RESP3; --json implies it"},
+        {.name = "user", .value_name = "NAME", .help = "the user to log in as; else \"default\""},
         {.name = "password",
          .letter = 'a',
          .value_name = "TEXT",
-         .help = "that user's; else $REDISCLI_AUTH, which others on this machine do not see"},
+         .help = "the user's password; else $REDISCLI_AUTH, which other users of this machine "
+                 "cannot see"},
         {.name = "ca",
          .value_name = "FILE",
-         .help = "who signed the certificate of a cache that speaks TLS alone; it must be for the "
-                 "address that the cache listens on"},
+         .help = "the authority of a TLS-only cache's certificate, which must be for the cache's "
+                 "listening address"},
         {.name = "cert",
          .value_name = "FILE",
-         .help = "a certificate to show to such a cache, which may ask for one"},
+         .help = "a client certificate, if such a cache asks for one"},
         {.name = "key",
          .value_name = "FILE",
          .help = "the private key of --cert, if it is not in the same file"},
@@ -457,22 +457,23 @@ command db_command() {
     c.most = any_number;
     c.literal_after = 2;
     c.examples = {
-        {"eddy db db set greeting hello", "the cache is named db; any command of Redis will do"},
+        {"eddy db db set greeting hello", "the cache is named db; any Redis command works"},
         {"eddy db db get greeting", ""},
         {"eddy db db --json hgetall user:7", ""},
         {"eddy db db -x set logo < logo.png", "a value of any bytes from standard input"},
         {"eddy db db keys 'user:*'", ""},
         {"eddy db db ttl greeting", ""},
         {"eddy db db", "a prompt, with history, hints and `help`"},
-        {"eddy db db < commands.txt", "without a command, one a line from standard input"}};
+        {"eddy db db < commands.txt",
+         "without a command it reads them from standard input, one a line"}};
     c.more =
         "Without a command it is a prompt on a terminal: Tab completes commands, hints show their\n"
-        "arguments, `help COMMAND` says more, and lines are kept in $EDDY_HISTORY, else in\n"
-        "~/.eddy_history, but for those with passwords.\n\n"
-        "Flags stand before the command: what follows it is the command's own, dashes too. An "
-        "error\n"
-        "goes to standard error, and the exit status is 1 then. What the cache's --mode does not\n"
-        "allow is refused by the cache.";
+        "arguments, `help COMMAND` explains them, and lines without passwords are kept in\n"
+        "$EDDY_HISTORY, else in ~/.eddy_history.\n"
+        "\n"
+        "Write flags before the command: all words after it are its arguments, also those with\n"
+        "dashes. An error is printed to standard error, and the exit status is 1. The cache\n"
+        "refuses commands that its --mode does not allow.";
     c.run = run_db;
     return c;
 }

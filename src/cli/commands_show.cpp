@@ -118,15 +118,15 @@ int list(context& with, const arguments& given, bool running_only) {
 }
 
 std::vector<flag> list_flags() {
-    return {{.name = "quiet", .letter = 'q', .help = "print the names alone"},
+    return {{.name = "quiet", .letter = 'q', .help = "print only the names"},
             {.name = "format",
              .value_name = "TEXT",
-             .help = "print this for each, with {name}, {port}, ... replaced; --json shows the "
-                     "names there are"},
+             .help = "print this text for each, with {name}, {port}, ... replaced; --json shows "
+                     "all fields"},
             {.name = "wide",
              .letter = 'w',
-             .help = "print every column, also where the terminal is narrower: ids, owners, exact "
-                     "times, why a runtime failed"}};
+             .help = "print every column, even on a narrow terminal: ids, owners, exact times, why "
+                     "a runtime failed"}};
 }
 
 /// The answers about each runtime that the words mean; the status is that of ask_each().
@@ -294,7 +294,7 @@ command ps_command() {
     command c;
     c.name = "ps";
     c.operands = "[pattern]";
-    c.summary = "list the runtimes that run";
+    c.summary = "list running runtimes";
     c.flags = list_flags();
     c.most = 1;
     c.examples = {{"eddy ps", ""}};
@@ -306,11 +306,11 @@ command show_command() {
     command c;
     c.name = "show";
     c.operands = "<name|pattern>...";
-    c.summary = "print what is known of runtimes, as JSON";
+    c.summary = "print runtimes as JSON";
     c.least = 1;
     c.most = any_number;
     c.examples = {{"eddy show db", "an object"}, {"eddy show 'api-*'", "an array"}};
-    c.more = "A name alone gives an object; a pattern, or several words, an array.";
+    c.more = "A single name prints an object; a pattern, or several words, an array.";
     c.run = show;
     return c;
 }
@@ -319,13 +319,13 @@ command stats_command() {
     command c;
     c.name = "stats";
     c.operands = "<name|pattern>...";
-    c.summary = "show what runtimes count";
+    c.summary = "show the counters of runtimes";
     c.flags = {{.name = "follow",
                 .letter = 'f',
-                .help = "show them again and again, until Ctrl-C or until one is no longer there"},
+                .help = "repeat until Ctrl-C, or until one of them is removed"},
                {.name = "interval",
                 .value_name = "TIME",
-                .help = "pause between two of --follow, of 50ms or more",
+                .help = "interval of --follow, at least 50ms",
                 .default_value = "1s"}};
     c.least = 1;
     c.most = any_number;
@@ -334,8 +334,8 @@ command stats_command() {
                   {"eddy stats --json db", "an object"},
                   {"eddy stats --json 'api-*'", "an array"}};
     c.more =
-        "With --json a name alone gives an object; a pattern, or several words, an array. With\n"
-        "--follow, too, each is a line.";
+        "With --json a single name prints an object; a pattern, or several words, an array. With\n"
+        "--follow as well, each is one line.";
     c.run = stats;
     return c;
 }
@@ -344,27 +344,25 @@ command logs_command() {
     command c;
     c.name = "logs";
     c.operands = "<name|pattern>...";
-    c.summary = "show what happened to runtimes";
-    c.flags = {{.name = "follow", .letter = 'f', .help = "go on with each new line"},
+    c.summary = "show the logs of runtimes";
+    c.flags = {{.name = "follow", .letter = 'f', .help = "keep printing new lines"},
                {.name = "lines",
                 .letter = 'n',
                 .value_name = "N",
-                .help = "how many of the last lines, of each runtime; with --since all that are "
-                        "kept",
+                .help = "number of last lines of each runtime; with --since all kept lines",
                 .default_value = "100"},
                {.name = "since",
                 .value_name = "TIME",
-                .help = "those alone from a time on, such as 2026-11-21T21:22 or 2026-11-21 (UTC), "
-                        "or from so long ago, such as 10m"}};
+                .help = "only lines since a time, such as 2026-11-21T21:22 or 2026-11-21 (UTC), or "
+                        "a duration ago, such as 10m"}};
     c.least = 1;
     c.most = any_number;
     c.examples = {{"eddy logs -f chat", ""},
                   {"eddy logs -n 5 chat", ""},
-                  {"eddy logs --since 1h '*'", "of all runtimes, in the order of their times"}};
+                  {"eddy logs --since 1h '*'", "of all runtimes, in order of time"}};
     c.more =
-        "The daemon keeps the last 1000 lines of each runtime, or 256 KiB, also when it is "
-        "started\n"
-        "again. Of several runtimes, or with a pattern, each line begins with the name.";
+        "The daemon keeps the last 1000 lines of each runtime, or 256 KiB, also over its own\n"
+        "restart. For several runtimes, or a pattern, each line begins with the name.";
     c.run = logs;
     return c;
 }

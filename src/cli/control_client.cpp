@@ -96,7 +96,7 @@ task<result<control_answer>> control_client::exchange(control_request request, b
     if ((folder_of(socket_path_) + "/").starts_with(folder + "/")) {
         if (const std::string fault = private_folder_fault(folder); !fault.empty()) {
             distrust_ = fmt::format(
-                "the folder {} {}, so the socket in it may be another user's trap. Remove it, or "
+                "the folder {} {}, so another user may have put the socket there. Remove it, or "
                 "name the daemon's socket with --socket or EDDY_SOCKET",
                 folder, fault);
             co_return fail(errno_code(EPERM));
@@ -151,7 +151,7 @@ bool control_client::is_trusted(const stream& daemon) {
         folder.st_uid == peer->uid)
         return true;
     distrust_ = fmt::format(
-        "what listens on {} runs as {}, not as you (user id {}) or root{}: nothing was sent to it. "
+        "the server on {} runs as {}, not as you (user id {}) or root{}: nothing was sent to it. "
         "Run this as its user, or name the socket of your own daemon with --socket or EDDY_SOCKET",
         socket_path_, peer ? fmt::format("user id {}", peer->uid) : "an unknown user", own,
         own == 0 ? ", nor as the owner of the folder" : "");
@@ -172,21 +172,21 @@ std::string control_client::explain(std::error_code error) const {
     }
     if (error == std::errc::permission_denied)
         return fmt::format(
-            "no permission to use the daemon's socket {}. Run this as the user who "
-            "started the daemon, or as root",
+            "no permission to use the daemon's socket {}. Run this as the user of the daemon, or "
+            "as root",
             socket_path_);
     if (error == errc::bad_address)
         return fmt::format("\"{}\" cannot be a socket's path: use at most 107 bytes", socket_path_);
     if (error == errc::malformed)
-        return fmt::format("what listens on {} is not an Eddy daemon: it does not speak HTTP",
+        return fmt::format("the server on {} is not an Eddy daemon: it does not speak HTTP",
                            socket_path_);
     if (error == errc::limit_reached)
         return fmt::format(
-            "the answer of what listens on {} is over {} bytes; is it an Eddy daemon?",
+            "the answer of the server on {} has more than {} bytes; is it an Eddy daemon?",
             socket_path_, answer_limit);
     if (error == errc::truncated)
         return fmt::format(
-            "the answer was cut off: the daemon at {} closed the connection before its end; its "
+            "the answer is incomplete: the daemon at {} closed the connection before its end; its "
             "log may say why",
             socket_path_);
     if (is_lost_connection(error))
@@ -194,7 +194,8 @@ std::string control_client::explain(std::error_code error) const {
             "the daemon at {} closed the connection before it answered; its log may "
             "say why",
             socket_path_);
-    return fmt::format("could not talk to the daemon at {}: {}", socket_path_, error.message());
+    return fmt::format("the connection to the daemon at {} failed: {}", socket_path_,
+                       error.message());
 }
 
 }  // namespace eddy::cli

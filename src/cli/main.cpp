@@ -137,37 +137,36 @@ eddy::cli::command daemon_command() {
     c.flags = {
         {.name = "state",
          .value_name = "DIR",
-         .help = "the folder of state; else $EDDY_STATE_DIR",
+         .help = "the state folder; else $EDDY_STATE_DIR",
          .default_value = eddy::daemon::default_state()},
         {.name = "backend",
          .value_name = "KIND",
-         .help = "how it waits for the kernel: io_uring, or epoll where that is refused",
+         .help = "kernel interface: auto is io_uring, or epoll if io_uring is refused",
          .default_value = "auto",
          .choices = {"auto", "uring", "epoll"}},
         {.name = "loops",
          .value_name = "N",
-         .help = "event loops, each on a thread, that runtimes are spread over; the default is one "
-                 "a processor, at most 4"},
+         .help = "event loops for the runtimes, each on a thread; the default is one a processor, "
+                 "at most 4"},
         {.name = "metrics-port",
          .value_name = "PORT",
-         .help = "serve /metrics on this port of 127.0.0.1, too; 0 lets the kernel choose"},
-        {.name = "name",
-         .value_name = "NAME",
-         .help = "what it calls itself; else the host's name"},
+         .help = "also serve /metrics on this port of 127.0.0.1; 0 lets the kernel choose"},
+        {.name = "name", .value_name = "NAME", .help = "name of the daemon; else the host's name"},
         {.name = "drain",
          .value_name = "TIME",
-         .help = "how long connections may take to finish when a runtime stops",
+         .help = "time for connections to finish when a runtime stops",
          .default_value = "5s"},
         {.name = "log-level",
          .value_name = "LEVEL",
-         .help = "the least that the log on standard error tells",
+         .help = "least level of the log on standard error",
          .default_value = "info",
          .choices = {"debug", "info", "warn", "error"}}};
     c.examples = {{"eddy daemon &", ""},
                   {"eddy --socket /tmp/b.sock daemon --state /tmp/b", "a second one beside it"}};
     c.more =
-        "It prints one line when it is ready. SIGTERM lets connections finish and ends it; what\n"
-        "ran then runs again at the next start. SIGHUP reads the state folder again.";
+        "It prints one line when it is ready. SIGTERM lets connections finish and ends it;\n"
+        "runtimes that were running start again with the next daemon. SIGHUP reads the state\n"
+        "folder again.";
     c.run = run_daemon;
     return c;
 }
@@ -223,7 +222,7 @@ std::vector<stream_flag> stream_flags() {
          "DAEMON_EXEC"},
         {{.name = "openai-base",
           .value_name = "URL",
-          .help = "URL of the API, or of what proxy passes through; $OPENAI_API_KEY is its key"},
+          .help = "URL of the API, or of the server of proxy; $OPENAI_API_KEY is the key"},
          "backend_url",
          "OPENAI_API_BASE"},
         {{.name = "openai-socket",
@@ -354,26 +353,26 @@ eddy::cli::command stream_daemon_command() {
     eddy::cli::command c;
     c.name = "stream-daemon";
     c.operands = "[flags]";
-    c.summary = "stream to sockets that are handed over, in the foreground, without the daemon";
+    c.summary = "run one stream runtime in the foreground, without the daemon";
     c.single_dash = true;
     for (stream_flag& each : stream_flags()) c.flags.push_back(std::move(each.shown));
     c.flags.push_back({.name = "metrics-addr",
                        .value_name = "HOST:PORT",
-                       .help = "serve /metrics and /healthz there; $DAEMON_METRICS_ADDR else"});
+                       .help = "serve /metrics and /healthz there; else $DAEMON_METRICS_ADDR"});
     c.flags.push_back({.name = "drain",
                        .value_name = "TIME",
-                       .help = "how long streams may go on after SIGTERM",
+                       .help = "time for streams to end after SIGTERM",
                        .default_value = "10s"});
     c.flags.push_back({.name = "workers",
                        .value_name = "N",
-                       .help = "processes that accept clients from the one socket; without it as "
-                               "many as --max-connections needs open files for: one on io_uring"});
-    c.flags.push_back({.name = "io-backend",
-                       .value_name = "KIND",
-                       .help = "how it waits for the kernel: io_uring, or epoll where that is "
-                               "refused",
-                       .default_value = "auto",
-                       .choices = {"auto", "uring", "epoll"}});
+                       .help = "processes that accept clients from the socket; by default as many "
+                               "as --max-connections needs open files for, one on io_uring"});
+    c.flags.push_back(
+        {.name = "io-backend",
+         .value_name = "KIND",
+         .help = "kernel interface: auto is io_uring, or epoll if io_uring is refused",
+         .default_value = "auto",
+         .choices = {"auto", "uring", "epoll"}});
     c.examples = {
         {"eddy stream-daemon -socket /run/llm.sock -socket-mode 0666", ""},
         {"eddy stream-daemon -socket /run/llm.sock -metrics-addr 127.0.0.1:9090", ""},

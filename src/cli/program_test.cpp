@@ -328,7 +328,7 @@ TEST(program, logs_that_are_cut_off_say_so_behind_what_has_come) {
     const outcome cut = run({"--socket", daemon.socket(), "logs", "-f", "a"});
     EXPECT_EQ(cut.status, exit_fatal);
     EXPECT_EQ(cut.out, "line\n");
-    EXPECT_TRUE(cut.err.starts_with("eddy: the answer was cut off: the daemon at")) << cut.err;
+    EXPECT_TRUE(cut.err.starts_with("eddy: the answer is incomplete: the daemon at")) << cut.err;
 
     const foreign_daemon silent("HTTP/1.1 200 OK\r\nTransfer");
     const outcome none = run({"--socket", silent.socket(), "logs", "a"});

@@ -83,7 +83,7 @@ command handoff_command() {
     command c;
     c.name = "bench handoff";
     c.operands = "[flags]";
-    c.summary = "measure a stream runtime to which clients are handed over";
+    c.summary = "measure a stream runtime by handed-over clients";
     c.single_dash = true;
     c.flags = {
         {.name = "socket",
@@ -97,23 +97,22 @@ command handoff_command() {
          .default_value = "100"},
         {.name = "ramp-up",
          .value_name = "TIME",
-         .help = "over which they are started, at even times",
+         .help = "time over which the streams are started, evenly",
          .default_value = "10s"},
         {.name = "hold",
          .value_name = "TIME",
-         .help =
-             "after the ramp-up, by the end of which each client must be handed over; streams that "
-             "are under way then go on",
+         .help = "time after the ramp-up by which each client must be handed over; streams then "
+                 "under way continue",
          .default_value = "60s"},
         {.name = "stream-timeout",
          .value_name = "TIME",
-         .help = "for which a stream may last at most, from its handoff",
+         .help = "longest duration of a stream, from its handoff",
          .default_value = "120s"},
         {.name = "data",
          .value_name = "JSON",
          .help = "sent with each client",
          .default_value = handoff_options().data},
-        {.name = "output", .value_name = "FILE", .help = "write the JSON report to it, too"},
+        {.name = "output", .value_name = "FILE", .help = "also write the JSON report to this file"},
         {.name = "svg",
          .value_name = "FILE",
          .help = "draw the times to the first byte by percentile"},
@@ -126,14 +125,14 @@ command handoff_command() {
          .help = "clients are TCP connections over loopback; else Unix socket pairs"},
         {.name = "messages",
          .value_name = "N",
-         .help = "events that a whole answer has at least, before data: [DONE]",
+         .help = "fewest events of a whole answer, before data: [DONE]",
          .default_value = "0"},
         {.name = "interval",
          .value_name = "TIME",
-         .help = "between two events, from which the drift of a stream's end is taken"},
+         .help = "interval of the events, to compute the drift of a stream's end"},
         {.name = "processes",
          .value_name = "N",
-         .help = "to spread the streams over; 0: one for each 17,000, or as open files allow",
+         .help = "processes for the streams; 0: one for each 17,000, or as open files allow",
          .default_value = "0"},
     };
     for (flag& each : common_flags())
@@ -142,7 +141,7 @@ command handoff_command() {
         {"eddy bench handoff --socket /run/eddy/llm.sock", "100 streams, started over ten seconds"},
         {"eddy bench handoff -socket /run/eddy/llm.sock -connections 1000 -ramp-up 10s -hold 30s "
          "-output result.json",
-         "flags as other load generators have them"},
+         "flags in the style of other load generators"},
         {"eddy bench handoff --socket /run/eddy/llm.sock -c 18000 --messages 18 --interval 50ms "
          "--tcp",
          "TCP clients, answers of 18 events each, and the drift of their ends"},

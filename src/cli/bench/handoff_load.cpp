@@ -44,7 +44,7 @@ public:
         void* const made =
             ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (made == MAP_FAILED)
-            give_up(fmt::format("no shared memory can be had: {}", std::strerror(errno)));
+            give_up(fmt::format("cannot make shared memory: {}", std::strerror(errno)));
         board_ = new (made) handoff_board;
         auto* const first = static_cast<std::byte*>(made) + sizeof(handoff_board);
         shares_ = reinterpret_cast<handoff_share*>(first);
@@ -98,7 +98,7 @@ public:
         std::fflush(stderr);
         for (std::size_t i = 0; i < processes; ++i) {
             const pid_t child = ::fork();
-            if (child < 0) give_up(fmt::format("no process can be had: {}", std::strerror(errno)));
+            if (child < 0) give_up(fmt::format("cannot start a process: {}", std::strerror(errno)));
             if (child == 0) run_child(wanted, i, processes, parent, memory);
             running_.push_back(child);
             all_.push_back(child);

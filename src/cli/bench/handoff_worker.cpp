@@ -56,7 +56,7 @@ public:
             ::listen(listener_.get(), 16) == 0 &&
             ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&local), &size) == 0;
         if (!listens)
-            give_up("no TCP listener for clients can be had: " +
+            give_up("cannot listen on TCP for clients: " +
                     std::error_code(errno, std::generic_category()).message());
         address_ = local;
     }
@@ -354,7 +354,7 @@ void run_handoff_worker(const handoff_options& wanted, std::size_t index, std::s
     // Measured: it costs a quarter more CPU, and brings no first byte earlier.
     choices.polling = false;
     auto made = loop::create(choices);
-    if (!made) give_up("no event loop can be had: " + made.error().message());
+    if (!made) give_up("could not make an event loop: " + made.error().message());
     worker part(wanted, index, processes, board, share);
     (*made)->run(part.run());
 }

@@ -132,7 +132,7 @@ command http_command() {
           .help = "of the request",
           .default_value = "GET, or POST with --data"},
          {.name = "data", .value_name = "TEXT|@FILE", .help = "the request's body"},
-         {.name = "close", .help = "a new connection for each request, with its full handshake"},
+         {.name = "close", .help = "a new connection with a full handshake for each request"},
          {.name = "resume", .help = "with --close: resume TLS sessions"},
          {.name = "expect-status",
           .value_name = "N",

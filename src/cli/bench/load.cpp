@@ -505,10 +505,10 @@ load_result run_load(const load_options& wanted, protocol& speaks, progress_line
     choices.name = "eddy-bench";
     choices.loop.kind = wanted.backend;
     auto group = loop_group::start(choices);
-    if (!group) give_up("no event loop can be had: " + group.error().message());
+    if (!group) give_up("could not make an event loop: " + group.error().message());
     const auto post = [&](std::size_t index, task<void> work) {
         if (auto posted = (*group)->post(index, std::move(work)); !posted)
-            give_up("the event loop takes no work: " + posted.error().message());
+            give_up("cannot post to the event loop: " + posted.error().message());
     };
 
     post(0, check.run(is_checked));

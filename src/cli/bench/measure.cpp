@@ -164,7 +164,7 @@ std::vector<flag> common_flags() {
          .help = "take the server's CPU time from this process"},
         {.name = "timeout",
          .value_name = "SECONDS",
-         .help = "give up when the server sends nothing for so long",
+         .help = "give up if the server sends nothing for this time",
          .default_value = "10"},
         {.name = "backend",
          .value_name = "KIND",

@@ -78,7 +78,7 @@ std::vector<flag> load_flags() {
         {.name = "duration",
          .letter = 'd',
          .value_name = "SECONDS",
-         .help = "length of the run",
+         .help = "duration of the run",
          .default_value = "10"},
         {.name = "requests",
          .letter = 'n',
@@ -86,14 +86,13 @@ std::vector<flag> load_flags() {
          .help = "end after so many requests instead"},
         {.name = "warm-up",
          .value_name = "SECONDS",
-         .help = "load before the run that is not counted",
+         .help = "duration of the load before the run, not counted",
          .default_value = "1"},
         {.name = "rate",
          .letter = 'R',
          .value_name = "N",
-         .help =
-             "open loop: requests a second of all connections, planned at even times, from which "
-             "latencies count; without it each reply makes room for the next request"},
+         .help = "open loop: requests a second of all connections, planned at even times, from "
+                 "which latencies count; without it each reply is followed by the next request"},
         {.name = "pipeline",
          .letter = 'P',
          .value_name = "N",
@@ -103,8 +102,7 @@ std::vector<flag> load_flags() {
          .letter = 'H',
          .value_name = "NAME:VALUE",
          .help = "a field of the request; may be repeated"},
-        {.name = "no-verify",
-         .help = "replies may differ from the first one, and count all the same"},
+        {.name = "no-verify", .help = "also count replies that differ from the first one"},
         {.name = "ca",
          .value_name = "FILE",
          .help = "authority of the server's certificate; else the system's list",
@@ -143,11 +141,11 @@ bool read_load_options(const arguments& given, const target& to, load_options& i
         return false;
     };
     if (given.has("requests") && given.has("duration"))
-        return refuse("--requests and --duration both say when to end; give one of them");
+        return refuse("--requests and --duration exclude each other");
     if (!to.is_tls && (given.has("ca") || given.is_set("insecure")))
         return refuse("--ca and --insecure are for https:// and wss://");
     if (given.has("ca") && given.is_set("insecure"))
-        return refuse("--ca names what to trust, and --insecure trusts anything; give one of them");
+        return refuse("--ca and --insecure exclude each other");
     if (into.threads > into.connections)
         return refuse(fmt::format("{} threads have no use for {} connections; raise --connections",
                                   into.threads, into.connections));

@@ -385,7 +385,7 @@ int run_bench(context& with, const arguments& given) {
     choices.kind = wanted.backend;
     try {
         auto made = loop::create(choices);
-        if (!made) give_up("no event loop can be had: " + made.error().message());
+        if (!made) give_up("could not make an event loop: " + made.error().message());
         std::vector<row> rows;
         {
             generator load(wanted);
@@ -409,7 +409,7 @@ command resp_command() {
     command c;
     c.name = "bench resp";
     c.operands = "[flags]";
-    c.summary = "measure a server that speaks RESP: Eddy's cache, Redis and their like";
+    c.summary = "measure a RESP server, such as Eddy's cache or Redis";
     c.flags = {
         {.name = "host",
          .value_name = "ADDRESS",
@@ -458,8 +458,7 @@ command resp_command() {
         {"eddy bench resp -p 6379 -P 1 --server-pid $(pidof redis-server)",
          "with the server's CPU"},
     };
-    c.more =
-        "A row is void when this program was busier than the server: it measures the wrong one.";
+    c.more = "A row is void if this program was busier than the server: it then measures the load.";
     c.run = run_bench;
     return c;
 }

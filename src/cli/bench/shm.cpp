@@ -136,11 +136,11 @@ command shm_command() {
         {.name = "compare", .help = "over all three, one after the other"},
         {.name = "reps",
          .value_name = "N",
-         .help = "round trips that are measured",
+         .help = "measured round trips",
          .default_value = "300000"},
         {.name = "warmup",
          .value_name = "N",
-         .help = "round trips before them",
+         .help = "round trips before the measurement",
          .default_value = "50000"},
         {.name = "pause",
          .value_name = "NS",
@@ -148,7 +148,7 @@ command shm_command() {
          .default_value = "0"},
         {.name = "reply-size",
          .value_name = "BYTES",
-         .help = "of the answer to a ping of 4 bytes",
+         .help = "size of the answer to a ping of 4 bytes",
          .default_value = "1024"},
         {.name = "port",
          .value_name = "PORT",
@@ -169,7 +169,7 @@ command shm_command() {
          .default_value = "2"},
         {.name = "connects",
          .value_name = "N",
-         .help = "measure so many times connecting and closing instead"},
+         .help = "measure this many connects and closes instead"},
         {.name = "kills",
          .value_name = "N",
          .help = "measure instead how long after SIGKILL of its peer a thread reads the end, so "
@@ -177,7 +177,7 @@ command shm_command() {
         {.name = "in-place", .help = "one-way messages are neither copied in nor out"},
         {.name = "ring",
          .value_name = "BYTES",
-         .help = "of each direction, a power of two",
+         .help = "size of each ring, a power of two",
          .default_value = "262144"},
         {.name = "cpus",
          .value_name = "A,B",
@@ -185,7 +185,7 @@ command shm_command() {
          .default_value = "0,1"},
         {.name = "output",
          .value_name = "FILE",
-         .help = "write the latencies to it, sorted, in microseconds, one a line: for gnuplot"},
+         .help = "write the sorted latencies in microseconds, one a line, for gnuplot"},
         {.name = "svg", .value_name = "FILE", .help = "draw the latencies by percentile"},
         {.name = "no-progress", .help = "no progress line, also on a terminal"},
     };
@@ -198,8 +198,8 @@ command shm_command() {
     };
     c.more =
         "A client on one processor sends 4 bytes to a server on the other one and waits for the\n"
-        "reply. The line before the table is what the processors themselves need to pass a cache\n"
-        "line to and fro, before and after: if they differ much, other work was in the way.";
+        "reply. The line before the table has the time in which the two processors pass a cache\n"
+        "line to and fro, before and after: a large difference means that other work ran.";
     c.run = run_shm;
     return c;
 }
