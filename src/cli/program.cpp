@@ -56,8 +56,11 @@ const command* find_command(std::span<const command> commands, std::string_view 
 
 std::string overview(const context& with, std::span<const command> commands) {
     std::string text =
-        "Eddy runs a machine's network endpoints: caches, servers, and what else there is.\n\n"
-        "Usage: eddy [--socket PATH] [--json] <command> [arguments]\n\nCommands:\n";
+        "Eddy runs network endpoints: caches, servers, sites, proxies and event streams.\n"
+        "\n"
+        "Usage: eddy [--socket PATH] [--json] <command> [arguments]\n"
+        "\n"
+        "Commands:\n";
     std::size_t width = 0;
     for (const command& c : commands)
         width = std::max(width, c.name.size() + 1 + c.operands.size());
