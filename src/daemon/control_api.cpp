@@ -391,8 +391,8 @@ task<http::response> control_api::get_logs(http::request& request) {
     http::body lines;
     if (*follow) {
         if (request.minor_version() == 0)
-            co_return daemon::error_response(
-                400, "a stream of lines needs HTTP/1.1, and the request is 1.0");
+            co_return daemon::error_response(400,
+                                             "following needs HTTP/1.1, and the request is 1.0");
         lines = http::body(follow_journal((*found)->journal, part));
     } else {
         std::string text;
@@ -422,7 +422,7 @@ metrics_page::metrics_page(manager& runtimes, const daemon_facts& facts,
       facts_(facts),
       counted_(counted),
       router_([](const http::request&, int status, std::string_view) {
-          return daemon::error_response(status, "this port has GET /metrics alone");
+          return daemon::error_response(status, "this port has only GET /metrics");
       }) {
     router_.add("GET", "/metrics", [this](http::request&) { return render(); });
 }

@@ -146,11 +146,10 @@ task<void> control_server::serve(stream peer) {
 task<void> control_server::refuse_unauthorized(stream peer, std::string name) {
     ++unauthorized_;
     try {
-        refusing_handler handler(403,
-                                 fmt::format("{} may not control this daemon: it takes orders from "
-                                             "its own user (id {}) and from root. Use sudo, or "
-                                             "start a daemon of your own",
-                                             name, ::geteuid()));
+        refusing_handler handler(
+            403, fmt::format("{} may not control this daemon: only its own user (id {}) and root "
+                             "may. Use sudo, or start a daemon of your own",
+                             name, ::geteuid()));
         static_cast<void>(co_await with_timeout(
             limits_.unauthorized_time, serve_to_end(std::move(peer), handler, limits_.session)));
     } catch (const std::exception& failure) {

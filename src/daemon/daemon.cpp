@@ -286,11 +286,10 @@ task<void> daemon_process::await_end(scope& services) {
         watching.cancel();
         co_await watching.join();
         if (ready) co_return;
-        log_error("daemon",
-                  fmt::format("not stopped, and goes on as before: {}. Mend that and send "
-                              "SIGTERM again: the second one stops the daemon in any "
-                              "case, and what still cannot be saved is lost",
-                              ready.error().message));
+        log_error("daemon", fmt::format("not stopped, and goes on as before: {}. Fix that and send "
+                                        "SIGTERM again: the second one stops the daemon in any "
+                                        "case, and data that still cannot be saved is lost",
+                                        ready.error().message));
     }
 }
 

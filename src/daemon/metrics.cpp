@@ -115,7 +115,8 @@ std::uint64_t open_descriptors() {
 
 void add_daemon(page& out, const manager& runtimes, const daemon_facts& facts,
                 const daemon_counters& counted) {
-    out.family("eddy_build_info", "gauge", "What this daemon is; the value is always 1.");
+    out.family("eddy_build_info", "gauge",
+               "Version and build of this daemon; the value is always 1.");
     out.sample("eddy_build_info",
                fmt::format("version=\"{}\",backend=\"{}\",name=\"{}\"", escape_label(facts.version),
                            escape_label(facts.backend), escape_label(facts.name)),
@@ -123,7 +124,7 @@ void add_daemon(page& out, const manager& runtimes, const daemon_facts& facts,
     out.family("eddy_uptime_seconds", "gauge", "Time since the daemon started.");
     out.sample("eddy_uptime_seconds", "",
                std::chrono::duration<double>(loop::current().now() - facts.started_at).count());
-    out.family("eddy_loops", "gauge", "Event loops that runtimes are spread over.");
+    out.family("eddy_loops", "gauge", "Event loops of the runtimes.");
     out.sample("eddy_loops", "", std::uint64_t{facts.loops});
 
     out.family("eddy_runtimes", "gauge", "Runtimes by status.");
@@ -139,14 +140,14 @@ void add_daemon(page& out, const manager& runtimes, const daemon_facts& facts,
     out.family("eddy_control_connections", "gauge", "Connections of the control API.");
     out.sample("eddy_control_connections", "", counted.connections);
     out.family("eddy_control_connections_refused_total", "counter",
-               "Connections of the control API that were one too many.");
+               "Connections of the control API beyond the limit.");
     out.sample("eddy_control_connections_refused_total", "", counted.connections_refused);
-    out.family("eddy_control_requests_total", "counter", "Answers of the control API.");
+    out.family("eddy_control_requests_total", "counter", "Requests that the control API answered.");
     for (std::size_t digit = 2; digit < counted.answers.size(); ++digit)
         out.sample("eddy_control_requests_total", fmt::format("status=\"{}xx\"", digit),
                    counted.answers[digit]);
     out.family("eddy_control_request_duration_seconds", "histogram",
-               "Time that the control API took to answer.");
+               "Time from a request of the control API to its answer.");
     out.distribution("eddy_control_request_duration_seconds", "", counted.answer_time);
 }
 
@@ -190,7 +191,7 @@ void add_runtimes(page& out, const manager& runtimes) {
                                          escape_label(each->desired.record.type));
         members.push_back({std::move(each), std::move(labels)});
     }
-    out.family("eddy_runtime_up", "gauge", "Whether the runtime is running.");
+    out.family("eddy_runtime_up", "gauge", "1 if the runtime is running, else 0.");
     for (const member& m : members)
         out.sample("eddy_runtime_up", m.labels,
                    std::uint64_t{m.runtime->running.status() == runtime_status::running});

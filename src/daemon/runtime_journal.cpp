@@ -71,7 +71,7 @@ private:
         std::string text;
         if (lines.empty()) return text;
         if (seen_ > 0 && lines.front().number > seen_ + 1)
-            text = fmt::format("... {} lines are lost: they came faster than they were read\n",
+            text = fmt::format("... {} lines are lost: the reader was too slow\n",
                                lines.front().number - seen_ - 1);
         seen_ = lines.back().number;
         if (most == 0) return {};
