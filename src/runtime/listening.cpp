@@ -190,7 +190,7 @@ option max_connections_option() {
             .kind = option_kind::integer,
             .value_name = "N",
             .default_value = "10000",
-            .help = "clients at a time; further ones are told so and closed",
+            .help = "clients at a time; further ones get an error and are closed",
             .minimum = 1,
             .maximum = 10'000'000,
             .live = true};

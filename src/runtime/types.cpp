@@ -21,7 +21,7 @@ namespace eddy::runtime {
 namespace {
 
 type server_type() {
-    return {"server", "passes messages among its clients, over TCP, UDP or a Unix socket",
+    return {"server", "broadcasts messages among its clients, over TCP, UDP or a Unix socket",
             server::option_table(),
             [](creation from) -> std::unique_ptr<instance> {
                 const auto read = server::read_config(from.options);
@@ -38,7 +38,7 @@ type server_type() {
 
 type cache_type() {
     return {"cache",
-            "keeps keys and values in memory, for any Redis client",
+            "keeps keys and values in memory, for Redis clients",
             cache::option_table(),
             [](creation from) -> std::unique_ptr<instance> {
                 return std::make_unique<cache::cache_server>(std::move(from));
@@ -60,8 +60,7 @@ type cache_type() {
 }
 
 type http_type() {
-    return {"http", "serves the files of a folder to browsers, over HTTP and HTTPS",
-            http::option_table(),
+    return {"http", "serves the files of a folder over HTTP and HTTPS", http::option_table(),
             [](creation from) -> std::unique_ptr<instance> {
                 return std::make_unique<http::site>(std::move(from));
             },
@@ -73,7 +72,7 @@ type http_type() {
 }
 
 type proxy_type() {
-    return {"proxy", "passes connections on to backends, such as databases, byte for byte",
+    return {"proxy", "forwards TCP connections to backends, such as databases, byte for byte",
             proxy::option_table(),
             [](creation from) -> std::unique_ptr<instance> {
                 return std::make_unique<proxy::proxy_server>(std::move(from));
@@ -86,7 +85,7 @@ type proxy_type() {
 }
 
 type stream_type() {
-    return {"stream", "streams events to clients whose sockets a web server hands over",
+    return {"stream", "streams events to clients that a web server hands over",
             stream::option_table(),
             [](creation from) -> std::unique_ptr<instance> {
                 return std::make_unique<stream::stream_runtime>(std::move(from));

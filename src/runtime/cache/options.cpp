@@ -32,8 +32,8 @@ constexpr std::int64_t longest_memory_ns = std::int64_t{100} * 86'400 * 1'000'00
 std::vector<option> option_table() {
     std::vector<option> table = {
         port_option(),
-        bind_option("address of this machine to serve on; * for all, so that others on the network "
-                    "may read and write the cache"),
+        bind_option("address of this machine to serve on; * for all, so that other machines may "
+                    "read and write the cache"),
         unix_option(),
         listen_option("serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
         {.name = "tls-port",
@@ -43,7 +43,7 @@ std::vector<option> option_table() {
          .maximum = 65535},
         {.name = "tls-cert-file",
          .value_name = "FILE",
-         .help = "the certificate of --tls-port and those that signed it, as PEM",
+         .help = "certificate chain of --tls-port, as PEM",
          .is_path = true},
         {.name = "tls-key-file",
          .value_name = "FILE",
@@ -51,26 +51,26 @@ std::vector<option> option_table() {
          .is_path = true},
         {.name = "tls-ca-cert-file",
          .value_name = "FILE",
-         .help = "who may sign the certificates of clients, as PEM",
+         .help = "authorities of client certificates, as PEM",
          .is_path = true},
         {.name = "tls-ca-cert-dir",
          .value_name = "FOLDER",
-         .help = "the same as a folder, as openssl-rehash(1) makes it",
+         .help = "the same as a folder made by openssl-rehash(1)",
          .is_path = true},
         {.name = "tls-auth-clients",
          .kind = option_kind::choice,
          .value_name = "WHO",
          .default_value = "yes",
-         .help = "whether clients on --tls-port must show a certificate: yes; optional, one that "
-                 "is shown must be good; no",
+         .help = "whether clients on --tls-port must show a certificate: yes; optional: only a "
+                 "shown one must be valid; no",
          .choices = {"yes", "no", "optional"}},
         {.name = "tls-protocols",
          .value_name = "VERSIONS",
          .help =
-             "what to speak: TLSv1.2, TLSv1.3, or both with a space between; both if not given"},
+             "protocol versions: TLSv1.2, TLSv1.3, or both with a space between; both by default"},
         {.name = "tls-ciphers",
          .value_name = "LIST",
-         .help = "ciphers of TLS 1.2, as openssl-ciphers(1) reads them, best first"},
+         .help = "ciphers of TLS 1.2, in the form of openssl-ciphers(1), preferred first"},
         {.name = "tls-ciphersuites",
          .value_name = "LIST",
          .help = "ciphers of TLS 1.3, such as TLS_AES_256_GCM_SHA384, joined by colons"},
@@ -78,20 +78,20 @@ std::vector<option> option_table() {
          .kind = option_kind::choice,
          .value_name = "WHETHER",
          .default_value = "yes",
-         .help = "whether the server's order of ciphers counts, or the client's",
+         .help = "yes: the server's order of ciphers counts; no: the client's",
          .choices = {"yes", "no"}},
         {.name = "tls-replication",
          .kind = option_kind::choice,
          .value_name = "WHETHER",
          .default_value = "no",
-         .help = "yes: the master of this replica is reached by TLS, and must show a "
-                 "certificate that --tls-ca-cert-file signs",
+         .help = "yes: this replica connects to its master by TLS; the master's certificate must "
+                 "be signed by --tls-ca-cert-file",
          .choices = {"yes", "no"}},
         {.name = "protected-mode",
          .kind = option_kind::choice,
          .value_name = "WHETHER",
          .default_value = "yes",
-         .help = "yes: clients of other machines are refused as long as no password is needed",
+         .help = "yes: refuse clients of other machines as long as no password is needed",
          .choices = {"yes", "no"},
          .live = true},
         {.name = "mode",
@@ -113,17 +113,17 @@ std::vector<option> option_table() {
          .kind = option_kind::choice,
          .value_name = "POLICY",
          .default_value = "none",
-         .help = "what happens at --maxmemory: none, writes are refused; lru, keys that were not "
-                 "used for long are removed; lfu, seldom used ones; s3fifo, as lru, but keys that "
-                 "are wanted soon after they went stay; random, any; ttl, those that end soonest. "
-                 "volatile: only keys that have an expiry",
+         .help =
+             "policy at --maxmemory: none: refuse writes; lru: evict keys not used for long; lfu: "
+             "seldom used keys; s3fifo: as lru, but an evicted key that returns soon stays; "
+             "random: any keys; ttl: keys that expire soonest. volatile: only keys with an expiry",
          .choices = {"none", "allkeys-lru", "allkeys-lfu", "allkeys-s3fifo", "allkeys-random",
                      "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"},
          .live = true},
         {.name = "dir",
          .value_name = "FOLDER",
-         .help = "keep the keys in a dump file in this folder, in Redis's own format, and begin "
-                 "with what is in it; without it nothing is kept on disk",
+         .help = "keep the keys in a dump file of Redis's format in this folder, and load it at "
+                 "the start; without it nothing is kept on disk",
          .is_path = true},
         {.name = "dbfilename",
          .value_name = "NAME",
@@ -131,70 +131,67 @@ std::vector<option> option_table() {
          .help = "name of the dump file in --dir"},
         {.name = "save",
          .value_name = "POINTS",
-         .help =
-             "when to save by itself: pairs of seconds and changes, such as \"3600 1 300 100\", "
-             "or off; with --dir it is \"3600 1 300 100 60 10000\" otherwise",
+         .help = "save points: pairs of seconds and changes, such as \"3600 1 300 100\", or off; "
+                 "the default with --dir is \"3600 1 300 100 60 10000\"",
          .live = true},
         {.name = "appendonly",
          .kind = option_kind::choice,
          .value_name = "YES|NO",
          .default_value = "no",
-         .help = "write each change to an append-only file in --dir, too, as Redis does, so that "
-                 "little or nothing is lost when the machine fails",
+         .help = "also write each change to an append-only file in --dir, as Redis does, so that a "
+                 "crash of the machine loses little or nothing",
          .choices = {"yes", "no"},
          .live = true},
         {.name = "appendfsync",
          .kind = option_kind::choice,
          .value_name = "WHEN",
          .default_value = "everysec",
-         .help = "when the disk must have what was appended: always, before a reply goes out; "
-                 "everysec, a second later; no, when the operating system likes",
+         .help = "when appended changes must be on the disk: always: before the reply; everysec: a "
+                 "second later; no: when the operating system writes them",
          .choices = {"always", "everysec", "no"},
          .live = true},
         {.name = "replicate",
          .value_name = "HOST:PORT",
-         .help =
-             "replicate another cache or Redis: take all its data in the place of one's own, and "
-             "all changes; REPLICAOF NO ONE ends it until the next start"},
+         .help = "be a replica of another cache or Redis: its data replaces the cache's own; "
+                 "REPLICAOF NO ONE ends it until the next start"},
         {.name = "replicate-user",
          .value_name = "NAME",
-         .help = "user to log in as at the server that --replicate names"},
+         .help = "user for the server of --replicate"},
         {.name = "replicate-password",
          .value_name = "PASSWORD",
-         .help = "password to log in with at the server that --replicate names",
+         .help = "password for the server of --replicate",
          .shown = [](const std::string&) { return std::string(hidden); }},
         {.name = "aclfile",
          .value_name = "FILE",
-         .help = "begin with the users of this file, as ACL SAVE writes it; for ACL SAVE and ACL "
-                 "LOAD",
+         .help = "file of users, loaded at the start; for ACL SAVE and ACL LOAD",
          .is_path = true},
         {.name = "config",
          .value_name = "PARAMETERS",
-         .help = "parameters of redis.conf as CONFIG SET takes them, joined by ;, such as "
-                 "\"requirepass secret; slowlog-max-len 7\"; CONFIG REWRITE keeps here what has no "
-                 "option of its own",
+         .help = "parameters of redis.conf as for CONFIG SET, joined by ;, such as \"requirepass "
+                 "secret; slowlog-max-len 7\"; CONFIG REWRITE stores parameters without an option "
+                 "of their own here",
          .live = true,
          .shown = without_secrets},
         {.name = "maxmemory-clients",
          .value_name = "SIZE",
          .default_value = "0",
-         .help = "memory for the buffers of all clients, such as 64M, or 5% of --maxmemory: those "
-                 "who hold most are closed beyond it; 0 is no limit",
+         .help = "memory for the buffers of all clients, such as 64M, or 5% of --maxmemory; beyond "
+                 "it the clients with the largest buffers are closed; 0 is no limit",
          .live = true},
         {.name = "rename-command",
          .value_name = "NAMES",
-         .help = "commands by other names: \"FLUSHALL=wipe CONFIG=\"; one without a new name "
-                 "cannot be called"},
+         .help = "renamed commands: \"FLUSHALL=wipe CONFIG=\"; a command without a new name cannot "
+                 "be called"},
         {.name = "hooks",
          .value_name = "FILE",
-         .help = "a Lua script that is asked for missing keys and told of changes: its functions "
+         .help = "Lua script that is called for missing keys and for changes: its functions "
                  "on_miss, on_write, on_delete and on_expire",
          .is_path = true},
         {.name = "hook-threads",
          .kind = option_kind::integer,
          .value_name = "N",
          .default_value = "2",
-         .help = "threads that run the script, each with a Lua state of its own",
+         .help = "threads that run the script, each with its own Lua state",
          .minimum = 1,
          .maximum = static_cast<std::int64_t>(script::workers::max_threads)},
         {.name = "hook-deadline",
@@ -208,26 +205,27 @@ std::vector<option> option_table() {
          .kind = option_kind::choice,
          .value_name = "WHAT",
          .default_value = "error",
-         .help = "what it gets when on_miss fails or takes longer: error; nil, as if the key were "
-                 "not there; stale, the value that expired last, else an error",
+         .help = "reply if on_miss fails or takes longer: error; nil, as for a missing key; stale: "
+                 "the expired value, else an error",
          .choices = {"error", "nil", "stale"}},
         {.name = "hook-stale-for",
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "10m",
-         .help = "how long a value may be served after it has expired, with --hook-fallback stale",
+         .help =
+             "longest time after its expiry in which a value is served, with --hook-fallback stale",
          .maximum = longest_memory_ns},
         {.name = "hook-stale-memory",
          .kind = option_kind::size,
          .value_name = "SIZE",
          .default_value = "64MiB",
-         .help = "memory for such values; beyond it the oldest go",
+         .help = "memory for such values; beyond it the oldest are dropped",
          .maximum = std::int64_t{1} << 40},
         {.name = "hook-negative-ttl",
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "0",
-         .help = "how long it is remembered that on_miss knew no value; 0 is not at all",
+         .help = "how long a missing value of on_miss is remembered; 0 is not at all",
          .maximum = longest_memory_ns},
         {.name = "hook-max-misses",
          .kind = option_kind::integer,
@@ -240,55 +238,52 @@ std::vector<option> option_table() {
          .kind = option_kind::size,
          .value_name = "SIZE",
          .default_value = "64MiB",
-         .help = "memory for changes that the script was not told yet",
+         .help = "memory for changes that wait for the script",
          .minimum = 4096,
          .maximum = std::int64_t{1} << 40},
         {.name = "hook-full",
          .kind = option_kind::choice,
          .value_name = "WHAT",
          .default_value = "wait",
-         .help = "what a command that writes does when --hook-queue is full: wait, or refuse",
+         .help = "what happens to write commands when --hook-queue is full: wait, or refuse",
          .choices = {"wait", "refuse"}},
         {.name = "hook-retries",
          .kind = option_kind::integer,
          .value_name = "N",
          .default_value = "0",
-         .help = "how often the script is told of a change again after it failed, before that is "
-                 "given up; 0 is until it succeeds",
+         .help = "how often a failed call for a change is repeated; 0 is until it succeeds",
          .maximum = 1'000'000},
         {.name = "hook-flush",
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "10s",
-         .help = "how long a stop waits until the script was told of all changes",
+         .help = "how long a stop waits for the calls for all changes",
          .maximum = std::int64_t{3600} * 1'000'000'000},
-        threads_option(
-            "threads that serve clients. One is the fastest a core; more receive, parse, encrypt, "
-            "send and execute the usual commands on single keys at the same time, beside the loop "
-            "that has the keys, and take turns for all other commands"),
+        threads_option("threads that serve clients. One has the highest throughput a core; more "
+                       "receive, parse, encrypt, send and execute the usual commands on single "
+                       "keys at the same time, and all other commands one at a time"),
         max_connections_option(),
         {.name = "idle-timeout",
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "0",
-         .help = "close a client that sends nothing for so long, such as 30s or 5m; 0 is never",
+         .help = "close a client that sends nothing for this time, such as 30s or 5m; 0 is never",
          .live = true},
         {.name = "write-timeout",
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "60s",
-         .help =
-             "close a client that neither takes its replies nor sends commands for so long; 0 is "
-             "never",
+         .help = "close a client that neither takes its replies nor sends commands for this time; "
+                 "0 is never",
          .live = true},
         {.name = "max-queue",
          .kind = option_kind::size,
          .value_name = "SIZE",
          .default_value = "1GiB",
-         .help = "largest reply, such as that of a GET or LRANGE: a larger one closes its client. "
-                 "When so many replies wait, or 8 MiB, the execution of a client's commands pauses "
-                 "until it takes some; client-query-buffer-limit says how many commands may come "
-                 "meanwhile",
+         .help = "largest reply, such as of a GET or LRANGE: a larger one closes its client. When "
+                 "replies of this size wait, or 8 MiB, execution of the client's commands pauses "
+                 "until it takes some; client-query-buffer-limit limits the commands that it may "
+                 "send meanwhile",
          .minimum = 16 * 1024,
          .maximum = std::int64_t{1} << 40},
     };

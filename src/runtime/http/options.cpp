@@ -45,46 +45,44 @@ std::vector<option> option_table() {
         listen_option("serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
         {.name = "root",
          .value_name = "DIR",
-         .help = "folder whose files are served; nothing outside it is",
+         .help = "folder whose files are served, and nothing outside of it",
          .is_path = true},
         {.name = "index",
          .value_name = "FILE",
          .default_value = "index.html",
-         .help = "file that answers for its folder"},
+         .help = "file that is served for its folder"},
         {.name = "listing",
          .kind = option_kind::flag,
-         .help = "list the files of a folder that has no index"},
+         .help = "list the files of a folder without an index"},
         {.name = "spa",
          .value_name = "FILE",
-         .help = "file below --root that answers for paths that name no file, such as index.html "
-                 "of an application that routes in the browser"},
+         .help = "file below --root that is served for paths without a file, such as index.html of "
+                 "a single-page application"},
         {.name = "cache",
          .kind = option_kind::size,
          .value_name = "SIZE",
          .default_value = "0",
-         .help = "memory for files that are asked for often, such as 64M, for each thread; a "
-                 "changed file is seen within a second; 0 is none",
+         .help = "memory of each thread to cache files, such as 64M; a changed file is noticed "
+                 "within a second; 0 is none",
          .maximum = std::int64_t{1} << 40},
         {.name = "sendfile",
          .kind = option_kind::flag,
-         .help =
-             "send files of more than 64 KiB that --cache does not hold by sendfile(2), without "
-             "a copy; only where files are replaced by a rename: what changes one in place "
-             "changes responses that are under way. No effect with TLS"},
+         .help = "send uncached files of more than 64 KiB by sendfile(2), without a copy. Only for "
+                 "files that are replaced by a rename: changing one in place changes responses "
+                 "under way. No effect with TLS"},
         {.name = "compress",
          .kind = option_kind::flag,
-         .help = "compress texts, scripts and other content that shrinks, by zstd, br, gzip or "
-                 "deflate as a client accepts; files that lie compressed beside others are "
-                 "preferred; small results are kept in an "
-                 "eighth of --cache, on top of it",
+         .help = "compress texts, scripts and other compressible content, by zstd, br, gzip or "
+                 "deflate as the client accepts; precompressed files are preferred; small results "
+                 "are cached in a further eighth of --cache",
          .live = true},
         {.name = "cache-control",
          .value_name = "TEXT",
          .help = "field Cache-Control of files, for browsers, such as max-age=3600"},
         {.name = "hidden",
          .kind = option_kind::flag,
-         .help = "serve files and folders whose names begin with a dot, too"},
-        threads_option("threads that serve clients. One is the fastest a core"),
+         .help = "also serve files and folders whose names begin with a dot"},
+        threads_option("threads that serve clients. One has the highest throughput a core"),
         max_connections_option(),
         {.name = "max-header",
          .kind = option_kind::size,
@@ -103,13 +101,13 @@ std::vector<option> option_table() {
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "60s",
-         .help = "close a connection without a request for so long; 0 is never"},
+         .help = "close a connection after this time without a request; 0 is never"},
         {.name = "write-timeout",
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "15s",
-         .help = "close a connection whose client takes less than 256 KiB of a response in so "
-                 "long; 0 is never"},
+         .help = "close a connection whose client takes less than 256 KiB of a response in this "
+                 "time; 0 is never"},
         {.name = "access-log",
          .value_name = "FILE",
          .help = "append a line for each request to this file",

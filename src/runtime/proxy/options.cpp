@@ -72,44 +72,43 @@ std::vector<option> option_table() {
         listen_option("serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
         {.name = "backend",
          .value_name = "ADDRESS,...",
-         .help = "where connections are passed on to: HOST:PORT, :PORT for this machine, or a URI, "
-                 "tcp://HOST:PORT, tls://HOST:PORT, unix:///PATH or shm:///PATH; up to 64, joined "
-                 "by commas, such as 10.0.0.7:5432,10.0.0.8:5432. Connections that exist stay "
-                 "where they are when it changes",
+         .help = "backends: HOST:PORT, :PORT for this machine, or a URI, tcp://HOST:PORT, "
+                 "tls://HOST:PORT, unix:///PATH or shm:///PATH; at most 64, joined by commas, such "
+                 "as 10.0.0.7:5432,10.0.0.8:5432. A change does not move existing connections",
          .live = true,
          .is_uri = true},
         {.name = "protocol",
          .kind = option_kind::choice,
          .value_name = "PROTOCOL",
          .default_value = "tcp",
-         .help = "what is passed on: tcp, the bytes of any protocol as they are, in both "
-                 "directions. No other one is known yet",
+         .help = "protocol: tcp forwards the bytes of any protocol unchanged, in both directions. "
+                 "There are no others yet",
          .choices = {"tcp"}},
         {.name = "strategy",
          .kind = option_kind::choice,
          .value_name = "HOW",
          .default_value = "round-robin",
-         .help = "which backend a new client gets: round-robin, one after another, or "
-                 "least-connections, the one with the fewest. If it takes no connection, each of "
-                 "the others is tried once",
+         .help =
+             "choice of the backend: round-robin: one after another; least-connections: the one "
+             "with the fewest. If it accepts no connection, each of the others is tried once",
          .choices = {"round-robin", "least-connections"},
          .live = true},
         {.name = "connect-timeout",
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "5s",
-         .help = "time that a backend has to take a connection, such as 500ms; then the next one "
-                 "is tried",
+         .help =
+             "time for a backend to accept a connection, such as 500ms; then the next one is tried",
          .minimum = 1,
          .live = true},
         {.name = "idle-timeout",
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "0",
-         .help = "close a client and its connection to the backend when no byte has gone either "
-                 "way for so long, such as 10m; 0 is never",
+         .help = "close a client and its connection to the backend after this time without a byte "
+                 "in either direction, such as 10m; 0 is never",
          .live = true},
-        threads_option("threads that pass bytes on; each client has one of them"),
+        threads_option("threads that forward bytes; each client has one of them"),
         limit,
     };
     // Behind --listen.

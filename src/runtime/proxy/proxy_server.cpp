@@ -18,17 +18,18 @@
 namespace eddy::runtime::proxy {
 namespace {
 
-constexpr metric backend_connections{.name = "backend_connections",
-                                     .kind = metric_kind::gauge,
-                                     .help = "Connections to the backend, those being made too.",
-                                     .labels = {"backend"}};
+constexpr metric backend_connections{
+    .name = "backend_connections",
+    .kind = metric_kind::gauge,
+    .help = "Connections to the backend, including those being opened.",
+    .labels = {"backend"}};
 constexpr metric backend_connections_total{.name = "backend_connections_total",
                                            .kind = metric_kind::counter,
-                                           .help = "Connections that the backend took.",
+                                           .help = "Connections that the backend accepted.",
                                            .labels = {"backend"}};
 constexpr metric backend_failures_total{.name = "backend_failures_total",
                                         .kind = metric_kind::counter,
-                                        .help = "Connections that the backend did not take.",
+                                        .help = "Connections that the backend did not accept.",
                                         .labels = {"backend"}};
 constexpr metric backend_bytes_sent_total{.name = "backend_bytes_sent_total",
                                           .kind = metric_kind::counter,

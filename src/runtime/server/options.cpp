@@ -99,35 +99,34 @@ std::vector<option> option_table() {
                       "handoff:///PATH"),
         {.name = "udp",
          .kind = option_kind::flag,
-         .help = "serve UDP on the port: peers are those who sent something lately"},
+         .help = "serve UDP on the port; the clients are the senders of recent datagrams"},
         {.name = "mode",
          .kind = option_kind::choice,
          .value_name = "MODE",
          .default_value = "inout",
-         .help = "who gets what a client sends: inout, all the others; in, nobody but the journal; "
-                 "out, nobody, and only `eddy send` reaches the clients",
+         .help = "receivers of a client's messages: inout: all other clients; in: only the "
+                 "journal; out: none, and clients get only messages of `eddy send`",
          .choices = {"inout", "in", "out"}},
         {.name = "framing",
          .kind = option_kind::choice,
          .value_name = "HOW",
          .default_value = "line",
-         .help = "what a message is: a line of text, or raw, the bytes as they arrive",
+         .help = "what a message is: a line of text, or raw: the bytes as they arrive",
          .choices = {"line", "raw"}},
         {.name = "http",
          .value_name = "DIR",
-         .help = "serve the files of this folder to HTTP clients on the same port, beside the raw "
-                 "ones. WebSocket is recognised with and without it",
+         .help = "also serve the files of this folder to HTTP clients on the same port. WebSocket "
+                 "is recognised with and without it",
          .is_path = true},
         threads_option(
-            "threads that serve clients. One is the fastest a core; more receive, encrypt and send "
-            "at "
-            "the same time, and pass each message on to the clients of the others"),
+            "threads that serve clients. One has the highest throughput a core; more receive, "
+            "encrypt and send at the same time, and forward each message to the others' clients"),
         max_connections_option(),
         {.name = "rate-limit",
          .kind = option_kind::integer,
          .value_name = "N",
          .default_value = "0",
-         .help = "messages a second that each client may send, in bursts of as many; a faster TCP "
+         .help = "messages a second of each client, with bursts of the same size; a faster TCP "
                  "client is slowed down, datagrams are dropped; 0 is no limit",
          .maximum = most_per_second,
          .live = true},
@@ -142,29 +141,29 @@ std::vector<option> option_table() {
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "0",
-         .help = "close a client to and from which no byte went for so long, such as 30s or 5m; 0 "
-                 "is never. With UDP: forget the peer, after 5m if this is not given",
+         .help = "close a client after this time without a byte in either direction, such as 30s "
+                 "or 5m; 0 is never. With UDP: forget the client, by default after 5m",
          .live = true},
         {.name = "max-line",
          .kind = option_kind::size,
          .value_name = "SIZE",
          .default_value = "64KiB",
-         .help = "longest line, such as 4096, 64k or 1M; who sends a longer one is told so and "
-                 "closed",
+         .help = "longest line, such as 4096, 64k or 1M; a client that sends a longer one gets an "
+                 "error and is closed",
          .minimum = 1,
          .maximum = std::int64_t{1} << 30},
         {.name = "slow-reader",
          .kind = option_kind::choice,
          .value_name = "WHAT",
          .default_value = "disconnect",
-         .help = "what to do when a client reads too slowly and --max-queue is full: wait (all the "
-                 "senders), drop-oldest (of its messages) or disconnect (it)",
+         .help = "what to do when a client reads too slowly and --max-queue is full: wait: all "
+                 "senders wait; drop-oldest: drop its oldest messages; disconnect: close it",
          .choices = {"wait", "drop-oldest", "disconnect"}},
         {.name = "max-queue",
          .kind = option_kind::size,
          .value_name = "SIZE",
          .default_value = "1MiB",
-         .help = "bytes that may wait for one client that reads slowly",
+         .help = "bytes that may wait for one slow client",
          .minimum = 4096,
          .maximum = std::int64_t{1} << 34},
         {.name = "log",

@@ -49,12 +49,11 @@ outcome<std::shared_ptr<all_files>> open_files(const config& chosen, std::size_t
     return made;
 }
 
-constexpr metric websocket_clients{.name = "websocket_clients",
-                                   .kind = metric_kind::gauge,
-                                   .help = "Clients that speak WebSocket."};
+constexpr metric websocket_clients{
+    .name = "websocket_clients", .kind = metric_kind::gauge, .help = "WebSocket clients."};
 constexpr metric http_requests_total{.name = "http_requests_total",
                                      .kind = metric_kind::counter,
-                                     .help = "Requests by HTTP, those for a WebSocket included."};
+                                     .help = "HTTP requests, including those for a WebSocket."};
 
 /// Awaits a worker's task on its loop.
 template <class T>

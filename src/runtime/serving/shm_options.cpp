@@ -13,11 +13,11 @@ std::vector<option> shm_options() {
     return {
         {.name = "shm",
          .kind = option_kind::flag,
-         .help = "serve programs of this machine over shared memory, too, at shm://@eddy-PORT or "
-                 "--shm-path: the daemon's user and root"},
+         .help = "also serve programs of this machine over shared memory, at shm://@eddy-PORT or "
+                 "--shm-path; only of the daemon's user and root"},
         {.name = "shm-path",
          .value_name = "PATH",
-         .help = "with --shm: its Unix socket, or @NAME, in place of the name @eddy-PORT",
+         .help = "with --shm: its Unix socket, or @NAME, instead of the name @eddy-PORT",
          .is_path = true,
          .is_socket = true},
     };

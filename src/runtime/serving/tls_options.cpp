@@ -18,9 +18,8 @@ std::vector<option> tls_options() {
         {.name = "tls", .kind = option_kind::flag, .help = "serve TLS on the port; needs --cert"},
         {.name = "cert",
          .value_name = "FILE",
-         .help =
-             "with --tls: the certificate and those that signed it, as PEM; or a folder of files "
-             "NAME.pem, each with its key, or with NAME.key beside it, for several host names",
+         .help = "with --tls: the certificate chain, as PEM; or a folder of files NAME.pem, each "
+                 "with its key, or with NAME.key beside it, for several host names",
          .is_path = true},
         {.name = "key",
          .value_name = "FILE",
@@ -28,14 +27,14 @@ std::vector<option> tls_options() {
          .is_path = true},
         {.name = "ca",
          .value_name = "FILE",
-         .help = "with --tls: certificates that may sign those of clients, as PEM, or a folder of "
-                 "them as openssl-rehash(1) makes it",
+         .help = "with --tls: authorities of client certificates, as PEM, or a folder of them made "
+                 "by openssl-rehash(1)",
          .is_path = true},
         {.name = "client-auth",
          .kind = option_kind::choice,
          .value_name = "WHETHER",
-         .help = "with --tls: whether clients must show a certificate: no; optional, one that is "
-                 "shown must be good; required, which it is with --ca",
+         .help = "with --tls: whether clients must show a certificate: no; optional: only a shown "
+                 "one must be valid; required: the default with --ca",
          .choices = {"no", "optional", "required"}},
     };
 }

@@ -180,77 +180,73 @@ std::vector<option> option_table() {
          .help = "permissions of the socket's file"},
         {.name = "allow-users",
          .value_name = "LIST",
-         .help = "users that may hand clients over, by name or number, such as www-data,1000; all "
-                 "that the permissions admit without it"},
+         .help = "users that may hand clients over, by name or number, such as www-data,1000; by "
+                 "default all that the permissions admit"},
         {.name = "backend",
          .kind = option_kind::choice,
          .value_name = "BACKEND",
          .default_value = "mock",
-         .help = "source of the events: mock sends texts of its own, to try and to measure; openai "
-                 "asks an API of chat completions as OpenAI's, and sends each piece of the answer; "
-                 "lua runs a script that sends events; proxy passes the response of a URL through "
-                 "as it comes; exec runs a program for each "
-                 "client",
+         .help = "source of the events: mock sends test messages; openai requests chat completions "
+                 "from an OpenAI-style API and sends each piece of the answer; lua runs a script "
+                 "that sends events; proxy forwards the response of a URL; exec runs a program for "
+                 "each client",
          .choices = {"mock", "openai", "lua", "proxy", "exec"}},
         {.name = "script",
          .value_name = "FILE",
-         .help = "script in Lua for lua, which is read at each start: its function "
-                 "handle(request) is called for each client, and calls send(text), "
-                 "event(name, text) and sleep(milliseconds)",
+         .help =
+             "Lua script of lua, read at each start: its function handle(request) is called for "
+             "each client, and may call send(text), event(name, text) and sleep(milliseconds)",
          .is_path = true},
         {.name = "exec",
          .value_name = "COMMAND",
-         .help =
-             "command for sh that exec runs, with the client's socket as its standard input and "
-             "output, and the handoff's message in $HANDOFF_DATA; it writes the whole response, "
-             "and "
-             "gets SIGHUP when its client leaves. At most 1000 run at a time"},
+         .help = "sh command of exec, with the client's socket as its standard input and output, "
+                 "and the handoff's message in $HANDOFF_DATA; it writes the whole response, and "
+                 "gets SIGHUP when its client disconnects. At most 1000 run at a time"},
         {.name = "backend-url",
          .value_name = "URL",
-         .help = "URL that openai and proxy send requests to, such as http://127.0.0.1:11434/v1; "
-                 "openai's is https://api.openai.com/v1 without it"},
+         .help = "URL for requests of openai and proxy, such as http://127.0.0.1:11434/v1; the "
+                 "default of openai is https://api.openai.com/v1"},
         {.name = "backend-socket",
          .value_name = "PATH",
-         .help = "Unix socket to connect to in place of that URL's host",
+         .help = "Unix socket to connect to instead of that URL's host",
          .is_path = true},
         {.name = "key-file",
          .value_name = "FILE",
-         .help = "file with the key of the API, which is sent as Authorization: Bearer KEY; openai "
-                 "takes $OPENAI_API_KEY of the daemon without it",
+         .help = "file with the key of the API, which is sent as Authorization: Bearer KEY; "
+                 "without it openai uses the daemon's $OPENAI_API_KEY",
          .is_path = true},
         {.name = "model",
          .value_name = "NAME",
          .default_value = "gpt-4o-mini",
-         .help = "model where a handoff names none"},
+         .help = "model if the handoff names none"},
         {.name = "backend-timeout",
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "60s",
-         .help = "how long a backend may take to begin its response, and pause within it, and a "
-                 "client to read what is left of a stream that has ended",
+         .help = "time for a backend to begin its response, and for each pause in it, and for a "
+                 "client to read the rest of an ended stream",
          .minimum = 1'000'000},
         {.name = "heartbeat",
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "15s",
          .help =
-             "send a comment to clients of mock, openai and lua when there was nothing else for so "
-             "long",
+             "send a comment to clients of mock, openai and lua after this time without an event",
          .minimum = 1'000'000},
         {.name = "replay-memory",
          .kind = option_kind::size,
          .value_name = "SIZE",
          .default_value = "0",
-         .help = "keep so many bytes of events, with ids, for clients that lost their connection: "
-                 "one that is handed over again, with the same user_id and request_id and its "
-                 "last_event_id, gets what it missed. Not for proxy and exec",
+         .help = "memory to keep events, with ids, for clients that reconnect: a client that is "
+                 "handed over again, with the same user_id and request_id and its last_event_id, "
+                 "gets the events that it missed. Not for proxy and exec",
          .maximum = std::int64_t{1} << 40},
         {.name = "replay-time",
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "60s",
-         .help = "how long a stream goes on without its client, and its events are kept once it "
-                 "has ended",
+         .help = "how long a stream continues without its client, and how long the events of an "
+                 "ended stream are kept",
          .minimum = 1'000'000,
          .maximum = std::int64_t{24 * 3600} * 1'000'000'000},
         {.name = "delay",
@@ -279,8 +275,8 @@ std::vector<option> option_table() {
          .kind = option_kind::size,
          .value_name = "SIZE",
          .default_value = "64KiB",
-         .help = "bytes that may wait for one client that reads slowly; beyond it its stream ends. "
-                 "openai, lua and proxy wait for their clients",
+         .help = "bytes that may wait for one slow client; beyond it its stream ends. openai, lua "
+                 "and proxy wait for their clients instead",
          .minimum = 1,
          .maximum = 1 << 30},
     };

@@ -40,27 +40,26 @@ constexpr metric stream_errors_total{.name = "stream_errors_total",
                                      .kind = metric_kind::counter,
                                      .help = "Streams that ended before their end, by reason.",
                                      .labels = {"reason"}};
-constexpr metric chunks_sent_total{.name = "chunks_sent_total",
-                                   .kind = metric_kind::counter,
-                                   .help = "Messages passed to clients."};
+constexpr metric chunks_sent_total{
+    .name = "chunks_sent_total", .kind = metric_kind::counter, .help = "Messages sent to clients."};
 constexpr metric streams_total{
     .name = "streams_total", .kind = metric_kind::counter, .help = "Streams that were sent whole."};
 constexpr metric resumed_streams{.name = "resumed_streams_total",
                                  .kind = metric_kind::counter,
-                                 .help = "Clients that came again and got what they had missed."};
+                                 .help = "Clients that reconnected and got the missed events."};
 constexpr metric reset_streams{.name = "reset_streams_total",
                                .kind = metric_kind::counter,
-                               .help = "Clients that came again and got their answer anew."};
+                               .help = "Clients that reconnected and got a new answer."};
 constexpr metric detached_streams{.name = "detached_streams",
                                   .kind = metric_kind::gauge,
-                                  .help = "Streams that go on without their client."};
+                                  .help = "Streams that continue without their client."};
 constexpr metric replay_bytes{.name = "replay_bytes",
                               .kind = metric_kind::gauge,
-                              .help = "Memory of the events that are kept for replay."};
+                              .help = "Memory of events kept for replay."};
 constexpr metric handoff_seconds{
     .name = "handoff_duration_seconds",
     .kind = metric_kind::histogram,
-    .help = "Time from a message's receipt until the first bytes of its answer were passed on."};
+    .help = "Time from a message's receipt to the first bytes of its answer."};
 constexpr metric stream_seconds{.name = "stream_duration_seconds",
                                 .kind = metric_kind::histogram,
                                 .help = "Length of streams that were sent whole."};
