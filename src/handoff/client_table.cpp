@@ -222,6 +222,15 @@ void client_table::on_closed(std::uint32_t slot) noexcept {
     EDDY_ASSERT(its.now == phase::closing);
     its.late.reset();
     its.now = phase::free;
+    closed_.set();
+}
+
+task<result<>> client_table::all_closed() {
+    while (bank_->size() > 0) {
+        closed_.reset();
+        if (auto woken = co_await closed_.wait(); !woken) co_return woken;
+    }
+    co_return result<>();
 }
 
 }  // namespace eddy::handoff

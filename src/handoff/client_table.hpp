@@ -4,7 +4,9 @@
 
 #include <eddy/base/result.hpp>
 #include <eddy/base/unique_fd.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
 #include "io/socket_bank.hpp"
@@ -93,6 +95,9 @@ public:
     std::uint32_t active() const noexcept { return active_; }
     /// The same with those that finish() has not closed yet.
     std::uint32_t open_sockets() const noexcept { return bank_->size(); }
+    /// Waits until there are none. Yields a result<>, whose only error is errc::cancelled. Must end
+    /// before the table dies.
+    task<result<>> all_closed();
     /// Clients that have not been passed all that they were sent, or whose stream has not ended.
     /// Takes time in proportion to the clients that were ever there at a time.
     std::uint32_t unsent() const noexcept;
@@ -135,6 +140,7 @@ private:
     duration finish_time_;
     std::uint32_t active_ = 0;
     std::uint64_t bytes_sent_ = 0;
+    event closed_;                      // one more
     std::deque<client_state> clients_;  // as many as were ever there at a time
     // Dies before what it refers to.
     std::unique_ptr<socket_bank> bank_;

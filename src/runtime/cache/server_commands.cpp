@@ -31,27 +31,12 @@
 namespace eddy::runtime::cache {
 namespace {
 
-/// Between polls of whether the file of users is free.
-constexpr duration poll_pause = std::chrono::milliseconds(5);
-
 constexpr std::string_view not_saved_text =
     "There was an error trying to save the ACLs. Please check the server logs for more information";
 constexpr std::string_view not_shut_down_text = "Errors trying to SHUTDOWN. Check logs.";
 
 /// Readable by the daemon's user alone: it has passwords, if only as digests.
 constexpr mode_t users_mode = 0600;
-
-/// Set while it lives.
-class flag_held {
-public:
-    explicit flag_held(bool& flag) noexcept : flag_(flag) { flag_ = true; }
-    ~flag_held() { flag_ = false; }
-    flag_held(const flag_held&) = delete;
-    flag_held& operator=(const flag_held&) = delete;
-
-private:
-    bool& flag_;
-};
 
 task<result<>> write_whole(std::string path, std::string text) {
     const std::string temporary = temporary_of(path);
@@ -184,15 +169,11 @@ task<void> server_commands::answered(std::uint64_t session, task<void> work) {
 task<void> server_commands::save_users_there(std::uint64_t session, std::string text) {
     co_await loop::current().yield();
     // The last one wins, and each is whole.
-    while (is_writing_) {
-        if (!co_await loop::current().sleep_for(poll_pause)) co_return;
-    }
+    result<permit> one_at_a_time = co_await users_file_.lock();
+    if (!one_at_a_time) co_return;
     const std::string path = engine_.options().acl_file;
-    result<> done;
-    {
-        const flag_held one_at_a_time(is_writing_);
-        done = co_await write_whole(path, std::move(text));
-    }
+    const result<> done = co_await write_whole(path, std::move(text));
+    one_at_a_time->release();
     if (!done)
         events_.write(
             fmt::format("ACL SAVE: could not write {}: {}", path, done.error().message()));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <eddy/io/scope.hpp>
+#include <eddy/io/semaphore.hpp>
 #include <eddy/io/task.hpp>
 
 #include "cache/engine/engine.hpp"
@@ -71,7 +72,7 @@ private:
     std::uint64_t stopping_ = 0;       // the session whose SHUTDOWN has asked for a stop; 0: none
     std::uint64_t shutdowns_ = 0;      // asked for and not given up
     std::uint64_t shutdown_turn_ = 0;  // changes when those that wait are given up
-    bool is_writing_ = false;          // the file of users
+    async_mutex users_file_;           // one writer at a time
 };
 
 /// Fills the engine's users from its ACL file, which must be there: at the start.

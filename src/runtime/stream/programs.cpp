@@ -3,6 +3,7 @@
 
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
 
 #include "base/environment.hpp"
 #include "io/posix/sockets.hpp"
@@ -51,6 +52,12 @@ result<> programs::start(unique_fd& client, const request& from) {
 
 /// `ended` is a pidfd of the program, readable before program.wait() reaps it.
 task<void> programs::serve(process program, unique_fd ended, unique_fd client) {
+    /// At the task's end, however that comes.
+    struct notification {
+        event& of;
+        ~notification() { of.set(); }
+    };
+    const notification at_end{ended_};
     loop& here = loop::current();
     const time_point begun = here.now();
     const int group = program.pid();
@@ -81,8 +88,11 @@ task<void> programs::serve(process program, unique_fd ended, unique_fd client) {
 task<void> programs::close(duration limit) {
     loop& here = loop::current();
     const time_point until = here.after(limit);
-    while (running() > 0 && here.now() < until)
-        if (auto slept = co_await here.sleep_for(std::chrono::milliseconds(5)); !slept) break;
+    while (running() > 0 && here.now() < until) {
+        ended_.reset();
+        const result<> woken = co_await with_deadline(until, ended_.wait());
+        if (!woken && woken.error() != errc::timed_out) break;
+    }
     tasks_.cancel();
     co_await tasks_.join();
 }

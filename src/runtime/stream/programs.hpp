@@ -3,6 +3,7 @@
 #pragma once
 
 #include <eddy/base/unique_fd.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/process.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/task.hpp>
@@ -50,6 +51,7 @@ private:
     std::string command_;
     backend::observer& owner_;
     program_guard guard_;
+    event ended_;  // one more
     scope tasks_;
 };
 

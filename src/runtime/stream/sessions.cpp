@@ -2,11 +2,9 @@
 #include "runtime/stream/sessions.hpp"
 
 #include <eddy/base/assert.hpp>
-#include <eddy/io/loop.hpp>
 
 #include "runtime/stream/replay_sessions.hpp"
 
-#include <chrono>
 #include <utility>
 
 namespace eddy::runtime::stream {
@@ -78,9 +76,7 @@ task<void> sessions::close() {
     replay_.reset();
     clients_->abandon_all();
     clients_->flush();
-    while (clients_->open_sockets() > 0)
-        if (auto slept = co_await loop::current().sleep_for(std::chrono::milliseconds(1)); !slept)
-            break;
+    static_cast<void>(co_await clients_->all_closed());
 }
 
 bool sessions::is_writing(std::uint32_t stream) noexcept {

@@ -121,6 +121,8 @@ public:
     std::uint32_t detached() const noexcept;
     /// Clients' sockets that are open.
     std::uint32_t open_sockets() const noexcept { return clients_->open_sockets(); }
+    /// As client_table::all_closed().
+    task<result<>> all_closed() { return clients_->all_closed(); }
     /// As client_table::unsent().
     std::uint32_t unsent() const noexcept { return clients_->unsent(); }
     std::uint64_t bytes_sent() const noexcept { return clients_->bytes_sent(); }

@@ -3,6 +3,7 @@
 
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
 
 #include "handoff/client_check.hpp"
 #include "runtime/listening.hpp"
@@ -201,9 +202,7 @@ task<void> stream_runtime::stop(duration drain) {
     co_await running_->receiving.close();
     loop& here = loop::current();
     const time_point until = here.after(drain);
-    // What is left of streams takes seconds, so polling costs nothing beside it.
-    while (running_->clients->open_sockets() > 0 && here.now() < until)
-        if (auto slept = co_await here.sleep_for(std::chrono::milliseconds(5)); !slept) break;
+    static_cast<void>(co_await with_deadline(until, running_->clients->all_closed()));
     cut_ = running_->clients->unsent();
     if (running_->backend) co_await running_->backend->close();
     if (running_->programs) {
