@@ -1,5 +1,6 @@
 // Rewrite of the append-only file: a snapshot of the keys in place of all the commands that made
 // them.
+#include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
@@ -148,6 +149,7 @@ task<outcome<>> append_file::rewrite() {
 
 task<outcome<>> append_file::write_base(append_manifest::part increment, bool appends) {
     eddy::cache::append_log& state = log();
+    EDDY_ASSERT(state.rewriting && snapshot_ == nullptr);
     const time_point began = loop::current().now();
     std::optional<file> opened;
     if (appends) {
@@ -164,6 +166,30 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
         outcome<> listed = co_await write_manifest(std::move(more));
         if (!listed) co_return listed;
     }
+    if (auto begun = co_await begin_snapshot(std::move(opened), goes_on); !begun) co_return begun;
+    const std::string temporary = path_of(std::string(temporary_name));
+    const outcome<std::uint64_t> written = co_await write_snapshot(engine_, *snapshot_, temporary);
+    if (!written) {
+        static_cast<void>(co_await background_remove(temporary));
+        co_return std::unexpected(written.error());
+    }
+    while (next_) {
+        if (!co_await progress_.wait()) co_return refuse(unwanted, "the cache is stopping");
+    }
+    if (appends && (!state.is_on() || state.has_missed()))
+        co_return refuse(unwanted, "appending has ended meanwhile");
+    if (auto listed = co_await list_base(increment, appends, *written); !listed) co_return listed;
+    co_await remove_history();
+    const std::chrono::duration<double> took = loop::current().now() - began;
+    events_.write(fmt::format("wrote a snapshot of {} bytes to {} in {:.3f} s", *written,
+                              path_of(manifest_.base->name), took.count()));
+    co_return outcome<>();
+}
+
+/// Begins the snapshot and, if there is one, the file of the changes behind it, at the same
+/// instant.
+task<outcome<>> append_file::begin_snapshot(std::optional<file> increment, bool goes_on) {
+    eddy::cache::append_log& state = log();
     // Half of what a script does must not be in the snapshot without the other half.
     eddy::cache::script_gap gap(engine_);
     while (!gap.is_there(snapshot::may_begin(engine_) && !lacks_whole_data())) {
@@ -177,32 +203,29 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     context_.update_time();
     // The instant: nothing is executed until all of this is done.
     snapshot_ = snapshot::begin(engine_, {.aof_base = true});
-    if (appends) {
-        if (state.is_on()) {
-            next_.emplace(std::move(*opened), state.appended);
-        } else {
-            state.written = state.synced = state.appended;
-            file_ = std::make_shared<file>(std::move(*opened));
-            size_ = 0;
-            older_size_ = 0;
-            dirty_ = false;
-            state.begin();
-        }
-        state.begin_file();
-        append_wanted();
+    EDDY_ASSERT(snapshot_ != nullptr);
+    if (!increment) co_return outcome<>();
+    if (state.is_on()) {
+        EDDY_ASSERT(file_ != nullptr);
+        next_.emplace(std::move(*increment), state.appended);
+    } else {
+        state.written = state.synced = state.appended;
+        file_ = std::make_shared<file>(std::move(*increment));
+        size_ = 0;
+        older_size_ = 0;
+        dirty_ = false;
+        state.begin();
     }
-    const std::string temporary = path_of(std::string(temporary_name));
-    const outcome<std::uint64_t> written = co_await write_snapshot(engine_, *snapshot_, temporary);
-    if (!written) {
-        static_cast<void>(co_await background_remove(temporary));
-        co_return std::unexpected(written.error());
-    }
-    while (next_) {
-        if (!co_await progress_.wait()) co_return refuse(unwanted, "the cache is stopping");
-    }
-    if (appends && (!state.is_on() || state.has_missed()))
-        co_return refuse(unwanted, "appending has ended meanwhile");
+    state.begin_file();
+    append_wanted();
+    co_return outcome<>();
+}
 
+/// Lists the snapshot, which is complete under its temporary name, in the place of all that came
+/// before its instant.
+task<outcome<>> append_file::list_base(append_manifest::part increment, bool appends,
+                                       std::uint64_t size) {
+    eddy::cache::append_log& state = log();
     append_manifest made;
     made.last_base = manifest_.last_base + 1;
     made.base = append_manifest::part{
@@ -215,19 +238,15 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
         if (each.sequence != increment.sequence) made.history.push_back(each);
     }
     const std::string base = path_of(made.base->name);
-    const result<> renamed = co_await file::rename(temporary, base);
+    const result<> renamed = co_await file::rename(path_of(std::string(temporary_name)), base);
     if (!renamed) co_return disk_problem("rename the new", base, renamed.error());
     outcome<> listed = co_await write_manifest(std::move(made));
     if (!listed) co_return listed;
     if (appends && (!state.is_on() || state.has_missed()))
         co_return refuse(unwanted, "appending has ended meanwhile");
     if (appends) state.set_listed();
-    older_size_ = *written;
+    older_size_ = size;
     state.current_size = state.base_size = older_size_ + size_;
-    co_await remove_history();
-    const std::chrono::duration<double> took = loop::current().now() - began;
-    events_.write(fmt::format("wrote a snapshot of {} bytes to {} in {:.3f} s", *written, base,
-                              took.count()));
     co_return outcome<>();
 }
 

@@ -1,6 +1,8 @@
 // The cache runtime: start, workers and counts.
 #include "runtime/cache/cache_server.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include "cache/persistence/persistence.hpp"
 #include "runtime/cache/cache_metrics.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
@@ -61,22 +63,40 @@ task<outcome<>> cache_server::start() {
     note_protection(config_, events_);
     // Clients that connect while files are read may subscribe, too.
     spawn_supervised([this] { return check_outputs(); });
-    eddy::cache::engine::state& state = running_->engine.internals();
     const bool loads = !config_.engine.dir.empty() || inherited_;
     if (loads) {
-        running_->context.update_time();
-        eddy::cache::note_load_began(state, 0);
-        state.slow_path |= eddy::cache::slow_path::starting;
-        open_listeners_to_clients();
-        running_->opening.emplace(co_await current_source());
-        if (start_given_up_) running_->opening->request();
-        outcome<> opened_files = co_await open_files().under(*running_->opening);
-        if (!opened_files && start_given_up_)
-            opened_files = refuse(503, "it was stopped before it had read its files");
-        running_->opening.reset();
-        if (!opened_files) co_return co_await give_up(std::move(opened_files));
-        inherited_.reset();
+        if (auto loaded = co_await load_beside_clients(); !loaded)
+            co_return co_await give_up(std::move(loaded));
     }
+    begin_parts();
+    if (!loads) open_listeners_to_clients();
+    // Clients that connected before got LOADING.
+    running_->engine.internals().slow_path &=
+        static_cast<std::uint16_t>(~eddy::cache::slow_path::starting);
+    co_return outcome<>();
+}
+
+/// Reads the files, or the keys of the instance before. Clients get LOADING meanwhile.
+task<outcome<>> cache_server::load_beside_clients() {
+    EDDY_ASSERT(running_ && !running_->opening);
+    eddy::cache::engine::state& state = running_->engine.internals();
+    running_->context.update_time();
+    eddy::cache::note_load_began(state, 0);
+    state.slow_path |= eddy::cache::slow_path::starting;
+    open_listeners_to_clients();
+    running_->opening.emplace(co_await current_source());
+    if (start_given_up_) running_->opening->request();
+    outcome<> opened = co_await open_files().under(*running_->opening);
+    if (!opened && start_given_up_)
+        opened = refuse(503, "it was stopped before it had read its files");
+    running_->opening.reset();
+    if (opened) inherited_.reset();
+    co_return opened;
+}
+
+/// The tasks beside the workers: files, replication, hooks, upkeep.
+void cache_server::begin_parts() {
+    EDDY_ASSERT(running_ && !running_->replicating && running_->context.append == nullptr);
     if (running_->files) {
         cache_files& files = *running_->files;
         files.attach();
@@ -100,10 +120,6 @@ task<outcome<>> cache_server::start() {
     spawn_supervised([this] { return keep_up(); });
     spawn_supervised([this] { return catch_up(); });
     spawn_supervised([this] { return running_->context.keep_limits(); });
-    if (!loads) open_listeners_to_clients();
-    // Clients that connected before got LOADING.
-    state.slow_path &= static_cast<std::uint16_t>(~eddy::cache::slow_path::starting);
-    co_return outcome<>();
 }
 
 void cache_server::give_up_start() noexcept {

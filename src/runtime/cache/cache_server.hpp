@@ -54,6 +54,8 @@ public:
 
 private:
     task<outcome<>> make_workers();
+    task<outcome<>> load_beside_clients();
+    void begin_parts();
     task<void> end_workers();
     void open_listeners_to_clients();
     task<void> close_listeners();

@@ -4,8 +4,10 @@
 // while its replies wait. Most clients write a pipeline whole before they read its first reply, so
 // commands must be received whether replies are taken or not: they are executed until
 // most_unsent_replies wait, and kept in the query buffer beyond that.
+#include <eddy/base/assert.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "base/rollback.hpp"
 #include "cache/clients/client_memory.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/replicator.hpp"
@@ -37,14 +39,11 @@ constexpr duration longest_wait = std::chrono::hours(1);
 [[gnu::noinline]] task<worker::next> worker::serve_in_push_mode(client& c, next then) {
     c.push_mode = std::make_unique<client::push_state>();
     co_await with_scope([this, &c, &then](scope& tasks) -> task<void> {
-        try {
-            tasks.spawn(read_ahead(c));
-            then = co_await run_push_mode(c, tasks, then);
-        } catch (...) {
-            // The scope's end waits, and others go on meanwhile.
-            reset_shared();
-            throw;
-        }
+        // The scope's end waits, and others go on meanwhile.
+        rollback shared([this] { reset_shared(); });
+        tasks.spawn(read_ahead(c));
+        then = co_await run_push_mode(c, tasks, then);
+        shared.keep();
     });
     if (then == next::close) co_return then;
     // What the reader had received when it was stopped. An end that it met is met again.
@@ -57,6 +56,7 @@ constexpr duration longest_wait = std::chrono::hours(1);
 /// Executes what was read and has it sent, in order, until one side ends it, or until a client that
 /// is here only for its replies has taken them.
 task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
+    EDDY_ASSERT(c.push_mode != nullptr);
     client::push_state& here = *c.push_mode;
     bool stays = then == next::wait || c.seen().waits_for_others || c.session->has_output;
     if (!replies_.empty() && !send_or_queue(c, tasks)) co_return next::close;
@@ -76,23 +76,12 @@ task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
         if (!fits_queue(c)) co_return next::close;
         time_point until = take_output(c, may_reply);
         if (here.feeds && !replies_.empty()) {
-            // They would stand in the middle of the stream.
-            replies_.clear();
-            ++counted_.errors;
-            context_.events.write(fmt::format(
-                "replica {} closed: it sent a command that is answered", c.session->id));
-            c.close();
+            close_answered_replica(c);
             co_return next::close;
         }
         // Also of clients that want no replies: there is a limit to what may wait.
         if (held_by_disk_) [[unlikely]] {
-            here.awaits_disk = true;
-            if (!co_await wait_for_disk(*held_by_disk_)) {
-                // What came before is not what it refused.
-                static_cast<void>(co_await all_sent(c));
-                co_return next::close;
-            }
-            here.awaits_disk = false;
+            if (!co_await hold_replies(c)) co_return next::close;
         }
         if (!replies_.empty() && !send_or_queue(c, tasks)) co_return next::close;
         if (here.is_broken) co_return next::close;
@@ -128,15 +117,42 @@ task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
         if (!stays && is_sent) co_return next::read;
         here.execution_waits = is_paused || is_blocked;
         here.room.set();
-        c.enter(!is_sent                    ? activity::writing
-                : runs_script               ? activity::working
-                : c.seen().waits_for_others ? activity::listening
-                : has_input                 ? activity::reading
-                                            : activity::resting);
+        c.enter(activity_in_wait(c));
         if (is_paused && is_overrun(c, until)) co_return next::close;
         if (!co_await wait_for_something(c, until)) co_return next::close;
         c.enter(activity::working);
     }
+}
+
+/// Of a client that waits for something in push mode.
+activity worker::activity_in_wait(const client& c) noexcept {
+    const client::push_state& here = *c.push_mode;
+    if (!here.unsent.empty()) return activity::writing;
+    if (c.seen().runs_script) return activity::working;
+    if (c.seen().waits_for_others) return activity::listening;
+    return c.rest || !here.received.empty() ? activity::reading : activity::resting;
+}
+
+/// Until the disk has what the replies confirm. False when the connection is over.
+task<bool> worker::hold_replies(client& c) {
+    EDDY_ASSERT(held_by_disk_ && !c.push_mode->awaits_disk);
+    c.push_mode->awaits_disk = true;
+    if (!co_await wait_for_disk(*held_by_disk_)) {
+        // What came before is not what it refused.
+        static_cast<void>(co_await all_sent(c));
+        co_return false;
+    }
+    c.push_mode->awaits_disk = false;
+    co_return true;
+}
+
+/// Its replies would stand in the middle of the stream.
+void worker::close_answered_replica(client& c) {
+    replies_.clear();
+    ++counted_.errors;
+    context_.events.write(
+        fmt::format("replica {} closed: it sent a command that is answered", c.session->id));
+    c.close();
 }
 
 /// Executes a part of what was read: a turn of the loop is for all clients.
@@ -163,6 +179,8 @@ bool worker::send_or_queue(client& c, scope& tasks) {
         c.touch();
     }
     const std::size_t more = replies_.size();
+    // The feed writes alone.
+    EDDY_ASSERT(!here.feeds);
     if (more < least_own_block) {
         here.unsent.append(replies_.text());
         replies_.clear();
@@ -178,6 +196,7 @@ bool worker::send_or_queue(client& c, scope& tasks) {
 /// Writes what is unsent, to its end.
 task<void> worker::write_out(client& c) {
     client::push_state& here = *c.push_mode;
+    EDDY_ASSERT(here.is_writing);
     while (!here.unsent.empty()) {
         const const_bytes block = here.unsent.front().bytes();
         result<std::size_t> sent =
@@ -192,6 +211,7 @@ task<void> worker::write_out(client& c) {
             break;
         }
         c.touch();
+        EDDY_ASSERT(*sent <= block.size());
         counted_.bytes_out += *sent;
         ++counted_.writes;
         keep_spare(here.unsent.consume(*sent));

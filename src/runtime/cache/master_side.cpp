@@ -1,8 +1,10 @@
 // Slices of a snapshot between turns of the loop; each replica's own task sends them.
 #include "runtime/cache/master_side.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "base/rollback.hpp"
 #include "cache/clients/waits.hpp"
 #include "cache/engine/engine_state.hpp"
 #include "cache/rdb/snapshot.hpp"
@@ -80,13 +82,10 @@ task<void> master_side::make_copy() {
     if (its.is_replica()) options.stream_database = its.stream_database;
     options.has_keys = copy->content == copy_content::everything;
     options.has_libraries = copy->content != copy_content::nothing;
-    snapshot* data = nullptr;
-    try {
-        data = snapshot::begin(context_.engine, options);
-    } catch (...) {
-        its.give_up(*copy);
-        throw;
-    }
+    rollback begun([&its, &copy] { its.give_up(*copy); });
+    snapshot* const data = snapshot::begin(context_.engine, options);
+    EDDY_ASSERT(data != nullptr);
+    begun.keep();
     const std::uint64_t keys = data->keys();
     const std::size_t takers = its.takers(*copy);
     std::uint64_t bytes = 0;

@@ -29,13 +29,22 @@ constexpr std::size_t flush_at = 128 * 1024;
 /// A hundred days.
 constexpr std::int64_t longest_memory_ns = std::int64_t{100} * 86'400 * 1'000'000'000;
 
-std::vector<option> option_table() {
-    std::vector<option> table = {
+namespace {
+
+/// Where the cache serves.
+std::vector<option> listening_options() {
+    return {
         port_option(),
         bind_option("address of this machine to serve on; * for all, so that other machines may "
                     "read and write the cache"),
         unix_option(),
         listen_option("serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
+    };
+}
+
+/// TLS by the names of redis.conf.
+std::vector<option> redis_tls_options() {
+    return {
         {.name = "tls-port",
          .kind = option_kind::integer,
          .value_name = "N",
@@ -87,6 +96,12 @@ std::vector<option> option_table() {
          .help = "yes: this replica connects to its master by TLS; the master's certificate must "
                  "be signed by --tls-ca-cert-file",
          .choices = {"yes", "no"}},
+    };
+}
+
+/// What clients may do, and memory.
+std::vector<option> access_options() {
+    return {
         {.name = "protected-mode",
          .kind = option_kind::choice,
          .value_name = "WHETHER",
@@ -120,6 +135,12 @@ std::vector<option> option_table() {
          .choices = {"none", "allkeys-lru", "allkeys-lfu", "allkeys-s3fifo", "allkeys-random",
                      "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"},
          .live = true},
+    };
+}
+
+/// Files that keep the keys.
+std::vector<option> file_options() {
+    return {
         {.name = "dir",
          .value_name = "FOLDER",
          .help = "keep the keys in a dump file of Redis's format in this folder, and load it at "
@@ -150,6 +171,12 @@ std::vector<option> option_table() {
                  "second later; no: when the operating system writes them",
          .choices = {"always", "everysec", "no"},
          .live = true},
+    };
+}
+
+/// The master, users, and parameters of redis.conf.
+std::vector<option> replication_options() {
+    return {
         {.name = "replicate",
          .value_name = "HOST:PORT",
          .help = "be a replica of another cache or Redis: its data replaces the cache's own; "
@@ -182,6 +209,12 @@ std::vector<option> option_table() {
          .value_name = "NAMES",
          .help = "renamed commands: \"FLUSHALL=wipe CONFIG=\"; a command without a new name cannot "
                  "be called"},
+    };
+}
+
+/// The script behind the cache, and values that it is too late for.
+std::vector<option> hook_options() {
+    return {
         {.name = "hooks",
          .value_name = "FILE",
          .help = "Lua script that is called for missing keys and for changes: its functions "
@@ -221,6 +254,12 @@ std::vector<option> option_table() {
          .default_value = "64MiB",
          .help = "memory for such values; beyond it the oldest are dropped",
          .maximum = std::int64_t{1} << 40},
+    };
+}
+
+/// Keys that the script does not know, and the queue of changes.
+std::vector<option> hook_queue_options() {
+    return {
         {.name = "hook-negative-ttl",
          .kind = option_kind::duration,
          .value_name = "TIME",
@@ -259,6 +298,12 @@ std::vector<option> option_table() {
          .default_value = "10s",
          .help = "how long a stop waits for the calls for all changes",
          .maximum = std::int64_t{3600} * 1'000'000'000},
+    };
+}
+
+/// Threads, and limits of clients.
+std::vector<option> client_options() {
+    return {
         threads_option("threads that serve clients. One has the highest throughput a core; more "
                        "receive, parse, encrypt, send and execute the usual commands on single "
                        "keys at the same time, and all other commands one at a time"),
@@ -287,13 +332,25 @@ std::vector<option> option_table() {
          .minimum = 16 * 1024,
          .maximum = std::int64_t{1} << 40},
     };
-    // Behind --listen; the cache's own names for the same follow.
-    const auto insert = [&table](const std::vector<option>& rows) {
-        const auto at = std::ranges::find(table, std::string_view("tls-port"), &option::name);
-        table.insert(at, rows.begin(), rows.end());
+}
+
+}  // namespace
+
+std::vector<option> option_table() {
+    std::vector<option> table;
+    const auto add = [&table](const std::vector<option>& rows) {
+        table.insert(table.end(), rows.begin(), rows.end());
     };
-    insert(tls_options());
-    insert(shm_options());
+    add(listening_options());
+    add(tls_options());
+    add(shm_options());
+    add(redis_tls_options());
+    add(access_options());
+    add(file_options());
+    add(replication_options());
+    add(hook_options());
+    add(hook_queue_options());
+    add(client_options());
     return table;
 }
 

@@ -142,6 +142,9 @@ private:
     task<void> part_with(client& c);
     task<next> run_push_mode(client& c, scope& tasks, next then);
     next execute_next(client& c);
+    task<bool> hold_replies(client& c);
+    static activity activity_in_wait(const client& c) noexcept;
+    void close_answered_replica(client& c);
     std::size_t most_unsent() const noexcept;
     bool send_or_queue(client& c, scope& tasks);
     task<void> write_out(client& c);

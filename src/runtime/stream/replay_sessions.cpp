@@ -4,6 +4,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "base/rollback.hpp"
 #include "runtime/stream/answer.hpp"
 #include "runtime/stream/due_queue.hpp"
 
@@ -70,24 +71,17 @@ result<sessions::beginning> replay_sessions::begin(unique_fd client, const reque
     made.stream = take();
     made.is_reset = asks_replay;
     session& its = sessions_[made.stream];
-    result<std::uint32_t> added = fail(errc::limit_reached);
-    try {
-        if (has_name) its.log = logs_.make(std::move(name));
-        if (its.log != nullptr) its.log->session = made.stream;
-        if (asks_replay) head += reset_event;
-        if (!first.empty() && its.log != nullptr)
-            head += logs_.append(*its.log, first);
-        else
-            head += first;
-        added = clients_.add(std::move(client), head);
-    } catch (const std::bad_alloc&) {
-        end_session(made.stream);
-        throw;
-    }
-    if (!added) {
-        end_session(made.stream);
-        return fail(added.error());
-    }
+    rollback begun([this, number = made.stream] { end_session(number); });
+    if (has_name) its.log = logs_.make(std::move(name));
+    if (its.log != nullptr) its.log->session = made.stream;
+    if (asks_replay) head += reset_event;
+    if (!first.empty() && its.log != nullptr)
+        head += logs_.append(*its.log, first);
+    else
+        head += first;
+    const result<std::uint32_t> added = clients_.add(std::move(client), head);
+    if (!added) return fail(added.error());
+    begun.keep();
     attach(made.stream, *added);
     return made;
 }
@@ -108,17 +102,10 @@ result<sessions::beginning> replay_sessions::resume(unique_fd client, replay_log
         return made;
     }
     made.stream = take();
-    result<std::uint32_t> added = fail(errc::limit_reached);
-    try {
-        added = clients_.add(std::move(client), head);
-    } catch (const std::bad_alloc&) {
-        release(made.stream);
-        throw;
-    }
-    if (!added) {
-        release(made.stream);
-        return fail(added.error());
-    }
+    rollback taken([this, number = made.stream] { release(number); });
+    const result<std::uint32_t> added = clients_.add(std::move(client), head);
+    if (!added) return fail(added.error());
+    taken.keep();
     attach(made.stream, *added);
     session& its = sessions_[made.stream];
     its.is_over = true;

@@ -5,6 +5,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "base/rollback.hpp"
 #include "handoff/client_check.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/stream/answer.hpp"
@@ -323,18 +324,13 @@ void stream_runtime::release() noexcept {
 
 void stream_runtime::begin(unique_fd client, request from, bool is_counted) {
     stream::backend& backend = *running_->backend;
-    result<sessions::beginning> begun = fail(errc::limit_reached);
-    try {
-        begun = running_->clients->begin(std::move(client), from, backend.opening(from),
-                                         backend.first_event(from));
-    } catch (const std::bad_alloc&) {
+    rollback admission([this, is_counted] {
         if (!is_counted) release();
-        throw;
-    }
-    if (!begun) {
-        if (!is_counted) release();
-        return count_fault("client_failed");
-    }
+    });
+    const result<sessions::beginning> begun = running_->clients->begin(
+        std::move(client), from, backend.opening(from), backend.first_event(from));
+    if (!begun) return count_fault("client_failed");
+    admission.keep();
     if (begun->is_reset) ++reset_;
     if (!begun->is_new) {
         ++resumed_;
