@@ -1,6 +1,8 @@
 // Line log: the file, written on a thread.
 #include "runtime/line_log.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include "base/regular_file.hpp"
 
 #include <fcntl.h>
@@ -116,6 +118,7 @@ bool line_log::append(std::string_view messages, std::uint64_t count) {
 }
 
 task<void> line_log::run() {
+    EDDY_ASSERT(file_ && threads_);
     while (!(finishing_ && waiting_.empty())) {
         if (waiting_.empty()) {
             filled_.reset();
@@ -149,6 +152,7 @@ task<void> line_log::run() {
 /// Counts what is lost of a batch of so many messages, the first `kept` bytes of which are written.
 void line_log::note_failure(std::string_view batch, std::size_t kept, std::uint64_t messages,
                             std::error_code why) {
+    EDDY_ASSERT(kept <= batch.size());
     std::uint64_t lost = messages;
     if (kept > 0) {
         // Raw messages need not be lines: of those that were cut at least one is lost.

@@ -33,6 +33,7 @@ struct subscription::state {
         if (messages.empty()) return std::nullopt;
         bus_message first = std::move(messages.front());
         messages.pop_front();
+        EDDY_ASSERT(bytes >= first.bytes->size());
         bytes -= first.bytes->size();
         return first;
     }
@@ -112,6 +113,7 @@ const std::shared_ptr<loop_notifier>& subscription::notifier() const noexcept {
 }
 
 task<result<bus_message>> subscription::next() {
+    EDDY_ASSERT(shared_ != nullptr);
     loop_notifier& notifier = *shared_->notifier;
     for (;;) {
         if (notifier.is_closed()) co_return fail(errc::closed);

@@ -1,6 +1,7 @@
 // Append-only file: start, writes, and waits for the disk.
 #include "runtime/cache/append_file.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
@@ -237,6 +238,7 @@ task<outcome<bool>> append_file::load() {
 }
 
 task<outcome<>> append_file::open() {
+    EDDY_ASSERT(!log().is_on() && !file_);
     outcome<> taken = co_await take_folder();
     if (!taken) co_return taken;
     static_cast<void>(co_await file::remove(path_of("temp-rewriteaof-bg-0.aof")));
@@ -342,6 +344,7 @@ bool append_file::write_now(mark by) noexcept {
 void append_file::note_written(std::size_t bytes) noexcept {
     size_ += bytes;
     log().written += bytes;
+    EDDY_ASSERT(log().written <= log().appended);
     log().current_size = older_size_ + size_;
     dirty_ = true;
     note_progress();
@@ -357,6 +360,7 @@ task<bool> append_file::flush(bool sync_all) {
         }
         std::size_t now = std::min(writing_.size(), largest_write);
         if (next_) {
+            EDDY_ASSERT(next_->from >= log().written);
             const std::uint64_t rest = next_->from - log().written;
             now = static_cast<std::size_t>(std::min<std::uint64_t>(now, rest));
             if (rest == 0) {
@@ -387,6 +391,7 @@ task<void> append_file::gather() {
 }
 
 task<bool> append_file::write_part(std::size_t bytes) {
+    EDDY_ASSERT(file_ && bytes > 0 && bytes <= writing_.size());
     const const_bytes part = writing_.bytes().first(bytes);
     const result<> written = co_await file_->write_at(size_, part);
     if (!written) {
@@ -430,6 +435,7 @@ task<bool> append_file::sync_file() {
     result<> synced;
     if (older) synced = co_await older->sync_data();
     if (synced) synced = co_await newest->sync_data();
+    EDDY_ASSERT(syncs_under_way_ > 0);
     --syncs_under_way_;
     if (!synced) {
         // The kernel has dropped what it could not write: only a rewrite makes sure of it.
@@ -442,6 +448,7 @@ task<bool> append_file::sync_file() {
     ++log().syncs;
     waited_before_ = std::exchange(waited_, std::exchange(waiting_, 0));
     if (older_ == older) older_.reset();
+    EDDY_ASSERT(position <= log().written);
     log().note_synced(std::max(position, log().synced));
     dirty_ = log().written != log().synced;
     note_progress();
@@ -453,6 +460,8 @@ task<bool> append_file::switch_files() {
     if (dirty_ && (log().waits_for_disk() || older_) && !co_await sync_file()) co_return false;
     // Another rewrite may have begun meanwhile: its part takes over later.
     if (!next_ || next_->from != log().written) co_return true;
+    // What comes next begins the new file.
+    EDDY_ASSERT(next_->from == log().written);
     auto opened = std::make_shared<file>(std::move(next_->opened));
     next_.reset();
     if (dirty_) {
@@ -500,7 +509,10 @@ task<bool> append_file::await_written(mark by) {
         if (++waiting_ >= company() && !gathered_.is_set()) gathered_.set();
         const std::uint64_t syncs = log().syncs;
         const result<> woken = co_await progress_.wait();
-        if (syncs == log().syncs) --waiting_;
+        if (syncs == log().syncs) {
+            EDDY_ASSERT(waiting_ > 0);
+            --waiting_;
+        }
         if (!woken) co_return false;
     }
     // Without `always` replies report success, as Redis's: later commands are refused.
@@ -605,6 +617,7 @@ task<bool> append_file::write_anew() {
 }
 
 void append_file::forget_files() {
+    EDDY_ASSERT(!log().is_on());
     file_.reset();
     older_.reset();
     next_.reset();

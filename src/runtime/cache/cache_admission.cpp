@@ -1,4 +1,5 @@
 // Admission of a cache's clients: TCP keepalive, and protected mode's rejections.
+#include <eddy/base/assert.hpp>
 #include <eddy/net/tcp.hpp>
 
 #include "runtime/cache/cache_server_parts.hpp"
@@ -26,6 +27,7 @@ void cache_server::watch_peer(const stream& accepted) const noexcept {
 
 /// Has a client served, or rejects it.
 void cache_server::admit(stream accepted, serving::served_listener& from) {
+    EDDY_ASSERT(running_ != nullptr);
     watch_peer(accepted);
     if (is_rejected(running_->engine, accepted.peer())) {
         ++counted_.connections_refused;

@@ -1,5 +1,6 @@
 // End of a cache: unsaved data is written while clients are still served, so that a stop can be
 // refused.
+#include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 
 #include "cache/clients/waits.hpp"
@@ -23,6 +24,7 @@ task<outcome<>> cache_server::prepare_stop(duration patience) {
     // A client has asked for this end, whatever it loses.
     if (running_->commands->is_forced()) co_return outcome<>();
     const std::uint64_t own = preparation_;
+    EDDY_ASSERT(!is_preparing_);
     is_preparing_ = true;
     // Without files there is nothing that a change could be late for.
     if (running_->files)
@@ -51,6 +53,7 @@ task<outcome<>> cache_server::save_before_end(duration patience, std::uint64_t o
 }
 
 outcome<> cache_server::finish_preparation(std::uint64_t own, outcome<> ready) {
+    EDDY_ASSERT(is_preparing_);
     is_preparing_ = false;
     if (preparation_ != own) return stop_given_up();
     is_prepared_ = ready.has_value();
@@ -82,6 +85,7 @@ task<void> cache_server::end_preparation() {
 task<void> cache_server::stop(duration drain) {
     if (!running_) co_return;
     co_await end_preparation();
+    EDDY_ASSERT(!is_preparing_);
     const bool is_prepared = std::exchange(is_prepared_, false);
     lost_.clear();
     co_await close_listeners();

@@ -2,6 +2,7 @@
 // end.
 #include "runtime/cache/cache_files.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
@@ -33,6 +34,7 @@ constexpr std::string_view no_memory_text = "there is no memory";
 }  // namespace
 
 task<outcome<>> await_instant(cache_context& of, last_save how, std::function<bool()> begin) {
+    EDDY_ASSERT(how.is_given_up && begin);
     loop& here = loop::current();
     eddy::cache::engine::state& state = of.engine.internals();
     time_point patience_ends = here.now() + how.patience;
@@ -96,6 +98,7 @@ task<outcome<>> cache_files::write_first_dump() {
 }
 
 void cache_files::attach() {
+    EDDY_ASSERT(state().saves.host == nullptr);
     state().saves.host = this;
     eddy::cache::note_saved_time(state());
 }
@@ -161,6 +164,7 @@ void cache_files::abort_save(std::string_view fault) {
 
 /// Writes the snapshot that has begun.
 task<void> cache_files::write_save() {
+    EDDY_ASSERT(state().saves.snapshot != nullptr);
     eddy::cache::rdb::snapshot& data = *state().saves.snapshot;
     const std::string path = dump_path();
     const std::uint64_t keys = data.keys();
@@ -176,6 +180,7 @@ task<void> cache_files::write_save() {
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): keep_up() goes on with it
     }
     context_.update_time();
+    EDDY_ASSERT(state().saves.snapshot == &data);
     save_fault_ = written ? problem() : written.error();
     eddy::cache::end_save(state(), save_fault_.message);
     // What was removed meanwhile is only freed now.

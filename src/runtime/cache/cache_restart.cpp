@@ -1,5 +1,6 @@
 // Restarts of a cache, and changes that need none: keys pass to the next instance, options that
 // CONFIG SET changes and files that are read again take effect at once.
+#include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 
 #include "cache/clients/waits.hpp"
@@ -136,6 +137,7 @@ task<outcome<>> cache_server::hand_over(settings next, std::shared_ptr<handover>
     if (auto stay = check_users_stay(*wanted); !stay) co_return stay;
     co_await end_preparation();
     const std::uint64_t own = preparation_;
+    EDDY_ASSERT(!is_preparing_ && !to->is_used);
     is_preparing_ = true;
     eddy::cache::hold_writes(running_->engine.internals(), eddy::cache::write_hold::stop);
     outcome<> ready = co_await save_before_end(patience, own);

@@ -145,6 +145,7 @@ void cache_server::spawn_supervised(std::function<task<void>()> make) {
 
 /// Leaves nothing of a start that has failed.
 task<outcome<>> cache_server::give_up(outcome<> why) {
+    EDDY_ASSERT(running_ && !why);
     co_await close_listeners();
     co_await running_->pool.drain(duration::zero());
     running_->background.cancel();

@@ -1,6 +1,8 @@
 // Clients of a cache: their sessions' beginning and end, and what is left of their input.
 #include "runtime/cache/client.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include "runtime/cache/worker.hpp"
 
 #include <new>
@@ -58,6 +60,7 @@ void client::leftover::join() {
     byte_buffer all;
     std::size_t taken = 0;
     for (const eddy::cache::large_argument& each : large) {
+        EDDY_ASSERT(taken <= each.offset() && each.offset() <= bytes.size());
         all.append(bytes.text().substr(taken, each.offset() - taken));
         all.append(each.text());
         all.append("\r\n");

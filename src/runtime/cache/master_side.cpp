@@ -210,6 +210,7 @@ task<std::string> master_side::send_whole(file& from, full_copy& copy, std::uint
         context_.update_time();
         if (!got || *got == 0) co_return "the temporary file of a copy cannot be read";
         offset += *got;
+        EDDY_ASSERT(offset <= bytes);
         byte_buffer piece;
         piece.append(std::string_view(buffer.data(), *got));
         its.add_piece(copy, std::move(piece), offset == bytes);
@@ -219,17 +220,20 @@ task<std::string> master_side::send_whole(file& from, full_copy& copy, std::uint
 
 replication::output master_side::next_output(client& to) {
     const loop_lock lock(context_.lockable.get());
+    replica* const of = replication::find(*to.session);
     // The session is a replica as long as it lives, which is longer than the task that feeds it.
-    return links().next_output(*replication::find(*to.session));
+    EDDY_ASSERT(of != nullptr);
+    return links().next_output(*of);
 }
 
 /// True when that was all.
 bool master_side::note_sent(client& to, const replication::output& sent) {
     const loop_lock lock(context_.lockable.get());
     context_.update_time();
-    replica& of = *replication::find(*to.session);
-    links().note_sent(of, sent);
-    return of.copy_only && of.copy == nullptr && sent.from == replication::output::part::copy;
+    replica* const of = replication::find(*to.session);
+    EDDY_ASSERT(of != nullptr);
+    links().note_sent(*of, sent);
+    return of->copy_only && of->copy == nullptr && sent.from == replication::output::part::copy;
 }
 
 task<void> master_side::feed(client& to, counters& counted) {

@@ -255,6 +255,7 @@ task<std::string> error_of(task<outcome<>> work) {
 }  // namespace
 
 task<void> migrate_keys(cache_context& of, std::uint64_t session, std::unique_ptr<migration> what) {
+    EDDY_ASSERT(what != nullptr);
     // The command that began it has to end first.
     co_await loop::current().yield();
     outcome_of_keys of_keys;

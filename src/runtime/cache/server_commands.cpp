@@ -266,9 +266,9 @@ task<void> server_commands::shut_down_there(std::uint64_t session,
     }
     if (given_up() || (!fault.empty() && !how.forced)) {
         if (!given_up()) {
-            --shutdowns_;
             events_.write("SHUTDOWN: " + fault);
-            if (shutdowns_ == 0)
+            // None is counted once another one has asked for the stop.
+            if (shutdowns_ > 0 && --shutdowns_ == 0)
                 eddy::cache::let_write(engine_.internals(), eddy::cache::write_hold::shutdown);
         }
         co_return answer(session, not_shut_down_text);

@@ -1,6 +1,7 @@
 // A worker: service of RESP clients.
 #include "runtime/cache/worker.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/io/timeout.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
@@ -81,6 +82,7 @@ task<void> worker::await_last_wakeup() {
 /// keeps the loop locked until they are on their way, and the client stays until they have come or
 /// were forgotten.
 void worker::notify(client::own_session& to, std::uint8_t what) noexcept {
+    EDDY_ASSERT(what != 0);
     if (!remote_) {
         const time_point turn = loop::current().now();
         if (std::exchange(woken_in_, turn) != turn) woken_at_once_ = 0;
@@ -114,6 +116,7 @@ void worker::deliver() noexcept {
     }
     for (std::size_t i = 0; i < count; ++i) {
         const delivery next = std::exchange(deliveries_[i], delivery());
+        EDDY_ASSERT(next.to == nullptr || next.what != 0);
         if (next.to != nullptr) next.to->of.take_notifications(next.what);
     }
     if (is_last) all_woken_.set();
@@ -137,6 +140,7 @@ void worker::note_view(client& c) noexcept {
                 .is_replica = (its.special & eddy::cache::session::replica) != 0,
                 .runs_script = its.blocked && context_.engine.script_is_late(its)};
     if (context_.append == nullptr) return;
+    EDDY_ASSERT(!held_by_disk_ || held_by_disk_->position <= context_.append->present().position);
     if (context_.append->was_given_up(its)) [[unlikely]] {
         // More than this is given up: the wait for it ends at once, and so does the client.
         held_by_disk_ = append_file::mark();
@@ -255,6 +259,7 @@ worker::next worker::receive(client& c, std::string_view received) {
     }
     std::size_t used = 0;
     const next then = execute(c, received, used);
+    EDDY_ASSERT(used <= received.size());
     if (then != next::close) keep(c, received.substr(used));
     return then;
 }
@@ -268,6 +273,7 @@ bool worker::begins_large_argument(const client& c) noexcept {
 [[gnu::noinline]] task<bool> worker::receive_large_argument(client& c) {
     client::leftover& rest = *c.rest;
     const std::size_t offset = rest.parser->open_argument_offset();
+    EDDY_ASSERT(offset <= rest.bytes.size());
     eddy::cache::large_argument& its = rest.large.emplace_back(rest.parser->open_argument(), offset,
                                                                rest.bytes.text().substr(offset));
     rest.bytes.truncate(offset);
@@ -349,6 +355,7 @@ worker::next worker::execute(client& c, std::string_view input, std::size_t& use
             batch_.parse(parser, input.substr(used), !c.seen().authenticated);
         if (!parsed.commands.empty()) {
             const std::size_t executed = execute_batch(c, parsed.commands);
+            EDDY_ASSERT(executed <= parsed.commands.size());
             counted_.messages_in += executed;
             counted_.messages_out += executed;
             const bool blocked = c.seen().blocked;
@@ -430,6 +437,7 @@ task<void> worker::wait_for_turn_end() {
     byte_buffer waiting = set_replies_aside();
     waiting_bytes_ += waiting.size();
     co_await loop::current().yield();
+    EDDY_ASSERT(waiting_bytes_ >= waiting.size());
     waiting_bytes_ -= waiting.size();
     take_up(std::move(waiting));
 }
@@ -465,6 +473,7 @@ void worker::keep_spare(byte_buffer sent) {
         const std::size_t size = waiting.size();
         waiting_bytes_ += size;
         if (waiting_bytes_ <= most_waiting_bytes) co_await loop::current().yield();
+        EDDY_ASSERT(waiting_bytes_ >= size);
         waiting_bytes_ -= size;
         if (write_appended(until)) {
             take_up(std::move(waiting));
@@ -511,6 +520,7 @@ bool worker::send_now(client& c) {
     }
     counted_.bytes_out += *sent;
     ++counted_.writes;
+    EDDY_ASSERT(*sent <= replies_.size());
     replies_.consume(*sent);
     if (batches_++ % batches_a_sample == 0) {
         const auto took = static_cast<std::uint64_t>(

@@ -61,6 +61,7 @@ std::size_t balancer::selection::next_by_count() const noexcept {
         if (is_tried(index)) continue;
         if (best == count || from_.all_[index]->open() < from_.all_[best]->open()) best = index;
     }
+    EDDY_ASSERT(best < count);
     return best;
 }
 

@@ -5,6 +5,7 @@
 // a direction has at most one lease of bytes, and none while it waits for input.
 #include "runtime/proxy/worker.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
@@ -66,12 +67,17 @@ public:
     held_piece(const held_piece&) = delete;
     held_piece& operator=(const held_piece&) = delete;
     ~held_piece() {
-        if (piece_.size() > 0) --of_.held_leases_;
+        if (piece_.size() == 0) return;
+        EDDY_ASSERT(of_.held_leases_ > 0);
+        --of_.held_leases_;
     }
 
     bool empty() const noexcept { return rest_.empty(); }
     const_bytes front() const noexcept { return rest_.first(std::min(rest_.size(), most_a_write)); }
-    void consume(std::size_t size) noexcept { rest_ = rest_.subspan(size); }
+    void consume(std::size_t size) noexcept {
+        EDDY_ASSERT(size <= rest_.size());
+        rest_ = rest_.subspan(size);
+    }
 
 private:
     worker& of_;
@@ -191,6 +197,7 @@ task<void> worker::pump(tunnel& t, direction way) {
             way.received += got->size();
             result<std::size_t> taken = way.to.try_write(got->bytes());
             if (taken) {
+                EDDY_ASSERT(*taken <= got->size());
                 way.sent += *taken;
                 if (*taken == got->size()) continue;
                 held_piece rest(*this, std::move(*got), *taken);

@@ -1,6 +1,8 @@
 // Broadcast: messages are collected, and sent to all clients but the sender.
 #include "runtime/server/broadcast.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include "runtime/clock.hpp"
 #include "runtime/units.hpp"
 
@@ -110,6 +112,7 @@ void broadcast::note_latency(time_point arrived, time_point now) noexcept {
 
 bool broadcast::send_batch(client& to, const shared_bytes& frames) {
     const shared_bytes& owner = to.web() ? frames : batch_;
+    EDDY_ASSERT(owner != nullptr);
     const const_bytes all = owner->bytes();
     if (!std::exchange(to.sent_in_batch, false)) return send_part(to, owner, all, messages_);
 
@@ -128,6 +131,7 @@ bool broadcast::send_batch(client& to, const shared_bytes& frames) {
         }
         at += size;
     }
+    EDDY_ASSERT(first <= at && at <= all.size());
     if (at > first) took |= send_part(to, owner, all.subspan(first, at - first), messages);
     return took;
 }

@@ -1,6 +1,8 @@
 // Inboxes between loops.
 #include "runtime/server/exchange.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -9,6 +11,7 @@ namespace eddy::runtime::server {
 void inbox::push(shared_messages more) {
     {
         const std::lock_guard lock(guard_);
+        EDDY_ASSERT(more.payload != nullptr);
         const std::size_t size = more.payload->size();
         waiting_.push_back(std::move(more));
         bytes_ += size;
@@ -33,6 +36,7 @@ void inbox::pop() {
     std::vector<std::shared_ptr<loop_notifier>> released;
     {
         const std::lock_guard lock(guard_);
+        EDDY_ASSERT(!waiting_.empty() && bytes_ >= waiting_.front().payload->size());
         bytes_ -= waiting_.front().payload->size();
         waiting_.pop_front();
         if (bytes_ <= limit_ / 2) released.swap(for_room_);

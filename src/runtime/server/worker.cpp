@@ -187,6 +187,7 @@ histogram worker::latency() const {
 /// Takes in what other loops send. Under --slow-reader wait it waits for readers as any sender
 /// does; the inbox fills meanwhile, and then the senders on other loops wait, too.
 task<void> worker::take_in() {
+    EDDY_ASSERT(others_.has_value());
     inbox& own = others_->own();
     int batches = 0;
     while (co_await own.came().wait()) {
@@ -369,6 +370,7 @@ public:
         of_.no_http_clients_.reset();
     }
     ~http_client() {
+        EDDY_ASSERT(of_.http_clients_ > 0);
         if (--of_.http_clients_ == 0) of_.no_http_clients_.set();
     }
     http_client(const http_client&) = delete;
@@ -395,6 +397,7 @@ std::size_t worker::max_web_message() const noexcept {
 }
 
 void worker::open_websocket(client& c, stream peer, byte_buffer received) {
+    EDDY_ASSERT(c.speaks == speech::http);
     c.socket = std::move(peer);
     c.extra = std::make_unique<web_peer>(context_.web_clients, max_web_message());
     c.speaks = speech::web;
@@ -445,6 +448,7 @@ worker::progress worker::receive_frames(client& c, std::string_view text) {
 
 worker::progress worker::consume_rest(client& c, time_point arrived) {
     progress made = consume(c, c.input.text(), arrived);
+    EDDY_ASSERT(made.used <= c.input.size());
     c.input.consume(made.used);
     c.input.release_if_empty();
     if (c.web() && made.next == progress::then::read && c.web()->now() != web_peer::state::open) {
@@ -476,6 +480,7 @@ worker::progress worker::consume(client& c, std::string_view input, time_point a
             config_.messages == framing::line ? next_lines(c, rest) : next_bytes(c, rest);
         if (next.size > 0) pass_on(c, rest.substr(0, next.size), next.messages, arrived);
         made.used += next.size;
+        EDDY_ASSERT(next.size <= rest.size());
         if (next.too_long) {
             made.next = progress::then::refuse;
             return made;

@@ -38,6 +38,7 @@ public:
     /// Adds a number that has an entry and is not in the queue. It is due no earlier than those
     /// that are.
     void add(std::uint32_t number, std::uint32_t due_ms) noexcept {
+        EDDY_ASSERT(has(number));
         Entry& its = entries_[number];
         EDDY_ASSERT(!its.is_queued);
         its.is_queued = true;
@@ -58,7 +59,10 @@ public:
 
     bool is_empty() const noexcept { return head_ == due_entry::none; }
     /// The number that is due first; the queue is not empty.
-    std::uint32_t first() const noexcept { return head_; }
+    std::uint32_t first() const noexcept {
+        EDDY_ASSERT(!is_empty());
+        return head_;
+    }
     /// Whether there is one that is due by `now_ms`.
     bool is_due(std::uint32_t now_ms) const noexcept {
         return head_ != due_entry::none && !is_before(now_ms, entries_[head_].due_ms);

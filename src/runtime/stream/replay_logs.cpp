@@ -56,6 +56,7 @@ std::string replay_logs::read_behind(const replay_log& from, std::uint64_t id) c
 
 void replay_logs::erase(replay_log& what) noexcept {
     while (!what.events.empty()) drop_first(what);
+    EDDY_ASSERT(used_ >= base_size_of(what));
     used_ -= base_size_of(what);
     by_name_.erase(what.name);
     of(what.stage).erase(what.self);
@@ -84,6 +85,7 @@ bool replay_logs::make_room(std::size_t bytes, replay_log* own) noexcept {
 }
 
 void replay_logs::drop_first(replay_log& from) noexcept {
+    EDDY_ASSERT(!from.events.empty() && used_ >= size_of(from.events.front()));
     used_ -= size_of(from.events.front());
     from.events.pop_front();
     ++from.first;

@@ -216,6 +216,7 @@ void replay_sessions::on_idle(std::uint32_t client) {
 
 void replay_sessions::finish_replay(std::uint32_t stream) {
     session& its = at(stream);
+    EDDY_ASSERT(its.is_over && its.client != none);
     clients_.finish(its.client);
     by_client_[its.client] = none;
     leave_log(stream);
@@ -268,6 +269,7 @@ void replay_sessions::fire() noexcept {
         replay_log* const log = due(log_stage::awaited);
         if (log == nullptr) break;
         const std::uint32_t stream = log->session;
+        EDDY_ASSERT(at(stream).client == none);
         end_session(stream);
         owner_.on_expiry(stream);
     }
@@ -275,6 +277,7 @@ void replay_sessions::fire() noexcept {
     for (; left > 0; --left) {
         replay_log* const log = due(log_stage::replayed);
         if (log == nullptr) break;
+        EDDY_ASSERT(log->is_over && log->session != none);
         detach(log->session, handoff::to_string(handoff::loss::too_slow));
     }
     for (; left > 0; --left) {
@@ -323,12 +326,14 @@ std::uint32_t replay_sessions::take() {
 }
 
 void replay_sessions::release(std::uint32_t stream) noexcept {
+    EDDY_ASSERT(sessions_[stream].is_used);
     sessions_[stream] = {};
     free_.push_back(stream);
 }
 
 void replay_sessions::attach(std::uint32_t stream, std::uint32_t client) noexcept {
     if (client >= by_client_.size()) by_client_.resize(client + 1, none);
+    EDDY_ASSERT(by_client_[client] == none && at(stream).client == none);
     by_client_[client] = stream;
     sessions_[stream].client = client;
 }
