@@ -68,7 +68,43 @@ UNPORTABLE = re.compile(
     r"|#\s*include\s*<(format|print|generator|flat_map|flat_set|stop_token|stacktrace|mdspan)>"
 )
 
+# Lines of a file. Of C++ the functions are bounded, so that a file of many short ones is no fault.
 MAX_LINES = 900
+MAX_CPP_LINES = 1500
+# Lines of a function of the program and the library. Those below are longer; each bound is the next multiple of ten, and
+# only falls.
+MAX_FUNCTION_LINES = 70
+LONG_FUNCTIONS = {
+    ("src/cache/catalog/command_syntax_text.cpp", "command_syntax_text"): 450,
+    ("src/cache/rdb/reader.cpp", "reader::step"): 80,
+    ("src/cache/rdb/stream_writer.cpp", "stream_writer::next"): 80,
+    ("src/cache/script/functions.cpp", "libraries::register_function"): 110,
+    ("src/cache/script/runner.cpp", "script_runner::execute"): 100,
+    ("src/cli/bench/handoff.cpp", "handoff_command"): 100,
+    ("src/cli/bench/load.cpp", "run_load"): 90,
+    ("src/cli/bench/shm.cpp", "shm_command"): 80,
+    ("src/cli/flags.cpp", "parse_arguments"): 80,
+    ("src/cli/main.cpp", "stream_flags"): 80,
+    ("src/daemon/manager_restore.cpp", "manager::reread_alone"): 80,
+    ("src/http/session.cpp", "session::answer_request"): 90,
+    ("src/lua/globals.cpp", "furnish"): 80,
+    ("src/lua/struct.cpp", "unpack"): 80,
+    ("src/lua/tail_calls.cpp", "without_tail_calls"): 90,
+    ("src/runtime/http/options.cpp", "option_table"): 100,
+    ("src/runtime/server/options.cpp", "option_table"): 100,
+    ("src/runtime/settings.cpp", "settings::parse"): 90,
+    ("src/runtime/stream/options.cpp", "option_table"): 130,
+    ("src/wire/resp/reply_parser.cpp", "reply_parser::next"): 90,
+}
+# EDDY_ASSERT for 1,000 lines of each layer's own code, at least. The figures only rise.
+ASSERTIONS = {
+    "base": 0.7, "io": 4.0, "wire": 2.3, "lua": 1.3, "net": 0.3, "tls": 2.7, "shm": 3.7, "handoff": 12.0,
+    "transport": 1.1, "http": 1.6, "cache": 2.1, "script": 3.0, "runtime": 5.5, "daemon": 0.1, "cli": 0.4,
+}
+# How far a layer's figure may be above the one that is noted.
+ASSERTIONS_SLACK = 0.5
+# Exceptions that these layers throw: what can happen is a result<T>. The numbers only fall.
+THROWS = {"io": 4, "net": 0, "runtime": 0}
 CODE = (".cpp", ".hpp", ".h", ".c", ".java", ".py", ".sh", ".cmake", ".lua", ".js")
 TEXT = CODE + (".txt", ".md", ".json", ".yml", ".yaml", ".toml", ".in", ".html", ".css", ".service", ".conf")
 TEXT_NAMES = {"eddy-dev", ".clang-format", ".clang-tidy", ".gitignore", ".editorconfig", "run", "Dockerfile", "LICENSE"}
@@ -335,8 +371,9 @@ def check_text(tree):
     """No overlong file, tab, trailing space, unfinished mark or path of one machine."""
     for path, text in tree.files.items():
         lines = text.split("\n")
-        if path.endswith(CODE) and len(lines) - 1 > MAX_LINES:
-            yield path, len(lines) - 1, f"the file has over {MAX_LINES} lines: part it by subject"
+        most = MAX_CPP_LINES if path.endswith((".cpp", ".hpp")) else MAX_LINES
+        if path.endswith(CODE) and len(lines) - 1 > most:
+            yield path, len(lines) - 1, f"the file has over {most} lines: part it by subject"
         if text and not text.endswith("\n"):
             yield path, len(lines), "the last line does not end"
         for number, line in enumerate(lines, 1):
@@ -532,8 +569,113 @@ def declaration(lines):
     return " ".join(lines[:end + 1])
 
 
+def product(tree):
+    """The C++ files that become the library and the program: no tests, nor headers that tests alone include."""
+    reached = {}
+    for path, _, quote, name in tree.includes():
+        reached.setdefault(path, []).append(tree.resolve(path, quote, name))
+    rest = [path for path, _ in tree.cpp()
+            if path.startswith("include/") or (path.startswith("src/") and path.endswith(".cpp")
+                                               and not path.endswith("_test.cpp") and "/testing/" not in path)]
+    found = set()
+    while rest:
+        path = rest.pop()
+        if path in tree.files and path not in found:
+            found.add(path)
+            rest.extend(target for target in reached.get(path, []) if target)
+    return {path: tree.files[path] for path in sorted(found)}
+
+
+RAW_STRING = re.compile(r'R"([^(\s]*)\(.*?\)\1"', re.S)
+STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+NO_FUNCTION = re.compile(r"(?:template <.*> )?(?:inline )?(?:namespace|class|struct|enum|union|extern)\b|.*=\s*\{$|\{")
+
+
+def code_of(text):
+    """C++ without comments and the content of strings; lines stay where they are."""
+    text = RAW_STRING.sub(lambda match: '""' + "\n" * match.group(0).count("\n"), text)
+    return re.sub(r"//.*", "", STRING.sub('""', text))
+
+
+def functions(text):
+    """The functions with a body in C++ that clang-format has laid out, as (line, name, lines). One ends at the brace that
+    stands as far to the left as its first line; a lambda is a part of the function around it.
+    """
+    lines = code_of(text).split("\n")
+    at = 0
+    while at < len(lines):
+        start, head = at, ""
+        while lines[at].lstrip().startswith("#") and lines[at].endswith("\\"):
+            at += 1  # a macro
+        # A declaration goes on until one of these.
+        while not lines[start].lstrip().startswith("#"):
+            head += lines[at].strip() + " "
+            if at + 1 == len(lines) or lines[at].rstrip().endswith((";", "{", "}", ":")) or not lines[at].strip():
+                break
+            at += 1
+        at += 1
+        name = re.search(r"(operator ?[^\w\s(]+|operator\(\)|~?[\w:~]+)\(", head)
+        if not head.endswith("{ ") or not name or NO_FUNCTION.match(head.strip()):
+            continue
+        end = " " * (len(lines[start]) - len(lines[start].lstrip())) + "}"
+        last = next((i for i in range(at, len(lines)) if lines[i].rstrip(" ;") == end), None)
+        if last is not None:
+            yield start + 1, name.group(1), last - start + 1
+            at = last + 1
+
+
+def check_functions(tree):
+    """No function is longer than a page, but for those that are noted, and these do not grow."""
+    lengths = {}
+    for path, text in product(tree).items():
+        for line, name, lines in functions(text):
+            if lines > lengths.get((path, name), (0, 0))[0]:
+                lengths[path, name] = lines, line
+    for (path, name), (lines, line) in lengths.items():
+        most = LONG_FUNCTIONS.get((path, name), MAX_FUNCTION_LINES)
+        if lines > most:
+            yield path, line, f"{name} has {lines} lines, at most {most} may be: part it by what it does"
+    for (path, name), most in LONG_FUNCTIONS.items():
+        lines = lengths.get((path, name), (0, 0))[0]
+        if lines <= max(most - 10, MAX_FUNCTION_LINES):
+            yield "tools/tidy.py", 1, f"{name} of {path} is shorter now ({lines} lines): change LONG_FUNCTIONS"
+
+
+def check_assertions(tree):
+    """A layer's assertions do not become fewer for its lines; where they are more now, that is noted."""
+    lines, asserts = {}, {}
+    for path, text in product(tree).items():
+        layer = layer_of(path)
+        lines[layer] = lines.get(layer, 0) + text.count("\n")
+        asserts[layer] = asserts.get(layer, 0) + len(re.findall(r"\bEDDY_ASSERT\(", code_of(text)))
+    for layer, least in ASSERTIONS.items():
+        if layer not in lines:
+            continue
+        now = 1000 * asserts[layer] / lines[layer]
+        if now < least:
+            yield f"src/{layer}", 1, f"{now:.2f} EDDY_ASSERT for 1,000 lines, at least {least} must be: assert what new code relies on"
+        elif now >= least + ASSERTIONS_SLACK:
+            yield "tools/tidy.py", 1, f"{layer} has {now:.2f} EDDY_ASSERT for 1,000 lines now: raise ASSERTIONS"
+
+
+def check_throws(tree):
+    """Exceptions never cross an I/O path: what can happen there is a result<T> or an outcome<T>."""
+    found = {layer: [] for layer in THROWS}
+    for path, text in product(tree).items():
+        if layer_of(path) not in THROWS:
+            continue
+        for number, line in enumerate(code_of(text).split("\n"), 1):
+            if re.search(r"\bthrow\b", line):
+                found[layer_of(path)].append((path, number))
+    for layer, places in found.items():
+        if len(places) > THROWS[layer]:
+            yield *places[-1], f"{layer} throws at {len(places)} places, at most {THROWS[layer]} may: return a result<T>"
+        elif len(places) < THROWS[layer]:
+            yield "tools/tidy.py", 1, f"{layer} throws at {len(places)} places now: lower THROWS"
+
+
 CHECKS = (check_layers, check_rooms, check_circles, check_libraries, check_lua_calls, check_portable,
-          check_dead, check_cpp_form, check_text, check_quotes,
+          check_dead, check_cpp_form, check_text, check_functions, check_assertions, check_throws, check_quotes,
           check_openings, check_threads, check_awaited,
           check_buffers, check_errors, check_tour)
 

@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tidy  # noqa: E402
@@ -28,6 +29,13 @@ CLEAN = {
 
 
 class TidyTest(unittest.TestCase):
+    def setUp(self):
+        # The records are of another tree.
+        for record in (tidy.LONG_FUNCTIONS, tidy.ASSERTIONS, tidy.THROWS):
+            patched = mock.patch.dict(record, clear=True)
+            patched.start()
+            self.addCleanup(patched.stop)
+
     def faults(self, changes=None):
         """The faults of the clean tree with `changes`, where None as a text removes a file."""
         with tempfile.TemporaryDirectory() as root:
@@ -210,9 +218,9 @@ class TidyTest(unittest.TestCase):
         self.assert_fault(changes, "include/eddy/base/result.hpp", "#pragma once")
 
     def test_long_file(self):
-        text = "// Results.\n#include <eddy/base/result.hpp>\n" + "int x;\n" * (tidy.MAX_LINES - 2)
+        text = "// Results.\n#include <eddy/base/result.hpp>\n" + "int x;\n" * (tidy.MAX_CPP_LINES - 2)
         self.assertEqual(self.faults({"src/base/result.cpp": text}), [])
-        self.assert_fault({"src/base/result.cpp": text + "int y;\n"}, "src/base/result.cpp", "over 900 lines")
+        self.assert_fault({"src/base/result.cpp": text + "int y;\n"}, "src/base/result.cpp", f"over {tidy.MAX_CPP_LINES} lines")
 
     def test_stray_text(self):
         for text, words in (("a\tb\n", "a tab"), ("a \n", "end of the line"), ("a", "does not end"),
@@ -348,6 +356,98 @@ class TidyTest(unittest.TestCase):
             self.assertEqual(self.faults(header("Files.", *lines)), [])
         for lines in (("/// \\file", "/// One loop's thread.", "", *silent), ("/// Files. One loop's thread.", "namespace eddy::files {}")):
             self.assertEqual(self.faults(header("Files.", *lines)), [])
+
+    def test_functions_are_found_with_their_lengths(self):
+        text = """// Units.
+#define TWICE(x) \\
+    void f() { \\
+    }
+namespace eddy {
+struct plain {
+    int a = 0;
+};
+const char* const rows[] = {
+    call(1),
+};
+class door : public wall {
+public:
+    door(int width)
+        : width_(width) {}
+    template <class T>
+    void open(T how) {
+        how();
+    }
+
+private:
+    bool is_open() const noexcept { return true; }
+};
+task<void> serve(std::string a,
+                 std::string b) {
+    const auto body = [&] {
+        call(");}", R"(
+}
+)");
+    };
+    try {
+        body();
+    } catch (...) {
+    }
+}
+door& door::operator=(const door&) {
+    return *this;
+}
+void last() try {
+} catch (int) {
+}
+}
+"""
+        found = [(name, line, lines) for line, name, lines in tidy.functions(text)]
+        self.assertEqual(found, [("open", 16, 4), ("serve", 24, 12), ("operator=", 36, 3), ("last", 39, 3)])
+
+    def long_function(self, lines, name="a"):
+        text = "// A.\nvoid f() {\n" + "    g();\n" * (lines - 2) + "}\n"
+        return self.listed(f"src/net/{name}.cpp", text)
+
+    def test_functions_are_bounded(self):
+        most = tidy.MAX_FUNCTION_LINES
+        self.assertEqual(self.faults(self.long_function(most)), [])
+        self.assert_fault(self.long_function(most + 1), "src/net/a.cpp", f"f has {most + 1} lines", 2)
+        # Tests are no part of the product.
+        self.assertEqual(self.faults(self.long_function(most + 1, "a_test")), [])
+
+    def test_long_functions_only_shrink(self):
+        with mock.patch.dict(tidy.LONG_FUNCTIONS, {("src/net/a.cpp", "f"): 100}):
+            for lines in (91, 100):
+                self.assertEqual(self.faults(self.long_function(lines)), [])
+            self.assert_fault(self.long_function(101), "src/net/a.cpp", "at most 100 may be")
+            for lines in (70, 90):
+                self.assert_fault(self.long_function(lines), "tools/tidy.py", "change LONG_FUNCTIONS")
+
+    def test_assertions_do_not_become_fewer(self):
+        def layer_with(asserts, header=""):
+            text = "// A. EDDY_ASSERT(none)\n" + "EDDY_ASSERT(x);\n" * asserts
+            text += "int x;\n" * (1000 - text.count("\n")) + header
+            return self.listed("src/net/a.cpp", text, {"src/net/testing.hpp": "// T.\n#pragma once\n" + "int y;\n" * 800,
+                                                       "src/net/CMakeLists.txt": "x(a.cpp a_test.cpp)\n",
+                                                       "src/net/a_test.cpp": '// T.\n#include "net/testing.hpp"\n'})
+
+        with mock.patch.dict(tidy.ASSERTIONS, {"net": 4.0}):
+            self.assertEqual(self.faults(layer_with(4)), [])
+            self.assert_fault(layer_with(3), "src/net", "3.00 EDDY_ASSERT")
+            self.assert_fault(layer_with(5), "tools/tidy.py", "raise ASSERTIONS")
+
+    def test_io_paths_do_not_throw(self):
+        def net_with(*lines):
+            return self.listed("src/net/a.cpp", "// A.\n" + "".join(line + "\n" for line in lines))
+
+        throwing = net_with("// They throw.", 'const char* a = "throw";', "throw 1;")
+        with mock.patch.dict(tidy.THROWS, {"net": 0}):
+            self.assert_fault(throwing, "src/net/a.cpp", "net throws at 1 places, at most 0 may", 4)
+        with mock.patch.dict(tidy.THROWS, {"net": 1}):
+            self.assertEqual(self.faults(throwing), [])
+        with mock.patch.dict(tidy.THROWS, {"net": 2}):
+            self.assert_fault(throwing, "tools/tidy.py", "lower THROWS")
+        self.assertEqual(self.faults(self.listed("src/http/a.cpp", "// A.\nthrow 1;\n")), [])
 
 
 if __name__ == "__main__":
