@@ -1,6 +1,8 @@
 // Tables of clients: order of what is sent, backlogs and their limit, ends.
 #include "handoff/client_table.hpp"
 
+#include <eddy/io/timeout.hpp>
+
 #include "io/testing.hpp"
 
 #include <gtest/gtest.h>
@@ -61,10 +63,6 @@ protected:
             got += piece->text();
         }
     }
-    /// Waits until the table has closed all sockets.
-    static task<void> emptied(client_table& table) {
-        while (table.open_sockets() > 0) must(co_await loop::current().sleep_for(1ms));
-    }
 };
 
 INSTANTIATE_TEST_SUITE_P(handoff, client_tables,
@@ -90,7 +88,7 @@ TEST_P(client_tables, send_in_order_and_close_behind_it) {
         EXPECT_EQ(table->active(), 0U);
         table->flush();
         EXPECT_EQ(co_await rest_of(theirs), expected);
-        co_await emptied(*table);
+        must(co_await table->all_closed());
         EXPECT_TRUE(owner.all.empty());
         EXPECT_EQ(table->bytes_sent(), expected.size());
     });
@@ -111,7 +109,7 @@ TEST_P(client_tables, lose_a_client_at_the_limit_of_its_backlog) {
         EXPECT_FALSE(table->send(client, "z"));
         EXPECT_EQ(owner.all, (std::vector{std::pair(client, loss::too_slow)}));
         EXPECT_EQ(table->active(), 0U);
-        co_await emptied(*table);
+        must(co_await table->all_closed());
         EXPECT_LT((co_await rest_of(theirs)).size(), large.size());
     });
 }
@@ -126,7 +124,7 @@ TEST_P(client_tables, do_not_wait_for_ever_for_what_a_finished_client_does_not_t
         table->finish(client);
         table->flush();
         EXPECT_EQ(co_await rest_of(reading), "all");
-        co_await emptied(*table);
+        must(co_await table->all_closed());
         EXPECT_EQ(owner.unsent, 0);
 
         const std::string large(1 << 20, 'x');
@@ -137,7 +135,7 @@ TEST_P(client_tables, do_not_wait_for_ever_for_what_a_finished_client_does_not_t
         table->flush();
         EXPECT_EQ(table->active(), 0U);
         EXPECT_EQ(table->unsent(), 1U);
-        co_await emptied(*table);
+        must(co_await table->all_closed());
         EXPECT_EQ(table->unsent(), 0U);
         EXPECT_EQ(owner.unsent, 1);
         EXPECT_TRUE(owner.all.empty());
@@ -160,7 +158,7 @@ TEST_P(client_tables, notice_a_client_that_leaves) {
         EXPECT_TRUE(table->send(staying, "still there"));
         table->finish(staying);
         EXPECT_EQ(co_await rest_of(second), "still there");
-        co_await emptied(*table);
+        must(co_await table->all_closed());
     });
 }
 
@@ -177,7 +175,7 @@ TEST_P(client_tables, abandon_a_client_in_the_middle_of_its_backlog) {
         table->abandon(client);
         EXPECT_EQ(table->active(), 0U);
         EXPECT_LT((co_await rest_of(theirs)).size(), large.size());
-        co_await emptied(*table);
+        must(co_await table->all_closed());
         EXPECT_TRUE(owner.all.empty());
         // Its number serves another client.
         stream other;
@@ -185,7 +183,28 @@ TEST_P(client_tables, abandon_a_client_in_the_middle_of_its_backlog) {
         EXPECT_EQ(next, client);
         table->finish(next);
         EXPECT_EQ(co_await rest_of(other), "hello");
-        co_await emptied(*table);
+        must(co_await table->all_closed());
+    });
+}
+
+TEST_P(client_tables, can_be_awaited_until_the_last_socket_is_closed) {
+    run([]() -> task<void> {
+        losses owner;
+        auto table = open(owner);
+        must(co_await table->all_closed());
+        stream one;
+        stream other;
+        const std::uint32_t first = co_await add(*table, one);
+        const std::uint32_t second = co_await add(*table, other);
+        table->abandon(first);
+        table->flush();
+        const result<> early = co_await with_timeout(10ms, table->all_closed());
+        EXPECT_EQ(early.error(), errc::timed_out);
+        EXPECT_EQ(table->open_sockets(), 1U);
+        table->abandon(second);
+        table->flush();
+        must(co_await table->all_closed());
+        EXPECT_EQ(table->open_sockets(), 0U);
     });
 }
 
@@ -234,7 +253,7 @@ TEST_P(client_tables, send_to_random_clients_what_each_of_them_is_to_get) {
             }
             for (one& each : clients) table->finish(each.number);
             for (one& each : clients) EXPECT_EQ(co_await rest_of(each.theirs), each.expected);
-            co_await emptied(*table);
+            must(co_await table->all_closed());
         }
         EXPECT_TRUE(owner.all.empty());
     });

@@ -222,6 +222,7 @@ void replication::forget(session& who) {
     if (replicas_.empty()) alone_since_us_ = state_.env.steady_us;
     if (was_active) forget_old();
     if (copy != nullptr) drop_sent(*copy);
+    if (host != nullptr) host->replicas_advanced();
 }
 
 // It follows no longer, though its connection is still there.
@@ -229,6 +230,7 @@ void replication::leave(replica& of) {
     of.now = replica::stage::introduced;
     const std::shared_ptr<full_copy> copy = std::exchange(of.copy, nullptr);
     if (copy != nullptr) drop_sent(*copy);
+    if (host != nullptr) host->replicas_advanced();
 }
 
 bool replication::can_continue(std::string_view id, std::uint64_t from) const noexcept {
@@ -428,7 +430,9 @@ void replication::acknowledge(replica& of, std::uint64_t offset, std::uint64_t s
     of.acked = std::max(of.acked, std::min(offset, of.next));
     of.synced = std::max(of.synced, std::min(synced, of.next));
     serve_waits();
-    if (is_failing_over() && host != nullptr) host->link_changed();
+    if (host == nullptr) return;
+    host->replicas_advanced();
+    if (is_failing_over()) host->link_changed();
 }
 
 std::size_t replication::replicas_with(std::uint64_t offset) const noexcept {

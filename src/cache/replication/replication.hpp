@@ -100,6 +100,8 @@ public:
     virtual void copy_wanted() noexcept = 0;
     /// Its master has changed, or an acknowledgement is due.
     virtual void link_changed() noexcept = 0;
+    /// A replica has acknowledged more, or follows no longer: late_replicas() may be fewer.
+    virtual void replicas_advanced() noexcept {}
     /// Message for the server's operator.
     virtual void log(std::string_view what) = 0;
 

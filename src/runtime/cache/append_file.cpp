@@ -34,8 +34,6 @@ using eddy::cache::fsync_policy;
 constexpr duration sync_pause = std::chrono::seconds(1);
 /// After the disk has refused.
 constexpr duration retry_pause = std::chrono::seconds(1);
-/// How often the end of what save_all() waits for is polled for.
-constexpr duration poll_pause = std::chrono::milliseconds(5);
 constexpr mode_t folder_mode = 0755;
 
 /// In bytes; none when there is no such file.
@@ -293,6 +291,7 @@ task<void> append_file::write_on() {
         if (syncs_all) {
             flushed_whole_ = is_flushed;
             ++whole_flushes_;
+            context_.progress.set();
         }
         if (log().has_missed()) {
             abandon("there was no memory to note a change");
@@ -485,6 +484,13 @@ bool append_file::sync_is_due() const noexcept {
 void append_file::note_progress() {
     progress_.set();
     progress_.reset();
+    context_.progress.set();
+}
+
+task<void> append_file::await_room() {
+    while (log().lags()) {
+        if (!co_await progress_.wait()) co_return;
+    }
 }
 
 void append_file::fail(std::string_view what, std::error_code why) {
@@ -568,16 +574,14 @@ task<outcome<>> append_file::save_all(std::function<bool()> is_given_up) {
         if (!log().rewriting && has_lost_files()) log().rewrite_wanted = true;
         append_wanted();
         if (!log().rewriting && !rewrite_wanted_.is_set()) rewrite_wanted_.set();
-        if (is_given_up() || !co_await loop::current().sleep_for(poll_pause))
-            co_return stop_given_up();
+        if (is_given_up() || !co_await context_.await_progress()) co_return stop_given_up();
     }
     if (!log().is_on()) co_return outcome<>();
     const std::uint64_t flushes = whole_flushes_;
     whole_flush_wanted_ = true;
     append_wanted();
     while (whole_flushes_ == flushes) {
-        if (is_given_up() || !co_await loop::current().sleep_for(poll_pause))
-            co_return stop_given_up();
+        if (is_given_up() || !co_await context_.await_progress()) co_return stop_given_up();
     }
     if (flushed_whole_) co_return outcome<>();
     co_return refuse(507, fmt::format("the append-only file in {} could not be written: {}",

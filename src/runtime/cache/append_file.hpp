@@ -92,6 +92,8 @@ public:
     /// Until replies to what was appended by then need not wait. False when the disk has refused
     /// what it was to have: no reply may report success.
     task<bool> await_written(mark by);
+    /// Until more may be appended: append_log::lags(). Ends early when it is cancelled.
+    task<void> await_room();
 
     void append_wanted() noexcept override {
         if (!wanted_.is_set()) wanted_.set();

@@ -123,6 +123,7 @@ task<outcome<>> append_file::rewrite() {
     state.rewrite_succeeded = done.has_value();
     ++state.rewrites;
     rewrite_fault_ = done ? std::string() : done.error().message;
+    context_.progress.set();
     if (done) {
         state.failures_in_a_row = 0;
         sync_failed_ = false;

@@ -1,6 +1,8 @@
 // Context of a running cache: functions that several parts share.
 #include "runtime/cache/cache_context.hpp"
 
+#include <eddy/io/timeout.hpp>
+
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/cache_files.hpp"
 #include "runtime/cache/worker.hpp"
@@ -78,6 +80,12 @@ task<void> cache_context::keep_limits() {
         set_limits();
         new_limits_.reset();
     }
+}
+
+task<bool> cache_context::await_progress(duration limit) {
+    progress.reset();
+    const result<> woken = co_await with_timeout(limit, progress.wait());
+    co_return woken || woken.error() == errc::timed_out;
 }
 
 task<outcome<>> cache_context::save_all(last_save how) {

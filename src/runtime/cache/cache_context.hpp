@@ -117,6 +117,10 @@ struct cache_context final : loop_lock_observer {
     /// Does so after each limits_changed(), until it is cancelled. The home loop's thread.
     task<void> keep_limits();
 
+    /// Waits for progress, but at most so long: what a stop waits for may also end without a
+    /// notification. False when it is cancelled. The home loop's thread.
+    task<bool> await_progress(duration limit = std::chrono::seconds(1));
+
     /// Has the files get all that they lack, if there are files. The home loop's thread.
     task<outcome<>> save_all(last_save how);
 
@@ -136,6 +140,8 @@ struct cache_context final : loop_lock_observer {
     event work_done;                    // clients have done something
     event is_behind;                    // the engine is: see engine::is_behind()
     event outputs_due;                  // a client over a soft limit is due earlier than before
+    event progress;   // of saves, the append-only file and replicas; or a stop was given up
+    event keys_sent;  // by a migration
 
 private:
     event new_limits_;

@@ -39,7 +39,7 @@ task<outcome<>> cache_server::save_before_end(duration patience, std::uint64_t o
     try {
         const std::chrono::seconds longest(
             running_->engine.options().replication.shutdown_timeout_s);
-        co_await await_replicas(running_->engine, events_, std::min<duration>(patience, longest),
+        co_await await_replicas(running_->context, std::min<duration>(patience, longest),
                                 is_given_up);
         last_save how;
         how.wanted = running_->commands->at_end();
@@ -71,6 +71,7 @@ void cache_server::resume() noexcept {
     ++preparation_;
     is_prepared_ = is_handed_over_ = false;
     if (!running_) return;
+    running_->context.progress.set();
     eddy::cache::engine::state& state = running_->engine.internals();
     eddy::cache::let_write(state, eddy::cache::write_hold::stop);
     running_->commands->stop_refused();
@@ -79,6 +80,7 @@ void cache_server::resume() noexcept {
 /// Of a prepare_stop() whose caller has left; it ends at its next wait.
 task<void> cache_server::end_preparation() {
     ++preparation_;
+    running_->context.progress.set();
     while (is_preparing_) co_await loop::current().yield();
 }
 
@@ -94,7 +96,7 @@ task<void> cache_server::stop(duration drain) {
         const std::chrono::seconds patience(
             running_->engine.options().replication.shutdown_timeout_s);
         if (!is_prepared)
-            co_await await_replicas(running_->engine, events_, std::min<duration>(drain, patience));
+            co_await await_replicas(running_->context, std::min<duration>(drain, patience));
     } catch (const std::bad_alloc&) {
         ++counted_.errors;
     }

@@ -27,7 +27,7 @@
 namespace eddy::runtime::cache {
 namespace {
 
-/// How often the end of a save is polled for.
+/// Between polls of whether a script has left a gap for a save.
 constexpr duration poll_pause = std::chrono::milliseconds(5);
 constexpr std::string_view no_memory_text = "there is no memory";
 
@@ -160,6 +160,7 @@ void cache_files::abort_save(std::string_view fault) {
     if (state().saves.snapshot == nullptr) return;
     state().saves.snapshot->end();
     eddy::cache::end_save(state(), fault);
+    context_.progress.set();
 }
 
 /// Writes the snapshot that has begun.
@@ -183,6 +184,7 @@ task<void> cache_files::write_save() {
     EDDY_ASSERT(state().saves.snapshot == &data);
     save_fault_ = written ? problem() : written.error();
     eddy::cache::end_save(state(), save_fault_.message);
+    context_.progress.set();
     // What was removed meanwhile is only freed now.
     context_.ask_upkeep();
     if (written) {
@@ -231,8 +233,7 @@ task<outcome<>> cache_files::write_dump_before_stop(const last_save& how) {
     if (!begun) co_return begun;
     const std::uint64_t before = state().saves.count;
     while (state().saves.snapshot != nullptr) {
-        if (how.is_given_up() || !co_await loop::current().sleep_for(poll_pause))
-            co_return stop_given_up();
+        if (how.is_given_up() || !co_await context_.await_progress()) co_return stop_given_up();
     }
     if (state().saves.count != before) co_return outcome<>();
     co_return std::unexpected(save_fault_);

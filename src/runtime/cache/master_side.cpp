@@ -44,8 +44,6 @@ constexpr std::size_t slice_bytes = 48 * 1024;
 /// Between polls while another snapshot is written.
 constexpr duration snapshot_pause = std::chrono::milliseconds(20);
 constexpr duration busy_pause = std::chrono::milliseconds(100);
-/// Between polls, before a stop, of what the replicas have acknowledged.
-constexpr duration poll_pause = std::chrono::milliseconds(5);
 /// Without replicas only the backlog's end is polled.
 constexpr duration idle_pause = std::chrono::seconds(1);
 
@@ -267,9 +265,8 @@ void master_side::note_progress(client& from) {
     of->progress_us = context_.engine.internals().env.steady_us;
 }
 
-task<void> await_replicas(eddy::cache::engine& of, journal& events, duration limit,
-                          std::function<bool()> is_given_up) {
-    eddy::cache::engine::state& state = of.internals();
+task<void> await_replicas(cache_context& of, duration limit, std::function<bool()> is_given_up) {
+    eddy::cache::engine::state& state = of.engine.internals();
     replication* const its = state.replicating.get();
     if (its == nullptr || its->is_replica() || its->replicas().empty()) co_return;
     eddy::cache::hold_writes(state, eddy::cache::write_hold::shutdown);
@@ -278,11 +275,11 @@ task<void> await_replicas(eddy::cache::engine& of, journal& events, duration lim
     const time_point end = loop::current().after(limit);
     while (its->late_replicas() > 0 && loop::current().now() < end) {
         if (is_given_up && is_given_up()) co_return;
-        if (!co_await loop::current().sleep_for(poll_pause)) break;
+        if (!co_await of.await_progress(end - loop::current().now())) break;
     }
     if (const std::size_t late = its->late_replicas(); late > 0)
-        events.write(fmt::format("stops though {} of {} replicas {} not acknowledged everything",
-                                 late, its->replicas().size(), late == 1 ? "has" : "have"));
+        of.events.write(fmt::format("stops though {} of {} replicas {} not acknowledged everything",
+                                    late, its->replicas().size(), late == 1 ? "has" : "have"));
 }
 
 task<void> master_side::tend() {

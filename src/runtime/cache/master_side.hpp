@@ -66,7 +66,7 @@ private:
 /// Wait before a stop: holds writes from now on, and ends when the replicas have acknowledged
 /// everything, after `limit`, or when it `is_given_up`. What a replica lacks would be lost where it
 /// is promoted. Writes to the journal how many lack something.
-task<void> await_replicas(eddy::cache::engine& of, journal& events, duration limit,
+task<void> await_replicas(cache_context& of, duration limit,
                           std::function<bool()> is_given_up = {});
 
 }  // namespace eddy::runtime::cache

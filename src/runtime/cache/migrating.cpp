@@ -189,7 +189,8 @@ task<outcome<>> send_keys(other_server& to, migration& what, cache_context& cont
                           outcome_of_keys& of) {
     for (std::size_t next = 0; next < what.order().keys.size();) {
         while (what.is_crowded()) {
-            if (!co_await loop::current().sleep_for(poll_pause)) co_return failed(not_sent_text);
+            context.keys_sent.reset();
+            if (!co_await context.keys_sent.wait()) co_return failed(not_sent_text);
         }
         context.update_time();
         byte_buffer out;
@@ -201,6 +202,7 @@ task<outcome<>> send_keys(other_server& to, migration& what, cache_context& cont
             if (auto sent = co_await to.send(std::move(out)); !sent) co_return sent;
         }
         what.note_unsent(0);
+        context.keys_sent.set();
         for (const std::size_t each : batch.sent) {
             const outcome<std::string> answer = co_await to.line();
             if (!answer) co_return std::unexpected(answer.error());
@@ -262,6 +264,7 @@ task<void> migrate_keys(cache_context& of, std::uint64_t session, std::unique_pt
     std::string error = co_await error_of(move_keys_while_wanted(of, *what, of_keys));
     if (!of_keys.refusal.empty()) error = of_keys.refusal;
     what->note_unsent(0);
+    of.keys_sent.set();
     // What the other server has taken before it went silent, or the client went.
     std::string stays = co_await error_of(remove_taken(*what, of_keys, of));
     if (error.empty()) error = std::move(stays);

@@ -13,6 +13,7 @@
 #include "cache/persistence/append_log.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/script/script_gap.hpp"
+#include "runtime/cache/append_file.hpp"
 #include "runtime/cache/key_delay.hpp"
 #include "runtime/cache/protection.hpp"
 #include "runtime/cache/trusted_limits.hpp"
@@ -356,10 +357,7 @@ task<outcome<std::string>> replica_side::link::ask(std::initializer_list<std::st
 
 task<outcome<>> replica_side::link::receive() {
     // What the disk has not taken yet has a limit.
-    const eddy::cache::append_log* const log = engine_.internals().appending.get();
-    while (log != nullptr && log->lags()) {
-        if (!co_await loop::current().sleep_for(std::chrono::milliseconds(1))) break;
-    }
+    if (of_.context_.append != nullptr) co_await of_.context_.append->await_room();
     // CONFIG SET may change the limit while this waits.
     const time_point began = loop::current().now();
     constexpr duration poll_pause = std::chrono::seconds(1);

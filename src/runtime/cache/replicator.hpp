@@ -14,14 +14,13 @@ namespace eddy::runtime::cache {
 class replicator final : public eddy::cache::replication_host {
 public:
     /// `of` outlives it.
-    explicit replicator(cache_context& of)
-        : engine_(of.engine), events_(of.events), master_side_(of), replica_side_(of) {}
+    explicit replicator(cache_context& of) : context_(of), master_side_(of), replica_side_(of) {}
 
     /// Becomes a replica of the master in the options, if they name one.
     void begin() {
-        eddy::cache::replication& its = eddy::cache::replication::of(engine_.internals());
+        eddy::cache::replication& its = eddy::cache::replication::of(context_.engine.internals());
         its.host = this;
-        const eddy::cache::replication_options& options = engine_.options().replication;
+        const eddy::cache::replication_options& options = context_.engine.options().replication;
         if (!options.master_host.empty())
             its.become_replica(options.master_host, options.master_port);
     }
@@ -39,11 +38,11 @@ public:
         replica_side_.wake();
         master_side_.wake();
     }
-    void log(std::string_view what) override { events_.write(what); }
+    void replicas_advanced() noexcept override { context_.progress.set(); }
+    void log(std::string_view what) override { context_.events.write(what); }
 
 private:
-    eddy::cache::engine& engine_;
-    journal& events_;
+    cache_context& context_;
     master_side master_side_;
     replica_side replica_side_;
 };

@@ -259,7 +259,7 @@ task<void> server_commands::shut_down_there(std::uint64_t session,
     try {
         const duration limit =
             std::chrono::seconds(engine_.options().replication.shutdown_timeout_s);
-        if (!how.at_once && !given_up()) co_await await_replicas(engine_, events_, limit, given_up);
+        if (!how.at_once && !given_up()) co_await await_replicas(context_, limit, given_up);
         if (!given_up()) fault = co_await save_before_end(how, turn, limit);
     } catch (const std::bad_alloc&) {
         fault = "no memory";
@@ -299,6 +299,7 @@ bool server_commands::abort_shutdown() {
     if (shutdowns_ == 0) return false;
     shutdowns_ = 0;
     ++shutdown_turn_;
+    context_.progress.set();
     eddy::cache::let_write(engine_.internals(), eddy::cache::write_hold::shutdown);
     return true;
 }
