@@ -9,6 +9,7 @@
 #include "cache/commands/scan_options.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/engine/keys_ahead.hpp"
+#include "cache/persistence/propagation.hpp"
 #include "cache/read_through/read_through.hpp"
 #include "cache/types/encoding_name.hpp"
 
@@ -42,6 +43,14 @@ void flush(call& c, keyspace& keys) {
     c.state.changes += keys.size();
     keys.clear();
     note_all_ready(c.state, keys.number());
+}
+
+// As by Redis also where there was nothing to remove: a replica may have what this cache has not.
+void record_flush(call& c) {
+    if (!propagates(c)) return;
+    std::vector<std::string_view> command(c.args, c.args + c.count);
+    if (c.state.renamed != nullptr) command.front() = c.spec->name;
+    propagate_as(c, command);
 }
 
 std::int64_t count_keys(call& c) {
@@ -85,6 +94,7 @@ void dbsize(call& c) { c.reply.integer(static_cast<std::int64_t>(c.keys->size())
 void flushdb(call& c) {
     if (!flush_options_fit(c)) return;
     flush(c, *c.keys);
+    record_flush(c);
     invalidate_all(c.state);
     c.reply.ok();
 }
@@ -94,6 +104,7 @@ void flushall(call& c) {
     for (const auto& each : c.state.keyspaces) {
         if (each != nullptr) flush(c, *each);
     }
+    record_flush(c);
     invalidate_all(c.state);
     c.reply.ok();
 }

@@ -240,17 +240,19 @@ bool reply_stream(call& c, const read_request& request, std::size_t i, const wan
         reply_entries(c, range, request.count);
         return true;
     }
+    const bool is_served =
+        !what.is_new || (!entries.empty() && entries.last_entry_id() > what.group->last_id);
     const std::string_view name = c.arg(request.group_at + 1);
     stream_consumer* consumer = what.group->find(name);
     if (consumer == nullptr) {
         consumer = &what.group->add(c.memory(), name, c.now_ms());
         c.notify(key_event::stream, "xgroup-createconsumer", key);
-        propagate_consumer(c, key, *what.group, *consumer);
+        // Elsewhere the XCLAIM of what it gets makes it.
+        if (!is_served || !what.is_new || request.acknowledged)
+            propagate_consumer(c, key, *what.group, *consumer);
     }
     consumer->seen_ms = c.now_ms();
-    if (what.is_new && (entries.empty() || entries.last_entry_id() <= what.group->last_id)) {
-        return false;
-    }
+    if (!is_served) return false;
     begin_stream(c, key);
     if (what.is_new) {
         reply_new(c, key, entries, *what.group, *consumer, request);

@@ -25,6 +25,7 @@ namespace {
 
 using namespace cache::testing;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr std::int64_t start_ms = 1'700'000'000'000;
@@ -66,6 +67,13 @@ TEST_F(propagated, commands_that_change_nothing_are_not_recorded) {
     EXPECT_THAT(after("GET a ; SET a 2 NX ; DEL no ; SADD s m ; SREM s no ; EXPIRE no 10 ; "
                       "PERSIST a ; HDEL a f ; LPOP no ; FLUSHALL extra ; WRONG ; SETNX a 2"),
                 IsEmpty());
+}
+
+// So a flush also empties a replica that has more than its master.
+TEST_F(propagated, flushes_of_nothing_are_recorded) {
+    EXPECT_THAT(after("FLUSHALL ; flushdb ASYNC ; MULTI ; FLUSHDB ; EXEC"),
+                ElementsAre("FLUSHALL", "flushdb ASYNC", "FLUSHDB"));
+    EXPECT_THAT(ask_("INFO persistence"), HasSubstr("rdb_changes_since_last_save:0\r\n"));
 }
 
 TEST_F(propagated, the_database_is_named_when_it_changes) {
@@ -131,6 +139,14 @@ TEST_F(propagated, a_transaction_is_one_unit) {
     EXPECT_EQ(sink_.units, before + 1);
 }
 
+TEST_F(propagated, a_transaction_selects_its_database_first) {
+    EXPECT_THAT(after("SELECT 3 ; MULTI ; SET a 1 ; SET b 1 ; EXEC ; SELECT 0"),
+                ElementsAre("MULTI", "SET a 1", "SET b 1", "EXEC"));
+    ask_("SELECT 4");
+    for (const char* each : {"MULTI", "SET a 1", "SET b 1", "EXEC"}) ask_(each);
+    EXPECT_TRUE(sink_.take().starts_with("*2\r\n$6\r\nSELECT\r\n$1\r\n4\r\n*1\r\n$5\r\nMULTI"));
+}
+
 TEST_F(propagated, pops_that_waited_are_recorded_when_they_are_served) {
     EXPECT_THAT(after("RPUSH l a b ; BLPOP l 0 ; BRPOP l 0"),
                 ElementsAre("RPUSH l a b", "LPOP l", "RPOP l"));
@@ -154,10 +170,12 @@ TEST_F(propagated, streams_are_recorded_with_what_was_chosen) {
     EXPECT_THAT(after("XADD s MAXLEN ~ 1 1700000000000-* f v"),
                 ElementsAre("XADD s MAXLEN = 2 1700000000000-1 f v"));
     EXPECT_THAT(after("XGROUP CREATE s g 0 ; XREADGROUP GROUP g c COUNT 1 STREAMS s >"),
-                ElementsAre("XGROUP CREATE s g 0", "MULTI", "XGROUP CREATECONSUMER s g c",
+                ElementsAre("XGROUP CREATE s g 0", "MULTI",
                             "XCLAIM s g c 0 1700000000000-0 TIME 1700000000000 RETRYCOUNT 1 FORCE "
                             "JUSTID LASTID 1700000000000-0",
                             "XGROUP SETID s g 1700000000000-0 ENTRIESREAD 1", "EXEC"));
+    EXPECT_THAT(after("XREADGROUP GROUP g d STREAMS s 0"),
+                ElementsAre("XGROUP CREATECONSUMER s g d"));
     EXPECT_THAT(after("XREADGROUP GROUP g c NOACK STREAMS s >"),
                 ElementsAre("XGROUP SETID s g 1700000000000-1 ENTRIESREAD 2"));
     EXPECT_THAT(after("XREADGROUP GROUP g c STREAMS s 0 ; XPENDING s g"), IsEmpty());
@@ -432,7 +450,8 @@ TEST(propagated_as_redis, the_same_bytes_are_written) {
         XADD x MINID ~ 5 LIMIT 10 7-1 f v ; XTRIM x MAXLEN 2 ; XTRIM x MAXLEN ~ 1 ; XDEL x 7-1 ;
         XGROUP CREATE x g $ ; XGROUP CREATECONSUMER x g c ; XGROUP CREATECONSUMER x g c ;
         XGROUP SETID x g 0 ; XSETID x 9-9 ; SELECT 2 ; SET q 1 ; SWAPDB 0 2 ;
-        SELECT 0 ; COPY q w DB 3 ; MOVE q 4 ; SELECT 3 ; RENAME w v ; FLUSHDB ; FLUSHALL ASYNC ; MULTI ; SET a 1 ; INCR a ;
+        SELECT 0 ; COPY q w DB 3 ; MOVE q 4 ; SELECT 3 ; RENAME w v ; FLUSHDB ; FLUSHALL ASYNC ; FLUSHDB ;
+        FLUSHALL ; FLUSHDB SYNC ; SWAPDB 5 6 ; SWAPDB 5 5 ; FUNCTION FLUSH ; SELECT 7 ; MULTI ; SET a 1 ; INCR a ;
         GET a ; EXEC ; MULTI ; INCR a ; EXEC ; MULTI ; GET a ; EXEC ; PFADD p a b ; PFADD p a ;
         SETBIT t 7 1 ; BITFIELD t SET u8 0 5 ; SORT l STORE m ;
         PUBLISH c m ; EVAL return(redis.call('set','e',1)) 0 ;
