@@ -61,7 +61,9 @@ void send(engine::state& s, session& who, std::string_view value) {
     push_to(s, *to, message.text());
 }
 
-void notify_readers(engine::state& s, std::string_view key) {
+// With NOLOOP the client that changed the key is not notified; one whose key expired, or left the
+// table, is.
+void notify_readers(engine::state& s, std::string_view key, const session* by) {
     byte_buffer value;
     resp::reply_writer array(value);
     array.array(1);
@@ -71,7 +73,7 @@ void notify_readers(engine::state& s, std::string_view key) {
         if (found == s.tracking.sessions.end()) return;
         session& reader = *found->second;
         if (!tracks(reader) || (options_of(reader) & tracking_option::broadcast) != 0) return;
-        if ((options_of(reader) & tracking_option::no_loop) != 0 && &reader == s.executing) return;
+        if ((options_of(reader) & tracking_option::no_loop) != 0 && &reader == by) return;
         send(s, reader, value.text());
     });
 }
@@ -258,7 +260,7 @@ bool is_over_tracking_limit(const engine::state& s) noexcept {
 bool shrink_tracking_table(engine::state& s, std::size_t most, slice_limit& slice) {
     for (; most > 0 && is_over_tracking_limit(s); --most) {
         const std::size_t before = s.tracking.keys.items();
-        notify_readers(s, s.tracking.keys.some_key());
+        notify_readers(s, s.tracking.keys.some_key(), nullptr);
         if (slice.is_over_after(before - s.tracking.keys.items())) break;
     }
     return is_over_tracking_limit(s);
@@ -266,7 +268,7 @@ bool shrink_tracking_table(engine::state& s, std::size_t most, slice_limit& slic
 
 void invalidate(engine::state& s, std::string_view key, const session* by) {
     if (!s.tracking.prefixes.empty()) note_change(s, key, by);
-    if (s.tracking.keys.size() > 0) notify_readers(s, key);
+    if (s.tracking.keys.size() > 0) notify_readers(s, key, by);
 }
 
 void invalidate_all(engine::state& s) {

@@ -2,6 +2,7 @@
 #include "cache/engine/engine.hpp"
 #include "cache/testing/test_client.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -13,6 +14,7 @@
 namespace eddy::cache {
 namespace {
 
+using ::testing::HasSubstr;
 using testing::test_client;
 
 std::string info_field(test_client& client, std::string_view name) {
@@ -99,6 +101,20 @@ TEST(tracking, the_table_forgets_keys_over_its_limit_and_tells_so) {
     while (home.upkeep()) {
     }
     EXPECT_EQ(info_field(a, "tracking_total_keys"), "10");
+}
+
+// The client has the value, and would not be notified of the next change.
+TEST(tracking, noloop_hides_no_key_that_expires_or_leaves_the_table) {
+    engine home;
+    test_client a(home);
+    a("HELLO 3");
+    a("CLIENT TRACKING ON NOLOOP");
+    for (const char* each : {"MSET x 1 y 2", "SET z 3 PX 10", "MGET x y z"}) a(each);
+    EXPECT_EQ(a("SET x 2"), "+OK\r\n");
+    a("GET x");
+    home.set_time(std::chrono::hours(1'000'000));
+    EXPECT_THAT(a("GET z"), HasSubstr("invalidate\r\n*1\r\n$1\r\nz\r\n"));
+    EXPECT_THAT(a("CONFIG SET tracking-table-max-keys 1"), HasSubstr("invalidate\r\n*1\r\n$1\r\n"));
 }
 
 TEST(tracking, a_broadcast_names_no_keys_outside_the_patterns_of_its_user) {
