@@ -182,6 +182,14 @@ TEST_F(info, counts_what_scripts_call) {
     // What is refused did not fail.
     client_({"EVAL", "#!lua flags=no-writes\nreturn redis.pcall('lpush', 'a', 1)", "0"});
     EXPECT_THAT(field("cmdstat_lpush"), HasSubstr(",rejected_calls=1,failed_calls=2"));
+    EXPECT_EQ(field("errorstat_ERR"), "count=1");
+    EXPECT_EQ(field("total_error_replies"), "4");
+    // It is counted once, also when it ends the script or is caught.
+    client_("CONFIG RESETSTAT");
+    client_({"EVAL", "#!lua flags=no-writes\nredis.call('lpush', 'a', 1)", "0"});
+    client_({"EVAL", "local t = redis.pcall('nosuch') return 1", "0"});
+    EXPECT_EQ(field("errorstat_ERR"), "count=2");
+    EXPECT_EQ(field("total_error_replies"), "2");
 }
 
 TEST_F(info, counts_what_comes_of_commands_that_waited) {

@@ -242,6 +242,7 @@ std::uint32_t flags_of(const command_spec& spec, const std::string_view* args,
                        std::size_t count) noexcept {
     constexpr std::uint32_t same_bits = command_flag::write | command_flag::denyoom;
     // As command_flag_names() has them.
+    constexpr std::uint32_t form_noscript = 1 << 6;
     constexpr std::uint32_t form_loading = 1 << 8;
     constexpr std::uint32_t form_stale = 1 << 9;
     if ((spec.flags & command_flag::has_forms) == 0 || count < 2) [[likely]]
@@ -251,6 +252,7 @@ std::uint32_t flags_of(const command_spec& spec, const std::string_view* args,
     std::uint32_t flags = spec.flags & ~(same_bits | permitting_flags);
     flags |= form->flags & same_bits;
     if (form->alters) flags |= command_flag::alters;
+    if ((form->flags & form_noscript) != 0) flags |= command_flag::noscript;
     if ((form->flags & form_loading) != 0) flags |= command_flag::loading;
     if ((form->flags & form_stale) != 0) flags |= command_flag::stale;
     return flags;

@@ -341,6 +341,10 @@ TEST(cache_persistence, debug_reload_keeps_libraries_as_it_keeps_keys) {
     EXPECT_NE(call("'sleep', 0").find(refused), std::string::npos);
     EXPECT_EQ(it.ask("DEBUG SET-DISABLE-DENY-SCRIPTS 1"), "+OK\r\n");
     EXPECT_EQ(call("'sleep', 0"), "+OK\r\n");
+    // They do not see a reply's attributes.
+    EXPECT_EQ(
+        it.ask({"EVAL", "redis.setresp(3) return redis.call('debug', 'protocol', 'attrib')", "0"}),
+        "$39\r\nSome real reply following the attribute\r\n");
     EXPECT_NE(call("'reload'").find(refused), std::string::npos);
     EXPECT_NE(it.ask({"EVAL", "return redis.call('shutdown')", "0"}).find(refused),
               std::string::npos);

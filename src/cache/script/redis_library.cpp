@@ -86,7 +86,12 @@ int call_command(lua::stack in, bool raises) {
     const std::string_view reply = of.execute(args, static_cast<std::size_t>(count), refusal);
     // Many arguments would leave no room for the reply.
     in.set_height(0);
-    if (!refusal.empty()) return give_error(in, refusal, raises);
+    if (!refusal.empty()) {
+        lua::push_error(in, refusal);
+        mark_counted(in);
+        if (raises) in.raise();
+        return 1;
+    }
     const bool is_error = push_reply(in, reply);
     of.count_executed(in);
     if (is_error && raises) in.raise();

@@ -204,8 +204,9 @@ void script_runner::run(call& c, const script_call& what) {
 std::string_view script_runner::execute(const std::string_view* args, std::size_t count,
                                         std::string_view& refusal) {
     const command_spec* const spec = find_named(state_.renamed.get(), fold_command_name(args[0]));
-    const auto refuse = [&refusal](std::string_view why) {
+    const auto refuse = [this, &refusal](std::string_view why) {
         refusal = why;
+        state_.count_error(why.starts_with('-') ? why.substr(1) : "ERR ");
         return std::string_view();
     };
     if (spec == nullptr) return refuse("Unknown Redis command called from script");
@@ -238,7 +239,6 @@ std::string_view script_runner::execute(const std::string_view* args, std::size_
     inner.count = count;
     inner.in_exec = true;
     inner.in_script = true;
-    // The script counts it, which raises it.
     const auto reject = [&](std::string_view why) {
         state_.commands.failed(inner);
         state_.commands.rejected(inner);

@@ -82,6 +82,11 @@ TEST_F(scripting, a_script_may_do_what_its_caller_may) {
     EXPECT_THAT(eval("return redis.call('GET', 'yours:1')"), ::testing::HasSubstr("NOPERM"));
 }
 
+TEST_F(scripting, may_not_call_a_subcommand_that_scripts_may_not) {
+    EXPECT_EQ(eval("return redis.call('cluster', 'reset')").substr(0, 51),
+              "-ERR This Redis command is not allowed from script ");
+}
+
 TEST_F(scripting, those_who_track_hear_of_what_their_scripts_read) {
     EXPECT_EQ(b_("SET x 1"), "+OK\r\n");
     a_("HELLO 3");

@@ -48,6 +48,7 @@ public:
             case '=': verbatim(head); return false;
             case '%': map(number(head)); return false;
             case '~': set(number(head)); return false;
+            case '|': attribute(number(head)); return value();
             default: in_.push_nil(); return false;
         }
     }
@@ -121,6 +122,13 @@ private:
             in_.set_raw(-3);
         }
         in_.set_field(-2, "map");
+    }
+    // Scripts do not see it.
+    void attribute(std::int64_t pairs) {
+        for (std::int64_t i = 0; i < 2 * pairs; ++i) {
+            value();
+            in_.pop();
+        }
     }
     void set(std::int64_t count) {
         in_.push_table(0, 1);
@@ -306,6 +314,8 @@ bool is_counted_error(lua::stack in) {
     in.pop();
     return is_counted;
 }
+
+void mark_counted(lua::stack in) { in.set_boolean(counted_already, true); }
 
 void reply_with_script_error(call& c, std::string text, bool is_counted) {
     text.erase(text.find_last_not_of("\r\n") + 1);

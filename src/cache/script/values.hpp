@@ -13,8 +13,10 @@ namespace eddy::cache {
 /// an error: a table that says so. May leave the script in the middle, as what raises errors may.
 bool push_reply(lua::stack in, std::string_view reply);
 
-/// Whether the error whose table is on top is a reply to a command: INFO has counted it then.
+/// Whether INFO has counted the error whose table is on top: it is the reply to a command.
 bool is_counted_error(lua::stack in);
+/// Marks the error whose table is on top as counted.
+void mark_counted(lua::stack in);
 /// Replies with an error that a script made or passes on: of its newlines those at the end go, and
 /// all others become spaces.
 void reply_with_script_error(call& c, std::string text, bool is_counted);
