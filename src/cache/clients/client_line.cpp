@@ -43,7 +43,8 @@ std::string flags_of(const session& who) {
 
 }  // namespace
 
-void append_client_line(std::string& to, const session& who, std::int64_t now_us) {
+void append_client_line(std::string& to, const session& who, std::int64_t now_us,
+                        std::size_t executing) {
     const auto field = [&to](std::string_view name, std::string_view value) {
         if (!to.empty() && to.back() != '\n') to += ' ';
         to += name;
@@ -73,7 +74,7 @@ void append_client_line(std::string& to, const session& who, std::int64_t now_us
     number("psub", extras == nullptr ? 0 : extras->patterns.size());
     number("ssub", extras == nullptr ? 0 : extras->shard_channels.size());
     field("multi", in_transaction ? std::to_string(extras->queued.size()) : "-1");
-    number("qbuf", held.input);
+    number("qbuf", held.input + executing);
     number("qbuf-free", 0);
     number("argv-mem", 0);
     number("multi-mem", queued);

@@ -1,6 +1,7 @@
 // CLIENT LIST: a session as one line of text.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -8,7 +9,9 @@ namespace eddy::cache {
 
 struct session;
 
-/// Appends one line, with its end.
-void append_client_line(std::string& to, const session& who, std::int64_t now_us);
+/// Appends one line, with its end. `executing` is the size in bytes of the command that this client
+/// runs, which counts as received input, as in Redis.
+void append_client_line(std::string& to, const session& who, std::int64_t now_us,
+                        std::size_t executing = 0);
 
 }  // namespace eddy::cache

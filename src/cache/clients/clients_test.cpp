@@ -636,6 +636,8 @@ TEST_F(clients, client_list_tells_what_they_do) {
     a_("RESET");
     a_("BLPOP l 0");
     EXPECT_THAT(b_("CLIENT LIST"), HasSubstr("flags=b "));
+    // The command that runs is in the query buffer.
+    EXPECT_THAT(b_("CLIENT LIST"), HasSubstr(" qbuf=26 "));
     EXPECT_THAT(b_("CLIENT INFO"), HasSubstr("cmd=client|info user=default redir=-1 resp=2"));
     const std::string id = std::to_string(b_.who().id);
     EXPECT_THAT(b_({"CLIENT", "LIST", "ID", id}), HasSubstr("\r\nid=" + id + " "));
@@ -654,7 +656,8 @@ TEST_F(clients, client_list_tells_what_they_do) {
     other("MULTI");
     other("CONFIG GET x");
     EXPECT_THAT(b_("CLIENT LIST"), HasSubstr(" cmd=config|get "));
-    other("DISCARD");
+    other("EXEC");
+    EXPECT_THAT(b_("CLIENT LIST"), HasSubstr(" cmd=exec "));
     other("GET");
     EXPECT_THAT(b_("CLIENT LIST"), HasSubstr(" cmd=get "));
     other("NOSUCH");

@@ -42,17 +42,29 @@ bool is_of(const session& who, client_type type) noexcept {
     return type.is == class_of(who);
 }
 
+// Size of the running command as a RESP array.
+std::size_t request_bytes(const call& c) noexcept {
+    constexpr std::size_t marks = 5;  // '*' or '$', and the ends of lines
+    const auto digits = [](std::size_t number) { return std::to_string(number).size(); };
+    std::size_t bytes = marks - 2 + digits(c.count);
+    for (std::size_t i = 0; i < c.count; ++i)
+        bytes += marks + digits(c.arg(i).size()) + c.arg(i).size();
+    return bytes;
+}
+
+void append_line_of(call& c, std::string& to, const session& who) {
+    append_client_line(to, who, c.state.env.now_us, &who == &c.client ? request_bytes(c) : 0);
+}
+
 void client_list(call& c) {
     std::string text;
-    const std::int64_t now_us = c.state.env.now_us;
     if (c.count == 2) {
-        c.state.sessions.for_each(
-            [&](const session& each) { append_client_line(text, each, now_us); });
+        c.state.sessions.for_each([&](const session& each) { append_line_of(c, text, each); });
     } else if (is_word(c.arg(2), "type") && c.count == 4) {
         const auto type = type_argument(c, 3);
         if (!type) return;
         c.state.sessions.for_each([&](const session& each) {
-            if (is_of(each, *type)) append_client_line(text, each, now_us);
+            if (is_of(each, *type)) append_line_of(c, text, each);
         });
     } else if (is_word(c.arg(2), "id") && c.count > 3) {
         std::vector<std::uint64_t> wanted;
@@ -66,7 +78,7 @@ void client_list(call& c) {
         std::ranges::sort(all, {}, &session::id);
         for (const std::uint64_t id : wanted) {
             const auto found = std::ranges::lower_bound(all, id, {}, &session::id);
-            if (found != all.end() && (*found)->id == id) append_client_line(text, **found, now_us);
+            if (found != all.end() && (*found)->id == id) append_line_of(c, text, **found);
         }
     } else {
         return c.syntax_error();
@@ -76,7 +88,7 @@ void client_list(call& c) {
 
 void client_info(call& c) {
     std::string text;
-    append_client_line(text, c.client, c.state.env.now_us);
+    append_line_of(c, text, c.client);
     c.reply.verbatim("txt", text);
 }
 

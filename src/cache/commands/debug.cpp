@@ -58,7 +58,8 @@ std::size_t serialized_size(call& c, entry& e) {
 }
 
 void object(call& c) {
-    const call::slot* const place = c.keys->find_to_read(c.arg(2), c.keys->hash(c.arg(2)));
+    // As in Redis an expired key is shown as long as it is there.
+    const call::slot* const place = c.keys->table().find(c.arg(2), c.keys->hash(c.arg(2)));
     if (place == nullptr) return c.error(no_such_key_text);
     entry& e = *keyspace::at(place);
     const std::string_view name = encoding_name(c.state.env, e);

@@ -72,6 +72,15 @@ TEST_F(server_commands, debug_sleep_within_a_transaction_lets_time_pass) {
     expect("GET k", "$1\r\nv\r\n");
 }
 
+TEST_F(server_commands, debug_object_shows_a_key_that_has_expired_and_is_still_there) {
+    client_("DEBUG SET-ACTIVE-EXPIRE 0");
+    client_("SET a 1 PX 10");
+    engine_.set_time(std::chrono::hours(1'000'000));
+    EXPECT_EQ(client_("DEBUG OBJECT a").substr(0, 9), "+Value at");
+    expect("EXISTS a", ":0\r\n");
+    expect("DEBUG OBJECT a", "-ERR no such key\r\n");
+}
+
 TEST_F(server_commands, slowlog_keeps_what_took_long) {
     expect("SLOWLOG LEN", ":0\r\n");
     expect("GET a", "$-1\r\n");
@@ -199,7 +208,9 @@ TEST_F(server_commands, latency_keeps_samples_by_the_second) {
     EXPECT_EQ(latest.children[0].children[0].text, "command");
     EXPECT_EQ(latest.children[0].children[1].text, "1700000199");
     EXPECT_GE(std::stoi(latest.children[0].children[3].text), 500);
-    EXPECT_NE(client_("LATENCY GRAPH command").find('#'), std::string::npos);
+    const std::string graph = client_("LATENCY GRAPH command");
+    EXPECT_NE(graph.find('#'), std::string::npos);
+    EXPECT_NE(graph.find("command - high 500 ms, low 20 ms (all time high "), std::string::npos);
     EXPECT_NE(client_("LATENCY DOCTOR").find("command"), std::string::npos);
     expect("LATENCY RESET nosuch", ":0\r\n");
     expect("LATENCY RESET command", ":1\r\n");

@@ -81,7 +81,10 @@ void latency_graph(call& c) {
     }
     constexpr std::int64_t width = 40;
     std::string text(its->name);
-    text += ": the longest took " + std::to_string(its->longest_ms) + " ms\n";
+    const auto took = std::ranges::minmax(its->samples, {}, &slow_log::sample::took_ms);
+    text += " - high " + std::to_string(took.max.took_ms) + " ms, low " +
+            std::to_string(took.min.took_ms) + " ms (all time high " +
+            std::to_string(its->longest_ms) + " ms)\n";
     const std::int64_t now_s = c.state.env.now_us / 1'000'000;
     for (const slow_log::sample& each : its->samples) {
         char head[64];

@@ -103,6 +103,7 @@ static void exec_now(call& c) {
         --replies.left;
     });
     c.in_exec = false;
+    c.client.last_command = "exec";
     c.reply_begin = begin;
     c.state.env.counters.commands += commands.size();
 }
