@@ -91,7 +91,6 @@ LONG_FUNCTIONS = {
     ("src/lua/tail_calls.cpp", "without_tail_calls"): 90,
     ("src/runtime/http/options.cpp", "option_table"): 100,
     ("src/runtime/server/options.cpp", "option_table"): 100,
-    ("src/runtime/settings.cpp", "settings::parse"): 90,
     ("src/runtime/stream/options.cpp", "option_table"): 130,
     ("src/wire/resp/reply_parser.cpp", "reply_parser::next"): 90,
 }

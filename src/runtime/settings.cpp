@@ -149,6 +149,39 @@ result<bool> parse_flag(const json& given) {
     return fail(errc::malformed);
 }
 
+outcome<std::int64_t> read_number(const option& of, const json& written) {
+    const result<std::int64_t> number = parse_number(of, written);
+    if (!number && number.error() == errc::limit_reached)
+        return refuse(400, out_of_range(of, written));
+    if (!number) return refuse(400, wrong_kind(of, written));
+    if (*number < of.minimum || *number > largest_of(of))
+        return refuse(400, out_of_range(of, written));
+    return *number;
+}
+
+outcome<std::string> read_text(const option& of, const json& written) {
+    if (!written.is_string()) return refuse(400, wrong_kind(of, written));
+    auto text = written.get<std::string>();
+    if (text.size() > max_text)
+        return refuse(400, fmt::format("--{} is too long: {} bytes, at most {} are possible",
+                                       of.name, text.size(), max_text));
+    const bool control = std::any_of(text.begin(), text.end(), [](char c) {
+        return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    });
+    if (control)
+        return refuse(400, fmt::format("--{} cannot be {}: it holds a control character", of.name,
+                                       in_quotes(text, max_quoted)));
+    return text;
+}
+
+outcome<std::string> read_choice(const option& of, const json& written) {
+    const bool known =
+        written.is_string() && std::find(of.choices.begin(), of.choices.end(),
+                                         written.get_ref<const std::string&>()) != of.choices.end();
+    if (!known) return refuse(400, wrong_kind(of, written));
+    return written.get<std::string>();
+}
+
 }  // namespace
 
 outcome<settings> settings::parse(std::span<const option> table, const json& given) {
@@ -188,44 +221,25 @@ outcome<settings> settings::parse(std::span<const option> table, const json& giv
             case option_kind::integer:
             case option_kind::size:
             case option_kind::duration: {
-                const result<std::int64_t> number = parse_number(o, written);
-                if (!number && number.error() == errc::limit_reached)
-                    return refuse(400, out_of_range(o, written));
-                if (!number) return refuse(400, wrong_kind(o, written));
-                if (*number < o.minimum || *number > largest_of(o))
-                    return refuse(400, out_of_range(o, written));
+                const outcome<std::int64_t> number = read_number(o, written);
+                if (!number) return std::unexpected(number.error());
                 v.number = *number;
                 v.text =
                     written.is_string() ? written.get<std::string>() : written_number(o, *number);
                 break;
             }
             case option_kind::text: {
-                if (!written.is_string()) return refuse(400, wrong_kind(o, written));
-                v.text = written.get<std::string>();
-                if (v.text.size() > max_text) {
-                    return refuse(400, fmt::format("--{} is too long: {} bytes, at most {} are "
-                                                   "possible",
-                                                   o.name, v.text.size(), max_text));
-                }
-                const bool control = std::any_of(v.text.begin(), v.text.end(), [](char c) {
-                    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-                });
-                if (control) {
-                    return refuse(400, fmt::format("--{} cannot be {}: it holds a control "
-                                                   "character",
-                                                   o.name, in_quotes(v.text, max_quoted)));
-                }
+                outcome<std::string> text = read_text(o, written);
+                if (!text) return std::unexpected(text.error());
+                v.text = std::move(*text);
                 // `--log ""` takes the option back, as null does in JSON.
                 if (v.text.empty()) v.given = false;
                 break;
             }
             case option_kind::choice: {
-                const bool known =
-                    written.is_string() &&
-                    std::find(o.choices.begin(), o.choices.end(),
-                              written.get_ref<const std::string&>()) != o.choices.end();
-                if (!known) return refuse(400, wrong_kind(o, written));
-                v.text = written.get<std::string>();
+                outcome<std::string> chosen = read_choice(o, written);
+                if (!chosen) return std::unexpected(chosen.error());
+                v.text = std::move(*chosen);
                 break;
             }
         }

@@ -260,6 +260,7 @@ task<void> append_file::end_snapshot() {
         static_cast<void>(engine_.upkeep());
         co_await yield();
     }
+    context_.progress.set();
 }
 
 }  // namespace eddy::runtime::cache

@@ -140,7 +140,8 @@ struct cache_context final : loop_lock_observer {
     event work_done;                    // clients have done something
     event is_behind;                    // the engine is: see engine::is_behind()
     event outputs_due;                  // a client over a soft limit is due earlier than before
-    event progress;   // of saves, the append-only file and replicas; or a stop was given up
+    /// Of saves, the append-only file, replicas and long scripts; or a stop was given up.
+    event progress;
     event keys_sent;  // by a migration
 
 private:

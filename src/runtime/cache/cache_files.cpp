@@ -27,8 +27,9 @@
 namespace eddy::runtime::cache {
 namespace {
 
-/// Between polls of whether a script has left a gap for a save.
-constexpr duration poll_pause = std::chrono::milliseconds(5);
+/// Longest wait for a gap between scripts and other snapshots: what is in the way may also end
+/// without a notification.
+constexpr duration gap_pause = std::chrono::milliseconds(50);
 constexpr std::string_view no_memory_text = "there is no memory";
 
 }  // namespace
@@ -40,7 +41,7 @@ task<outcome<>> await_instant(cache_context& of, last_save how, std::function<bo
     time_point patience_ends = here.now() + how.patience;
     eddy::cache::script_gap gap(of.engine);
     while (!gap.is_there(state.saves.snapshot == nullptr) || !begin()) {
-        if (how.is_given_up() || !co_await here.sleep_for(poll_pause)) co_return stop_given_up();
+        if (how.is_given_up() || !co_await of.await_progress(gap_pause)) co_return stop_given_up();
         of.update_time();
         if (here.now() < patience_ends || state.saves.snapshot != nullptr) continue;
         if (of.engine.script_is_late())

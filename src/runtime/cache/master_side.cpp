@@ -101,6 +101,7 @@ task<void> master_side::make_copy() {
         static_cast<void>(context_.engine.upkeep());
         co_await yield();
     }
+    context_.progress.set();
     context_.ask_upkeep();
     if (whole) {
         try {

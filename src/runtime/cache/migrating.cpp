@@ -35,7 +35,8 @@ namespace {
 using eddy::cache::migration;
 using eddy::cache::migration_order;
 
-/// Between polls while writes are held.
+/// Between polls while writes are held: of CLIENT PAUSE and long scripts the engine does not
+/// notify.
 constexpr duration poll_pause = std::chrono::milliseconds(5);
 
 /// Between polls of whether the client is still there.
