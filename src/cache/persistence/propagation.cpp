@@ -140,9 +140,8 @@ void propagation::deliver() noexcept {
         const bool is_transaction = count > 1;
         const bool marks_are_messages = count - messages < 2;
         unit_.clear();
-        // SELECT comes before MULTI, as in Redis.
-        if (is_transaction)
-            unit_.push_back({items_[first].database, begin_text, marks_are_messages});
+        // SELECT comes behind MULTI, as in Redis 7.2; in 7.0 before it.
+        if (is_transaction) unit_.push_back({change::any_database, begin_text, marks_are_messages});
         std::size_t at = first == 0 ? 0 : items_[first - 1].end;
         for (std::size_t i = first; i < items_.size(); ++i) {
             const item& one = items_[i];
