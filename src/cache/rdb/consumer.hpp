@@ -42,6 +42,9 @@ public:
     virtual refusal library(std::string_view) { return accepted; }
 
     virtual refusal begin(const key_header& of) = 0;
+    /// The set, sorted set or hash, whose elements follow, was a listpack: it stays one, in their
+    /// order, unless they are too many. Without it the limits of encodings decide.
+    virtual refusal listpack() { return accepted; }
     virtual refusal text(std::string_view whole) = 0;
     virtual refusal element(std::string_view of_list) = 0;
     virtual refusal member(std::string_view of_set) = 0;

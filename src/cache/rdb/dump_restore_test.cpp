@@ -106,6 +106,50 @@ TEST_F(dump_restore, every_encoding_is_restored) {
     EXPECT_EQ(client_({"ZSCORE", "zset 2", "a"}), "$5\r\n-0.25\r\n");
 }
 
+TEST_F(dump_restore, a_listpack_stays_one_in_its_order) {
+    const auto moved = [&](const std::string& key) {
+        EXPECT_EQ(client_({"RESTORE", "copy", "0", dumped(key), "REPLACE"}), "+OK\r\n");
+        const bool is_set = client_("TYPE copy") == "+set\r\n";
+        return client_("OBJECT ENCODING copy") + client_(is_set ? "SMEMBERS copy" : "HKEYS copy");
+    };
+    const auto held = [&](const std::string& key) {
+        const bool is_set = client_("TYPE " + key) == "+set\r\n";
+        return client_("OBJECT ENCODING " + key) + client_((is_set ? "SMEMBERS " : "HKEYS ") + key);
+    };
+    // Integers, which an intset would order, at its begin and alone.
+    client_("SADD mixed m1 545 -507 x");
+    client_("SREM mixed m1");
+    client_("SADD integers m1 5 4 3 2 1");
+    client_("SREM integers m1");
+    client_("SADD many x");
+    for (int i = 100; i > 0; --i) client_("SADD many " + std::to_string(i));
+    client_("SREM many x");
+    client_("SADD intset 3 1 2");
+    const std::string longer(60, 'x');
+    client_({"HSET", "hash", "f", longer, "e", "1"});
+    client_({"SADD", "texts", longer, "1"});
+    for (const char* const key : {"mixed", "integers", "many", "intset", "hash", "texts"})
+        EXPECT_EQ(moved(key), held(key)) << key;
+    EXPECT_EQ(held("integers"),
+              "$8\r\nlistpack\r\n*5\r\n$1\r\n5\r\n$1\r\n4\r\n$1\r\n3\r\n$1\r\n2\r\n$1\r\n1\r\n");
+    // Its texts may be longer than a limit is by now; its elements are as many as may be.
+    client_("CONFIG SET set-max-listpack-value 3 hash-max-listpack-value 3");
+    for (const char* const key : {"hash", "texts"}) EXPECT_EQ(moved(key), held(key)) << key;
+    client_("ZADD scores 1 abcdef");
+    client_("CONFIG SET zset-max-listpack-value 3");
+    EXPECT_EQ(client_({"RESTORE", "copied", "0", dumped("scores")}), "+OK\r\n");
+    EXPECT_EQ(client_("OBJECT ENCODING copied"), "$8\r\nlistpack\r\n");
+    client_("CONFIG SET set-max-listpack-entries 3");
+    EXPECT_TRUE(moved("integers").starts_with("$9\r\nhashtable\r\n"));
+    EXPECT_EQ(client_("SCARD copy"), ":5\r\n");
+    // A table becomes what it may be.
+    client_("CONFIG SET set-max-listpack-entries 128");
+    for (int i = 0; i < 600; ++i) client_("SADD table " + std::to_string(i));
+    for (int i = 3; i < 600; ++i) client_("SREM table " + std::to_string(i));
+    EXPECT_TRUE(held("table").starts_with("$9\r\nhashtable\r\n"));
+    EXPECT_TRUE(moved("table").starts_with("$6\r\nintset\r\n"));
+}
+
 TEST_F(dump_restore, times_are_relative_or_absolute_and_what_is_over_is_not_made) {
     client_("SET a 1");
     const std::string value = dumped("a");

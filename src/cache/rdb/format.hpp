@@ -7,6 +7,11 @@
 // A DUMP payload is  type value | version, 2 bytes | checksum of all before it, 8 bytes.  Numbers
 // are little-endian, but for lengths above 14 bits.
 //
+// Redis 7.0 has no type for a set that is a listpack, and a hash or sorted set that is one would
+// have to be copied to be written as one. So they have the plain type here, with a count of
+// elements that is longer than it need be: all versions read it, and the loader here knows the
+// listpack by it.
+//
 // The room rdb reads and writes that format. Files in reading order:
 //
 //   format.hpp, crc64.hpp, lzf.hpp    numbers, checksum, compression

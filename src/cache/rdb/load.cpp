@@ -86,6 +86,8 @@ refusal loader::text(std::string_view whole) {
     return accepted;
 }
 
+refusal loader::listpack() { return is_over_ ? accepted : value_builder::listpack(); }
+
 refusal loader::element(std::string_view of_list) {
     return is_over_ ? accepted : value_builder::element(of_list);
 }

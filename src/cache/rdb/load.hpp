@@ -63,6 +63,7 @@ private:
     refusal select(std::uint64_t number) override;
     refusal library(std::string_view code) override;
     refusal begin(const key_header& of) override;
+    refusal listpack() override;
     refusal text(std::string_view whole) override;
     refusal element(std::string_view of_list) override;
     refusal member(std::string_view of_set) override;

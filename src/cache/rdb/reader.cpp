@@ -324,12 +324,16 @@ bool reader::begin_value(window& w, std::string_view key) {
 }
 
 bool reader::read_count(window& w) {
-    if (!w.length(left_)) return false;
+    bool is_longer = false;
+    if (!w.length(left_, is_longer)) return false;
     if (kind_ == value_kind::stream) {
         state_ = left_ == 0 ? state::stream_facts : state::stream_block;
         return true;
     }
     if (left_ == 0) return end_value(w);
+    const bool may_be_listpack =
+        type_ == object_type::set || type_ == object_type::hash || type_ == object_type::zset_2;
+    if (is_longer && may_be_listpack && !passed(w, to_.listpack())) return false;
     switch (type_) {
         case object_type::list: state_ = state::element; break;
         case object_type::set: state_ = state::member; break;
@@ -488,6 +492,8 @@ bool reader::emit_packed(window& w, std::string_view block) {
             if (i % 2 != 0 && !score_of(first, score)) return w.fail(not_a_score);
         }
     }
+    const bool was_listpack = kind_ != value_kind::list && type_ != object_type::set_intset;
+    if (was_listpack && !passed(w, to_.listpack())) return false;
     Walk walk(block);
     char digits[2][24];
     while (walk.next(first) == packed_step::item) {

@@ -14,7 +14,7 @@ namespace eddy::cache::rdb {
 
 namespace {
 
-// The empty key here is nobody else's business.
+// Changes of the empty key here are not observed.
 class unobserved {
 public:
     explicit unobserved(environment& env) noexcept
@@ -28,11 +28,37 @@ private:
     key_observer* observer_;
 };
 
+// As in Redis, a listpack that is loaded has texts of any length.
+class listpack_texts {
+public:
+    listpack_texts(environment& env, bool any_length) noexcept
+        : limits_(env.limits),
+          set_text_(limits_.set_text),
+          hash_text_(limits_.hash_text),
+          sorted_set_text_(limits_.sorted_set_text) {
+        if (any_length) limits_.set_text = limits_.hash_text = limits_.sorted_set_text = SIZE_MAX;
+    }
+    ~listpack_texts() {
+        limits_.set_text = set_text_;
+        limits_.hash_text = hash_text_;
+        limits_.sorted_set_text = sorted_set_text_;
+    }
+    listpack_texts(const listpack_texts&) = delete;
+    listpack_texts& operator=(const listpack_texts&) = delete;
+
+private:
+    encoding_limits& limits_;
+    const std::size_t set_text_;
+    const std::size_t hash_text_;
+    const std::size_t sorted_set_text_;
+};
+
 }  // namespace
 
 void value_builder::drop() {
     if (place_ != nullptr) value_.clear();
     place_ = nullptr;
+    was_listpack_ = false;
     elements_ = 0;
     group_ = nullptr;
 }
@@ -53,6 +79,12 @@ refusal value_builder::begin(const key_header& of) {
     return accepted;
 }
 
+refusal value_builder::listpack() {
+    was_listpack_ = true;
+    if (made().type == value_type::set) collection(env_, made()).keep_order();
+    return accepted;
+}
+
 refusal value_builder::text(std::string_view whole) {
     const unobserved quiet(env_);
     place_ = value_.put_text(place_, {}, value_.hash({}), whole);
@@ -66,12 +98,14 @@ refusal value_builder::element(std::string_view of_list) {
 }
 
 refusal value_builder::member(std::string_view of_set) {
+    const listpack_texts as_it_was(env_, was_listpack_);
     if (!collection(env_, made()).put(of_set)) return "a set has a member twice";
     ++elements_;
     return accepted;
 }
 
 refusal value_builder::scored(std::string_view of_sorted_set, double score) {
+    const listpack_texts as_it_was(env_, was_listpack_);
     sorted_set members(env_, made());
     const sorted_set::place at = members.find(of_sorted_set);
     if (at) return "a sorted set has a member twice";
@@ -81,6 +115,7 @@ refusal value_builder::scored(std::string_view of_sorted_set, double score) {
 }
 
 refusal value_builder::field(std::string_view of_hash, std::string_view value) {
+    const listpack_texts as_it_was(env_, was_listpack_);
     collection fields(env_, made());
     // One that is over would not say that it is there.
     const std::size_t before = fields.all();

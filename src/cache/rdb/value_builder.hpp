@@ -16,6 +16,7 @@ public:
     explicit value_builder(environment& env) noexcept : env_(env), value_(env) {}
 
     refusal begin(const key_header& of) override;
+    refusal listpack() override;
     refusal text(std::string_view whole) override;
     refusal element(std::string_view of_list) override;
     refusal member(std::string_view of_set) override;
@@ -53,6 +54,7 @@ private:
     keyspace value_;  // under the empty key
     keyspace::slot* place_ = nullptr;
     bool is_collection_ = false;
+    bool was_listpack_ = false;
     std::uint64_t elements_ = 0;
     stream_group* group_ = nullptr;        // the last one of a stream
     stream_consumer* consumer_ = nullptr;  // the last one of that

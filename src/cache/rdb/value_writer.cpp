@@ -50,6 +50,10 @@ bool put_number(byte_buffer& out, std::string_view text) {
     return true;
 }
 
+void put_count(byte_buffer& out, std::uint64_t elements, bool of_listpack) {
+    of_listpack ? put_listpack_length(out, elements) : put_length(out, elements);
+}
+
 }  // namespace
 
 void put_little(byte_buffer& out, std::uint64_t number, std::size_t bytes) {
@@ -78,6 +82,17 @@ void put_length(byte_buffer& out, std::uint64_t length) {
         big_endian(8);
     }
     out.append(std::string_view(head, size));
+}
+
+void put_listpack_length(byte_buffer& out, std::uint64_t length) {
+    const bool is_short = length < 1U << 6;
+    char head[5];
+    head[0] = is_short ? static_cast<char>(static_cast<unsigned>(length_form::bits_14) << 6)
+                       : static_cast<char>(length_32);
+    const std::size_t rest = is_short ? 1 : 4;
+    for (std::size_t i = rest; i > 0; --i, length >>= 8) head[i] = static_cast<char>(length & 0xff);
+    EDDY_ASSERT(length == 0);
+    out.append(std::string_view(head, 1 + rest));
 }
 
 void put_text(byte_buffer& out, std::string_view text) {
@@ -189,7 +204,7 @@ void value_writer::begin_elements(byte_buffer& out) {
     }
     if (of_->type == value_type::sorted_set) {
         const sorted_set elements(env_, *of_);
-        put_length(out, elements.size());
+        put_count(out, elements.size(), elements.is_listed());
         ranked_.emplace(elements);
         return;
     }
@@ -202,8 +217,8 @@ void value_writer::begin_elements(byte_buffer& out) {
         first_end_ = timed_table::of(*of_)->first_end();
         put_little(out, static_cast<std::uint64_t>(first_end_), 8);
     }
-    // What is over goes with the rest: whoever reads it knows as well.
-    put_length(out, elements.all());
+    // What is over goes with the rest: the loader knows as well.
+    put_count(out, elements.all(), elements.is_listed() && !elements.is_integers());
     walk_.emplace(elements, collection::also::ended);
 }
 

@@ -23,6 +23,8 @@
 namespace eddy::cache::rdb {
 
 void put_length(byte_buffer& out, std::uint64_t length);
+/// The same in a longer form: the count of a listpack's elements, below 2^32.
+void put_listpack_length(byte_buffer& out, std::uint64_t length);
 /// The text whole.
 void put_text(byte_buffer& out, std::string_view text);
 /// The keys that follow are of this database.

@@ -64,6 +64,18 @@ bool window::length(std::uint64_t& to) noexcept {
     return !special || fail("a string stands where a length should");
 }
 
+bool window::length(std::uint64_t& to, bool& is_longer) noexcept {
+    const std::size_t before = at_;
+    if (!length(to)) return false;
+    constexpr std::size_t wide_bytes = 5;
+    const std::size_t shortest = to < 1U << 6       ? 1
+                                 : to < 1U << 14    ? 2
+                                 : to <= UINT32_MAX ? wide_bytes
+                                                    : at_ - before;
+    is_longer = at_ - before > shortest;
+    return true;
+}
+
 bool window::text_size(std::uint64_t& to) noexcept {
     return length(to) && (to <= max_text_ || fail(text_too_long));
 }

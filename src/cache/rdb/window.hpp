@@ -55,6 +55,8 @@ public:
     /// `size` bytes, at most 8, the lowest first.
     bool little(std::size_t size, std::uint64_t& to) noexcept;
     bool length(std::uint64_t& to) noexcept;
+    /// The same; `is_longer` when a shorter form would have done.
+    bool length(std::uint64_t& to, bool& is_longer) noexcept;
     bool text(written_text& to) noexcept;
 
     /// The text as bytes, which are the input's or the scratch's. The sizes were checked by text().
