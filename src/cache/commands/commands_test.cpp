@@ -250,6 +250,85 @@ TEST_F(commands, an_encoding_stays_after_the_value_has_shrunk) {
     EXPECT_EQ(encoding("few"), "hashtable");
 }
 
+// As in Redis 7.2: what there is stays as it is until a command puts something.
+TEST_F(commands, encodings_follow_limits_that_were_changed) {
+    constexpr std::string_view at_first =
+        "hash-max-listpack-entries 512 hash-max-listpack-value 64 set-max-intset-entries 512 "
+        "set-max-listpack-entries 128 set-max-listpack-value 64 zset-max-listpack-entries 128 "
+        "zset-max-listpack-value 64";
+    struct change {
+        std::string_view before;
+        std::string_view limits;
+        std::string_view after;
+        std::string_view encoding;
+    };
+    constexpr std::string_view few_fields = "HSET k a 1 b 2 c 3";
+    constexpr std::string_view two_fields = "hash-max-listpack-entries 2";
+    constexpr std::string_view long_field = "HSET k abcdef 1 b 2";
+    constexpr std::string_view short_fields = "hash-max-listpack-value 3";
+    constexpr std::string_view no_intset = "set-max-intset-entries 0";
+    constexpr std::string_view short_members = "set-max-listpack-value 3";
+    constexpr std::string_view few_integers = "set-max-intset-entries 2 set-max-listpack-entries 3";
+    constexpr change all[] = {
+        {few_fields, two_fields, "HLEN k", "listpack"},
+        {few_fields, two_fields, "HSET k a 2", "hashtable"},
+        {few_fields, two_fields, "HINCRBY k a 2", "hashtable"},
+        {few_fields, two_fields, "HSETNX k a 2", "listpack"},
+        {few_fields, two_fields, "HDEL k a", "listpack"},
+        {"HSET k a 1", "hash-max-listpack-entries 0", "HSET k a 1", "hashtable"},
+        {long_field, short_fields, "HSET k b 3", "listpack"},
+        {long_field, short_fields, "HSET k abcdef 3", "hashtable"},
+        {long_field, short_fields, "HSETNX k abcdef 3", "listpack"},
+        {long_field, short_fields, "HINCRBY k b 12345", "hashtable"},
+        {"", no_intset, "SADD k 1", "listpack"},
+        {"SADD other 1", no_intset, "SMOVE other k 1", "listpack"},
+        {"", "set-max-intset-entries 0 set-max-listpack-value 3", "SADD k 12345", "hashtable"},
+        {"", "set-max-intset-entries 0 set-max-listpack-entries 0", "SADD k 1", "hashtable"},
+        {"SADD k 1", no_intset, "SADD k 1", "hashtable"},
+        {"SADD other 1", no_intset, "SUNIONSTORE k other", "hashtable"},
+        {"", few_integers, "SADD k 3 1 2", "listpack"},
+        {"SADD k 1 2 3", "set-max-intset-entries 2", "SADD k 1", "intset"},
+        {"SADD k 1 2 3", "set-max-intset-entries 2", "SADD k 9", "hashtable"},
+        {"SADD k 1 2 3", "set-max-intset-entries 2", "SADD k x", "listpack"},
+        {"SADD k -1000 5", "set-max-listpack-value 5", "SADD k x", "listpack"},
+        {"SADD k -10000 5", "set-max-listpack-value 5", "SADD k x", "hashtable"},
+        {"SADD k abcdef", short_members, "SADD k x", "listpack"},
+        {"SADD k abcdef", short_members, "SADD k abcdef", "listpack"},
+        {"SADD k abcdef", short_members, "SADD k abcdeg", "hashtable"},
+        {"SADD a x 1 2 3 4 5 ; SADD b x y 5 4 3 2 1 ; SREM a x", "set-max-listpack-entries 3",
+         "SINTERSTORE k a b", "intset"},
+        {"ZADD k 1 a 2 b 3 c", "zset-max-listpack-entries 2", "ZADD k 9 a", "listpack"},
+        {"ZADD k 1 a 2 b 3 c", "zset-max-listpack-entries 2", "ZADD k 9 a 8 b 7 c", "skiplist"},
+        {"ZADD k 1 abcdef", "zset-max-listpack-value 3", "ZINCRBY k 1 abcdef", "skiplist"},
+        {"ZADD k 1 abcdef", "zset-max-listpack-value 3", "ZADD k 1 b", "listpack"},
+    };
+    for (const change& each : all) {
+        client_("FLUSHALL");
+        client_("CONFIG SET " + std::string(at_first));
+        for (const std::string_view line : testing::separate(each.before)) client_(line);
+        client_("CONFIG SET " + std::string(each.limits));
+        client_(each.after);
+        EXPECT_EQ(parse_reply(client_("OBJECT ENCODING k")).text, each.encoding)
+            << each.before << " | " << each.limits << " | " << each.after;
+    }
+    // Few that SPOP leaves.
+    client_("CONFIG SET " + std::string(at_first));
+    for (const std::string_view left : {"5", "40"}) {
+        client_("DEL k");
+        for (int i = 0; i < 200; ++i) client_({"SADD", "k", "member" + std::to_string(i)});
+        const std::string popped = std::to_string(200 - std::stoi(std::string(left)));
+        client_("SPOP k " + popped);
+        expect("SCARD k", ":" + std::string(left) + "\r\n");
+        EXPECT_EQ(parse_reply(client_("OBJECT ENCODING k")).text,
+                  left == "5" ? "listpack" : "hashtable");
+    }
+    // Too many for an intset, in the order in which they came.
+    client_("CONFIG SET " + std::string(at_first));
+    client_("CONFIG SET " + std::string(few_integers));
+    client_("SADD listed 3 1 2");
+    expect("SMEMBERS listed", "*3\r\n$1\r\n3\r\n$1\r\n1\r\n$1\r\n2\r\n");
+}
+
 TEST_F(commands, small_hashes_and_sets_come_in_order_and_in_one_page) {
     arguments hash;
     for (int i = 0; i < 512; ++i) {

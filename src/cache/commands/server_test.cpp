@@ -578,11 +578,17 @@ TEST_F(server_commands, debug_takes_the_settings_that_test_suites_make) {
                "-ERR argument must be a memory value bigger than 1 and smaller than 4gb\r\n");
     }
     client_("HSET h a 1");
+    client_("SADD s a");
+    client_("SADD intset 1");
     client_("RPUSH l a");
-    expect("DEBUG LISTPACK h", "+Listpack structure printed on stdout\r\n");
-    expect("DEBUG LISTPACK l", "-ERR Not a listpack encoded object.\r\n");
+    client_({"RPUSH", "long", std::string(10'000, 'x')});
+    for (const char* const key : {"h", "s", "l"})
+        expect(std::string("DEBUG LISTPACK ") + key, "+Listpack structure printed on stdout\r\n");
+    expect("DEBUG LISTPACK intset", "-ERR Not a listpack encoded object.\r\n");
+    expect("DEBUG LISTPACK long", "-ERR Not a listpack encoded object.\r\n");
     expect("DEBUG LISTPACK none", "-ERR no such key\r\n");
-    expect("DEBUG QUICKLIST l", "+Quicklist structure printed on stdout\r\n");
+    expect("DEBUG QUICKLIST long", "+Quicklist structure printed on stdout\r\n");
+    expect("DEBUG QUICKLIST l", "-ERR Not a quicklist encoded object.\r\n");
     expect("DEBUG QUICKLIST h", "-ERR Not a quicklist encoded object.\r\n");
     expect("DEBUG QUICKLIST none", "-ERR no such key\r\n");
 }

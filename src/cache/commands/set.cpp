@@ -71,6 +71,26 @@ private:
     std::vector<std::string> members_;
 };
 
+// Where SPOP takes many at once Redis moves the rest, so that few that are left of a table become a
+// listpack.
+void gather_rest(call& c, slot* place, std::size_t taken) {
+    constexpr std::size_t many = 5;
+    environment& env = c.state.env;
+    entry& e = *keyspace::at(place);
+    const collection before(env, e);
+    const std::size_t left = before.size();
+    if (before.is_listed() || left * many > taken || left > env.limits.set_members) return;
+    std::vector<std::string> rest;
+    rest.reserve(left);
+    collection::walk walk(before);
+    for (collection::element each; walk.next(each);) rest.emplace_back(each.field);
+    release_value(env, e);
+    collection::make(env, e, value_type::set);
+    collection made(env, e);
+    made.keep_order();
+    for (const std::string& each : rest) made.put(each);
+}
+
 }  // namespace
 
 void sadd(call& c) {
@@ -162,6 +182,7 @@ void spop(call& c) {
         if (!gone.take()) return;
     }
     gone.propagate();
+    gather_rest(c, place, gone.size());
     if (gone.size() > 0) c.changed(key_event::set, "spop", c.arg(1), gone.size());
     c.remove_if_empty(place, c.hash);
 }
@@ -199,7 +220,10 @@ void smove(call& c) {
     c.changed(key_event::set, "srem", c.arg(1));
     c.remove_if_empty(from, c.hash);
     slot* to = c.keys->find(c.arg(2), to_hash);
-    if (to == nullptr) to = c.keys->add(c.arg(2), to_hash, value_type::set);
+    if (to == nullptr) {
+        to = c.keys->add(c.arg(2), to_hash, value_type::set);
+        c.collection_of(to).expect(c.arg(3), 1);
+    }
     if (c.collection_of(to).put(c.arg(3))) c.changed(key_event::set, "sadd", c.arg(2));
     c.reply.integer(1);
 }

@@ -3,6 +3,7 @@
 
 #include "cache/engine/call.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -42,6 +43,10 @@ void add_members(call& c, const add_options& options, std::span<const double> sc
         place = c.keys->add(c.arg(1), c.hash, value_type::sorted_set);
     }
     sorted_set members = c.sorted_set_of(place);
+    std::size_t longest = 0;
+    for (std::size_t i = 0; i < scores.size(); ++i)
+        longest = std::max(longest, c.arg(first + i * step).size());
+    members.expect(scores.size(), longest);
     std::int64_t added = 0;
     std::int64_t updated = 0;
     std::optional<double> result;

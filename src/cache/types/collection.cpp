@@ -110,6 +110,8 @@ bool collection::put(std::string_view field, std::string_view value, bool keeps_
         if (fits(field, value)) {
             return is_packed() ? put_packed(field, value) : put_indexed(field, value);
         }
+        // What is there already stays where it is, however long.
+        if (!has_values() && contains(field)) return false;
         become_table();
     }
     return put_table(field, value, keeps_expiry);
@@ -134,22 +136,38 @@ collection::addition collection::adding(std::string_view field, std::size_t coun
     };
     if (has_values()) return within(limits.hash_fields) ? addition::appended : addition::table;
     if ((flags() & packed_block::integers) != 0) {
-        if (parse_integer(field))
+        if (parse_integer(field)) {
             return within(limits.set_integers) ? addition::sorted : addition::table;
+        }
+        if (within(limits.set_members) && !are_members_within(limits.set_text)) {
+            return addition::table;
+        }
         flags() &= static_cast<std::uint16_t>(~packed_block::integers);
     }
     return within(limits.set_members) ? addition::appended : addition::table;
 }
 
+bool collection::are_members_within(std::size_t longest) const noexcept {
+    walk members(*this);
+    for (element e; members.next(e);)
+        if (e.field.size() > longest) return false;
+    return true;
+}
+
 void collection::expect_several(std::string_view first, std::size_t count) {
     if (!is_listed()) return;
     const encoding_limits& limits = env_->limits;
-    std::size_t most = has_values() ? limits.hash_fields : limits.set_members;
-    if (!has_values() && (flags() & packed_block::integers) != 0 &&
-        (!empty() || parse_integer(first))) {
-        most = limits.set_integers;
+    if (has_values()) {
+        if (count > limits.hash_fields) become_table();
+        return;
     }
-    if (count > most) become_table();
+    const bool is_of_integers = (flags() & packed_block::integers) != 0;
+    if (is_of_integers && (!empty() || parse_integer(first))) {
+        if (count <= limits.set_integers) return;
+        if (!empty()) return become_table();
+        keep_order();
+    }
+    if (count > limits.set_members) become_table();
 }
 
 void collection::keep_order() noexcept {
@@ -158,7 +176,8 @@ void collection::keep_order() noexcept {
 }
 
 void collection::order_integers() {
-    if (!is_listed() || is_integers() || size() > env_->limits.set_integers) return;
+    const std::size_t most = std::min(env_->limits.set_integers, indexed_block::max_fields);
+    if (is_integers() || size() > most) return;
     std::vector<std::string> all;
     all.reserve(size());
     walk members(*this);
@@ -186,6 +205,10 @@ packed_block& collection::packed_with_room(std::size_t more) {
 bool collection::put_packed(std::string_view field, std::string_view value) {
     if (char* const at = find_packed(field); at != nullptr) {
         if (!has_values()) return false;
+        if (packed().count > env_->limits.hash_fields) {
+            become_table();
+            return put_table(field, value, false);
+        }
         const std::size_t old_size = read(skip(at)).size();
         if (old_size == value.size()) {
             write(skip(at), value);
@@ -245,11 +268,12 @@ bool collection::put_indexed(std::string_view field, std::string_view value) {
     if (at && !pairs) return false;
     const addition how = at ? addition::appended : adding(field, block->count);
     std::size_t need = 1 + field.size() + (pairs ? 1 + value.size() : 0);
+    const bool is_beyond = pairs && block->count > env_->limits.hash_fields;
     if (at) {
         const std::size_t old_size = read(skip(at.at)).size();
         need = value.size() > old_size ? value.size() - old_size : 0;
     }
-    if (how == addition::table || block->used + need > indexed_block::max_bytes) {
+    if (how == addition::table || is_beyond || block->used + need > indexed_block::max_bytes) {
         become_table();
         return put_table(field, value, false);
     }

@@ -84,11 +84,14 @@ public:
     /// Before a command puts so many fields, of which this is the first: a table is made at once
     /// where the number alone is beyond a limit, as Redis does, whether they are new or not.
     void expect(std::string_view first, std::size_t count) {
-        if (count > 1) expect_several(first, count);  // put() does it for one
+        // For one put() does it, but for a set that may not have any.
+        if (count > 1 || env_->limits.set_integers == 0 || env_->limits.set_members == 0)
+            expect_several(first, count);
     }
     /// An empty set keeps the order in which members come even if they are integers.
     void keep_order() noexcept;
-    /// A set that does so, and has got integers alone, is put into the order of their values.
+    /// A set that does so, or a table, that has got integers alone and no more than an intset may
+    /// have, becomes one.
     void order_integers();
 
     /// When a field of a hash ends: milliseconds since 1970. No_expiry for one that does not, and
@@ -159,6 +162,7 @@ private:
     // What becomes of a block when a field is added.
     enum class addition : std::uint8_t { appended, sorted, table };
     addition adding(std::string_view field, std::size_t count) noexcept;
+    bool are_members_within(std::size_t longest) const noexcept;
     bool fits(std::string_view field, std::string_view value) const noexcept;
 
     char* find_packed(std::string_view field) const noexcept;

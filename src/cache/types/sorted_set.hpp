@@ -75,6 +75,18 @@ public:
                added.size() <= env_->limits.sorted_set_text;
     }
 
+    /// Before a command puts so many members, of which the longest has so many bytes: beyond a
+    /// limit it is no listpack any more, whether they are new or not.
+    void expect(std::size_t count, std::size_t longest) noexcept {
+        const encoding_limits& limits = env_->limits;
+        if (count <= limits.sorted_set_members && longest <= limits.sorted_set_text) return;
+        if (is_packed()) {
+            packed().flags = packed_block::spread;
+        } else {
+            table().listed = false;
+        }
+    }
+
     /// Makes a table of it, which is no listpack to Redis either.
     void spread();
 
