@@ -179,6 +179,7 @@ void lrem(call& c) {
     if (removed > 0) {
         c.changed(key_event::list, "lrem", c.arg(1), static_cast<std::uint64_t>(removed));
     }
+    elements.shrink(c.memory());
     if (!elements.empty()) after_shrinking(c.state.env, *keyspace::at(place), list_measure::exact);
     c.remove_if_empty(place, c.hash);
     c.reply.integer(removed);

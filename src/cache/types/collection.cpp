@@ -21,8 +21,17 @@ using packed_text::write;
 
 // Room for the elements and some more, up to the rounding of the slab.
 std::size_t capacity_for(std::size_t used) noexcept {
-    const std::size_t wanted = std::max(used + used / 4, collection::first_capacity);
+    std::size_t wanted = used + used / 4;
+    for (const std::size_t small : {collection::second_capacity, collection::first_capacity})
+        if (used <= small) wanted = small;
     return slab::capacity(sizeof(packed_block) + wanted) - sizeof(packed_block);
+}
+
+// Whether a block is to shrink. What it has then is filled, or halved again, before the next copy.
+bool is_wide(const packed_block& block) noexcept {
+    if (block.capacity <= collection::first_capacity) return false;
+    const bool is_small = block.capacity <= collection::second_capacity;
+    return block.used < block.capacity / (is_small ? 4 : 2);
 }
 
 packed_block* make_packed(slab& memory, std::size_t used) {
@@ -223,6 +232,8 @@ bool collection::put_packed(std::string_view field, std::string_view value) {
                      static_cast<std::size_t>(block.data() + block.used - rest));
         block.used = static_cast<std::uint16_t>(block.used + value.size() - old_size);
         write(old, value);
+        if (is_wide(block)) [[unlikely]]
+            shrink_packed();
         return false;
     }
     const addition how = adding(field, packed().count);
@@ -281,6 +292,7 @@ bool collection::put_indexed(std::string_view field, std::string_view value) {
         const std::ptrdiff_t before = at.at - block->data();
         block = &indexed_with_room(need, 0);
         block->replace_value({at.index, block->data() + before}, value);
+        shrink_indexed();
         return false;
     }
     block = &indexed_with_room(need, 1);
@@ -299,6 +311,34 @@ void collection::become_indexed() {
     release_value(*env_, *holder_);
     holder_->held_as = encoding::indexed;
     holder_->set_pointer(made);
+}
+
+// The same fields without their index.
+void collection::become_packed() {
+    indexed_block& old = indexed();
+    packed_block* const made = make_packed(env_->memory, old.used);
+    std::memcpy(made->data(), old.data(), old.used);
+    made->used = static_cast<std::uint16_t>(old.used);
+    made->count = old.count;
+    made->flags = old.flags;
+    old.release(env_->memory);
+    holder_->held_as = encoding::packed;
+    holder_->set_pointer(made);
+}
+
+void collection::shrink_packed() {
+    packed_block& block = packed();
+    packed_block* const smaller = make_packed(env_->memory, block.used);
+    smaller->take(block);
+    env_->memory.release(&block, sizeof(packed_block) + block.capacity);
+    holder_->set_pointer(smaller);
+}
+
+void collection::shrink_indexed() {
+    indexed_block& block = indexed();
+    if (block.count <= max_packed_fields / 2) return become_packed();
+    if (block.used >= block.capacity / 2) return;
+    holder_->set_pointer(indexed_block::widen(env_->memory, &block, block.used, block.count));
 }
 
 void collection::add_to_table(dictionary& to, std::string_view field, std::string_view value,
@@ -361,6 +401,8 @@ bool collection::erase(std::string_view field) {
         std::memmove(at, next, static_cast<std::size_t>(block.data() + block.used - next));
         block.used = static_cast<std::uint16_t>(block.used - (next - at));
         --block.count;
+        if (is_wide(block)) [[unlikely]]
+            shrink_packed();
         return true;
     }
     if (is_indexed()) {
@@ -368,11 +410,7 @@ bool collection::erase(std::string_view field) {
         const indexed_block::place at = block.find(field, tag(field), has_values());
         if (!at) return false;
         block.erase(at, has_values());
-        // What has shrunk to a quarter goes into a smaller block.
-        if (block.used < block.capacity / 4 && block.capacity > slab::max_small) {
-            holder_->set_pointer(
-                indexed_block::widen(env_->memory, &block, block.used, block.count));
-        }
+        shrink_indexed();
         return true;
     }
     const std::uint64_t hash = env_->hash(field);

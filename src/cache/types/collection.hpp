@@ -4,8 +4,9 @@
 // integers alone is in the order of their values, as an intset. Above `max_packed_fields` fields
 // the block gets an index. Beyond one of encoding_limits, where Redis takes its hash table, it
 // becomes a dictionary of entries, whose value is empty for a set; so it does beyond an indexed
-// block's own limits and with texts of more than 255 bytes. It never goes back. All operations are
-// O(1): a block has a bounded size.
+// block's own limits and with texts of more than 255 bytes. It never goes back. A block of which
+// less than half is used becomes a smaller one. All operations are O(1): a block has a bounded
+// size.
 //
 // A hash with an expiring field becomes a table that also keeps their order (timed_fields.hpp), and
 // stays one. An expired field is invisible to all functions here, until it is removed; but for the
@@ -43,7 +44,9 @@ namespace eddy::cache {
 class collection {
 public:
     static constexpr std::size_t max_packed_fields = 32;
-    static constexpr std::size_t first_capacity = 56;
+    /// A block of one or few short fields, and the next one.
+    static constexpr std::size_t first_capacity = 24;
+    static constexpr std::size_t second_capacity = 56;
 
     /// A field with its value, which is empty in a set.
     struct element {
@@ -172,6 +175,9 @@ private:
     indexed_block& indexed_with_room(std::size_t more, std::size_t fields);
     bool put_indexed(std::string_view field, std::string_view value);
     void become_indexed();
+    void become_packed();
+    void shrink_packed();
+    void shrink_indexed();
     bool put_table(std::string_view field, std::string_view value, bool keeps_expiry);
     void add_to_table(dictionary& to, std::string_view field, std::string_view value,
                       std::uint64_t hash);

@@ -294,5 +294,52 @@ TEST(collection, a_big_one_is_freed_in_slices) {
     EXPECT_EQ(env.discarded(), 0U);
 }
 
+// Adding and removing at the same size does not copy the block each time.
+void shrinks_with_what_it_holds(value_type type) {
+    owned_collection c(type);
+    const std::string value = type == value_type::hash ? "value" : "";
+    const std::size_t before = c.env.memory.used_bytes();
+    const auto name = [](std::size_t i) { return "f" + std::to_string(i); };
+    for (std::size_t i = 0; i < 120; ++i) c().put(name(i), value);
+    std::size_t last = c.env.memory.used_bytes();
+    const std::size_t most = last;
+    std::size_t copies = 0;
+    for (std::size_t i = 120; i-- > 1;) {
+        ASSERT_TRUE(c().erase(name(i)));
+        copies += c.env.memory.used_bytes() != last ? 1 : 0;
+        last = c.env.memory.used_bytes();
+        EXPECT_EQ(c().get(name(0)), value);
+        ASSERT_EQ(c().size(), i);
+    }
+    EXPECT_EQ(last, before);
+    EXPECT_LT(copies, 12U);
+    for (std::size_t size = 1; size < 119; ++size) {
+        c().put(name(size), value);
+        const std::size_t filled = c.env.memory.used_bytes();
+        c().erase(name(size));
+        c().put(name(size), value);
+        EXPECT_EQ(c.env.memory.used_bytes(), filled) << size;
+    }
+    c().put(name(119), value);
+    EXPECT_LE(c.env.memory.used_bytes(), most);
+}
+
+TEST(collection, a_set_shrinks_with_what_it_holds) { shrinks_with_what_it_holds(value_type::set); }
+TEST(collection, a_hash_shrinks_with_what_it_holds) {
+    shrinks_with_what_it_holds(value_type::hash);
+}
+
+TEST(collection, a_hash_shrinks_with_its_values) {
+    owned_collection c(value_type::hash);
+    const auto fill = [&](std::size_t size) {
+        for (const char* const field : {"a", "b", "c", "d"}) c().put(field, std::string(size, 'x'));
+        return c.env.memory.used_bytes();
+    };
+    const std::size_t small = fill(1);
+    EXPECT_GT(fill(60), small);
+    EXPECT_EQ(fill(1), small);
+    EXPECT_EQ(c().get("d"), "x");
+}
+
 }  // namespace
 }  // namespace eddy::cache

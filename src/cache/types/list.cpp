@@ -62,6 +62,13 @@ std::size_t grown(const list_block& b, std::size_t needed) noexcept {
                     list::full_capacity);
 }
 
+// Whether it is the only block, and little of it is used. What a smaller one has is filled, or
+// halved again, before the next copy.
+bool is_wide(const list_block& b) noexcept {
+    return b.next == nullptr && b.previous == nullptr && b.capacity > list::first_capacity &&
+           used(b) < b.capacity / 4;
+}
+
 }  // namespace
 
 list_block* list::add_block(slab& memory, std::size_t capacity, list_block* after) {
@@ -92,6 +99,11 @@ list_block* list::resize(slab& memory, list_block* old, std::size_t capacity, bo
     std::memcpy(made->data() + made->begin, old->data() + old->begin, size);
     remove_block(memory, old);
     return made;
+}
+
+void list::shrink(slab& memory) noexcept {
+    if (head_ == nullptr || !is_wide(*head_)) return;
+    resize(memory, head_, std::max<std::size_t>(2 * used(*head_), first_capacity), false);
 }
 
 // The capacity of a block that begins with an element of this encoded size.
@@ -166,14 +178,22 @@ void list::pop_front(slab& memory) noexcept {
     list_block* const b = head_;
     b->begin += size_at(b->data() + b->begin);
     --size_;
-    if (--b->count == 0) remove_block(memory, b);
+    if (--b->count == 0) {
+        remove_block(memory, b);
+    } else if (is_wide(*b)) [[unlikely]] {
+        shrink(memory);
+    }
 }
 
 void list::pop_back(slab& memory) noexcept {
     list_block* const b = tail_;
     b->end -= size_before(b->data() + b->end);
     --size_;
-    if (--b->count == 0) remove_block(memory, b);
+    if (--b->count == 0) {
+        remove_block(memory, b);
+    } else if (is_wide(*b)) [[unlikely]] {
+        shrink(memory);
+    }
 }
 
 void list::drop_front(slab& memory, std::size_t count) noexcept {
@@ -184,6 +204,7 @@ void list::drop_front(slab& memory, std::size_t count) noexcept {
         remove_block(memory, head_);
     }
     for (; count > 0; --count) pop_front(memory);
+    shrink(memory);
 }
 
 void list::drop_back(slab& memory, std::size_t count) noexcept {
@@ -194,6 +215,7 @@ void list::drop_back(slab& memory, std::size_t count) noexcept {
         remove_block(memory, tail_);
     }
     for (; count > 0; --count) pop_back(memory);
+    shrink(memory);
 }
 
 list::position list::first() const noexcept {

@@ -1,8 +1,9 @@
 // A list value: a chain of blocks that hold elements back to back.
 //
 // Each element stands between two copies of its size, so that a block is walked from either end.
-// Blocks are about 4 KiB; a small list is one small block; an element above `max_shared_element`
-// has a block of its own. Elements are pushed into the free bytes at a block's front or back.
+// Blocks are about 4 KiB; a small list is one small block, which shrinks with it; an element above
+// `max_shared_element` has a block of its own. Elements are pushed into the free bytes at a block's
+// front or back.
 //
 //   push, pop, front, back   O(1), a few nanoseconds
 //   at(index)                O(blocks up to it, from the nearer end, + elements in one block)
@@ -36,7 +37,7 @@ class list {
 public:
     static constexpr std::size_t block_bytes = 4096;
     static constexpr std::size_t full_capacity = block_bytes - sizeof(list_block);
-    static constexpr std::size_t first_capacity = 96 - sizeof(list_block);
+    static constexpr std::size_t first_capacity = 64 - sizeof(list_block);
     static constexpr std::size_t max_shared_element = 1024;
 
     /// One element's place; `block` is null behind the last one and before the first.
@@ -76,6 +77,9 @@ public:
     position erase(slab& memory, position place) noexcept;
     void replace(slab& memory, position place, std::string_view element);
 
+    /// A list of one block that is hardly used gets a smaller one. pop and drop do so themselves;
+    /// erase() leaves positions as they are.
+    void shrink(slab& memory) noexcept;
     void clear(slab& memory) noexcept;
     /// Frees up to `blocks` blocks with their elements; returns whether any are left.
     bool free_some(slab& memory, std::size_t blocks) noexcept;

@@ -175,5 +175,39 @@ TEST(list, every_index_is_found_from_both_ends) {
     }
 }
 
+TEST(list, shrinks_with_what_it_holds) {
+    owned_list l;
+    l.values.push_back(l.memory, "first");
+    // Half as much again is no reason to copy.
+    const std::size_t small = l.values.memory_bytes() * 3 / 2;
+    const auto fill = [&] {
+        while (l.values.size() < 300) l.values.push_back(l.memory, "element");
+        EXPECT_GT(l.values.memory_bytes(), 2'000U);
+    };
+    fill();
+    while (l.values.size() > 1) l.values.pop_back(l.memory);
+    EXPECT_LE(l.values.memory_bytes(), small);
+    EXPECT_EQ(l.values.front(), "first");
+    fill();
+    while (l.values.size() > 1) l.values.pop_front(l.memory);
+    EXPECT_LE(l.values.memory_bytes(), small);
+    EXPECT_EQ(l.values.front(), "element");
+    fill();
+    l.values.drop_back(l.memory, l.values.size() - 1);
+    EXPECT_LE(l.values.memory_bytes(), small);
+    fill();
+    l.values.drop_front(l.memory, l.values.size() - 1);
+    EXPECT_LE(l.values.memory_bytes(), small);
+    // A queue of a few elements keeps its block.
+    fill();
+    while (l.values.size() > 20) l.values.pop_front(l.memory);
+    const std::size_t queue = l.values.memory_bytes();
+    for (int i = 0; i < 1'000; ++i) {
+        l.values.push_back(l.memory, "element");
+        l.values.pop_front(l.memory);
+        ASSERT_EQ(l.values.memory_bytes(), queue);
+    }
+}
+
 }  // namespace
 }  // namespace eddy::cache

@@ -95,7 +95,7 @@ struct indexed_block {
 
     /// An empty one with room for so many bytes and fields, and some more.
     static indexed_block* make(slab& memory, std::size_t bytes, std::size_t fields);
-    /// Such a one with what `from` holds, which is released.
+    /// Such a one, wider or not, with what `from` holds, which is released.
     static indexed_block* widen(slab& memory, indexed_block* from, std::size_t bytes,
                                 std::size_t fields);
     /// Makes this one, which has room for it, a copy.

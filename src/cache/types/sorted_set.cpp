@@ -61,8 +61,9 @@ void write(char* to, std::string_view member, double score) noexcept {
 }
 
 std::size_t capacity_for(std::size_t used) noexcept {
-    const std::size_t wanted =
-        std::clamp(used + used / 8, sorted_set::first_capacity, sorted_set::max_packed_bytes);
+    std::size_t wanted = std::min(used + used / 8, sorted_set::max_packed_bytes);
+    for (const std::size_t small : {sorted_set::second_capacity, sorted_set::first_capacity})
+        if (used <= small) wanted = small;
     return slab::capacity(sizeof(packed_block) + wanted) - sizeof(packed_block);
 }
 
@@ -224,10 +225,23 @@ void sorted_set::erase_packed(char* from, char* to, std::size_t members) noexcep
     block.count = static_cast<std::uint16_t>(block.count - members);
 }
 
+// What a smaller block has is filled, or halved again, before the next copy.
+void sorted_set::shrink_packed() {
+    packed_block& block = packed();
+    if (block.capacity <= first_capacity) return;
+    const bool is_small = block.capacity <= second_capacity;
+    if (block.used >= block.capacity / (is_small ? 4 : 2)) return;
+    packed_block* const smaller = make_packed(env_->memory, block.used);
+    smaller->take(block);
+    env_->memory.release(&block, sizeof(packed_block) + block.capacity);
+    holder_->set_pointer(smaller);
+}
+
 void sorted_set::erase(const place& gone) {
     if (is_packed()) {
         char* const at = static_cast<char*>(gone.at);
-        return erase_packed(at, skip(at), 1);
+        erase_packed(at, skip(at), 1);
+        return shrink_packed();
     }
     auto* const slot = static_cast<dictionary::slot*>(gone.at);
     entry* const member = dictionary::entry_of(*slot);
@@ -242,7 +256,8 @@ void sorted_set::erase_range(std::size_t rank, std::size_t count) {
         for (std::size_t i = 0; i < rank; ++i) from = skip(from);
         char* to = from;
         for (std::size_t i = 0; i < count; ++i) to = skip(to);
-        return erase_packed(from, to, count);
+        erase_packed(from, to, count);
+        return shrink_packed();
     }
     sorted_table& of = table();
     while (count > 0) {

@@ -41,7 +41,9 @@ public:
     static constexpr std::size_t max_packed_members = 128;
     static constexpr std::size_t max_packed_text = 64;
     static constexpr std::size_t max_packed_bytes = slab::max_small - sizeof(packed_block);
-    static constexpr std::size_t first_capacity = 56;
+    /// A block of one or few short members, and the next one.
+    static constexpr std::size_t first_capacity = 24;
+    static constexpr std::size_t second_capacity = 56;
 
     struct element {
         std::string_view member;
@@ -148,6 +150,7 @@ private:
 
     void add_packed(std::string_view member, double score, std::size_t before);
     void erase_packed(char* from, char* to, std::size_t members) noexcept;
+    void shrink_packed();
     void add_to_table(sorted_table& to, std::string_view member, double score, std::uint64_t hash);
     void become_table();
 
