@@ -487,7 +487,11 @@ constexpr upkeep_part upkeep_parts[] = {
     {[](const engine::state& s) { return may_sweep(s) && has_fields_to_end(s); }, sweep_fields},
     {has_own_expirations,
      [](engine::state& s, std::size_t steps, slice_limit& slice) {
-         return s.replicating->expirations().expire_some(s.env, s.keyspaces, steps, slice);
+         return s.replicating->expirations().expire_some(
+             s.env, s.keyspaces, steps, slice,
+             [&s](keyspace& in, keyspace::slot* place, std::uint64_t hash) {
+                 return expire_fields(s, in, place, hash, fields_expired_by_command);
+             });
      }},
     {is_over_tracking_limit, shrink_tracking_table}};
 

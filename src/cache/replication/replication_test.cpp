@@ -286,6 +286,40 @@ TEST(replication, a_writable_replica_removes_what_its_own_clients_let_expire) {
     EXPECT_EQ(client("DBSIZE"), ":1\r\n");
 }
 
+TEST(replication,
+     a_writable_replica_removes_a_hash_with_the_last_field_that_its_clients_let_expire) {
+    engine home;
+    home.set_time(std::chrono::seconds(1'000'000));
+    test_client client(home);
+    client("REPLICAOF 127.0.0.1 1");
+    client("CONFIG SET replica-read-only no");
+    client("HSET one f v");
+    client("HPEXPIRE one 1000 FIELDS 1 f");
+    client("HSET two f v g v");
+    client("HPEXPIRE two 1000 FIELDS 1 f");
+    client("HPEXPIRE two 5000 FIELDS 1 g");
+    client("HSET part f v g v");
+    client("HPEXPIRE part 1000 FIELDS 1 f");
+    client("HSET later f v");
+    client("HPEXPIRE later 1000 FIELDS 1 f");
+    client("HPERSIST later FIELDS 1 f");
+    for (int i = 0; i < 200; ++i) client({"HSET", "large", "f" + std::to_string(i), "v"});
+    for (int i = 0; i < 200; ++i)
+        client({"HPEXPIRE", "large", "1000", "FIELDS", "1", "f" + std::to_string(i)});
+    const auto at = [&](int seconds) {
+        home.set_time(std::chrono::seconds(1'000'000 + seconds));
+        while (home.upkeep()) {
+        }
+        return client("DBSIZE");
+    };
+    EXPECT_EQ(at(2), ":3\r\n");
+    EXPECT_EQ(client("EXISTS one large two part later"), ":3\r\n");
+    EXPECT_EQ(at(6), ":2\r\n");
+    EXPECT_EQ(client("HLEN part"), ":1\r\n");
+    client("HDEL part g");
+    EXPECT_EQ(at(7), ":1\r\n");
+}
+
 TEST(replication, keys_of_a_replicas_own_are_recorded_up_to_a_limit) {
     engine home;
     home.set_time(std::chrono::seconds(1'000'000));
