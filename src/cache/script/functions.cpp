@@ -94,6 +94,10 @@ std::string libraries::load(std::string_view code, bool replace, std::string& wh
         why = bad_name;
         return {};
     }
+    if (!is_word(head.engine, "lua")) {
+        why = "Engine '" + head.engine + "' not found";
+        return {};
+    }
     library* const old = find_library(head.name);
     if (old != nullptr && !replace) {
         why = "Library '" + head.name + "' already exists";

@@ -25,10 +25,16 @@ std::uint32_t script_flag_named(std::string_view name) noexcept {
 
 namespace {
 
+// As a text of C, which is what Redis compares and prints.
+std::string_view up_to_null(std::string_view text) noexcept {
+    return text.substr(0, text.find('\0'));
+}
+
 void take_library_word(script_head& head, std::string_view word) {
     constexpr std::string_view name = "name=";
+    const std::string_view printed = up_to_null(word);
     if (!is_word(word.substr(0, name.size()), name)) {
-        head.refusal = "Invalid metadata value given: " + std::string(word);
+        head.refusal = "Invalid metadata value given: " + std::string(printed);
     } else if (head.has_name) {
         head.refusal = "Invalid metadata value, name argument was given multiple times";
     } else {
@@ -40,13 +46,13 @@ void take_library_word(script_head& head, std::string_view word) {
 void take_script_word(script_head& head, std::string_view word) {
     constexpr std::string_view option = "flags=";
     if (!word.starts_with(option)) {
-        head.refusal = "Unknown lua shebang option: " + std::string(word);
+        head.refusal = "Unknown lua shebang option: " + std::string(up_to_null(word));
         return;
     }
     std::string_view flags = word.substr(option.size());
     for (bool more = !flags.empty(); more;) {
         const std::size_t size = flags.find(',');
-        const std::string_view one = flags.substr(0, size);
+        const std::string_view one = up_to_null(flags.substr(0, size));
         const std::uint32_t bit = script_flag_named(one);
         if (bit == 0) {
             head.refusal = "Unexpected flag in script shebang: " + std::string(one);
@@ -67,7 +73,7 @@ script_head take_script_head(std::string_view text, bool is_library) {
         if (is_library) head.refusal = "Missing library metadata";
         return head;
     }
-    const std::size_t size = text.find('\n');
+    const std::size_t size = up_to_null(text).find('\n');
     if (size == std::string_view::npos) {
         head.refusal = is_library ? "Invalid library metadata" : "Invalid script shebang";
         return head;
@@ -83,9 +89,10 @@ script_head take_script_head(std::string_view text, bool is_library) {
         return head;
     }
     const std::string_view engine = split.request[0];
-    if (is_library ? !is_word(engine, "#!lua") : engine != "#!lua") {
-        head.refusal = is_library ? "Engine '" + std::string(engine.substr(2)) + "' not found"
-                                  : "Unexpected engine in script shebang: " + std::string(engine);
+    if (is_library) {
+        head.engine = engine.substr(2);
+    } else if (up_to_null(engine) != "#!lua") {
+        head.refusal = "Unexpected engine in script shebang: " + std::string(up_to_null(engine));
         return head;
     }
     for (const std::string_view word : split.request.args().subspan(1)) {

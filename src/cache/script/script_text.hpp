@@ -24,6 +24,7 @@ std::uint32_t script_flag_named(std::string_view name) noexcept;
 struct script_head {
     std::uint32_t flags = script_flag::unsaid;
     std::string_view rest;  ///< the script without the line, but with its end; lines count the same
+    std::string engine;     ///< of a library, which is not checked here
     std::string name;       ///< of a library,
     bool has_name = false;  ///< if it is given
     std::string refusal;    ///< what is wrong with the line; empty: nothing

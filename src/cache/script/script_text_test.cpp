@@ -36,11 +36,27 @@ TEST(script_text, splits_the_first_line_as_an_inline_command) {
     EXPECT_EQ(take_script_head("#!lua name=" + name + "\n", true).name, name);
 }
 
+TEST(script_text, ends_at_a_zero_byte) {
+    const auto refused = [](std::string_view text, bool is_library) {
+        return take_script_head(text, is_library).refusal;
+    };
+    EXPECT_EQ(refused({"#!lua\0name=a\n", 13}, true), "Invalid library metadata");
+    EXPECT_EQ(refused({"#!lua name=a\0\n", 14}, true), "Invalid library metadata");
+    EXPECT_EQ(refused({"#!lua \0\nreturn 1", 16}, false), "Invalid script shebang");
+    EXPECT_EQ(refused("#!lua name=a \"b\\x00c\"\n", true), "Invalid metadata value given: b");
+    EXPECT_EQ(refused("#!lua \"a\\x00b\"\n", false), "Unknown lua shebang option: a");
+    EXPECT_EQ(refused("#!\"a\\x00b\"\n", false), "Unexpected engine in script shebang: #!a");
+    EXPECT_EQ(refused("#!\"lua\\x00b\" \"flags=allow-oom\\x00,x\"\n", false),
+              "Unexpected flag in script shebang: x");
+}
+
 TEST(script_text, takes_the_engine_of_a_library_in_any_case) {
     EXPECT_EQ(take_script_head("#!LUA name=a\n", true).refusal, "");
     EXPECT_EQ(take_script_head("#!Lua name=a\n", true).refusal, "");
-    EXPECT_EQ(take_script_head("#!LuaX name=a\n", true).refusal, "Engine 'LuaX' not found");
-    EXPECT_EQ(take_script_head("#! name=a\n", true).refusal, "Engine '' not found");
+    EXPECT_EQ(take_script_head("#!LuaX name=a\n", true).engine, "LuaX");
+    EXPECT_EQ(take_script_head("#! name=a\n", true).engine, "");
+    EXPECT_EQ(take_script_head("#! lua name=a\n", true).refusal,
+              "Invalid metadata value given: lua");
     // Of a script Redis does not.
     EXPECT_EQ(take_script_head("#!LUA\n", false).refusal,
               "Unexpected engine in script shebang: #!LUA");
