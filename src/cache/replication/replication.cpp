@@ -334,6 +334,19 @@ std::shared_ptr<full_copy> replication::begin_copy() {
     return made;
 }
 
+std::vector<std::shared_ptr<full_copy>> replication::part_copy(const full_copy& whole) {
+    std::vector<std::shared_ptr<full_copy>> parts(takers(whole));
+    for (std::shared_ptr<full_copy>& each : parts) {
+        each = std::make_shared<full_copy>();
+        each->content = whole.content;
+        each->is_sized = whole.is_sized;
+    }
+    auto next = parts.begin();
+    for (replica* const each : replicas_)
+        if (each->copy.get() == &whole) each->copy = *next++;
+    return parts;
+}
+
 void replication::announce_size(const full_copy& of, std::uint64_t bytes) {
     const std::string head = '$' + std::to_string(bytes) + "\r\n";
     for (replica* const each : replicas_) {

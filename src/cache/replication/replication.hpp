@@ -47,6 +47,8 @@ enum class copy_content : std::uint8_t { everything, functions, nothing };
 struct full_copy {
     /// Pieces that may be ahead of the slowest replica.
     static constexpr std::size_t max_pieces = 8;
+    /// The same of a copy that is whole, and one replica's own.
+    static constexpr std::size_t max_own_pieces = 2;
 
     std::deque<std::shared_ptr<const byte_buffer>> pieces;
     std::uint64_t first = 0;  ///< the number of pieces.front()
@@ -176,6 +178,9 @@ public:
     /// It is made, with so many bytes: its pieces follow.
     void announce_size(const full_copy& of, std::uint64_t bytes);
     void add_piece(full_copy& to, byte_buffer&& bytes, bool is_last);
+    /// Gives each of its replicas a copy of its own in place of this one, of which nothing was
+    /// sent.
+    std::vector<std::shared_ptr<full_copy>> part_copy(const full_copy& whole);
     /// Replicas that still take it.
     std::size_t takers(const full_copy& of) const noexcept;
     /// It cannot be completed: they are closed.

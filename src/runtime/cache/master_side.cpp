@@ -1,4 +1,6 @@
-// Slices of a snapshot between turns of the loop; each replica's own task sends them.
+// Slices of a snapshot between turns of the loop; each replica's own task sends them. A copy with
+// its size is a file, of which each replica takes pieces at its own pace while the next copy is
+// made.
 #include "runtime/cache/master_side.hpp"
 
 #include <eddy/base/assert.hpp>
@@ -46,14 +48,20 @@ constexpr duration snapshot_pause = std::chrono::milliseconds(20);
 constexpr duration busy_pause = std::chrono::milliseconds(100);
 /// Without replicas only the backlog's end is polled.
 constexpr duration idle_pause = std::chrono::seconds(1);
+/// Replicas that take a copy with its size at one time; beyond that the next copy waits.
+constexpr std::size_t max_sending = 64;
 
 }  // namespace
 
 task<void> master_side::make_copies() {
+    return with_scope([this](scope& sending) { return make_copies_beside(sending); });
+}
+
+task<void> master_side::make_copies_beside(scope& sending) {
     eddy::cache::script_gap gap(context_.engine);
     for (;;) {
         copies_.reset();
-        if (!links().copy_is_due()) {
+        if (!links().copy_is_due() || sending.children() >= max_sending) {
             if (!co_await copies_.wait()) co_return;
             context_.update_time();
             continue;
@@ -66,13 +74,13 @@ task<void> master_side::make_copies() {
         }
         gap.release();
         context_.update_time();
-        co_await make_copy();
+        co_await make_copy(sending);
         cancel_source* const source = co_await current_source();
         if (source != nullptr && source->requested()) co_return;
     }
 }
 
-task<void> master_side::make_copy() {
+task<void> master_side::make_copy(scope& sending) {
     replication& its = links();
     const std::shared_ptr<full_copy> copy = its.begin_copy();
     eddy::cache::rdb::snapshot_options options;
@@ -105,21 +113,30 @@ task<void> master_side::make_copy() {
     context_.ask_upkeep();
     if (whole) {
         try {
-            fault = co_await send_whole(*whole, *copy, bytes);
+            const auto from = std::make_shared<file>(std::move(*whole));
+            for (const std::shared_ptr<full_copy>& each : its.part_copy(*copy)) {
+                try {
+                    sending.spawn(send_whole(from, each, bytes));
+                } catch (const std::bad_alloc&) {
+                    its.give_up(*each);
+                }
+            }
         } catch (const std::bad_alloc&) {
             fault = no_memory_text;
+            its.give_up(*copy);
         }
-        if (!copy->complete) its.give_up(*copy);
     }
-    if (copy->complete) {
+    if (copy->complete || (whole && fault.empty())) {
         context_.events.write(fmt::format("made a copy of {} keys, {} bytes, for {} {}", keys,
                                           bytes, takers, takers == 1 ? "replica" : "replicas"));
         co_return;
     }
-    if (!fault.empty()) {
-        ++context_.counted.errors;
-        context_.events.write(fmt::format("no copy for replicas: {}", fault));
-    }
+    if (!fault.empty()) note_fault(fault);
+}
+
+void master_side::note_fault(std::string_view fault) {
+    ++context_.counted.errors;
+    context_.events.write(fmt::format("no copy for replicas: {}", fault));
 }
 
 /// Makes the copy and gives it away piece by piece. Yields why it could not be made, or nothing.
@@ -194,12 +211,28 @@ task<std::string> master_side::write_whole(snapshot& data, const full_copy& copy
     co_return std::string();
 }
 
-task<std::string> master_side::send_whole(file& from, full_copy& copy, std::uint64_t bytes) {
+/// Sends the file to the one taker of the copy, at its own pace.
+task<void> master_side::send_whole(std::shared_ptr<file> from, std::shared_ptr<full_copy> copy,
+                                   std::uint64_t bytes) {
+    std::string_view fault;
+    try {
+        fault = co_await send_pieces(*from, *copy, bytes);
+    } catch (const std::bad_alloc&) {
+        fault = no_memory_text;
+    }
+    if (!copy->complete) links().give_up(*copy);
+    if (!fault.empty()) note_fault(fault);
+    // The next copy may have waited for the end of this one.
+    copies_.set();
+}
+
+task<std::string_view> master_side::send_pieces(file& from, full_copy& copy, std::uint64_t bytes) {
+    cancel_source* const source = co_await current_source();
     replication& its = links();
     its.announce_size(copy, bytes);
     std::vector<char> buffer(piece_bytes);
     for (std::uint64_t offset = 0; offset < bytes && its.takers(copy) > 0;) {
-        if (copy.pieces.size() >= full_copy::max_pieces) {
+        if (copy.pieces.size() >= full_copy::max_own_pieces) {
             copies_.reset();
             if (!co_await copies_.wait()) break;
             continue;
@@ -207,6 +240,7 @@ task<std::string> master_side::send_whole(file& from, full_copy& copy, std::uint
         const result<std::size_t> got =
             co_await from.read_at(offset, std::as_writable_bytes(std::span(buffer)));
         context_.update_time();
+        if (source != nullptr && source->requested()) break;
         if (!got || *got == 0) co_return "the temporary file of a copy cannot be read";
         offset += *got;
         EDDY_ASSERT(offset <= bytes);
@@ -214,7 +248,7 @@ task<std::string> master_side::send_whole(file& from, full_copy& copy, std::uint
         piece.append(std::string_view(buffer.data(), *got));
         its.add_piece(copy, std::move(piece), offset == bytes);
     }
-    co_return std::string();
+    co_return std::string_view();
 }
 
 replication::output master_side::next_output(client& to) {

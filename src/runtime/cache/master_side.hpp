@@ -5,6 +5,7 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop_lock.hpp>
+#include <eddy/io/scope.hpp>
 #include <eddy/io/task.hpp>
 
 #include "cache/rdb/snapshot.hpp"
@@ -16,8 +17,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace eddy::runtime::cache {
 
@@ -44,13 +47,18 @@ public:
     }
 
 private:
-    task<void> make_copy();
+    task<void> make_copies_beside(scope& sending);
+    task<void> make_copy(scope& sending);
     task<std::string> send_as_made(eddy::cache::rdb::snapshot& data, eddy::cache::full_copy& copy,
                                    std::uint64_t& bytes);
     task<std::string> write_whole(eddy::cache::rdb::snapshot& data,
                                   const eddy::cache::full_copy& copy, std::optional<file>& to,
                                   std::uint64_t& bytes);
-    task<std::string> send_whole(file& from, eddy::cache::full_copy& copy, std::uint64_t bytes);
+    task<void> send_whole(std::shared_ptr<file> from, std::shared_ptr<eddy::cache::full_copy> copy,
+                          std::uint64_t bytes);
+    task<std::string_view> send_pieces(file& from, eddy::cache::full_copy& copy,
+                                       std::uint64_t bytes);
+    void note_fault(std::string_view fault);
     eddy::cache::replication::output next_output(client& to);
     bool note_sent(client& to, const eddy::cache::replication::output& sent);
 

@@ -90,6 +90,35 @@ TEST_P(cache_copies, one_copy_is_for_all_if_it_has_a_size) {
     });
 }
 
+TEST_P(cache_copies, a_replica_that_takes_its_sized_copy_slowly_delays_no_other) {
+    run([&]() -> task<void> {
+        server master;
+        co_await master.start();
+        // More than what is on its way to one that does not read.
+        for (int i = 0; i < 50; ++i) {
+            EXPECT_EQ(co_await master.ask("SETRANGE key" + std::to_string(i) + " 500000 x"),
+                      ":500001");
+        }
+        EXPECT_EQ(co_await master.ask("CONFIG SET repl-diskless-sync-delay 3600 "
+                                      "repl-diskless-sync-max-replicas 2"),
+                  "+OK");
+        talker slow = co_await talker::to((*master.cache)->local());
+        talker quick = co_await talker::to((*master.cache)->local());
+        for (talker* const each : {&slow, &quick}) co_await each->say("PSYNC ? -1\r\n");
+        for (talker* const each : {&slow, &quick})
+            EXPECT_THAT(co_await line_with_text(*each), StartsWith("+FULLRESYNC "));
+        EXPECT_GT((co_await sized_copy(quick)).size(), 25'000'000U);
+        // Nor does it delay the next copy.
+        EXPECT_EQ(co_await master.ask("CONFIG SET repl-diskless-sync-delay 0"), "+OK");
+        talker next = co_await talker::to((*master.cache)->local());
+        co_await next.say("PSYNC ? -1\r\n");
+        EXPECT_THAT(co_await line_with_text(next), StartsWith("+FULLRESYNC "));
+        EXPECT_GT((co_await sized_copy(next)).size(), 25'000'000U);
+        EXPECT_GT((co_await sized_copy(slow)).size(), 25'000'000U);
+        co_await master.stop();
+    });
+}
+
 TEST_P(cache_copies, a_copy_may_be_of_functions_alone) {
     run([&]() -> task<void> {
         server master;
