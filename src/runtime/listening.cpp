@@ -148,6 +148,13 @@ std::error_code failure_of(const result<T>& opened) noexcept {
     return opened ? std::error_code() : opened.error();
 }
 
+/// Whether it is tcp://:PORT, for example, where tcp://*:PORT would be all addresses: as without
+/// --bind it is this machine's programs that are served. Paths begin otherwise.
+bool names_no_host(std::string_view uri) {
+    constexpr std::string_view before_host = "://";
+    return uri.substr(uri.find(before_host) + before_host.size()).starts_with(':');
+}
+
 outcome<> only(const settings& chosen, std::string_view one,
                std::initializer_list<std::string_view> others) {
     for (const std::string_view other : others) {
@@ -197,12 +204,14 @@ option max_connections_option() {
 }
 
 outcome<address> choose_address(const settings& chosen, scheme port_scheme) {
+    constexpr std::string_view this_machine = "127.0.0.1";
     if (chosen.has("listen")) {
         if (auto alone = only(chosen, "listen", {"port", "bind", "unix"}); !alone)
             return std::unexpected(alone.error());
         const std::string& uri = chosen.text("listen");
-        const result<address> where = transport::parse(uri);
+        result<address> where = transport::parse(uri);
         if (!where) return refuse(400, "--listen: " + transport::explain(uri, where.error()));
+        if (names_no_host(uri)) where->host = this_machine;
         return *where;
     }
     if (chosen.has("unix")) {

@@ -41,7 +41,8 @@ option unix_option();
 option listen_option(std::string_view help);
 option max_connections_option();
 
-/// The address that those options of `chosen` name, a --port's as `port_scheme` (tcp or udp).
+/// The address that those options of `chosen` name, a --port's as `port_scheme` (tcp or udp). One
+/// without a host is 127.0.0.1; * is all addresses.
 /// Refuses what contradicts itself and what names nothing.
 outcome<transport::address> choose_address(const settings& chosen, transport::scheme port_scheme);
 

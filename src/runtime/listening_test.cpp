@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace eddy::runtime {
 namespace {
@@ -26,6 +27,24 @@ problem refusal_of(const std::string& uri) {
     }
     const auto opened = listen_on(*where, nullptr);
     return opened ? problem{0, "it was opened"} : opened.error();
+}
+
+std::string chosen_by(const std::string& uri) {
+    const std::vector<option> table = {port_option(), bind_option(), unix_option(),
+                                       listen_option("a URI to serve on")};
+    const auto read = settings::parse(table, {{"listen", uri}});
+    if (!read) return read.error().message;
+    const auto where = choose_address(*read, transport::scheme::tcp);
+    return where ? where->to_string() : where.error().message;
+}
+
+TEST(address_choice, a_uri_without_a_host_is_this_machines_alone) {
+    EXPECT_EQ(chosen_by("tcp://:0"), "tcp://127.0.0.1:0");
+    EXPECT_EQ(chosen_by("udp://:514"), "udp://127.0.0.1:514");
+    EXPECT_EQ(chosen_by("tls://:6380?cert=/c"), "tls://127.0.0.1:6380?cert=/c");
+    EXPECT_EQ(chosen_by("tcp://*:0"), "tcp://*:0");
+    EXPECT_EQ(chosen_by("tcp://[::]:0"), "tcp://[::]:0");
+    EXPECT_EQ(chosen_by("unix:///a:1"), "unix:///a:1");
 }
 
 TEST_P(addresses, of_one_link_need_the_interface) {
