@@ -474,8 +474,8 @@ class Backends(Streams):
 class Programs(Streams):
     """The exec backend."""
 
-    def run_for(self, client, command, name="llm"):
-        self.create("--backend", "exec", "--exec", command, name=name)
+    def run_for(self, client, command, *flags, name="llm"):
+        self.create("--backend", "exec", "--exec", command, *flags, name=name)
         mine, theirs = client
         self.addCleanup(mine.close)
         mine.settimeout(DEADLINE_S)
@@ -539,6 +539,18 @@ class Programs(Streams):
         client.shutdown(socket.SHUT_WR)
         self.assertEqual(answer_of(client), b"hellobye\n")
         eventually(lambda: self.metric("streams_total") == 1, "its end")
+
+    def test_that_ignore_a_hang_up_are_ended_at_the_limit(self):
+        for ignored, on_term in (("HUP", "; trap 'touch TOLD; exit' TERM"), ("HUP TERM", "")):
+            told = os.path.join(self.folder(), "told")
+            client = self.run_for(tcp_pair(), f"trap '' {ignored}{on_term.replace('TOLD', told)}; echo ready; "
+                                  "while :; do sleep 1; done", "--backend-timeout", "100ms")
+            self.assertEqual(client.recv(6), b"ready\n")
+            client.close()
+            eventually(lambda: self.active() == 0, "its place is free")
+            self.assertEqual(os.path.exists(told), bool(on_term), "SIGTERM comes before SIGKILL")
+            self.await_error("client_hung_up", kind="stream")
+            self.running.must("remove", "-f", "llm")
 
     def test_end_their_connection_wherever_else_the_socket_is(self):
         """In what they have left behind, which ends with the client here, and in the web server."""

@@ -201,7 +201,8 @@ std::vector<option> option_table() {
          .value_name = "COMMAND",
          .help = "sh command of exec, with the client's socket as its standard input and output, "
                  "and the handoff's message in $HANDOFF_DATA; it writes the whole response, and "
-                 "gets SIGHUP when its client disconnects. At most 1000 run at a time"},
+                 "gets SIGHUP when its client disconnects, SIGTERM after --backend-timeout more. At "
+                 "most 1000 run at a time"},
         {.name = "backend-url",
          .value_name = "URL",
          .help = "URL for requests of openai and proxy, such as http://127.0.0.1:11434/v1; the "
@@ -223,8 +224,9 @@ std::vector<option> option_table() {
          .kind = option_kind::duration,
          .value_name = "TIME",
          .default_value = "60s",
-         .help = "time for a backend to begin its response, and for each pause in it, and for a "
-                 "client to read the rest of an ended stream",
+         .help = "time for a backend to begin its response, and for each pause in it, for a client "
+                 "to read the rest of an ended stream, and for a program of exec to end after its "
+                 "client has disconnected",
          .minimum = 1'000'000},
         {.name = "heartbeat",
          .kind = option_kind::duration,

@@ -20,18 +20,6 @@ extern "C" {
 }
 
 namespace eddy::runtime::stream {
-namespace {
-
-/// A program's client, whose end is the program's, as a terminal's is. One that ignores the signal
-/// goes on.
-task<void> watch(process& program, int client, bool& has_left) {
-    if (auto ended = co_await loop::current().wait_hangup(client); !ended) co_return;
-    // It may have ended meanwhile.
-    has_left = program.kill_group(SIGHUP).has_value();
-}
-
-}  // namespace
-
 result<> programs::start(unique_fd& client, const request& from) {
     EDDY_ASSERT(has_room());
     process_options how;
@@ -48,6 +36,19 @@ result<> programs::start(unique_fd& client, const request& from) {
     if (!ended) return fail_errno();
     tasks_.spawn(serve(std::move(*started), std::move(ended), std::move(client)));
     return {};
+}
+
+/// A program's client, whose end is the program's, as a terminal's is.
+task<void> programs::watch(process& program, int client, bool& has_left) {
+    loop& here = loop::current();
+    if (auto ended = co_await here.wait_hangup(client); !ended) co_return;
+    // It may have ended meanwhile.
+    has_left = program.kill_group(SIGHUP).has_value();
+    // A client that has shut its sending side down may read for a while yet.
+    if (auto slept = co_await here.sleep_for(hangup_patience_); !slept) co_return;
+    static_cast<void>(program.kill_group(SIGTERM));
+    if (auto slept = co_await here.sleep_for(termination_patience); !slept) co_return;
+    static_cast<void>(program.kill_group(SIGKILL));
 }
 
 /// `ended` is a pidfd of the program, readable before program.wait() reaps it.

@@ -14,6 +14,7 @@
 #include "runtime/stream/program_guard.hpp"
 #include "runtime/stream/request.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 
@@ -24,10 +25,13 @@ class programs {
 public:
     /// Programs at a time, at most.
     static constexpr std::size_t max_running = 1000;
+    /// Between SIGTERM and SIGKILL of a program whose client has left.
+    static constexpr duration termination_patience = std::chrono::seconds(5);
 
-    /// `command` is for sh(1). `owner` outlives it.
-    programs(std::string command, backend::observer& owner)
-        : command_(std::move(command)), owner_(owner) {}
+    /// `command` is for sh(1). `hangup_patience` is how long a program may go on after its client
+    /// has left. `owner` outlives it.
+    programs(std::string command, duration hangup_patience, backend::observer& owner)
+        : command_(std::move(command)), hangup_patience_(hangup_patience), owner_(owner) {}
 
     /// Starts their guard. Before the first start(). Errors are process::start()'s.
     result<> open() { return guard_.start(); }
@@ -40,7 +44,8 @@ public:
     /// caller's then. Otherwise it is taken. At the program's end its connection ends, whatever
     /// other process has the socket, what it has left behind in its process group is killed, and
     /// the owner is notified without a number. The program and what it started get SIGHUP once the
-    /// client has closed or shut its sending side down.
+    /// client has closed or shut its sending side down; what ignores that gets SIGTERM after
+    /// hangup_patience, and SIGKILL after termination_patience more.
     result<> start(unique_fd& client, const request& from);
     /// Waits for the programs for at most `limit`; kills those that still run.
     task<void> close(duration limit);
@@ -48,7 +53,10 @@ public:
 private:
     task<void> serve(process program, unique_fd ended, unique_fd client);
 
+    task<void> watch(process& program, int client, bool& has_left);
+
     std::string command_;
+    duration hangup_patience_;
     backend::observer& owner_;
     program_guard guard_;
     event ended_;  // one more

@@ -154,7 +154,8 @@ task<outcome<>> stream_runtime::start() {
     made->backend = std::move(*answering);
     if (!made->backend) {
         backend::observer& observer = *this;
-        made->programs = std::make_unique<programs>(config_.command, observer);
+        made->programs =
+            std::make_unique<programs>(config_.command, config_.backend_timeout, observer);
         if (auto opened = made->programs->open(); !opened)
             co_return runtime::refuse(
                 500, fmt::format("cannot start /bin/sh: {}", opened.error().message()));
