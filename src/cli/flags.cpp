@@ -49,10 +49,19 @@ std::string needs_value(const flag& f) {
 
 /// The value that a flag is given. The daemon's folder is not the user's, so paths are made
 /// absolute.
-std::string value_of(const flag& f, std::string_view given) {
+local_path value_of(const flag& f, std::string_view given) {
     if (f.is_uri) return absolute_uris(given);
     if (!f.is_path) return std::string(given);
     return f.is_socket ? absolute_socket(given) : absolute_path(given);
+}
+
+/// Adds a flag with its value. The error says why the value names no file.
+std::expected<void, std::string> add_value(std::vector<std::pair<std::string, std::string>>& to,
+                                           const flag& f, std::string_view given) {
+    local_path value = value_of(f, given);
+    if (!value) return std::unexpected(fmt::format("--{}: {}", f.name, value.error()));
+    to.emplace_back(f.name, std::move(*value));
+    return {};
 }
 
 bool is_flag_value(std::string_view text) { return text == "true" || text == "false"; }
@@ -108,7 +117,8 @@ std::expected<arguments, std::string> parse_arguments(std::span<const std::strin
                     if (i + 1 == words.size()) return std::unexpected(needs_value(*f));
                     value = words[++i];
                 }
-                parsed.values_.emplace_back(f->name, value_of(*f, value));
+                if (auto added = add_value(parsed.values_, *f, value); !added)
+                    return std::unexpected(std::move(added.error()));
                 break;
             }
             continue;
@@ -136,12 +146,11 @@ std::expected<arguments, std::string> parse_arguments(std::span<const std::strin
             }
             continue;
         }
-        if (equals != std::string_view::npos) {
-            parsed.values_.emplace_back(f->name, value_of(*f, body.substr(equals + 1)));
-        } else {
-            if (i + 1 == words.size()) return std::unexpected(needs_value(*f));
-            parsed.values_.emplace_back(f->name, value_of(*f, words[++i]));
-        }
+        const bool is_next = equals == std::string_view::npos;
+        if (is_next && i + 1 == words.size()) return std::unexpected(needs_value(*f));
+        const std::string_view value = is_next ? words[++i] : body.substr(equals + 1);
+        if (auto added = add_value(parsed.values_, *f, value); !added)
+            return std::unexpected(std::move(added.error()));
     }
     return parsed;
 }

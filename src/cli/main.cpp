@@ -72,13 +72,24 @@ std::string host_name() {
     return ::gethostname(name, sizeof name - 1) == 0 ? name : "eddy";
 }
 
+/// False, after a complaint, where there is none.
+bool take_path(std::string& into, eddy::cli::local_path path) {
+    if (path)
+        into = std::move(*path);
+    else
+        complain(path.error());
+    return path.has_value();
+}
+
 int run_daemon(context& with, const arguments& given) {
     eddy::daemon::daemon_options options;
     const char* state = std::getenv("EDDY_STATE_DIR");
     // So that what the daemon says of them is true wherever it is read.
-    options.state = eddy::cli::absolute_path(given.value(
-        "state", state && *state ? std::string_view(state) : eddy::daemon::default_state()));
-    options.socket = eddy::cli::absolute_socket(with.socket);
+    if (!take_path(options.state, eddy::cli::absolute_path(given.value(
+                                      "state", state && *state ? std::string_view(state)
+                                                               : eddy::daemon::default_state()))) ||
+        !take_path(options.socket, eddy::cli::absolute_socket(with.socket)))
+        return eddy::cli::exit_bad_input;
     options.name = given.has("name") ? std::string(given.value("name")) : host_name();
     options.types = eddy::runtime::types();
 
@@ -301,8 +312,13 @@ int run_stream_daemon(context&, const arguments& given) {
         value = given.value(each.shown.name, value);
         if (value.empty()) continue;
         for_workers.push_back(fmt::format("-{}={}", each.shown.name, value));
-        chosen[each.option] =
-            each.option == "handoff" ? "unix://" + eddy::cli::absolute_socket(value) : value;
+        std::string taken(value);
+        if (each.option == "handoff") {
+            if (!take_path(taken, eddy::cli::absolute_socket(value)))
+                return eddy::cli::exit_bad_input;
+            taken.insert(0, "unix://");
+        }
+        chosen[each.option] = std::move(taken);
     }
     // The environment may have these for another program.
     if (chosen["backend"] == "mock" || chosen["backend"] == "exec")
