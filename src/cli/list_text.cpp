@@ -74,6 +74,9 @@ std::vector<cell> row_of(const json& each, const list_style& style) {
           std::pair(col_group, "group"), std::pair(col_created, "created"),
           std::pair(col_reason, "reason")})
         row[at].text = text_of(each, name);
+    // They hold connections' places.
+    if (const double handshakes = number_of(each, "handshakes"); handshakes > 0)
+        row[col_connections].text += fmt::format(" ({} in handshake)", handshakes);
     if (!style.is_wide) row[col_created].text = age_text(row[col_created].text, style.now);
     if (!text_of(each, "uptime_s").empty())
         row[col_uptime].text = format_age(number_of(each, "uptime_s"));

@@ -46,6 +46,15 @@ TEST(list_text, has_ages_and_no_column_that_is_empty) {
               "a-name-of-some-length  server  -     failed   -       0            1 year ago\n");
 }
 
+TEST(list_text, shows_what_else_holds_the_places_of_connections) {
+    json list = some_runtimes();
+    list[0]["handshakes"] = 3;
+    list[1]["handshakes"] = 0;
+    const std::string text = shown(list, 0);
+    EXPECT_NE(text.find("  12 (3 in handshake)  "), std::string::npos) << text;
+    EXPECT_NE(text.find("  0                    "), std::string::npos) << text;
+}
+
 TEST(list_text, fits_any_terminal) {
     json list = some_runtimes();
     list[0]["owner"] = "a-name-of-some-length";

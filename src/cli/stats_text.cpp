@@ -56,17 +56,10 @@ std::string stats_text(const json& stats) {
         lines.emplace_back(std::move(name), std::move(value));
     };
     // What every type counts comes first, then what only this one does.
-    static constexpr std::string_view common[] = {"uptime_s",
-                                                  "connections",
-                                                  "connections_total",
-                                                  "connections_refused",
-                                                  "messages_in",
-                                                  "messages_out",
-                                                  "bytes_in",
-                                                  "bytes_out",
-                                                  "errors",
-                                                  "dropped",
-                                                  "latency"};
+    static constexpr std::string_view common[] = {
+        "uptime_s",   "connections", "connections_total", "connections_refused",
+        "handshakes", "messages_in", "messages_out",      "bytes_in",
+        "bytes_out",  "errors",      "dropped",           "latency"};
     std::vector<std::string> keys(std::begin(common), std::end(common));
     for (const auto& [key, ignored] : stats.items())
         if (key != "name" && key != "type" && key != "status" &&

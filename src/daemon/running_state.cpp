@@ -102,6 +102,7 @@ void running_state::finish_stop(std::string lost) {
     EDDY_ASSERT(status_ == runtime_status::stopping);
     where_ = nullptr;
     vitals_.counted.connections_now = 0;
+    vitals_.counted.handshakes_now = 0;
     vitals_.local = {};
     lost_ = std::move(lost);
     change_to(runtime_status::stopped);

@@ -25,6 +25,7 @@ TEST_F(runtime_view_test, a_runtime_that_has_never_run) {
                                                             {"address", nullptr},
                                                             {"uptime_s", nullptr},
                                                             {"connections", 0},
+                                                            {"handshakes", 0},
                                                             {"owner", ""},
                                                             {"group", "web"},
                                                             {"created", "2026-11-21T21:22:04Z"},

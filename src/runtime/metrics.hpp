@@ -111,12 +111,15 @@ struct common_metric {
     tally counters::* value;
 };
 
-inline constexpr std::array<common_metric, 9> common_metrics = {{
+inline constexpr std::array<common_metric, 10> common_metrics = {{
     {{"connections", metric_kind::gauge, "Open connections."}, &counters::connections_now},
     {{"connections_total", metric_kind::counter, "Connections accepted."},
      &counters::connections_total},
     {{"connections_refused_total", metric_kind::counter, "Connections refused by a limit."},
      &counters::connections_refused},
+    {{"handshakes", metric_kind::gauge,
+      "Connections whose handshake is under way; they count for the limit."},
+     &counters::handshakes_now},
     {{"messages_in_total", metric_kind::counter, "Lines, datagrams or commands received."},
      &counters::messages_in},
     {{"messages_out_total", metric_kind::counter, "Lines, datagrams or answers sent."},

@@ -199,10 +199,11 @@ std::vector<option> option_table() {
          .is_path = true},
         {.name = "exec",
          .value_name = "COMMAND",
-         .help = "sh command of exec, with the client's socket as its standard input and output, "
-                 "and the handoff's message in $HANDOFF_DATA; it writes the whole response, and "
-                 "gets SIGHUP when its client disconnects, SIGTERM after --backend-timeout more. At "
-                 "most 1000 run at a time"},
+         .help =
+             "sh command of exec, with the client's socket as its standard input and output, "
+             "and the handoff's message in $HANDOFF_DATA; it writes the whole response, and "
+             "gets SIGHUP when its client disconnects, SIGTERM after --backend-timeout more. At "
+             "most 1000 run at a time"},
         {.name = "backend-url",
          .value_name = "URL",
          .help = "URL for requests of openai and proxy, such as http://127.0.0.1:11434/v1; the "

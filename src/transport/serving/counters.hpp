@@ -32,6 +32,7 @@ struct counters {
     tally connections_now;
     tally connections_total;
     tally connections_refused;  ///< by a limit
+    tally handshakes_now;       ///< under way: connections that take() is still to get
     tally messages_in;          ///< lines, datagrams, commands
     tally messages_out;
     tally bytes_in;
@@ -45,9 +46,9 @@ struct counters {
     void add(const counters& part) noexcept {
         for (tally counters::* const each :
              {&counters::connections_now, &counters::connections_total,
-              &counters::connections_refused, &counters::messages_in, &counters::messages_out,
-              &counters::bytes_in, &counters::bytes_out, &counters::reads, &counters::writes,
-              &counters::errors, &counters::dropped})
+              &counters::connections_refused, &counters::handshakes_now, &counters::messages_in,
+              &counters::messages_out, &counters::bytes_in, &counters::bytes_out, &counters::reads,
+              &counters::writes, &counters::errors, &counters::dropped})
             this->*each += part.*each;
     }
 };

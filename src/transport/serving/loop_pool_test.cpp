@@ -92,6 +92,12 @@ struct served {
         return all;
     }
 
+    std::uint64_t handshakes() const {
+        std::uint64_t all = pool.here()->counted().handshakes_now;
+        for (const auto& each : pool.others()) all += each.its->counted().handshakes_now;
+        return all;
+    }
+
     recorder events;
     served_listener listening;
     loop_pool pool{events};
@@ -229,11 +235,13 @@ TEST_P(serving_loops, a_handshake_under_way_holds_a_slot_and_ends_with_the_pool)
             co_await until([&] { return s->pool.limits().assigned.load() == 1; });
             EXPECT_EQ(s->pool.limits().handshakes.under_way(), 1U);
             EXPECT_EQ(s->connected(), 0U);
+            co_await until([&] { return s->handshakes() == 1; });
             talker refused = co_await s->join();
             EXPECT_EQ(co_await refused.rest(), full);
             co_await silent.say("x");
             co_await silent.line();
             EXPECT_EQ(s->connected(), 1U);
+            EXPECT_EQ(s->handshakes(), 0U);
             EXPECT_EQ(s->pool.limits().assigned.load(), threads == 1 ? 0U : 1U);
             EXPECT_EQ(s->pool.limits().handshakes.under_way(), 0U);
             silent.socket.close();

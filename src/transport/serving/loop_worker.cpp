@@ -54,9 +54,16 @@ void loop_worker::adopt(stream accepted, const served_listener& from, connection
 task<void> loop_worker::shake_hands(stream plain, const served_listener& from, connection_slot slot,
                                     handshake under_way) {
     const duration patience = shared_.handshakes.patience();
+    ++counted_.handshakes_now;
+    struct end {
+        ~end() { of = of - 1; }
+        tally& of;
+    };
+    std::optional<end> counted(std::in_place, counted_.handshakes_now);
     try {
         result<stream> peer = co_await from.finish(std::move(plain), patience);
         under_way.reset();
+        counted.reset();
         // Connections of the loop that accepts count by themselves.
         if (is_accepting_) slot.reset();
         if (peer)
@@ -69,12 +76,15 @@ task<void> loop_worker::shake_hands(stream plain, const served_listener& from, c
 }
 
 task<void> loop_worker::drain(duration limit) {
+    // The time counts from here, so that no handshake, whatever it waits for, adds to it.
+    stop_timer patience(tasks_, limit);
+    clients_.drain();
     handshakes_.cancel();
     co_await handshakes_.join();
     report_rest(handshake_failures_);
     report_rest(handoff_failures_);
+    // One whose handshake ended in that moment was taken.
     clients_.drain();
-    stop_timer patience(tasks_, limit);
     co_await tasks_.join();
 }
 
