@@ -7,8 +7,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <exception>
 #include <string>
+#include <utility>
 
 namespace eddy::daemon {
 namespace {
@@ -25,6 +28,17 @@ struct completion final : posted_work {
     std::string failure;
     event done;  // home's thread only
 };
+
+/// A wait is made of slices of at most so much. A process that was stopped, by SIGSTOP or a
+/// debugger, has lost one of them, and not the time in which the other loop did not run either.
+constexpr duration slice = std::chrono::milliseconds(500);
+
+task<result<>> wait_by_slices(std::shared_ptr<completion> back, duration patience) {
+    for (duration left = patience;; left -= slice) {
+        auto waited = co_await with_timeout(std::min(left, slice), back->done.wait());
+        if (waited || waited.error() != errc::timed_out || left <= slice) co_return waited;
+    }
+}
 
 task<void> run_remotely(task<void> work, loop& home, std::shared_ptr<completion> back) {
     try {
@@ -53,7 +67,7 @@ task<outcome<>> detail::run_on(loop_group& group, std::size_t index, task<void> 
     const auto posted = group.post(index, run_remotely(std::move(work), home, back));
     if (!posted) co_return refuse(503, "the daemon is stopping");
 
-    const auto waited = co_await with_timeout(patience, back->done.wait());
+    const auto waited = co_await wait_by_slices(back, patience);
     if (!waited) {
         co_return refuse(503, waited.error() == errc::timed_out
                                   ? fmt::format("loop {} did not answer within {} s", index,

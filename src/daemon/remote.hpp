@@ -16,8 +16,8 @@ namespace eddy::daemon {
 
 namespace detail {
 
-/// Runs `work` on the loop `index` and waits here, at most for `patience`. The work goes on there
-/// when the wait for it has ended.
+/// Runs `work` on the loop `index` and waits here, at most for `patience`, in which this process is
+/// not stopped. The work goes on there when the wait for it has ended.
 task<outcome<>> run_on(loop_group& group, std::size_t index, task<void> work, duration patience);
 
 template <class T>
