@@ -3,6 +3,7 @@
 command line's, and have nothing of theirs used or changed."""
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -201,6 +202,21 @@ class Peers(Users):
                 result = self.run_as(user, *words, EDDY_SOCKET=path)
             self.assert_refused(result, 2, path, "user id 65534", "nothing was sent")
             self.assertEqual(harness.line_of(process), b"0\n")
+
+    def test_version_names_the_reason_and_this_programs_version(self):
+        daemon = self.daemon()
+        version = self.run_as(self.user, "version", EDDY_SOCKET=daemon.socket)
+        self.assertEqual(version.status, 0, version)
+        self.assertRegex(version.out, r"^eddy \d[^\n]*\nbuilt with: .*\ndaemon: not known: no permission to use the daemon's socket")
+        os.chmod(daemon.folder, 0o755)
+        os.chmod(daemon.socket, 0o666)
+        version = self.run_as(self.user, "version", "--json", EDDY_SOCKET=daemon.socket)
+        self.assertEqual(version.status, 0, version)
+        shown = json.loads(version.out)
+        self.assertIsNone(shown["daemon"])
+        self.assertIn("may not control this daemon", shown["daemon_refusal"])
+        none = self.run_as(self.user, "version", EDDY_SOCKET="/nonexistent/s.sock")
+        self.assertIn("daemon: none at /nonexistent/s.sock", none.out)
 
     def test_roots_daemon_is_trusted_by_every_user(self):
         daemon = self.daemon()

@@ -256,8 +256,16 @@ int show_version(context& with, const arguments&) {
     json daemon;
     if (answer && answer->status == 200) daemon = json::parse(answer->body, nullptr, false);
     if (!daemon.is_object()) daemon = nullptr;
+    // One that is there and gives no answer to this user is not none.
+    std::string refusal;
+    if (!answer && !answer.error().is_absent)
+        refusal = answer.error().message;
+    else if (answer && answer->status != 200)
+        refusal = error_message(answer->status, answer->body);
     if (with.json) {
-        print(pretty({{"version", with.version}, {"built_with", with.parts}, {"daemon", daemon}}));
+        json shown = {{"version", with.version}, {"built_with", with.parts}, {"daemon", daemon}};
+        if (!refusal.empty()) shown["daemon_refusal"] = refusal;
+        print(pretty(shown));
         return exit_ok;
     }
     print(fmt::format("eddy {}\nbuilt with: {}\n", with.version,
@@ -268,6 +276,8 @@ int show_version(context& with, const arguments&) {
                           printable(text_of(daemon, "version")), printable(with.socket),
                           printable(text_of(daemon, "pid")), printable(text_of(daemon, "backend")),
                           format_age(number_of(daemon, "uptime_s"))));
+    else if (!refusal.empty())
+        print(fmt::format("daemon: not known: {}\n", printable(refusal)));
     else
         print(fmt::format("daemon: none at {}\n", printable(with.socket)));
     return exit_ok;

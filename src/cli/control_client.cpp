@@ -6,13 +6,13 @@
 #include <eddy/transport/transport.hpp>
 
 #include "base/private_folder.hpp"
+#include "cli/local_path.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <fstream>
 #include <istream>
 #include <sstream>
@@ -25,7 +25,9 @@ namespace {
 /// The folder of a socket's file; of an abstract name, which is in none, empty.
 std::string folder_of(const std::string& socket) {
     if (socket.starts_with('@')) return {};
-    return std::filesystem::absolute(socket).lexically_normal().parent_path().string();
+    // Without a working folder a relative path names nothing.
+    const auto path = absolute_path(socket);
+    return path ? path->substr(0, path->rfind('/')) : std::string();
 }
 
 /// A runtime takes as long to stop as its data to be written, and its journal may be silent for
@@ -42,6 +44,11 @@ http::client_options without_deadlines() {
 bool is_lost_connection(std::error_code error) noexcept {
     return error == errc::end_of_stream || error == errc::truncated ||
            error == std::errc::connection_reset || error == std::errc::broken_pipe;
+}
+
+/// Whether nothing listens there.
+bool is_absence(std::error_code error) noexcept {
+    return error == std::errc::no_such_file_or_directory || error == std::errc::connection_refused;
 }
 
 /// errc::truncated for a connection that was lost within an answer; errc::end_of_stream is for one
@@ -87,7 +94,8 @@ std::expected<control_answer, unreachable> control_client::follow(control_reques
     auto here = own_loop();
     if (!here) return std::unexpected(std::move(here.error()));
     auto answer = (*here)->run(exchange(std::move(request), std::move(sink)));
-    if (!answer) return std::unexpected(unreachable{explain(answer.error())});
+    if (!answer)
+        return std::unexpected(unreachable{explain(answer.error()), is_absence(answer.error())});
     return std::move(*answer);
 }
 
@@ -160,7 +168,7 @@ bool control_client::is_trusted(const stream& daemon) {
 
 std::string control_client::explain(std::error_code error) const {
     if (error == std::errc::operation_not_permitted && !distrust_.empty()) return distrust_;
-    if (error == std::errc::no_such_file_or_directory || error == std::errc::connection_refused) {
+    if (is_absence(error)) {
         std::ifstream sockets("/proc/net/unix");
         if (::geteuid() != 0 && has_listener(sockets, control_socket_of_root))
             return fmt::format(

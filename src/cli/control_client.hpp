@@ -33,6 +33,7 @@ struct control_answer {
 /// The daemon could not be asked; the text says why and what to do.
 struct unreachable {
     std::string message;
+    bool is_absent = false;  ///< nothing listens at its socket
 };
 
 /// True if a socket listens at `path`, as far as the lines of /proc/net/unix in `sockets` show.
