@@ -139,6 +139,52 @@ class Prompt(harness.EddyTest):
         terminal.until(r"OK\n")
         self.assertEqual(self.running.must("db", "c", "get", "größe"), "ü\n")
 
+    def test_bytes_that_are_no_utf8_are_kept(self):
+        terminal = self.prompt()
+        terminal.type(b"set latin gr\xf6\xdfe\n")
+        terminal.until(r"OK\n.*c> $")
+        terminal.type("strlen latin\n")
+        terminal.until(r"integer\) 5\n.*c> $")
+        terminal.type("get latin\n")
+        terminal.until(r'"gr\\xf6\\xdfe"\n.*c> $')
+        # So are those of the history, and of another prompt that reads it.
+        for each, keys in ((terminal, UP * 3), (self.prompt(), UP * 3)):
+            each.type(keys + b"\x7f2\n")  # the last byte is another one
+            each.until(r"OK\n.*c> $")
+            each.type("get latin\n")
+            each.until(r'"gr\\xf6\\xdf2"\n.*c> $')
+            each.type("set latin -\n")
+            each.until(r"OK\n.*c> $")
+            each.type(UP * 3)
+            each.until("set latin gr")
+            each.type("\n")
+            each.until(r"OK\n.*c> $")
+
+    def test_signals_leave_the_line_as_it_is(self):
+        terminal = self.prompt()
+        for columns in (40, 90):
+            terminal.type(f"ping {columns}")
+            terminal.until(str(columns))
+            fcntl.ioctl(terminal.end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            terminal.type("0\n")
+            terminal.until(rf'"{columns}0"\n.*c> $')
+        for number in (signal.SIGTSTP, signal.SIGSTOP):  # no shell has it in the background: the former does not stop it
+            terminal.type("ping again")
+            terminal.until("again")
+            os.kill(terminal.process.pid, number)
+            os.kill(terminal.process.pid, signal.SIGCONT)
+            terminal.type("-and-again\n")
+            terminal.until(r'"again-and-again"\n.*c> $')
+
+    def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(self):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            terminal = self.prompt()
+            terminal.type("get")
+            terminal.until("get$")
+            os.kill(terminal.process.pid, number)
+            self.assertEqual(terminal.process.wait(DEADLINE_S), -number)
+            self.assertTrue(terminal.is_as_usual())
+
     def test_history_lasts_and_has_no_password(self):
         terminal = self.prompt()
         for line in ("set k 1", "auth secret", "config set requirepass ''", "incr k"):
@@ -170,6 +216,32 @@ class Prompt(harness.EddyTest):
         with open(self.history, encoding="ascii") as file:
             _, *kept = file.read().splitlines()
         self.assertEqual((len(kept), kept[0], kept[-1]), (1000, "get\\040k201", "set\\040last\\040line"))
+
+    def test_prompts_at_once_keep_each_others_history(self):
+        first, second = self.prompt(), self.prompt()
+        for i in range(3):
+            for terminal, name in ((first, "first"), (second, "second")):
+                terminal.type(f"set {name} {i}\n")
+                terminal.until(r"OK\n.*c> $")
+        with open(self.history, encoding="ascii") as file:
+            _, *kept = file.read().splitlines()
+        self.assertEqual(kept, [f"set\\040{name}\\040{i}" for i in range(3) for name in ("first", "second")])
+        first.type(UP)
+        first.until("set first 2")
+
+    def test_a_history_that_another_process_holds_keeps_no_line_waiting_for_ever(self):
+        terminal = self.prompt()
+        terminal.type("set a 1\n")
+        terminal.until(r"OK\n.*c> $")
+        with open(self.history, "rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            terminal.type("set b 1\n")
+            terminal.until(r"OK\n.*c> $")
+        terminal.type("set c 1\n")
+        terminal.until(r"OK\n.*c> $")
+        with open(self.history, encoding="ascii") as file:
+            _, *kept = file.read().splitlines()
+        self.assertEqual(kept, [f"set\\040{name}\\0401" for name in "abc"])
 
     def test_history_leaves_other_files_alone(self):
         def mode():
@@ -237,6 +309,16 @@ class Prompt(harness.EddyTest):
         terminal.type("set k v\n")
         terminal.until(r"OK\n.*c\[2\]> $")
         self.assertEqual(self.running.must("db", "-n", "2", "c", "get", "k"), "v\n")
+
+    def test_it_follows_the_cache_to_another_port(self):
+        terminal = self.prompt()
+        terminal.type("set k v\n")
+        terminal.until(r"OK\n.*c> $")
+        self.running.must("edit", "c", "-p", str(free_port()))
+        terminal.type("get k\n")
+        terminal.until(r"closed the connection.*\n.*c> $")
+        terminal.type("get k\n")
+        terminal.until(r'"v"\n.*c> $')
 
     def test_a_user_who_may_not_ask_for_docs_goes_without(self):
         self.running.must("db", "c", "acl", "setuser", "default", "-command")

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "cli/command_docs.hpp"
 #include "cli/commands.hpp"
+#include "cli/control_client.hpp"
 #include "cli/line_editor.hpp"
 #include "cli/reply_text.hpp"
 #include "cli/request.hpp"
@@ -69,6 +70,9 @@ class cache_client {
 public:
     cache_client(std::string name, std::string uri)
         : name_(std::move(name)), uri_(std::move(uri)) {}
+
+    /// For the next connect().
+    void move_to(std::string uri) { uri_ = std::move(uri); }
 
     task<std::expected<void, std::string>> connect() {
         reader_ = {};
@@ -195,7 +199,10 @@ bool goes_on(std::string_view command) {
 class conversation {
 public:
     conversation(const context& with, const arguments& given, std::string name, std::string uri)
-        : given_(given), form_(choose_form(with, given)), cache_(std::move(name), std::move(uri)) {}
+        : with_(with),
+          given_(given),
+          form_(choose_form(with, given)),
+          cache_(std::move(name), std::move(uri)) {}
 
     task<int> run() {
         const int ready = co_await connect();
@@ -216,6 +223,30 @@ private:
     task<int> connect() {
         if (auto opened = co_await cache_.connect(); !opened) co_return broken(opened.error());
         co_return co_await prepare();
+    }
+
+    /// The same where the cache may have another address by now.
+    task<int> reconnect() {
+        control_client daemon(with_.socket);
+        control_request request;
+        request.target = runtime_target(given_.positional().front());
+        const auto answer = co_await daemon.exchange(std::move(request));
+        // The cache may be there without its daemon's answer.
+        if (answer && answer->status / 100 != 2) {
+            complain(error_message(answer->status, answer->body));
+            co_return exit_bad_input;
+        }
+        const json runtime =
+            answer ? json::parse(answer->body, nullptr, false) : json(json::value_t::discarded);
+        if (runtime.is_object()) {
+            auto uri = uri_of(runtime, given_);
+            if (!uri) {
+                complain(uri.error());
+                co_return exit_bad_input;
+            }
+            cache_.move_to(std::move(*uri));
+        }
+        co_return co_await connect();
     }
 
     /// The protocol, the user and the database.
@@ -346,7 +377,7 @@ private:
                 continue;
             }
             if (!is_connected) {
-                if (co_await connect() != exit_ok) continue;
+                if (co_await reconnect() != exit_ok) continue;
                 is_connected = true;
             }
             is_connected = co_await run_one(std::move(*command), false) != exit_fatal;
@@ -379,6 +410,7 @@ private:
         }
     }
 
+    const context& with_;
     const arguments& given_;
     form form_;
     cache_client cache_;

@@ -1,20 +1,32 @@
 // Line editor: libedit's callbacks.
 #include "cli/line_editor.hpp"
 
+#include <eddy/base/unique_fd.hpp>
+
 #include "base/regular_file.hpp"
+#include "cli/typed_bytes.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <histedit.h>
+#include <poll.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <clocale>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace eddy::cli {
@@ -23,6 +35,11 @@ namespace {
 /// A hint has at least so many columns, and so many lie between it and the line.
 constexpr std::size_t least_hint = 8;
 constexpr std::size_t hint_gap = 4;
+
+/// How long to wait for another prompt that writes the history, and between two attempts. Lines
+/// that were not written then are written with the next one.
+constexpr std::chrono::milliseconds lock_patience{500};
+constexpr std::chrono::milliseconds lock_pause{5};
 
 /// Bytes are characters of UTF-8, whatever the environment says.
 void choose_encoding() {
@@ -45,6 +62,111 @@ std::string common_beginning(const std::vector<std::string>& all) {
     return common;
 }
 
+struct history_end {
+    void operator()(History* of) const noexcept { ::history_end(of); }
+};
+using history_pointer = std::unique_ptr<History, history_end>;
+
+/// An empty one; null without memory.
+history_pointer new_history() {
+    history_pointer made(::history_init());
+    HistEvent event{};
+    if (made == nullptr) return made;
+    ::history(made.get(), &event, H_SETSIZE, line_editor::history_limit);
+    ::history(made.get(), &event, H_SETUNIQUE, 1);
+    return made;
+}
+
+/// False where the file is not empty, and holds no history.
+bool load(History* into, int file) {
+    struct stat about{};
+    if (::fstat(file, &about) != 0) return false;
+    if (about.st_size == 0) return S_ISREG(about.st_mode);
+    HistEvent event{};
+    return ::history(into, &event, H_LOAD, fmt::format("/proc/self/fd/{}", file).c_str()) >= 0;
+}
+
+/// A history as its file has it; empty without memory. libedit sets permissions of what it writes
+/// to, so that is a file, in memory.
+std::string text_of(History* from) {
+    unique_fd file(::memfd_create("eddy-history", MFD_CLOEXEC));
+    std::FILE* const to = file ? ::fdopen(file.get(), "w") : nullptr;
+    if (to == nullptr) return {};
+    static_cast<void>(file.release());
+    HistEvent event{};
+    ::history(from, &event, H_SAVE_FP, to);
+    struct stat about{};
+    std::string made;
+    if (std::fflush(to) == 0 && ::fstat(::fileno(to), &about) == 0) {
+        made.resize(static_cast<std::size_t>(about.st_size));
+        if (::pread(::fileno(to), made.data(), made.size(), 0) != about.st_size) made.clear();
+    }
+    std::fclose(to);
+    return made;
+}
+
+/// Replaces a file's content. What is there already is not removed before, so that a full disk or
+/// a kill leaves it.
+bool rewrite(int file, std::string_view text) {
+    return !text.empty() &&
+           ::pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
+           ::ftruncate(file, static_cast<off_t>(text.size())) == 0;
+}
+
+/// Waits for other prompts' writing, for at most lock_patience.
+bool lock(int file) {
+    const auto until = std::chrono::steady_clock::now() + lock_patience;
+    while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
+        // A file system that has no locks serves without.
+        if (errno != EWOULDBLOCK && errno != EINTR) return true;
+        if (std::chrono::steady_clock::now() > until) return false;
+        std::this_thread::sleep_for(lock_pause);
+    }
+    return true;
+}
+
+/// Signals that are held back while a line is read, so that the reader acts on them: the terminal
+/// is as it was when one ends or stops the process.
+class held_signals {
+public:
+    held_signals() noexcept {
+        sigset_t held;
+        sigemptyset(&held);
+        for (const int each : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH})
+            sigaddset(&held, each);
+        ::pthread_sigmask(SIG_BLOCK, &held, &before_);
+        arrivals_.reset(::signalfd(-1, &held, SFD_CLOEXEC | SFD_NONBLOCK));
+        if (!arrivals_) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    ~held_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    held_signals(const held_signals&) = delete;
+    held_signals& operator=(const held_signals&) = delete;
+
+    /// Waits for one of them, or for input. 0 where there is no signal.
+    int wait() const noexcept {
+        pollfd both[] = {{STDIN_FILENO, POLLIN, 0}, {arrivals_.get(), POLLIN, 0}};
+        while (::poll(both, 2, -1) < 0)
+            if (errno != EINTR) return 0;
+        signalfd_siginfo about{};
+        if (both[1].revents == 0 || ::read(arrivals_.get(), &about, sizeof about) != sizeof about)
+            return 0;
+        return static_cast<int>(about.ssi_signo);
+    }
+    /// Lets a signal do what it does elsewhere.
+    static void release(int signal) noexcept {
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, signal);
+        ::raise(signal);
+        ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+        ::pthread_sigmask(SIG_BLOCK, &one, nullptr);
+    }
+
+private:
+    sigset_t before_{};
+    unique_fd arrivals_;
+};
+
 }  // namespace
 
 struct line_editor::state {
@@ -53,30 +175,61 @@ struct line_editor::state {
     std::string prompt;
     std::string hint;  // what the callback has returned last
     EditLine* editor = nullptr;
-    History* history = nullptr;
+    history_pointer history;
+
+    std::vector<std::string> unsaved;  // lines that are not in the file yet
 
     /// False where the file is there and holds no history: it stays as it is then.
     bool load_history() const {
         const auto file = open_regular(history_path.c_str(), O_RDONLY);
         if (!file) return file.error() == std::errc::no_such_file_or_directory;
-        struct stat about{};
-        if (::fstat(file->get(), &about) != 0) return false;
-        if (about.st_size == 0) return S_ISREG(about.st_mode);
-        HistEvent event{};
-        return ::history(history, &event, H_LOAD,
-                         fmt::format("/proc/self/fd/{}", file->get()).c_str()) >= 0;
+        return load(history.get(), file->get());
     }
 
-    /// Not by H_SAVE, which gives any file, /dev/null, too, permissions for this user alone.
-    void save_history() const {
-        auto file = open_regular(history_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        if (!file) return;
-        std::FILE* const stream = ::fdopen(file->get(), "w");
-        if (stream == nullptr) return;
-        static_cast<void>(file->release());
+    /// Adds the new lines to those that the file has by now: other prompts write to it, too.
+    void save_history() {
+        const auto file = open_regular(history_path.c_str(), O_RDWR | O_CREAT, 0600);
+        if (!file || !lock(file->get())) return;
+        const history_pointer all = new_history();
+        if (all == nullptr || !load(all.get(), file->get())) return;
         HistEvent event{};
-        ::history(history, &event, H_SAVE_FP, stream);
-        std::fclose(stream);
+        for (const std::string& line : unsaved) ::history(all.get(), &event, H_ENTER, line.c_str());
+        if (rewrite(file->get(), text_of(all.get()))) unsaved.clear();
+    }
+
+    typed_bytes typed;
+    std::optional<held_signals> signals;  // while a line is read
+
+    /// Reader of libedit, in place of its own, which drops bytes that are no UTF-8.
+    static int read_character(EditLine* editor, wchar_t* to) {
+        state& its = of(editor);
+        for (;;) {
+            if (const auto next = its.typed.take()) {
+                *to = static_cast<wchar_t>(*next);
+                return 1;
+            }
+            if (const int signal = its.signals ? its.signals->wait() : 0; signal != 0) {
+                act_on(signal, editor);
+                continue;
+            }
+            char byte = 0;
+            const ssize_t got = ::read(STDIN_FILENO, &byte, 1);
+            if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+            if (got <= 0) return static_cast<int>(got);
+            its.typed.add(byte);
+        }
+    }
+
+    static void act_on(int signal, EditLine* editor) {
+        if (signal == SIGWINCH) {
+            ::el_resize(editor);
+        } else {
+            ::el_set(editor, EL_PREP_TERM, 0);
+            // Behind SIGCONT a shell has left the terminal as it likes it.
+            if (signal != SIGCONT) held_signals::release(signal);
+            ::el_set(editor, EL_PREP_TERM, 1);
+        }
+        ::el_set(editor, EL_REFRESH);
     }
 
     static state& of(EditLine* editor) {
@@ -152,22 +305,17 @@ line_editor::line_editor(helpers help, std::string history) : state_(std::make_u
     choose_encoding();
     state_->help = std::move(help);
     state_->history_path = std::move(history);
-    state_->history = ::history_init();
-    HistEvent event{};
-    if (state_->history != nullptr) {
-        ::history(state_->history, &event, H_SETSIZE, history_limit);
-        ::history(state_->history, &event, H_SETUNIQUE, 1);
-        if (!state_->load_history()) state_->history_path.clear();
-    }
+    state_->history = new_history();
+    if (state_->history != nullptr && !state_->load_history()) state_->history_path.clear();
     EditLine* const editor = ::el_init("eddy", stdin, stdout, stderr);
     state_->editor = editor;
     if (editor == nullptr) return;
     ::el_set(editor, EL_CLIENTDATA, static_cast<void*>(state_.get()));
-    ::el_set(editor, EL_SIGNAL, 1);
+    ::el_wset(editor, EL_GETCFN, &state::read_character);
     ::el_set(editor, EL_EDITOR, "emacs");
     ::el_set(editor, EL_PROMPT, &state::show_prompt);
     ::el_set(editor, EL_RPROMPT, &state::show_hint);
-    if (state_->history != nullptr) ::el_set(editor, EL_HIST, ::history, state_->history);
+    if (state_->history != nullptr) ::el_set(editor, EL_HIST, ::history, state_->history.get());
     // Wide: libedit copies narrow names, and never frees the copies.
     ::el_wset(editor, EL_ADDFN, L"eddy-complete", L"Complete a command's name", &state::complete);
     ::el_wset(editor, EL_ADDFN, L"eddy-space", L"Insert a space", &state::insert_space);
@@ -179,28 +327,33 @@ line_editor::line_editor(helpers help, std::string history) : state_(std::make_u
 
 line_editor::~line_editor() {
     if (state_->editor != nullptr) ::el_end(state_->editor);
-    if (state_->history != nullptr) ::history_end(state_->history);
 }
 
 std::optional<std::string> line_editor::next(std::string prompt) {
     if (state_->editor == nullptr) return std::nullopt;
     state_->prompt = std::move(prompt);
     int count = 0;
+    state_->signals.emplace();
     const char* const line = ::el_gets(state_->editor, &count);
+    state_->signals.reset();
     if (line == nullptr || count <= 0) {
         std::fputs("\n", stdout);
         return std::nullopt;
     }
     std::string text(line, static_cast<std::size_t>(count));
     while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
-    return text;
+    return uncarry_bytes(text);
 }
 
-void line_editor::remember(const std::string& line) {
-    if (state_->history == nullptr || line.find_first_not_of(' ') == std::string::npos) return;
+void line_editor::remember(const std::string& typed) {
+    if (state_->history == nullptr || typed.find_first_not_of(' ') == std::string::npos) return;
+    const std::string line = carry_bytes(typed);
     HistEvent event{};
-    ::history(state_->history, &event, H_ENTER, line.c_str());
-    if (!state_->history_path.empty()) state_->save_history();
+    ::history(state_->history.get(), &event, H_ENTER, line.c_str());
+    if (state_->history_path.empty()) return;
+    if (state_->unsaved.size() == history_limit) state_->unsaved.erase(state_->unsaved.begin());
+    state_->unsaved.push_back(line);
+    state_->save_history();
 }
 
 std::string history_file() {

@@ -34,9 +34,10 @@ public:
     line_editor(const line_editor&) = delete;
     line_editor& operator=(const line_editor&) = delete;
 
-    /// The next line; nothing at the end of input.
+    /// The next line, with all bytes that were typed; nothing at the end of input.
     std::optional<std::string> next(std::string prompt);
-    /// Adds a line to the history and saves it.
+    /// Adds a line to the history, and in the file to the lines that it has then: other prompts
+    /// may write to it at the same time.
     void remember(const std::string& line);
 
 private:
