@@ -145,6 +145,36 @@ class SpecialFiles(harness.EddyTest):
                 self.assertIn(path, shown["reason"])
                 self.assertIn("could not start", self.eddy.must("logs", name))
 
+    def test_a_stream_refuses_them(self):
+        """It reads its files when its options are checked, which the control loop does."""
+        path = os.path.join(self.folder(), "file")
+        for option, backend, content, part in (("--script", "lua", b"function handle(request) end\n", "scripts"),
+                                               ("--key-file", "openai", b"a key\n", None)):
+            if part and part not in harness.parts():
+                continue
+            words = ["create", "stream", "x", "--handoff", f"unix://{self.folder()}/s", "--backend", backend, option, path, "-s"]
+            for kind, make in KINDS.items():
+                make(path)
+                self.assert_refused(self.eddy.run(*words), 1, option, path, kind)
+                os.rmdir(path) if make is os.mkdir else os.remove(path)
+                self.others_answer()
+            write(path, content)
+            self.eddy.must(*words)
+            other = path + ".fifo"
+            fifo(other)
+            self.assert_refused(self.eddy.run("edit", "x", option, other), 1, other, "it is a FIFO")
+            os.remove(other)
+            os.remove(path)
+            fifo(path)
+            self.eddy.stop()
+            self.eddy.start()
+            self.others_answer()
+            shown = self.eddy.show("x")
+            self.assertEqual(shown["status"], "failed")
+            self.assertIn("it is a FIFO", shown["reason"])
+            os.remove(path)
+            self.eddy.must("remove", "x")
+
     @harness.needs("tls")
     def test_the_authorities_of_a_folder_are_trusted(self):
         made, folder, port = harness.Certificates(self.folder()), self.folder(), free_port()

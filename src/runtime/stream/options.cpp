@@ -4,6 +4,7 @@
 #include <eddy/transport/transport.hpp>
 #include <eddy/wire/http1/headers.hpp>
 
+#include "base/regular_file.hpp"
 #include "base/text.hpp"
 #include "handoff/receiver.hpp"
 #include "runtime/listening.hpp"
@@ -14,7 +15,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -78,32 +78,29 @@ constexpr std::uint64_t own_files = 24;
 constexpr std::size_t max_key = 4096;
 
 outcome<std::string> read_key(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::string key(max_key + 1, '\0');
-    file.read(key.data(), static_cast<std::streamsize>(key.size()));
-    if (file.bad() || !file.is_open())
-        return refuse(400, fmt::format("--key-file: {} cannot be read", path));
-    key.resize(static_cast<std::size_t>(file.gcount()));
-    while (key.ends_with('\n') || key.ends_with('\r') || key.ends_with(' ')) key.pop_back();
-    if (key.empty() || key.size() > max_key || !http1::is_field_value(key))
+    auto key = read_regular(path, max_key);
+    if (!key && key.error() != errc::limit_reached)
+        return refuse(
+            400, fmt::format("--key-file: {} cannot be read: {}", path, key.error().message()));
+    while (key && (key->ends_with('\n') || key->ends_with('\r') || key->ends_with(' ')))
+        key->pop_back();
+    if (!key || key->empty() || !http1::is_field_value(*key))
         return refuse(400, fmt::format("--key-file: {} has no key in one line of at most {} bytes",
                                        path, max_key));
-    return key;
+    return std::move(*key);
 }
 
 /// Bytes of a script's file at most.
 constexpr std::size_t max_script = std::size_t{1} << 20;
 
 outcome<> read_script(const std::string& path, config& into) {
-    std::ifstream file(path, std::ios::binary);
-    std::string text(max_script + 1, '\0');
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    if (file.bad() || !file.is_open())
-        return refuse(400, fmt::format("--script: {} cannot be read", path));
-    text.resize(static_cast<std::size_t>(file.gcount()));
-    if (text.size() > max_script)
+    auto text = read_regular(path, max_script);
+    if (!text && text.error() == errc::limit_reached)
         return refuse(400, fmt::format("--script: {} is larger than 1 MiB", path));
-    into.script = std::move(text);
+    if (!text)
+        return refuse(400,
+                      fmt::format("--script: {} cannot be read: {}", path, text.error().message()));
+    into.script = std::move(*text);
     into.script_name = path.substr(path.rfind('/') + 1);
     return {};
 }
