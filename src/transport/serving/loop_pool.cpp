@@ -19,6 +19,10 @@ task<void> destroy(std::unique_ptr<loop_worker> gone) {
     co_return;
 }
 
+task<void> destroy_there(executor where, std::unique_ptr<loop_worker> gone) {
+    static_cast<void>(co_await resume_on(where, destroy(std::move(gone))));
+}
+
 task<void> drain_there(executor where, loop_worker& its, duration limit) {
     static_cast<void>(co_await resume_on(where, its.drain(limit)));
 }
@@ -103,13 +107,15 @@ task<void> loop_pool::drain(duration limit) {
 }
 
 task<void> loop_pool::end(std::function<void(loop_worker& last)> retire) {
-    while (!others_.empty()) {
-        // Out of the list first: it may be counted and changed while this waits.
-        remote_worker last = std::move(others_.back());
-        others_.pop_back();
+    // Out of the list first: it may be counted and changed while this waits. All at once: one after
+    // the other, each of up to max_threads would add its way to its thread and back.
+    std::vector<remote_worker> leaving = std::exchange(others_, {});
+    scope ending;
+    for (remote_worker& last : leaving) {
         retire(*last.its);
-        static_cast<void>(co_await resume_on(last.where, destroy(std::move(last.its))));
+        ending.spawn(destroy_there(last.where, std::move(last.its)));
     }
+    co_await ending.join();
     loops_.clear();
     threads_.reset();
     if (here_) retire(*here_);
