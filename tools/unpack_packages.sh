@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Unpacker of Debian packages, into a folder and without installing them: rivals in versions that this system's apt does
-# not have.
+# not have, and the sources of packages (.orig.tar.*).
 #
 # Usage: tools/unpack_packages.sh FOLDER debian|ubuntu PATH SHA256 [PATH SHA256...]
 #
@@ -28,10 +28,13 @@ fetch() {
     fi
 }
 while [[ $# -gt 0 ]]; do
-    fetch "$mirror/$1" "$work/package.deb" "$2"
-    echo "$2  $work/package.deb" | sha256sum --check --quiet - >&2
-    dpkg-deb -x "$work/package.deb" "$work/whole"
-    rm "$work/package.deb"
+    fetch "$mirror/$1" "$work/package" "$2"
+    echo "$2  $work/package" | sha256sum --check --quiet - >&2
+    case $1 in
+        *.deb) dpkg-deb -x "$work/package" "$work/whole" ;;
+        *) mkdir -p "$work/whole" && tar -xf "$work/package" -C "$work/whole" ;;
+    esac
+    rm "$work/package"
     shift 2
 done
 mv -T "$work/whole" "$folder"
