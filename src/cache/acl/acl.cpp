@@ -5,10 +5,7 @@
 #include <eddy/base/glob.hpp>
 
 #include "base/text.hpp"
-#include "cache/catalog/acl_forms.hpp"
-#include "cache/catalog/command_docs.hpp"
 #include "cache/catalog/command_keys.hpp"
-#include "cache/catalog/commands.hpp"
 
 #include <algorithm>
 #include <array>
@@ -39,78 +36,32 @@ bool has_spaces(std::string_view text) noexcept {
     return std::ranges::any_of(text, [](unsigned char c) { return std::isspace(c) || c == 0; });
 }
 
-// The forms of a command, as numbers from `first` on.
-struct form_range {
-    command_number first = 0;
-    std::size_t count = 0;
-};
+// A command is numbered by its place in the table, a form by its place in all_forms() behind them.
+command_number place(const command_spec& spec) noexcept {
+    return static_cast<command_number>(&spec - all_commands().data());
+}
+command_number place_of_form(const command_spec& form) noexcept {
+    return static_cast<command_number>(all_commands().size()) +
+           static_cast<command_number>(&form - all_forms().data());
+}
 
-// A command is numbered by its place in the table, a form by its place in command_forms() behind
-// them.
-class numbering {
-public:
-    static const numbering& get() {
-        static const numbering made;
-        return made;
+/// The form's number, or the command's where it has no such form.
+command_number number_of_form(const command_spec& spec, std::string_view word) noexcept {
+    for (const command_spec& form : spec.forms()) {
+        if (equal_in_any_case(word, form.name.substr(spec.name.size() + 1)))
+            return place_of_form(form);
     }
-    std::size_t size() const noexcept { return commands() + command_forms().size(); }
-    form_range forms_of(const command_spec& spec) const noexcept { return forms_[place(spec)]; }
-    static command_number place(const command_spec& spec) noexcept {
-        return static_cast<command_number>(&spec - all_commands().data());
-    }
-    std::string_view form_name(command_number number) const noexcept {
-        return command_forms()[number - commands()].name;
-    }
-    /// The form's number, or the command's where it has no such form.
-    command_number number_of(const command_spec& spec, std::string_view form) const noexcept {
-        const auto [first, count] = forms_of(spec);
-        for (command_number i = first; i < first + count; ++i) {
-            if (equal_in_any_case(form, form_name(i).substr(spec.name.size() + 1))) return i;
-        }
-        return place(spec);
-    }
-    /// Calls f(number, name, categories, spec or null for a form) for each that there is.
-    template <class F>
-    void for_each(F&& f) const {
-        for (const command_spec& spec : all_commands()) {
-            f(place(spec), spec.name, categories_of(spec), &spec);
-            const auto [first, count] = forms_of(spec);
-            for (command_number i = first; i < first + count; ++i) {
-                const command_form& form = command_forms()[i - commands()];
-                f(i, form.name, form.categories, static_cast<const command_spec*>(nullptr));
-            }
-        }
-    }
+    return place(spec);
+}
 
-private:
-    numbering() : forms_(commands()) {
-        const auto forms = command_forms();
-        for (std::size_t i = 0; i < forms.size(); ++i) {
-            const std::string_view name = forms[i].name.substr(0, forms[i].name.find('|'));
-            const command_spec* const spec = find_command(fold_command_name(name));
-            if (spec == nullptr) continue;
-            form_range& its = forms_[place(*spec)];
-            if (its.count++ == 0) its.first = static_cast<command_number>(commands() + i);
-        }
+/// Calls f(number, spec) for each command and each form.
+template <class F>
+void for_each_number(F&& f) {
+    for (const command_spec& spec : all_commands()) {
+        f(place(spec), spec);
+        for (const command_spec& form : spec.forms()) f(place_of_form(form), form);
     }
-    static std::size_t commands() noexcept { return all_commands().size(); }
-    static std::uint32_t bit(std::string_view category) noexcept {
-        const auto names = command_category_names();
-        return 1U << (std::ranges::find(names, category) - names.begin());
-    }
-    static std::uint32_t categories_of(const command_spec& spec) noexcept {
-        if (const command_facts* const facts = find_facts(spec.name)) return facts->categories;
-        std::uint32_t bits = bit((spec.flags & command_flag::fast) != 0 ? "@fast" : "@slow");
-        if ((spec.flags & command_flag::write) != 0) bits |= bit("@write");
-        if ((spec.flags & command_flag::readonly) != 0) bits |= bit("@read");
-        if ((spec.flags & command_flag::admin) != 0) bits |= bit("@admin") | bit("@dangerous");
-        if ((spec.flags & command_flag::pubsub) != 0) bits |= bit("@pubsub");
-        if ((spec.flags & command_flag::blocking) != 0) bits |= bit("@blocking");
-        return bits;
-    }
-
-    std::vector<form_range> forms_;
-};
+}
 
 // 0: there is no such category.
 std::uint32_t category_bit(std::string_view name) {
@@ -137,35 +88,31 @@ struct channel_arguments {
 };
 
 channel_arguments channels_of(const command_spec& spec, std::size_t given) noexcept {
-    if (spec.run == commands::subscribe || spec.run == commands::ssubscribe) {
-        return {given - 1, false};
-    }
-    if (spec.run == commands::psubscribe) return {given - 1, true};
-    if (spec.run == commands::publish || spec.run == commands::spublish) return {1, false};
+    if ((spec.flags & command_flag::names_channels) != 0) return {given - 1, false};
+    if ((spec.flags & command_flag::names_patterns) != 0) return {given - 1, true};
+    if ((spec.flags & command_flag::sends_message) != 0) return {1, false};
     return {};
 }
 
 }  // namespace
 
 command_number number_of(const command_spec& spec, arguments args) noexcept {
-    const numbering& all = numbering::get();
-    return args.size() < 2 ? numbering::place(spec) : all.number_of(spec, args[1]);
+    return args.size() < 2 ? place(spec) : number_of_form(spec, args[1]);
 }
 
 std::string full_name(const command_spec& spec, arguments args) {
     const command_number number = number_of(spec, args);
-    if (number == numbering::place(spec)) return std::string(spec.name);
-    return std::string(numbering::get().form_name(number));
+    if (number == place(spec)) return std::string(spec.name);
+    return std::string(all_forms()[number - all_commands().size()].name);
 }
 
 std::optional<std::vector<std::string>> names_in_category(std::string_view category) {
     const std::uint32_t wanted = category_bit(category);
     if (wanted == 0) return std::nullopt;
     std::vector<std::string> names;
-    numbering::get().for_each(
-        [&](command_number, std::string_view name, std::uint32_t categories, const command_spec*) {
-            if ((categories & wanted) != 0) names.emplace_back(name);
-        });
+    for_each_number([&](command_number, const command_spec& spec) {
+        if ((spec.categories & wanted) != 0) names.emplace_back(spec.name);
+    });
     return names;
 }
 
@@ -174,7 +121,7 @@ std::string key_pattern::written() const {
 }
 
 selector::selector(bool all_channels)
-    : all_channels_(all_channels), bits_((numbering::get().size() + 63) / 64) {}
+    : all_channels_(all_channels), bits_((all_commands().size() + all_forms().size() + 63) / 64) {}
 
 void selector::set(command_number number, bool allowed) {
     const std::uint64_t bit = std::uint64_t{1} << number % 64;
@@ -190,8 +137,8 @@ void selector::set(command_number number, bool allowed) {
 void selector::set_with_forms(command_number number, bool allowed) {
     set(number, allowed);
     if (number >= all_commands().size()) return;
-    const auto [first, count] = numbering::get().forms_of(all_commands()[number]);
-    for (command_number i = first; i < first + count; ++i) set(i, allowed);
+    for (const command_spec& form : all_commands()[number].forms())
+        set(place_of_form(form), allowed);
 }
 
 void selector::set_all(bool allowed) {
@@ -224,9 +171,8 @@ outcome selector::apply_category(std::string_view rule) {
     const std::uint32_t wanted = category_bit(rule.substr(2));
     if (wanted == 0) return std::unexpected(unknown_command);
     const bool allowed = rule[0] == '+';
-    numbering::get().for_each([&](command_number number, std::string_view, std::uint32_t categories,
-                                  const command_spec*) {
-        if ((categories & wanted) != 0) set_with_forms(number, allowed);
+    for_each_number([&](command_number number, const command_spec& spec) {
+        if ((spec.categories & wanted) != 0) set_with_forms(number, allowed);
     });
     note_rule(rule.substr(1), allowed);
     return {};
@@ -239,16 +185,15 @@ outcome selector::apply_command(std::string_view rule) {
     const command_spec* const spec = find_command(fold_command_name(name.substr(0, bar)));
     if (spec == nullptr) return std::unexpected(unknown_command);
     if (bar == std::string_view::npos) {
-        set_with_forms(numbering::place(*spec), allowed);
+        set_with_forms(place(*spec), allowed);
         note_rule(name, allowed);
         return {};
     }
     const std::string_view form = name.substr(bar + 1);
-    const numbering& all = numbering::get();
-    const bool has_forms = all.forms_of(*spec).count > 0;
+    const bool has_forms = spec->form_count != 0;
     if (has_forms && form.find('|') != std::string_view::npos) {
-        const command_number whole = all.number_of(*spec, form.substr(0, form.find('|')));
-        const bool is_form = whole != numbering::place(*spec);
+        const command_number whole = number_of_form(*spec, form.substr(0, form.find('|')));
+        const bool is_form = whole != place(*spec);
         return std::unexpected(is_form && allowed ? form_of_form : unknown_command);
     }
     if (!has_forms && form.find('|') != std::string_view::npos) {
@@ -256,13 +201,13 @@ outcome selector::apply_command(std::string_view rule) {
     }
     if (form.empty() && allowed) return std::unexpected(bad_syntax);
     if (has_forms) {
-        const command_number number = all.number_of(*spec, form);
-        if (number == numbering::place(*spec)) return std::unexpected(unknown_command);
+        const command_number number = number_of_form(*spec, form);
+        if (number == place(*spec)) return std::unexpected(unknown_command);
         set(number, allowed);
     } else if (!allowed) {
         return std::unexpected(unknown_command);
     } else {
-        const command_number number = numbering::place(*spec);
+        const command_number number = place(*spec);
         const std::pair<command_number, std::string> made{number, lower(form)};
         if (std::ranges::find(first_arguments_, made) == first_arguments_.end()) {
             first_arguments_.push_back(made);

@@ -1,9 +1,10 @@
 // Table of the commands that take passwords.
 #include "cache/acl/secret_arguments.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include "base/text.hpp"
 #include "cache/catalog/command_table.hpp"
-#include "cache/catalog/commands.hpp"
 
 namespace eddy::cache {
 namespace {
@@ -46,14 +47,14 @@ bool is_secret_parameter(std::string_view name) noexcept {
 
 bool is_secret(const command_spec& what, std::span<const std::string_view> args,
                std::size_t i) noexcept {
-    const auto run = what.run;
-    if (run == commands::auth) return i > 0;
-    if (run == commands::hello) return is_secret_of_hello(args, i);
-    if (run == commands::migrate) return is_secret_of_migrate(args, i);
-    if (run == commands::acl) return i > 1 && is_word(args[1], "setuser");
+    if ((what.flags & command_flag::has_secrets) == 0) return false;
+    if (what.name == "auth") return i > 0;
+    if (what.name == "hello") return is_secret_of_hello(args, i);
+    if (what.name == "migrate") return is_secret_of_migrate(args, i);
+    if (what.name == "acl") return i > 1 && is_word(args[1], "setuser");
+    EDDY_ASSERT(what.name == "config");
     // CONFIG SET: names and values in turn.
-    return run == commands::config && i > 2 && i % 2 == 1 && is_word(args[1], "set") &&
-           is_secret_parameter(args[i - 1]);
+    return i > 2 && i % 2 == 1 && is_word(args[1], "set") && is_secret_parameter(args[i - 1]);
 }
 
 }  // namespace eddy::cache

@@ -1,4 +1,4 @@
-// Key extraction by the key specifications of command_docs.hpp, and by hand where those are
+// Key extraction by the key specifications of command_row.hpp, and by hand where those are
 // incomplete.
 #include "cache/catalog/command_keys.hpp"
 
@@ -7,7 +7,6 @@
 #include "cache/types/number.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 
 namespace eddy::cache {
@@ -15,22 +14,11 @@ namespace {
 
 using arguments = std::span<const std::string_view>;
 
-// The number at the front of the text, which is taken away with the character behind it.
-int take_number(std::string_view& text) noexcept {
-    int value = 0;
-    const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    text.remove_prefix(static_cast<std::size_t>(at - text.data()));
-    if (!text.empty()) text.remove_prefix(1);
-    return value;
-}
-
-// The facts of the form that the arguments choose, or of the command.
-const command_facts* facts_of(const command_spec& spec, arguments args) {
-    if (args.size() > 1 && args[1].size() <= max_command_name) {
-        const std::string form = std::string(spec.name) + '|' + lower(args[1]);
-        if (const command_facts* const its = find_facts(form)) return its;
-    }
-    return find_facts(spec.name);
+// The form that the arguments choose, or the command.
+const command_spec& chosen_by(const command_spec& command, arguments args) {
+    if ((command.flags & command_flag::has_forms) == 0 || args.size() < 2) return command;
+    const command_spec* const form = find_form(command, args[1]);
+    return form != nullptr ? *form : command;
 }
 
 // Where the group's search begins; 0: nowhere.
@@ -158,64 +146,31 @@ std::optional<std::vector<key_argument>> keys_of_migrate(arguments args) {
 
 std::vector<key_spec> parse_key_specs(std::string_view text) {
     std::vector<key_spec> all;
-    for_each_word(text, ';', [&all](std::string_view one) {
-        key_spec made;
-        int part = 0;
-        for_each_word(one, '|', [&](std::string_view word) {
-            switch (part++) {
-                case 0: made.flags = word; break;
-                case 1: {
-                    made.begin = word[0];
-                    word.remove_prefix(1);
-                    if (made.begin == 'k') {
-                        made.keyword = word.substr(0, word.find('.'));
-                        word.remove_prefix(made.keyword.size() + 1);
-                    }
-                    made.from = take_number(word);
-                    break;
-                }
-                default:
-                    made.find = word[0];
-                    word.remove_prefix(1);
-                    for (int& each : made.numbers) each = take_number(word);
-            }
-        });
-        all.push_back(made);
-    });
+    for_each_word(text, ';', [&all](std::string_view one) { all.push_back(parse_key_spec(one)); });
     return all;
 }
 
 bool has_keys(const command_spec& spec, arguments args) {
-    const command_facts* const its = facts_of(spec, args);
-    if (its == nullptr) return spec.first_key != 0;
     // Channels stand there as "not_key".
-    return std::ranges::any_of(parse_key_specs(its->key_specs), [](const key_spec& each) {
+    const auto specs = parse_key_specs(chosen_by(spec, args).key_specs);
+    return std::ranges::any_of(specs, [](const key_spec& each) {
         return each.flags.find("not_key") == std::string_view::npos;
     });
 }
 
 std::optional<std::vector<key_argument>> find_key_arguments(const command_spec& spec,
                                                             arguments args) {
-    if (spec.name == "sort") return keys_of_sort(args);
-    if (spec.name == "georadius") return keys_of_georadius(args, 6);
-    if (spec.name == "georadiusbymember") return keys_of_georadius(args, 5);
-    if (spec.name == "xread" || spec.name == "xreadgroup") return keys_of_xread(args);
-    if (spec.name == "migrate" && args.size() > 3) return keys_of_migrate(args);
-    if (spec.name == "set") return {{{1, flags_of_set(args)}}};
-    if (spec.name == "bitfield") return {{{1, flags_of_bitfield(args)}}};
-    std::vector<key_argument> found;
-    const command_facts* const its = facts_of(spec, args);
-    if (its == nullptr) {
-        if (spec.first_key == 0) return found;
-        const auto count = static_cast<std::int64_t>(args.size());
-        const std::int64_t last = spec.last_key >= 0 ? spec.last_key : count + spec.last_key;
-        for (std::int64_t i = spec.first_key; i <= last && i < count; i += spec.key_step) {
-            found.push_back({static_cast<std::size_t>(i),
-                             (spec.flags & command_flag::write) != 0 ? "RW update" : "RO access"});
-        }
-        return found;
+    if ((spec.flags & command_flag::keys_by_options) != 0) {
+        if (spec.name == "sort") return keys_of_sort(args);
+        if (spec.name == "georadius") return keys_of_georadius(args, 6);
+        if (spec.name == "georadiusbymember") return keys_of_georadius(args, 5);
+        if (spec.name == "xread" || spec.name == "xreadgroup") return keys_of_xread(args);
+        if (spec.name == "migrate" && args.size() > 3) return keys_of_migrate(args);
+        if (spec.name == "set") return {{{1, flags_of_set(args)}}};
+        if (spec.name == "bitfield") return {{{1, flags_of_bitfield(args)}}};
     }
-    for (const key_spec& each : parse_key_specs(its->key_specs)) {
+    std::vector<key_argument> found;
+    for (const key_spec& each : parse_key_specs(chosen_by(spec, args).key_specs)) {
         if (each.begin == 'u' || each.find == 'u') continue;
         if (!add_group(each, args, found)) return std::nullopt;
     }

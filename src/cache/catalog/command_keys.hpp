@@ -1,7 +1,7 @@
 // Key extraction: the arguments of a command that are keys.
 #pragma once
 
-#include "cache/catalog/command_docs.hpp"
+#include "base/text.hpp"
 #include "cache/catalog/command_table.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct key_argument {
     std::string_view flags;
 };
 
-/// One group of a command's keys, taken apart: see command_facts::key_specs.
+/// One group of a command's keys, taken apart: see command_row::keys.
 struct key_spec {
     std::string_view flags;
     char begin = 'u';          // i, k or u
@@ -29,11 +29,9 @@ struct key_spec {
     int numbers[3] = {};
 };
 
-std::vector<key_spec> parse_key_specs(std::string_view text);
-
 /// Calls with each of the words between commas, spaces or the like.
 template <class F>
-void for_each_word(std::string_view text, char between, F&& what) {
+constexpr void for_each_word(std::string_view text, char between, F&& what) {
     while (!text.empty()) {
         const std::size_t size = text.find(between);
         what(text.substr(0, size));
@@ -41,6 +39,46 @@ void for_each_word(std::string_view text, char between, F&& what) {
         text.remove_prefix(size + 1);
     }
 }
+
+/// Number at the front of the text, which is taken away with the character behind it.
+constexpr int take_number(std::string_view& text) noexcept {
+    const bool is_negative = text.starts_with('-');
+    if (is_negative) text.remove_prefix(1);
+    int value = 0;
+    for (; !text.empty() && is_digit(text.front()); text.remove_prefix(1))
+        value = value * 10 + (text.front() - '0');
+    if (!text.empty()) text.remove_prefix(1);
+    return is_negative ? -value : value;
+}
+
+/// One of the specifications of command_row::keys.
+constexpr key_spec parse_key_spec(std::string_view text) noexcept {
+    key_spec made;
+    int part = 0;
+    for_each_word(text, '|', [&](std::string_view word) {
+        switch (part++) {
+            case 0: made.flags = word; break;
+            case 1: {
+                made.begin = word[0];
+                word.remove_prefix(1);
+                if (made.begin == 'k') {
+                    made.keyword = word.substr(0, word.find('.'));
+                    word.remove_prefix(made.keyword.size() + 1);
+                }
+                made.from = take_number(word);
+                break;
+            }
+            default:
+                made.find = word[0];
+                word.remove_prefix(1);
+                for (int& each : made.numbers) each = take_number(word);
+        }
+    });
+    return made;
+}
+
+/// All of them.
+std::vector<key_spec> parse_key_specs(std::string_view text);
 
 /// Calls with each key at a fixed place of the command; args[0] is its name.
 template <class F>

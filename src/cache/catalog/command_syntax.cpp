@@ -1,4 +1,4 @@
-// Parser of command syntax lines, by recursive descent.
+// Parser of the notation of arguments, by recursive descent.
 #include "cache/catalog/command_syntax.hpp"
 
 #include "base/text.hpp"
@@ -213,34 +213,6 @@ private:
 };
 
 }  // namespace
-
-std::optional<command_syntax> find_command_syntax(std::string_view name) noexcept {
-    if (name.empty() || !is_lower(name.front())) return std::nullopt;
-    const std::string_view text = command_syntax_text();
-    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string_view::npos;) {
-        ++at;
-        std::string_view line = text.substr(at);
-        if (!line.starts_with(name)) continue;
-        line.remove_prefix(name.size());
-        if (line.empty() || !std::string_view("*@! \n").contains(line.front())) continue;
-        // It ends where the next line is none that goes on with it.
-        std::size_t end = line.find('\n');
-        while (end + 1 < line.size() && line[end + 1] == ' ') end = line.find('\n', end + 1);
-        reader in(line.substr(0, end));
-        command_syntax found;
-        found.internal = in.take("*");
-        in.take_versions(found.since, found.deprecated_since);
-        in.skip_spaces();
-        constexpr std::string_view before_summary = "-- ";
-        found.arguments = in.rest().substr(0, in.rest().find(before_summary));
-        in.take(found.arguments);
-        if (in.take(before_summary)) found.summary = in.rest();
-        // Of nothing but spaces, npos makes the size 0.
-        found.arguments = found.arguments.substr(0, found.arguments.find_last_not_of(" \n") + 1);
-        return found;
-    }
-    return std::nullopt;
-}
 
 std::optional<std::vector<command_argument>> parse_arguments(std::string_view text) {
     return parser(text).parse();

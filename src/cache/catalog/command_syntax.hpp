@@ -1,20 +1,16 @@
-// Syntax of the commands' arguments, for the hints of redis-cli and for client generators (COMMAND
-// DOCS). Each command has one line of text, which is parsed on request.
+// Notation of a command's arguments (command_row::syntax), and its parser: for the hints of
+// redis-cli and for client generators (COMMAND DOCS).
 //
-// A line is the name, then the command's attributes, then its arguments between spaces; that of a
-// form ends with its summary:
-//     hset key (data: field value)...
-//     client|pause@3.0.0 timeout/int [mode@6.2.0: WRITE|ALL] -- Holds up what clients ask for.
-// A longer one goes on in the next, which begins with a space then. Each has its line end.
+// Arguments stand between spaces:
+//     key (data: field value)...
+//     timeout/int [mode@6.2.0: WRITE|ALL]
 //
-//   name*            a system command (COMMAND DOCS: syscmd)
-//   name@1.2.3       since this version
-//   name!1.2.3       deprecated since this version
 //   value            an argument; of type key or pattern if it is called so, else a string
 //   value/type       of type int, double, time (of Unix), pattern, key or string
 //   value=shown      its display text, if different
 //   value#2          of this group of the command's keys, counted from 0; by default, keys
 //                    are of one group after the other
+//   value@1.2.3      since this version; value!1.2.3: deprecated since
 //   TOKEN            a word as it stands; 'x' if it does not begin with a capital letter
 //   TOKEN<name>      its name, if not the word in lower case
 //   TOKEN value      a value behind a word
@@ -33,7 +29,7 @@
 
 namespace eddy::cache {
 
-/// One argument, or a group of them. Its texts point into the line that it was made of.
+/// One argument, or a group of them. Its texts point into the notation that it was made of.
 struct command_argument {
     std::string name;
     std::string_view type;              ///< as in COMMAND DOCS: "string", "oneof"
@@ -47,21 +43,6 @@ struct command_argument {
     bool repeats_token = false;               ///< of those that are multiple
     std::vector<command_argument> arguments;  ///< of a block or a choice, else none
 };
-
-/// A line that is not taken apart yet but for its beginning.
-struct command_syntax {
-    bool internal = false;
-    std::string_view since;             ///< of forms; a command's own is in command_facts
-    std::string_view deprecated_since;  ///< a version, or empty
-    std::string_view arguments;         ///< for parse_arguments()
-    std::string_view summary;           ///< of forms; a command's own is in command_facts
-};
-
-/// All lines, in order of the names. The first one begins behind a line end.
-std::string_view command_syntax_text() noexcept;
-
-/// By lower-case name: "set", "config|get". Some microseconds; nothing when there is no such line.
-std::optional<command_syntax> find_command_syntax(std::string_view name) noexcept;
 
 /// How deep blocks may lie within each other.
 inline constexpr std::size_t max_argument_depth = 8;

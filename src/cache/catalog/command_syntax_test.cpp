@@ -1,8 +1,6 @@
-// Tests of the syntax notation, and of every command's line in it.
+// Tests of the syntax notation, and of every command's row.
 #include "cache/catalog/command_syntax.hpp"
 
-#include "cache/catalog/acl_forms.hpp"
-#include "cache/catalog/command_docs.hpp"
 #include "cache/catalog/command_keys.hpp"
 #include "cache/catalog/command_table.hpp"
 
@@ -120,23 +118,48 @@ TEST(command_syntax, blocks_lie_within_each_other_to_a_limit) {
     EXPECT_NE(parsed(text + " " + text), "none");
 }
 
-TEST(command_syntax, lines_are_found_by_the_whole_name) {
-    EXPECT_EQ(find_command_syntax("set")->arguments.substr(0, 9), "key value");
-    EXPECT_EQ(find_command_syntax("setex")->arguments, "key seconds/int value");
-    EXPECT_EQ(find_command_syntax("setex")->deprecated_since, "2.6.12");
-    EXPECT_EQ(find_command_syntax("config|set")->since, "2.0.0");
-    EXPECT_TRUE(find_command_syntax("zunionstore")->arguments.ends_with("SUM|MIN|MAX)]"));
-    EXPECT_EQ(find_command_syntax("acl")->arguments, "");
-    EXPECT_EQ(find_command_syntax("acl|users")->arguments, "");
-    EXPECT_EQ(find_command_syntax("acl|users")->summary, "Returns the names of all users.");
-    EXPECT_EQ(find_command_syntax("client|unblock")->arguments,
-              "client-id/int [unblock-type: TIMEOUT|ERROR]");
-    EXPECT_EQ(find_command_syntax("client|unblock")->summary, "Ends another connection's wait.");
-    EXPECT_TRUE(find_command_syntax("debug")->internal);
-    EXPECT_FALSE(find_command_syntax("get")->internal);
-    for (const std::string_view none : {"", "se", "config|", "nosuch", "key", "    [WITHSCORES]"}) {
-        EXPECT_FALSE(find_command_syntax(none)) << none;
-    }
+TEST(command_table, rows_become_commands_and_forms) {
+    const auto command = [](std::string_view name) {
+        return find_command(fold_command_name(name));
+    };
+    EXPECT_EQ(command("SeTeX")->syntax, "key seconds/int value");
+    EXPECT_EQ(command("setex")->since, "2.0.0");
+    EXPECT_EQ(command("setex")->deprecated_since, "2.6.12");
+    EXPECT_TRUE(command("zunionstore")->syntax.ends_with("SUM|MIN|MAX)]"));
+    EXPECT_EQ(command("acl")->syntax, "");
+    EXPECT_NE(command("debug")->flags & command_flag::syscmd, 0U);
+    EXPECT_EQ(command("get")->flags & command_flag::syscmd, 0U);
+    for (const std::string_view none : {"", "se", "config|", "config|set", "nosuch"})
+        EXPECT_EQ(command(none), nullptr) << none;
+    const command_spec* const users = find_form(*command("acl"), "Users");
+    ASSERT_NE(users, nullptr);
+    EXPECT_EQ(users->name, "acl|users");
+    EXPECT_EQ(users->syntax, "");
+    EXPECT_EQ(users->summary, "Returns the names of all users.");
+    EXPECT_EQ(users->group, command("acl")->group);
+    EXPECT_EQ(find_form(*command("acl"), "user"), nullptr);
+    EXPECT_EQ(find_form(*command("get"), "key"), nullptr);
+}
+
+// What is written in a row says it once: the rest follows.
+TEST(command_table, categories_and_ranges_of_keys_follow) {
+    const auto& get = *find_command(fold_command_name("get"));
+    EXPECT_EQ(get.categories,
+              command_category::read | command_category::string | command_category::fast);
+    const auto& mset = *find_command(fold_command_name("mset"));
+    EXPECT_EQ(mset.first_key, 1);
+    EXPECT_EQ(mset.last_key, -1);
+    EXPECT_EQ(mset.key_step, 2);
+    const auto& lmove = *find_command(fold_command_name("lmove"));
+    EXPECT_EQ(lmove.last_key, 2);
+    EXPECT_EQ(find_command(fold_command_name("xread"))->first_key, 0);
+    // A form has its command's flags, but for those of its own.
+    const auto& config = *find_command(fold_command_name("config"));
+    const auto& help = *find_form(config, "help");
+    EXPECT_NE(help.flags & command_flag::noscript, 0U);
+    EXPECT_EQ(help.shown_flags, command_flag::loading | command_flag::stale);
+    EXPECT_EQ(config.shown_flags, 0U);
+    EXPECT_NE(find_form(config, "set")->flags & command_flag::alters, 0U);
 }
 
 struct length {
@@ -176,45 +199,41 @@ length length_of(const std::vector<command_argument>& arguments) {
     return all;
 }
 
-// A fault in what the line says, or nothing. `words` are those of the name.
-std::string fault_in(std::string_view name, int arity, int words) {
-    const auto syntax = find_command_syntax(name);
-    if (!syntax) return "there is no line: add one to src/cache/catalog/command_syntax_text.cpp";
-    const auto arguments = parse_arguments(syntax->arguments);
-    if (!arguments) return "it is wrong: " + std::string(syntax->arguments);
+// A fault in what the row says of arguments, or nothing.
+std::string fault_in(const command_spec& spec) {
+    const auto arguments = parse_arguments(spec.syntax);
+    if (!arguments) return "it is wrong: " + std::string(spec.syntax);
     // Of these Redis tells less than they take, or, of CLIENT KILL, each condition as one that may
     // be left out, though one of them may not.
     static const std::set<std::string_view> apart{"client|kill", "debug", "psync", "quit",
                                                   "replconf"};
-    if (apart.contains(name)) return {};
+    if (apart.contains(spec.name)) return {};
     const length found = length_of(*arguments);
-    const int expected = std::abs(arity) - words;
+    const int expected = std::abs(spec.arity) - (spec.name.contains('|') ? 2 : 1);
     if (found.least != expected)
         return "at least " + std::to_string(found.least) + ", not " + std::to_string(expected);
-    if (found.fixed != (arity > 0)) return found.fixed ? "too fixed" : "not fixed";
+    if (found.fixed != (spec.arity > 0)) return found.fixed ? "too fixed" : "not fixed";
     return {};
 }
 
-TEST(command_syntax, every_command_has_a_line_that_agrees_with_its_arity) {
+TEST(command_table, every_row_has_arguments_that_agree_with_its_arity) {
     for (const command_spec& each : all_commands()) {
-        const bool has_forms = !acl::forms_of(each.name).empty();
-        if (has_forms) {
-            const auto syntax = find_command_syntax(each.name);
-            ASSERT_TRUE(syntax) << "add a line for " << each.name
-                                << " to src/cache/catalog/command_syntax_text.cpp";
-            EXPECT_EQ(syntax->arguments, "") << each.name;
-        } else {
-            EXPECT_EQ(fault_in(each.name, each.arity, 1), "") << each.name;
-        }
+        if (each.form_count != 0)
+            EXPECT_EQ(each.syntax, "") << each.name;
+        else
+            EXPECT_EQ(fault_in(each), "") << each.name;
     }
-    for (const acl::command_form& each : acl::command_forms()) {
-        EXPECT_EQ(fault_in(each.name, each.arity, 2), "") << each.name;
-        const auto syntax = find_command_syntax(each.name);
-        if (!syntax) continue;
-        EXPECT_FALSE(syntax->since.empty()) << each.name;
-        const std::string_view summary = syntax->summary;
-        EXPECT_TRUE(summary.ends_with('.') && !summary.contains('\n')) << each.name;
-    }
+    for (const command_spec& each : all_forms()) EXPECT_EQ(fault_in(each), "") << each.name;
+}
+
+TEST(command_table, every_row_is_described) {
+    const auto expect_described = [](const command_spec& each) {
+        EXPECT_FALSE(each.since.empty()) << each.name;
+        EXPECT_FALSE(each.group.empty()) << each.name;
+        EXPECT_TRUE(each.summary.ends_with('.') && !each.summary.contains('\n')) << each.name;
+    };
+    std::ranges::for_each(all_commands(), expect_described);
+    std::ranges::for_each(all_forms(), expect_described);
 }
 
 // What is told of keys' places has a group for each argument that is one.
@@ -226,41 +245,15 @@ void expect_groups(const std::vector<command_argument>& arguments, std::string_v
     }
 }
 
-// COMMAND DOCS takes both for granted, and ACL categories come from the facts.
-TEST(command_docs, every_command_has_facts) {
-    for (const command_spec& each : all_commands())
-        EXPECT_NE(find_facts(each.name), nullptr)
-            << "add a row for " << each.name << " to src/cache/catalog/command_docs.cpp";
-}
-
-TEST(command_syntax, every_key_belongs_to_a_group_that_is_there) {
-    const auto expect_of = [](std::string_view name) {
-        const command_facts* const facts = find_facts(name);
-        const auto groups = facts == nullptr ? 0 : parse_key_specs(facts->key_specs).size();
-        const auto syntax = find_command_syntax(name);
-        ASSERT_TRUE(syntax);
-        const auto arguments = parse_arguments(syntax->arguments);
-        ASSERT_TRUE(arguments);
-        expect_groups(*arguments, name, static_cast<int>(groups));
+TEST(command_table, every_key_belongs_to_a_group_that_is_there) {
+    const auto expect_of = [](const command_spec& each) {
+        const auto arguments = parse_arguments(each.syntax);
+        ASSERT_TRUE(arguments) << each.name;
+        expect_groups(*arguments, each.name,
+                      static_cast<int>(parse_key_specs(each.key_specs).size()));
     };
-    for (const command_spec& each : all_commands()) expect_of(each.name);
-    for (const acl::command_form& each : acl::command_forms()) expect_of(each.name);
-}
-
-TEST(command_syntax, lines_stand_in_order_and_each_is_wanted) {
-    std::set<std::string_view> wanted;
-    for (const command_spec& each : all_commands()) wanted.insert(each.name);
-    for (const acl::command_form& each : acl::command_forms()) wanted.insert(each.name);
-    std::vector<std::string_view> names;
-    for_each_word(command_syntax_text(), '\n', [&names](std::string_view line) {
-        if (line.empty() || line.front() == ' ') return;
-        names.push_back(line.substr(0, line.find_first_of("*@! ")));
-    });
-    EXPECT_TRUE(std::ranges::is_sorted(names)) << *std::ranges::is_sorted_until(names);
-    for (const std::string_view each : names)
-        EXPECT_TRUE(wanted.contains(each)) << each << " is no command or form";
-    EXPECT_EQ(names.size(), wanted.size());
-    EXPECT_TRUE(command_syntax_text().ends_with('\n'));
+    std::ranges::for_each(all_commands(), expect_of);
+    std::ranges::for_each(all_forms(), expect_of);
 }
 
 }  // namespace

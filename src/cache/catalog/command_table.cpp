@@ -1,323 +1,217 @@
-// Command table and a perfect-enough hash over it, both made by the compiler.
+// Command table and a perfect-enough hash over it, both made by the compiler from the rows.
 #include "cache/catalog/command_table.hpp"
 
-#include "cache/catalog/commands.hpp"
+#include "base/text.hpp"
+#include "cache/catalog/command_keys.hpp"
+#include "cache/catalog/command_row.hpp"
+#include "cache/catalog/rows/geo.hpp"
+#include "cache/catalog/rows/hashes.hpp"
+#include "cache/catalog/rows/keys.hpp"
+#include "cache/catalog/rows/lists.hpp"
+#include "cache/catalog/rows/scripts.hpp"
+#include "cache/catalog/rows/server.hpp"
+#include "cache/catalog/rows/sessions.hpp"
+#include "cache/catalog/rows/sets.hpp"
+#include "cache/catalog/rows/sorted_sets.hpp"
+#include "cache/catalog/rows/streams.hpp"
+#include "cache/catalog/rows/strings.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 
 namespace eddy::cache {
 namespace {
 
-using namespace command_flag;
+using family = std::span<const command_row>;
 
-constexpr std::uint32_t read_fast = readonly | fast;
-constexpr std::uint32_t write_fast = write | fast;
-constexpr std::uint32_t grow = write | denyoom;
-constexpr std::uint32_t grow_fast = write | denyoom | fast;
-constexpr std::uint32_t always = loading | stale;
-constexpr std::uint32_t scripting_ro = noscript | stale | runs_script;
-constexpr std::uint32_t scripting = scripting_ro | may_replicate;
-
-constexpr command_spec table[] = {
-    // Strings
-    {"get", commands::get, 2, read_fast | local, 1, 1, 1},
-    {"set", commands::set, -3, grow | brief | local, 1, 1, 1},
-    {"getset", commands::getset, 3, grow_fast | local, 1, 1, 1},
-    {"getdel", commands::getdel, 2, write_fast | local, 1, 1, 1},
-    {"getex", commands::getex, -2, write_fast | local, 1, 1, 1},
-    {"setnx", commands::setnx, 3, grow_fast | local, 1, 1, 1},
-    {"setex", commands::setex, 4, grow | brief | local, 1, 1, 1},
-    {"psetex", commands::psetex, 4, grow | brief | local, 1, 1, 1},
-    {"mget", commands::mget, -2, read_fast | local, 1, -1, 1},
-    {"mset", commands::mset, -3, grow, 1, -1, 2},
-    {"msetnx", commands::msetnx, -3, grow, 1, -1, 2},
-    {"append", commands::append, 3, grow_fast | local, 1, 1, 1},
-    {"strlen", commands::strlen, 2, read_fast | local, 1, 1, 1},
-    {"getrange", commands::getrange, 4, readonly, 1, 1, 1},
-    {"substr", commands::getrange, 4, readonly, 1, 1, 1},
-    {"setrange", commands::setrange, 4, grow, 1, 1, 1},
-    {"incr", commands::incr, 2, grow_fast | local, 1, 1, 1},
-    {"decr", commands::decr, 2, grow_fast | local, 1, 1, 1},
-    {"incrby", commands::incrby, 3, grow_fast | local, 1, 1, 1},
-    {"decrby", commands::decrby, 3, grow_fast | local, 1, 1, 1},
-    {"incrbyfloat", commands::incrbyfloat, 3, grow_fast | local, 1, 1, 1},
-
-    // Strings as bits
-    {"setbit", commands::setbit, 4, grow | brief, 1, 1, 1},
-    {"getbit", commands::getbit, 3, read_fast | local, 1, 1, 1},
-    {"bitcount", commands::bitcount, -2, readonly, 1, 1, 1},
-    {"bitpos", commands::bitpos, -3, readonly, 1, 1, 1},
-    {"bitop", commands::bitop, -4, grow, 2, -1, 1},
-    {"bitfield", commands::bitfield, -2, grow, 1, 1, 1},
-    {"bitfield_ro", commands::bitfield_ro, -2, read_fast, 1, 1, 1},
-
-    // HyperLogLog
-    {"pfadd", commands::pfadd, -2, grow_fast, 1, 1, 1},
-    {"pfcount", commands::pfcount, -2, readonly | may_replicate, 1, -1, 1},
-    {"pfmerge", commands::pfmerge, -2, grow, 1, -1, 1},
-    {"pfdebug", commands::pfdebug, 3, grow | admin, 2, 2, 1},
-    {"pfselftest", commands::pfselftest, 1, admin, 0, 0, 0},
-
-    // Of several types
-    {"lcs", commands::lcs, -3, readonly, 1, 2, 1},
-    {"sort", commands::sort, -2, grow, 1, 1, 1},
-    {"sort_ro", commands::sort_ro, -2, readonly, 1, 1, 1},
-
-    // About the server
-    {"slowlog", commands::slowlog, -2, always | admin | has_forms, 0, 0, 0},
-    {"latency", commands::latency, -2, always | admin | noscript | has_forms, 0, 0, 0},
-    {"cluster", commands::cluster, -2, always | has_forms, 0, 0, 0},
-    {"readonly", commands::readonly, 1, fast | always, 0, 0, 0},
-    {"readwrite", commands::readwrite, 1, fast | always, 0, 0, 0},
-    {"asking", commands::asking, 1, fast, 0, 0, 0},
-    {"role", commands::role, 1, fast | always | noscript, 0, 0, 0},
-    {"wait", commands::wait, 3, blocking, 0, 0, 0},
-    {"waitaof", commands::waitaof, 4, blocking | noscript, 0, 0, 0},
-    {"replicaof", commands::replicaof, 3, admin | noscript | stale | alters, 0, 0, 0},
-    {"slaveof", commands::replicaof, 3, admin | noscript | stale | alters, 0, 0, 0},
-    {"failover", commands::failover, -1, admin | noscript | stale | alters, 0, 0, 0},
-    {"replconf", commands::replconf, -1, admin | noscript | always, 0, 0, 0},
-    {"psync", commands::psync, -3, admin | noscript | no_multi, 0, 0, 0},
-    {"sync", commands::sync, 1, admin | noscript | no_multi, 0, 0, 0},
-    {"lastsave", commands::lastsave, 1, fast | always, 0, 0, 0},
-    {"save", commands::save, 1, admin | noscript | no_multi | alters, 0, 0, 0},
-    {"bgsave", commands::bgsave, -1, admin | noscript | alters, 0, 0, 0},
-    {"bgrewriteaof", commands::bgrewriteaof, 1, admin | noscript | alters, 0, 0, 0},
-    {"lolwut", commands::lolwut, -1, read_fast, 0, 0, 0},
-    {"module", commands::module, -2, admin | noscript | has_forms, 0, 0, 0},
-
-    // Lists
-    {"lpush", commands::lpush, -3, grow_fast | local, 1, 1, 1},
-    {"rpush", commands::rpush, -3, grow_fast | local, 1, 1, 1},
-    {"lpushx", commands::lpushx, -3, grow_fast | local, 1, 1, 1},
-    {"rpushx", commands::rpushx, -3, grow_fast | local, 1, 1, 1},
-    {"lpop", commands::lpop, -2, write_fast | local, 1, 1, 1},
-    {"rpop", commands::rpop, -2, write_fast | local, 1, 1, 1},
-    {"llen", commands::llen, 2, read_fast | local, 1, 1, 1},
-    {"lindex", commands::lindex, 3, readonly, 1, 1, 1},
-    {"lset", commands::lset, 4, grow, 1, 1, 1},
-    {"lrange", commands::lrange, 4, readonly, 1, 1, 1},
-    {"ltrim", commands::ltrim, 4, write, 1, 1, 1},
-    {"lrem", commands::lrem, 4, write, 1, 1, 1},
-    {"linsert", commands::linsert, 5, grow, 1, 1, 1},
-    {"lpos", commands::lpos, -3, readonly, 1, 1, 1},
-    {"lmove", commands::lmove, 5, grow, 1, 2, 1},
-    {"rpoplpush", commands::rpoplpush, 3, grow, 1, 2, 1},
-    {"lmpop", commands::lmpop, -4, write, 0, 0, 0},
-
-    // Sets
-    {"sadd", commands::sadd, -3, grow_fast | local, 1, 1, 1},
-    {"srem", commands::srem, -3, write_fast | local, 1, 1, 1},
-    {"smembers", commands::smembers, 2, readonly, 1, 1, 1},
-    {"sismember", commands::sismember, 3, read_fast | local, 1, 1, 1},
-    {"smismember", commands::smismember, -3, read_fast | local, 1, 1, 1},
-    {"scard", commands::scard, 2, read_fast | local, 1, 1, 1},
-    {"spop", commands::spop, -2, write_fast, 1, 1, 1},
-    {"srandmember", commands::srandmember, -2, readonly, 1, 1, 1},
-    {"smove", commands::smove, 4, write_fast, 1, 2, 1},
-    {"sscan", commands::sscan, -3, readonly, 1, 1, 1},
-    {"sinter", commands::sinter, -2, readonly, 1, -1, 1},
-    {"sunion", commands::sunion, -2, readonly, 1, -1, 1},
-    {"sdiff", commands::sdiff, -2, readonly, 1, -1, 1},
-    {"sinterstore", commands::sinterstore, -3, grow, 1, -1, 1},
-    {"sunionstore", commands::sunionstore, -3, grow, 1, -1, 1},
-    {"sdiffstore", commands::sdiffstore, -3, grow, 1, -1, 1},
-    {"sintercard", commands::sintercard, -3, readonly, 0, 0, 0},
-
-    // Hashes
-    {"hset", commands::hset, -4, grow_fast | local, 1, 1, 1},
-    {"hmset", commands::hmset, -4, grow_fast | local, 1, 1, 1},
-    {"hsetnx", commands::hsetnx, 4, grow_fast | local, 1, 1, 1},
-    {"hget", commands::hget, 3, read_fast | local, 1, 1, 1},
-    {"hmget", commands::hmget, -3, read_fast | local, 1, 1, 1},
-    {"hgetall", commands::hgetall, 2, readonly, 1, 1, 1},
-    {"hdel", commands::hdel, -3, write_fast | local, 1, 1, 1},
-    {"hlen", commands::hlen, 2, read_fast | local, 1, 1, 1},
-    {"hexists", commands::hexists, 3, read_fast | local, 1, 1, 1},
-    {"hkeys", commands::hkeys, 2, readonly, 1, 1, 1},
-    {"hvals", commands::hvals, 2, readonly, 1, 1, 1},
-    {"hstrlen", commands::hstrlen, 3, read_fast | local, 1, 1, 1},
-    {"hincrby", commands::hincrby, 4, grow_fast | local, 1, 1, 1},
-    {"hincrbyfloat", commands::hincrbyfloat, 4, grow_fast | local, 1, 1, 1},
-    {"hrandfield", commands::hrandfield, -2, readonly, 1, 1, 1},
-    {"hscan", commands::hscan, -3, readonly, 1, 1, 1},
-    {"hexpire", commands::hexpire, -6, write_fast, 1, 1, 1},
-    {"hpexpire", commands::hpexpire, -6, write_fast, 1, 1, 1},
-    {"hexpireat", commands::hexpireat, -6, write_fast, 1, 1, 1},
-    {"hpexpireat", commands::hpexpireat, -6, write_fast, 1, 1, 1},
-    {"hpersist", commands::hpersist, -5, write_fast, 1, 1, 1},
-    {"httl", commands::httl, -5, read_fast, 1, 1, 1},
-    {"hpttl", commands::hpttl, -5, read_fast, 1, 1, 1},
-    {"hexpiretime", commands::hexpiretime, -5, read_fast, 1, 1, 1},
-    {"hpexpiretime", commands::hpexpiretime, -5, read_fast, 1, 1, 1},
-    {"hgetex", commands::hgetex, -5, write_fast, 1, 1, 1},
-    {"hgetdel", commands::hgetdel, -5, write_fast, 1, 1, 1},
-    {"hsetex", commands::hsetex, -6, grow_fast, 1, 1, 1},
-
-    // Sorted sets
-    {"zadd", commands::zadd, -4, grow_fast | local, 1, 1, 1},
-    {"zincrby", commands::zincrby, 4, grow_fast | local, 1, 1, 1},
-    {"zrem", commands::zrem, -3, write_fast | local, 1, 1, 1},
-    {"zscore", commands::zscore, 3, read_fast | local, 1, 1, 1},
-    {"zmscore", commands::zmscore, -3, read_fast | local, 1, 1, 1},
-    {"zcard", commands::zcard, 2, read_fast | local, 1, 1, 1},
-    {"zrank", commands::zrank, -3, read_fast | local, 1, 1, 1},
-    {"zrevrank", commands::zrevrank, -3, read_fast | local, 1, 1, 1},
-    {"zpopmin", commands::zpopmin, -2, write_fast | local, 1, 1, 1},
-    {"zpopmax", commands::zpopmax, -2, write_fast | local, 1, 1, 1},
-    {"zmpop", commands::zmpop, -4, write, 0, 0, 0},
-    {"zrandmember", commands::zrandmember, -2, readonly, 1, 1, 1},
-    {"zscan", commands::zscan, -3, readonly, 1, 1, 1},
-    {"zrange", commands::zrange, -4, readonly, 1, 1, 1},
-    {"zrangestore", commands::zrangestore, -5, grow, 1, 2, 1},
-    {"zrangebyscore", commands::zrangebyscore, -4, readonly, 1, 1, 1},
-    {"zrevrangebyscore", commands::zrevrangebyscore, -4, readonly, 1, 1, 1},
-    {"zrangebylex", commands::zrangebylex, -4, readonly, 1, 1, 1},
-    {"zrevrangebylex", commands::zrevrangebylex, -4, readonly, 1, 1, 1},
-    {"zrevrange", commands::zrevrange, -4, readonly, 1, 1, 1},
-    {"zcount", commands::zcount, 4, read_fast | local, 1, 1, 1},
-    {"zlexcount", commands::zlexcount, 4, read_fast, 1, 1, 1},
-    {"zremrangebyrank", commands::zremrangebyrank, 4, write, 1, 1, 1},
-    {"zremrangebyscore", commands::zremrangebyscore, 4, write, 1, 1, 1},
-    {"zremrangebylex", commands::zremrangebylex, 4, write, 1, 1, 1},
-    {"zunion", commands::zunion, -3, readonly, 0, 0, 0},
-    {"zinter", commands::zinter, -3, readonly, 0, 0, 0},
-    {"zdiff", commands::zdiff, -3, readonly, 0, 0, 0},
-    {"zunionstore", commands::zunionstore, -4, grow, 1, 1, 1},
-    {"zinterstore", commands::zinterstore, -4, grow, 1, 1, 1},
-    {"zdiffstore", commands::zdiffstore, -4, grow, 1, 1, 1},
-    {"zintercard", commands::zintercard, -3, readonly, 0, 0, 0},
-
-    // Streams
-    {"xadd", commands::xadd, -5, grow_fast, 1, 1, 1},
-    {"xtrim", commands::xtrim, -4, write, 1, 1, 1},
-    {"xdel", commands::xdel, -3, write_fast, 1, 1, 1},
-    {"xlen", commands::xlen, 2, read_fast, 1, 1, 1},
-    {"xrange", commands::xrange, -4, readonly, 1, 1, 1},
-    {"xrevrange", commands::xrevrange, -4, readonly, 1, 1, 1},
-    {"xsetid", commands::xsetid, -3, grow_fast, 1, 1, 1},
-    {"xread", commands::xread, -4, readonly | blocking, 0, 0, 0},
-    {"xreadgroup", commands::xreadgroup, -7, write | blocking, 0, 0, 0},
-    {"xgroup", commands::xgroup, -2, grow | has_forms, 0, 0, 0},
-    {"xack", commands::xack, -4, write_fast, 1, 1, 1},
-    {"xpending", commands::xpending, -3, readonly, 1, 1, 1},
-    {"xclaim", commands::xclaim, -6, write_fast, 1, 1, 1},
-    {"xautoclaim", commands::xautoclaim, -6, write_fast, 1, 1, 1},
-    {"xinfo", commands::xinfo, -2, readonly | has_forms, 0, 0, 0},
-
-    // Positions
-    {"geoadd", commands::geoadd, -5, grow, 1, 1, 1},
-    {"geopos", commands::geopos, -2, readonly, 1, 1, 1},
-    {"geodist", commands::geodist, -4, readonly, 1, 1, 1},
-    {"geohash", commands::geohash, -2, readonly, 1, 1, 1},
-    {"georadius", commands::georadius, -6, grow, 1, 1, 1},
-    {"georadius_ro", commands::georadius_ro, -6, readonly, 1, 1, 1},
-    {"georadiusbymember", commands::georadiusbymember, -5, grow, 1, 1, 1},
-    {"georadiusbymember_ro", commands::georadiusbymember_ro, -5, readonly, 1, 1, 1},
-    {"geosearch", commands::geosearch, -7, readonly, 1, 1, 1},
-    {"geosearchstore", commands::geosearchstore, -8, grow, 1, 2, 1},
-
-    // Keys
-    {"dbsize", commands::dbsize, 1, read_fast, 0, 0, 0},
-    {"flushdb", commands::flushdb, -1, write, 0, 0, 0},
-    {"flushall", commands::flushall, -1, write, 0, 0, 0},
-    {"keys", commands::keys, 2, readonly, 0, 0, 0},
-    {"scan", commands::scan, -2, readonly, 0, 0, 0},
-    {"type", commands::type, 2, read_fast | local, 1, 1, 1},
-    {"exists", commands::exists, -2, read_fast | local, 1, -1, 1},
-    {"del", commands::del, -2, write | brief | local, 1, -1, 1},
-    {"unlink", commands::del, -2, write_fast | local, 1, -1, 1},
-    {"touch", commands::touch, -2, read_fast | local, 1, -1, 1},
-    {"rename", commands::rename, 3, write, 1, 2, 1},
-    {"renamenx", commands::renamenx, 3, write_fast, 1, 2, 1},
-    {"copy", commands::copy, -3, grow, 1, 2, 1},
-    {"move", commands::move, 3, write_fast, 1, 1, 1},
-    {"randomkey", commands::randomkey, 1, readonly, 0, 0, 0},
-    {"object", commands::object, -2, readonly | has_forms, 0, 0, 0},
-    {"swapdb", commands::swapdb, 3, write_fast, 0, 0, 0},
-    {"memory", commands::memory, -2, readonly | has_forms, 0, 0, 0},
-
-    // Values as bytes
-    {"dump", commands::dump, 2, readonly, 1, 1, 1},
-    {"restore", commands::restore, -4, grow, 1, 1, 1},
-    {"migrate", commands::migrate, -6, write, 3, 3, 1},
-    {"restore-asking", commands::restore, -4, grow, 1, 1, 1},
-
-    // Expiry
-    {"expire", commands::expire, -3, write_fast | local, 1, 1, 1},
-    {"pexpire", commands::pexpire, -3, write_fast | local, 1, 1, 1},
-    {"expireat", commands::expireat, -3, write_fast | local, 1, 1, 1},
-    {"pexpireat", commands::pexpireat, -3, write_fast | local, 1, 1, 1},
-    {"ttl", commands::ttl, 2, read_fast | local, 1, 1, 1},
-    {"pttl", commands::pttl, 2, read_fast | local, 1, 1, 1},
-    {"expiretime", commands::expiretime, 2, read_fast | local, 1, 1, 1},
-    {"pexpiretime", commands::pexpiretime, 2, read_fast | local, 1, 1, 1},
-    {"persist", commands::persist, 2, write_fast | local, 1, 1, 1},
-
-    // Connections
-    {"ping", commands::ping, -1, fast, 0, 0, 0},
-    {"echo", commands::echo, 2, fast | always, 0, 0, 0},
-    {"quit", commands::quit, -1, fast | always | noauth | noscript, 0, 0, 0},
-    {"reset", commands::reset, 1, fast | always | noauth | noscript, 0, 0, 0},
-    {"select", commands::select, 2, fast | always, 0, 0, 0},
-    {"hello", commands::hello, -1, fast | always | noauth | noscript, 0, 0, 0},
-    {"auth", commands::auth, -2, fast | always | noauth | noscript, 0, 0, 0},
-    {"client", commands::client, -2, always | noscript | has_forms, 0, 0, 0},
-
-    // Transactions
-    {"multi", commands::multi, 1, fast | always | noscript, 0, 0, 0},
-    {"exec", commands::exec, 1, always | noscript, 0, 0, 0},
-    {"discard", commands::discard, 1, fast | always | noscript, 0, 0, 0},
-    {"watch", commands::watch, -2, fast | always | noscript, 1, -1, 1},
-    {"unwatch", commands::unwatch, 1, fast | always | noscript, 0, 0, 0},
-
-    // Messages
-    {"subscribe", commands::subscribe, -2, pubsub | noscript | always, 0, 0, 0},
-    {"unsubscribe", commands::unsubscribe, -1, pubsub | noscript | always, 0, 0, 0},
-    {"psubscribe", commands::psubscribe, -2, pubsub | noscript | always, 0, 0, 0},
-    {"punsubscribe", commands::punsubscribe, -1, pubsub | noscript | always, 0, 0, 0},
-    {"ssubscribe", commands::ssubscribe, -2, pubsub | noscript | always, 1, -1, 1},
-    {"sunsubscribe", commands::sunsubscribe, -1, pubsub | noscript | always, 1, -1, 1},
-    {"publish", commands::publish, 3, pubsub | always | fast | may_replicate, 0, 0, 0},
-    {"spublish", commands::spublish, 3, pubsub | always | fast | may_replicate, 1, 1, 1},
-    {"pubsub", commands::pubsub, -2, pubsub | always | has_forms, 0, 0, 0},
-    {"monitor", commands::monitor, 1, admin | noscript | always, 0, 0, 0},
-
-    // Lists, waiting
-    {"blpop", commands::blpop, -3, write | blocking, 1, -2, 1},
-    {"brpop", commands::brpop, -3, write | blocking, 1, -2, 1},
-    {"blmove", commands::blmove, 6, grow | blocking, 1, 2, 1},
-    {"brpoplpush", commands::brpoplpush, 4, grow | blocking, 1, 2, 1},
-    {"blmpop", commands::blmpop, -5, write | blocking, 0, 0, 0},
-
-    // Scripts
-    {"eval", commands::eval, -3, scripting, 0, 0, 0},
-    {"evalsha", commands::evalsha, -3, scripting, 0, 0, 0},
-    {"eval_ro", commands::eval_ro, -3, scripting_ro, 0, 0, 0},
-    {"evalsha_ro", commands::evalsha_ro, -3, scripting_ro, 0, 0, 0},
-    {"script", commands::script, -2, noscript | has_forms, 0, 0, 0},
-    {"fcall", commands::fcall, -3, scripting, 0, 0, 0},
-    {"fcall_ro", commands::fcall_ro, -3, scripting_ro, 0, 0, 0},
-    {"function", commands::function, -2, noscript | has_forms, 0, 0, 0},
-    // Users
-    {"acl", commands::acl, -2, always | noscript | has_forms, 0, 0, 0},
-
-    // Sorted sets, waiting
-    {"bzpopmin", commands::bzpopmin, -3, write | fast | blocking, 1, -2, 1},
-    {"bzpopmax", commands::bzpopmax, -3, write | fast | blocking, 1, -2, 1},
-    {"bzmpop", commands::bzmpop, -5, write | blocking, 0, 0, 0},
-
-    // The server
-    {"command", commands::command, -1, always | has_forms, 0, 0, 0},
-    {"info", commands::info, -1, always, 0, 0, 0},
-    {"config", commands::config, -2, always | admin | noscript | has_forms, 0, 0, 0},
-    {"shutdown", commands::shutdown, -1, always | admin | noscript | dangerous | no_multi | alters,
-     0, 0, 0},
-    {"debug", commands::debug, -2, always | admin | noscript | dangerous | alters, 0, 0, 0},
-    {"time", commands::time, 1, fast | always, 0, 0, 0},
+// In the order in which COMMAND lists them.
+constexpr family families[] = {
+    rows::string_rows, rows::state_rows,           rows::list_rows,      rows::set_rows,
+    rows::hash_rows,   rows::sorted_set_rows,      rows::stream_rows,    rows::geo_rows,
+    rows::key_rows,    rows::session_rows,         rows::list_wait_rows, rows::script_rows,
+    rows::acl_rows,    rows::sorted_set_wait_rows, rows::setting_rows,
 };
-constexpr std::size_t table_size = std::size(table);
+
+constexpr std::string_view flag_names[] = {
+    "write",    "readonly",     "denyoom",           "admin",
+    "pubsub",   "noscript",     "blocking",          "loading",
+    "stale",    "skip_monitor", "skip_slowlog",      "asking",
+    "fast",     "no_auth",      "no_mandatory_keys", "no_async_loading",
+    "no_multi", "allow_busy",   "movablekeys"};
+static_assert(command_flag::shown == (1ULL << std::size(flag_names)) - 1);
+
+constexpr std::string_view category_names[] = {
+    "@keyspace",   "@read",        "@write",    "@set",         "@sortedset", "@list",
+    "@hash",       "@string",      "@bitmap",   "@hyperloglog", "@geo",       "@stream",
+    "@pubsub",     "@admin",       "@fast",     "@slow",        "@blocking",  "@dangerous",
+    "@connection", "@transaction", "@scripting"};
+static_assert(command_category::scripting == 1U << (std::size(category_names) - 1));
+
+// Flags that each form has for itself. Of the others a form has its command's, and may add
+// noscript: it keeps scripts from all of CONFIG, also from its HELP, and of CLUSTER from RESET.
+constexpr std::uint64_t own_flags =
+    command_flag::write | command_flag::denyoom | command_flag::loading | command_flag::stale |
+    command_flag::allow_busy | command_flag::alters | command_flag::replicated;
+
+constexpr bool is_form(const command_row& row) noexcept { return row.name.contains('|'); }
+
+constexpr std::size_t count_rows(bool forms) noexcept {
+    std::size_t count = 0;
+    for (const family each : families)
+        for (const command_row& row : each) count += is_form(row) == forms ? 1 : 0;
+    return count;
+}
+constexpr std::size_t table_size = count_rows(false);
+constexpr std::size_t form_total = count_rows(true);
+
+// Categories that follow from the flags, as in Redis.
+constexpr std::uint32_t implied_categories(std::uint64_t flags, std::uint32_t given) noexcept {
+    namespace category = command_category;
+    const auto has = [flags](std::uint64_t flag) { return (flags & flag) != 0; };
+    std::uint32_t implied = has(command_flag::fast) ? category::fast : category::slow;
+    if (has(command_flag::write)) implied |= category::write;
+    if (has(command_flag::readonly) && (given & category::scripting) == 0)
+        implied |= category::read;
+    if (has(command_flag::admin)) implied |= category::admin | category::dangerous;
+    if (has(command_flag::pubsub)) implied |= category::pubsub;
+    if (has(command_flag::blocking)) implied |= category::blocking;
+    return implied;
+}
+
+// Range of the keys at fixed places: of groups that follow each other, from the first one's
+// beginning to the last one's end.
+constexpr void set_key_range(command_spec& of, std::string_view specs) noexcept {
+    for_each_word(specs, ';', [&of](std::string_view one) {
+        const key_spec spec = parse_key_spec(one);
+        if (spec.begin != 'i' || spec.find != 'r') return;
+        if (of.first_key == 0) {
+            of.first_key = static_cast<std::int16_t>(spec.from);
+            of.key_step = static_cast<std::int16_t>(spec.numbers[1]);
+        }
+        const int end = spec.numbers[0];
+        of.last_key = static_cast<std::int16_t>(end < 0 ? end : spec.from + end);
+    });
+}
+
+constexpr command_spec made_of(const command_row& row) noexcept {
+    command_spec made;
+    made.name = row.name;
+    made.run = row.run;
+    made.arity = row.arity;
+    made.flags = row.flags;
+    // Whether a script reads alone is known when it is called.
+    if ((row.flags & command_flag::runs_script) != 0) made.flags &= ~command_flag::readonly;
+    made.shown_flags = row.flags & command_flag::shown;
+    made.categories = row.categories | implied_categories(made.shown_flags, row.categories);
+    set_key_range(made, row.keys);
+    made.key_specs = row.keys;
+    const std::size_t deprecated = row.since.find('!');
+    made.since = row.since.substr(0, deprecated);
+    if (deprecated != std::string_view::npos)
+        made.deprecated_since = row.since.substr(deprecated + 1);
+    made.group = row.group;
+    made.syntax = row.syntax;
+    made.summary = row.summary;
+    made.tips = row.tips;
+    return made;
+}
+
+constexpr command_spec made_of_form(const command_row& row, const command_row& command) noexcept {
+    command_spec made = made_of(row);
+    made.flags = (command.flags & ~own_flags) | (row.flags & (own_flags | command_flag::noscript));
+    made.group = command.group;
+    return made;
+}
+
+// A command with the rows of its forms, which stand behind its own.
+struct row_group {
+    const command_row* command = nullptr;
+    family forms;
+    std::size_t first = 0;  // of its forms among all
+};
+
+constexpr std::size_t forms_behind(family rows, std::size_t i) noexcept {
+    std::size_t count = 0;
+    while (i + count + 1 < rows.size() && is_form(rows[i + count + 1])) ++count;
+    return count;
+}
+
+constexpr std::size_t group_total = [] {
+    std::size_t count = 0;
+    for (const family rows : families)
+        for (std::size_t i = 0; i < rows.size(); ++i)
+            count += !is_form(rows[i]) && forms_behind(rows, i) != 0 ? 1 : 0;
+    return count;
+}();
+
+// In the order of the commands' names.
+constexpr auto groups = [] {
+    std::array<row_group, group_total> made{};
+    std::size_t at = 0;
+    for (const family rows : families) {
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            const std::size_t forms = is_form(rows[i]) ? 0 : forms_behind(rows, i);
+            if (forms != 0) made[at++] = {&rows[i], rows.subspan(i + 1, forms)};
+        }
+    }
+    std::ranges::sort(made, {}, [](const row_group& each) { return each.command->name; });
+    std::size_t first = 0;
+    for (row_group& each : made) {
+        each.first = first;
+        first += each.forms.size();
+    }
+    return made;
+}();
+
+constexpr auto forms = [] {
+    std::array<command_spec, form_total> made{};
+    for (const row_group& each : groups) {
+        for (std::size_t i = 0; i < each.forms.size(); ++i)
+            made[each.first + i] = made_of_form(each.forms[i], *each.command);
+    }
+    return made;
+}();
+
+constexpr auto table = [] {
+    std::array<command_spec, table_size> made{};
+    std::size_t at = 0;
+    for (const family rows : families) {
+        for (const command_row& row : rows) {
+            if (is_form(row)) continue;
+            command_spec& spec = made[at++] = made_of(row);
+            const auto* const group = std::ranges::find(groups, &row, &row_group::command);
+            if (group == groups.end()) continue;
+            spec.first_form = &forms[group->first];
+            spec.form_count = static_cast<std::uint32_t>(group->forms.size());
+            spec.flags |= command_flag::has_forms;
+            // Flags of what cannot be called without a form mean nothing.
+            if (row.arity < -1) {
+                spec.shown_flags = 0;
+                spec.categories = row.categories | implied_categories(0, row.categories);
+            }
+        }
+    }
+    return made;
+}();
+
+static_assert(offsetof(command_spec, key_specs) == 64, "what runs a command is in one cache line");
+static_assert(std::ranges::all_of(groups,
+                                  [](const row_group& group) {
+                                      return std::ranges::all_of(group.forms, [&](const auto& row) {
+                                          const std::size_t bar = row.name.find('|');
+                                          return row.name.substr(0, bar) == group.command->name;
+                                      });
+                                  }),
+              "the row of a form must stand behind its command's");
+static_assert(std::ranges::is_sorted(forms, {}, &command_spec::name),
+              "the rows of a command's forms must stand in the order of their names");
+static_assert(std::ranges::all_of(table,
+                                  [](const command_spec& each) {
+                                      return each.name.size() <= max_command_name;
+                                  }),
+              "the name of a command is longer than max_command_name");
 
 constexpr command_name fold_slowly(std::string_view name) noexcept {
     command_name words;
@@ -358,15 +252,6 @@ constexpr lookup folded = [] {
     }
     return made;
 }();
-
-static_assert(
-    [] {
-        for (const command_spec& each : table) {
-            if (each.name.size() > max_command_name) return false;
-        }
-        return true;
-    }(),
-    "the name of a command is longer than max_command_name");
 
 std::uint64_t load(const char* from, std::size_t size) noexcept {
     std::uint64_t word = 0;
@@ -417,6 +302,18 @@ const command_spec* find_command(command_name name) noexcept {
     }
 }
 
+const command_spec* find_form(const command_spec& command, std::string_view word) noexcept {
+    const std::size_t prefix = command.name.size() + 1;
+    for (const command_spec& each : command.forms()) {
+        if (is_word(word, each.name.substr(prefix))) return &each;
+    }
+    return nullptr;
+}
+
 std::span<const command_spec> all_commands() noexcept { return table; }
+std::span<const command_spec> all_forms() noexcept { return forms; }
+
+std::span<const std::string_view> command_flag_names() noexcept { return flag_names; }
+std::span<const std::string_view> command_category_names() noexcept { return category_names; }
 
 }  // namespace eddy::cache

@@ -9,8 +9,9 @@
 // range_bounds.hpp).
 //
 // It stands on all other rooms but testing; each function gets its arguments, checks and replies
-// through engine/call.hpp. A new command is a function here, its row in command_table.cpp and its
-// syntax line.
+// through engine/call.hpp. Subcommands have functions of their own, which the dispatcher calls by
+// the rows of the table with arguments as many as these say. A new command is a function here, and
+// its row in rows/.
 #pragma once
 
 namespace eddy::cache {
@@ -69,11 +70,34 @@ void sort(call&);
 void sort_ro(call&);
 
 // commands/slowlog.cpp
-void slowlog(call&);
-void latency(call&);
+void slowlog_get(call&);
+void slowlog_help(call&);
+void slowlog_len(call&);
+void slowlog_reset(call&);
+void latency_doctor(call&);
+void latency_graph(call&);
+void latency_help(call&);
+void latency_histogram(call&);
+void latency_history(call&);
+void latency_latest(call&);
+void latency_reset(call&);
 
 // commands/cluster.cpp
 void cluster(call&);
+void cluster_count_failure_reports(call&);
+void cluster_countkeysinslot(call&);
+void cluster_getkeysinslot(call&);
+void cluster_help(call&);
+void cluster_info(call&);
+void cluster_keyslot(call&);
+void cluster_links(call&);
+void cluster_myid(call&);
+void cluster_myshardid(call&);
+void cluster_nodes(call&);
+void cluster_replicas(call&);
+void cluster_shards(call&);
+void cluster_slots(call&);
+void cluster_change(call&);  ///< refuses each form that would change the cluster
 void readonly(call&);
 void readwrite(call&);
 void asking(call&);
@@ -94,13 +118,29 @@ void lastsave(call&);
 
 // commands/command.cpp
 void command(call&);
+void command_count(call&);
+void command_docs(call&);
+void command_getkeys(call&);
+void command_getkeysandflags(call&);
+void command_help(call&);
+void command_info(call&);
+void command_list(call&);
 
-// commands/memory.cpp: what MEMORY reports beside USAGE; false when it was not asked for.
-bool memory_report(call&);
+// commands/subcommand.cpp: the form that the first argument names, as CONFIG SET
+void subcommand(call&);
+
+// commands/memory.cpp
+void memory_doctor(call&);
+void memory_help(call&);
+void memory_malloc_stats(call&);
+void memory_purge(call&);
+void memory_stats(call&);
 
 // commands/lolwut.cpp
 void lolwut(call&);
-void module(call&);
+void module_help(call&);
+void module_list(call&);
+void module_load(call&);
 
 // commands/list.cpp
 void lpush(call&);
@@ -241,9 +281,13 @@ void renamenx(call&);
 void copy(call&);
 void move(call&);
 void randomkey(call&);
-void object(call&);
+void object_encoding(call&);
+void object_freq(call&);
+void object_help(call&);
+void object_idletime(call&);
+void object_refcount(call&);
 void swapdb(call&);
-void memory(call&);
+void memory_usage(call&);
 
 // commands/expiry.cpp
 void expire(call&);
@@ -266,7 +310,20 @@ void hello(call&);
 void auth(call&);
 
 // commands/client.cpp
-void client(call&);
+void client_getname(call&);
+void client_help(call&);
+void client_id(call&);
+void client_info(call&);
+void client_kill(call&);
+void client_list(call&);
+void client_no_evict(call&);
+void client_no_touch(call&);
+void client_pause(call&);
+void client_reply(call&);
+void client_setinfo(call&);
+void client_setname(call&);
+void client_unblock(call&);
+void client_unpause(call&);
 
 // commands/tracking.cpp: forms of CLIENT
 void client_tracking(call&);
@@ -275,7 +332,19 @@ void client_getredir(call&);
 void client_trackinginfo(call&);
 
 // commands/acl.cpp
-void acl(call&);
+void acl_cat(call&);
+void acl_deluser(call&);
+void acl_dryrun(call&);
+void acl_genpass(call&);
+void acl_getuser(call&);
+void acl_help(call&);
+void acl_list(call&);
+void acl_load(call&);
+void acl_log(call&);
+void acl_save(call&);
+void acl_setuser(call&);
+void acl_users(call&);
+void acl_whoami(call&);
 
 // commands/transaction.cpp
 void multi(call&);
@@ -293,7 +362,12 @@ void punsubscribe(call&);
 void sunsubscribe(call&);
 void publish(call&);
 void spublish(call&);
-void pubsub(call&);
+void pubsub_channels(call&);
+void pubsub_help(call&);
+void pubsub_numpat(call&);
+void pubsub_numsub(call&);
+void pubsub_shardchannels(call&);
+void pubsub_shardnumsub(call&);
 void monitor(call&);
 
 // commands/list_blocking.cpp
@@ -321,18 +395,32 @@ void xread(call&);
 void xreadgroup(call&);
 
 // commands/stream_group.cpp
-void xgroup(call&);
+void xgroup_create(call&);
+void xgroup_createconsumer(call&);
+void xgroup_delconsumer(call&);
+void xgroup_destroy(call&);
+void xgroup_help(call&);
+void xgroup_setid(call&);
 void xack(call&);
 void xpending(call&);
 void xclaim(call&);
 void xautoclaim(call&);
 
 // commands/stream_info.cpp
-void xinfo(call&);
+void xinfo_consumers(call&);
+void xinfo_groups(call&);
+void xinfo_help(call&);
+void xinfo_stream(call&);
+
+// config/config.cpp
+void config_get(call&);
+void config_set(call&);
 
 // commands/server.cpp
 void info(call&);
-void config(call&);
+void config_help(call&);
+void config_resetstat(call&);
+void config_rewrite(call&);
 void time(call&);
 
 // commands/dump.cpp
@@ -349,13 +437,26 @@ void eval(call&);
 void evalsha(call&);
 void eval_ro(call&);
 void evalsha_ro(call&);
-void script(call&);
+void script_debug(call&);
+void script_exists(call&);
+void script_flush(call&);
+void script_help(call&);
+void script_kill(call&);
+void script_load(call&);
 /// SCRIPT KILL, or FUNCTION KILL.
 void kill_script(call&, bool function);
 
 // commands/function.cpp
 void fcall(call&);
 void fcall_ro(call&);
-void function(call&);
+void function_delete(call&);
+void function_dump(call&);
+void function_flush(call&);
+void function_help(call&);
+void function_kill(call&);
+void function_list(call&);
+void function_load(call&);
+void function_restore(call&);
+void function_stats(call&);
 
 }  // namespace eddy::cache::commands

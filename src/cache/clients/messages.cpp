@@ -6,7 +6,6 @@
 #include <eddy/wire/resp/reply_writer.hpp>
 
 #include "cache/acl/secret_arguments.hpp"
-#include "cache/catalog/acl_forms.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/clients/client_memory.hpp"
 #include "cache/engine/call.hpp"
@@ -55,9 +54,8 @@ std::size_t send_to_all(engine::state& s, name_topic* topic, encoded_push messag
 bool is_administrative(const call& c) noexcept {
     if ((c.spec->flags & command_flag::has_forms) == 0 || c.count < 2)
         return (c.spec->flags & command_flag::admin) != 0;
-    constexpr std::uint32_t admin = 1 << 4;  // as command_flag_names() has it
-    const acl::command_form* const form = acl::find_form(c.spec->name, c.arg(1));
-    return form == nullptr || (form->flags & admin) != 0;
+    const command_spec* const form = find_form(*c.spec, c.arg(1));
+    return form == nullptr || (form->shown_flags & command_flag::admin) != 0;
 }
 
 // "/run/cache.sock:0" is "unix:/run/cache.sock" here.

@@ -100,8 +100,8 @@ struct awaited_copies {
 struct session_extras {
     // A transaction.
     command_queue queued;
-    std::uint32_t queued_flags = 0;  ///< of all queued commands together
-    std::uint32_t queued_lack = 0;   ///< command_flag::loading and stale, where one lacks them
+    std::uint64_t queued_flags = 0;  ///< of all queued commands together
+    std::uint64_t queued_lack = 0;   ///< command_flag::loading and stale, where one lacks them
     bool refused = false;            ///< a command was refused, so EXEC will be, too
     bool watched_changed = false;
     name_set watched;  ///< flag: the key's time was over already

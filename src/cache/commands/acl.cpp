@@ -4,7 +4,6 @@
 #include "base/text.hpp"
 #include "cache/acl/access.hpp"
 #include "cache/acl/acl_file.hpp"
-#include "cache/catalog/command_docs.hpp"
 #include "cache/catalog/command_names.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
@@ -23,7 +22,6 @@
 #include <vector>
 
 namespace eddy::cache::commands {
-namespace {
 
 void acl_whoami(call& c) { c.reply.bulk(c.client.user->name()); }
 
@@ -39,7 +37,7 @@ void acl_list(call& c) {
     });
 }
 
-void reply_selector(call& c, const acl::selector& what) {
+static void reply_selector(call& c, const acl::selector& what) {
     c.reply.bulk("commands");
     c.reply.bulk(what.commands());
     c.reply.bulk("keys");
@@ -112,6 +110,7 @@ void acl_deluser(call& c) {
 }
 
 void acl_cat(call& c) {
+    if (c.count > 3) return c.wrong_subcommand();
     if (c.count == 2) {
         const auto names = command_category_names();
         c.reply.array(names.size());
@@ -126,6 +125,7 @@ void acl_cat(call& c) {
 }
 
 void acl_genpass(call& c) {
+    if (c.count > 3) return c.wrong_subcommand();
     constexpr std::int64_t most = 4096;
     constexpr std::int64_t usual = 256;
     constexpr std::string_view wrong =
@@ -152,7 +152,7 @@ void acl_genpass(call& c) {
     c.reply.bulk(text);
 }
 
-void reply_refusal(call& c, const access_log::entry& what) {
+static void reply_refusal(call& c, const access_log::entry& what) {
     constexpr std::string_view reasons[] = {"", "command", "key", "auth", "channel"};
     constexpr std::string_view contexts[] = {"toplevel", "multi", "lua"};
     c.reply.map(10);
@@ -178,6 +178,7 @@ void reply_refusal(call& c, const access_log::entry& what) {
 }
 
 void acl_log(call& c) {
+    if (c.count > 3) return c.wrong_subcommand();
     constexpr std::int64_t usual = 10;
     std::int64_t wanted = usual;
     if (c.count == 3) {
@@ -220,7 +221,7 @@ void acl_dryrun(call& c) {
 }
 
 // False, with the error replied, where there is no file, or nothing can wait for it.
-bool may_use_file(call& c) {
+static bool may_use_file(call& c) {
     if (!c.state.options.acl_file.empty() && c.state.server != nullptr) {
         if (may_wait(c)) return true;
         c.error("ERR a transaction does not wait for a file: send this command outside of it");
@@ -273,40 +274,6 @@ void acl_help(call& c) {
             "    Whom this connection acts for.",
             "HELP",
             "    Print this help."});
-}
-
-struct subcommand {
-    const char* full_name;  // "acl|" and its name
-    std::int64_t arity;     // as a command's
-    void (*run)(call&);
-    std::size_t most = SIZE_MAX;  // arguments that the command itself looks for
-};
-
-constexpr subcommand subcommands[] = {
-    {"acl|cat", -2, acl_cat, 3},      {"acl|deluser", -3, acl_deluser},
-    {"acl|dryrun", -4, acl_dryrun},   {"acl|genpass", -2, acl_genpass, 3},
-    {"acl|getuser", 3, acl_getuser},  {"acl|help", 2, acl_help},
-    {"acl|list", 2, acl_list},        {"acl|load", 2, acl_load},
-    {"acl|log", -2, acl_log, 3},      {"acl|save", 2, acl_save},
-    {"acl|setuser", -3, acl_setuser}, {"acl|users", 2, acl_users},
-    {"acl|whoami", 2, acl_whoami},
-};
-
-}  // namespace
-
-void acl(call& c) {
-    for (const subcommand& each : subcommands) {
-        const std::string_view name = std::string_view(each.full_name).substr(4);
-        if (!is_word(c.arg(1), name)) continue;
-        const auto given = static_cast<std::int64_t>(c.count);
-        if (each.arity >= 0 ? given != each.arity : given < -each.arity) {
-            return c.wrong_arity(name);
-        }
-        if (c.count > each.most) return c.wrong_subcommand();
-        c.client.last_command = each.full_name;
-        return each.run(c);
-    }
-    c.unknown_subcommand();
 }
 
 }  // namespace eddy::cache::commands

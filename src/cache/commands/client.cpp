@@ -56,6 +56,8 @@ void append_line_of(call& c, std::string& to, const session& who) {
     append_client_line(to, who, c.state.env.now_us, &who == &c.client ? request_bytes(c) : 0);
 }
 
+}  // namespace
+
 void client_list(call& c) {
     std::string text;
     if (c.count == 2) {
@@ -117,6 +119,8 @@ void client_setinfo(call& c) {
     c.reply.ok();
 }
 
+namespace {
+
 // Which clients CLIENT KILL is about.
 struct kill_filter {
     std::optional<std::int64_t> id;
@@ -172,6 +176,8 @@ private:
     }
 };
 
+}  // namespace
+
 void client_kill(call& c) {
     kill_filter filter;
     const bool old_form = c.count == 3;
@@ -192,7 +198,7 @@ void client_kill(call& c) {
     killed > 0 ? c.reply.ok() : c.error("ERR No such client");
 }
 
-void refuse_syntax(call& c) {
+static void refuse_syntax(call& c) {
     const std::string_view given = c.arg(1).substr(0, 128);
     c.error("ERR unknown subcommand or wrong number of arguments for '" + std::string(given) +
             "'. Try CLIENT HELP.");
@@ -261,7 +267,7 @@ void client_reply(call& c) {
 }
 
 // ON or OFF in arg(2), or none, with the error replied.
-std::optional<bool> on_or_off(call& c) {
+static std::optional<bool> on_or_off(call& c) {
     const bool on = is_word(c.arg(2), "on");
     if (on || is_word(c.arg(2), "off")) return on;
     c.syntax_error();
@@ -327,52 +333,15 @@ void client_help(call& c) {
     for (const std::string_view line : lines) c.reply.simple(line);
 }
 
-struct subcommand {
-    const char* full_name;  // "client|" and its name
-    std::int64_t arity;     // as a command's
-    void (*run)(call&);
-};
+void client_id(call& c) { c.reply.integer(static_cast<std::int64_t>(c.client.id)); }
 
-constexpr subcommand subcommands[] = {
-    {"client|id", 2, [](call& c) { c.reply.integer(static_cast<std::int64_t>(c.client.id)); }},
-    {"client|getname", 2,
-     [](call& c) { c.client.name().empty() ? c.reply.null() : c.reply.bulk(c.client.name()); }},
-    {"client|getredir", 2, client_getredir},
-    {"client|tracking", -3, client_tracking},
-    {"client|caching", 3, client_caching},
-    {"client|trackinginfo", 2, client_trackinginfo},
-    {"client|setname", 3, client_setname},
-    {"client|setinfo", 4, client_setinfo},
-    {"client|info", 2, client_info},
-    {"client|list", -2, client_list},
-    {"client|kill", -3, client_kill},
-    {"client|unblock", -3, client_unblock},
-    {"client|pause", -3, client_pause},
-    {"client|unpause", 2,
-     [](call& c) {
-         end_pause(c.state);
-         c.reply.ok();
-     }},
-    {"client|reply", 3, client_reply},
-    {"client|no-evict", 3, client_no_evict},
-    {"client|no-touch", 3, client_no_touch},
-    {"client|help", 2, client_help},
-};
+void client_getname(call& c) {
+    c.client.name().empty() ? c.reply.null() : c.reply.bulk(c.client.name());
+}
 
-}  // namespace
-
-void client(call& c) {
-    for (const subcommand& each : subcommands) {
-        const std::string_view name = std::string_view(each.full_name).substr(7);
-        if (!is_word(c.arg(1), name)) continue;
-        const auto given = static_cast<std::int64_t>(c.count);
-        if (each.arity >= 0 ? given != each.arity : given < -each.arity) {
-            return c.wrong_arity(name);
-        }
-        c.client.last_command = each.full_name;
-        return each.run(c);
-    }
-    c.unknown_subcommand();
+void client_unpause(call& c) {
+    end_pause(c.state);
+    c.reply.ok();
 }
 
 }  // namespace eddy::cache::commands

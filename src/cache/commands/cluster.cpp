@@ -90,6 +90,8 @@ std::vector<std::string_view> keys_of_slot(call& c, unsigned slot, std::size_t m
     return found;
 }
 
+}  // namespace
+
 void cluster_info(call& c) {
     c.reply.verbatim("txt",
                      "cluster_state:ok\r\n"
@@ -160,7 +162,7 @@ void cluster_replicas(call& c) {
     c.reply.array(0);
 }
 
-void cluster_keys_in_slot(call& c) {
+void cluster_getkeysinslot(call& c) {
     const auto slot = slot_argument(c);
     if (!slot) return;
     const auto most = c.integer(3);
@@ -174,78 +176,39 @@ void cluster_keys_in_slot(call& c) {
     }
 }
 
-void refuse_change(call& c) {
+void cluster_change(call& c) {
     c.error("ERR this cache answers as a cluster of one node, which cannot be changed");
 }
 
-struct subcommand {
-    std::string_view name;
-    int arity;  // as in the command table
-    void (*run)(call&);
-};
+void cluster_myid(call& c) { c.reply.bulk(c.state.run_id); }
+void cluster_myshardid(call& c) { c.reply.bulk(shard_id(c)); }
+void cluster_keyslot(call& c) { c.reply.integer(slot_of(c.arg(2))); }
+void cluster_links(call& c) { c.reply.array(0); }
+void cluster_count_failure_reports(call& c) { c.reply.integer(0); }
 
-constexpr subcommand cluster_subcommands[] = {
-    {"info", 2, cluster_info},
-    {"slots", 2, cluster_slots},
-    {"shards", 2, cluster_shards},
-    {"nodes", 2, cluster_nodes},
-    {"myid", 2, [](call& c) { c.reply.bulk(c.state.run_id); }},
-    {"myshardid", 2, [](call& c) { c.reply.bulk(shard_id(c)); }},
-    {"keyslot", 3, [](call& c) { c.reply.integer(slot_of(c.arg(2))); }},
-    {"countkeysinslot", 3,
-     [](call& c) {
-         const auto slot = slot_argument(c);
-         if (!slot) return;
-         c.reply.integer(static_cast<std::int64_t>(keys_of_slot(c, *slot, SIZE_MAX).size()));
-     }},
-    {"getkeysinslot", 4, cluster_keys_in_slot},
-    {"links", 2, [](call& c) { c.reply.array(0); }},
-    {"replicas", 3, cluster_replicas},
-    {"slaves", 3, cluster_replicas},
-    {"count-failure-reports", 3, [](call& c) { c.reply.integer(0); }},
-    {"help", 2,
-     [](call& c) {
-         c.help({"CLUSTER <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-                 "COUNTKEYSINSLOT <slot>", "    How many keys the slot has.",
-                 "GETKEYSINSLOT <slot> <count>", "    Some of its keys.", "INFO",
-                 "    The state of the cluster, which is this node alone.", "KEYSLOT <key>",
-                 "    The key's slot.", "MYID", "    The node's name.", "MYSHARDID",
-                 "    The name of the node and its replicas together.", "NODES, SHARDS, SLOTS",
-                 "    Who has which slots.", "HELP", "    Print this help."});
-     }},
-    {"addslots", -3, refuse_change},
-    {"addslotsrange", -4, refuse_change},
-    {"bumpepoch", 2, refuse_change},
-    {"delslots", -3, refuse_change},
-    {"delslotsrange", -4, refuse_change},
-    {"failover", -2, refuse_change},
-    {"flushslots", 2, refuse_change},
-    {"forget", 3, refuse_change},
-    {"meet", -4, refuse_change},
-    {"replicate", 3, refuse_change},
-    {"reset", -2, refuse_change},
-    {"saveconfig", 2, refuse_change},
-    {"set-config-epoch", 3, refuse_change},
-    {"setslot", -4, refuse_change},
-};
+void cluster_countkeysinslot(call& c) {
+    const auto slot = slot_argument(c);
+    if (!slot) return;
+    c.reply.integer(static_cast<std::int64_t>(keys_of_slot(c, *slot, SIZE_MAX).size()));
+}
 
-void ok_in_cluster(call& c) {
+void cluster_help(call& c) {
+    c.help({"CLUSTER <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+            "COUNTKEYSINSLOT <slot>", "    How many keys the slot has.",
+            "GETKEYSINSLOT <slot> <count>", "    Some of its keys.", "INFO",
+            "    The state of the cluster, which is this node alone.", "KEYSLOT <key>",
+            "    The key's slot.", "MYID", "    The node's name.", "MYSHARDID",
+            "    The name of the node and its replicas together.", "NODES, SHARDS, SLOTS",
+            "    Who has which slots.", "HELP", "    Print this help."});
+}
+
+static void ok_in_cluster(call& c) {
     c.state.options.emulates_cluster ? c.reply.ok() : c.error(no_cluster_text);
 }
 
-}  // namespace
-
 void cluster(call& c) {
-    for (const subcommand& each : cluster_subcommands) {
-        if (!is_word(c.arg(1), each.name)) continue;
-        const auto given = static_cast<int>(c.count);
-        if (each.arity >= 0 ? given != each.arity : given < -each.arity) {
-            return c.wrong_arity(each.name);
-        }
-        if (!c.state.options.emulates_cluster) return c.error(no_cluster_text);
-        return each.run(c);
-    }
-    c.unknown_subcommand();
+    if (!c.state.options.emulates_cluster) return c.error(no_cluster_text);
+    subcommand(c);
 }
 
 void readonly(call& c) { ok_in_cluster(c); }

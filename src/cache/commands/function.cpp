@@ -55,7 +55,9 @@ void fcall_now(call& c, bool read_only) {
     scripts_of(c).runner().run(c, what);
 }
 
-void load_library(call& c) {
+}  // namespace
+
+void function_load(call& c) {
     bool replace = false;
     for (std::size_t i = 2; i + 1 < c.count; ++i) {
         if (!is_word(c.arg(i), "replace")) {
@@ -70,7 +72,7 @@ void load_library(call& c) {
     c.reply.bulk(name);
 }
 
-void reply_library(call& c, const libraries::library& one, bool with_code) {
+static void reply_library(call& c, const libraries::library& one, bool with_code) {
     c.reply.map(with_code ? 4 : 3);
     c.reply.bulk("library_name");
     c.reply.bulk(one.name);
@@ -100,7 +102,7 @@ void reply_library(call& c, const libraries::library& one, bool with_code) {
     c.reply.bulk(one.code);
 }
 
-void list_libraries(call& c) {
+void function_list(call& c) {
     bool with_code = false;
     bool has_pattern = false;
     std::string pattern;
@@ -126,7 +128,7 @@ void list_libraries(call& c) {
     }
 }
 
-void reply_statistics(call& c) {
+void function_stats(call& c) {
     scripts& all = scripts_of(c);
     c.reply.map(2);
     c.reply.bulk("running_script");
@@ -153,7 +155,22 @@ void reply_statistics(call& c) {
     c.reply.integer(static_cast<std::int64_t>(all.functions().function_count()));
 }
 
-void dump_libraries(call& c) {
+void function_delete(call& c) {
+    if (!scripts_of(c).functions().remove(c.arg(2))) return c.error("ERR Library not found");
+    ++c.state.changes;
+    c.reply.ok();
+}
+
+void function_flush(call& c) {
+    if (c.count > 3) return c.wrong_subcommand();
+    if (c.count == 3 && !is_word(c.arg(2), "sync") && !is_word(c.arg(2), "async"))
+        return c.error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
+    scripts_of(c).functions().flush();
+    ++c.state.changes;
+    c.reply.ok();
+}
+
+void function_dump(call& c) {
     byte_buffer payload;
     for (const auto& each : scripts_of(c).functions().all()) {
         rdb::put_library(payload, each->code);
@@ -162,6 +179,8 @@ void dump_libraries(call& c) {
     rdb::put_little(payload, rdb::crc64(0, payload.text()), rdb::checksum_bytes);
     c.reply.bulk(payload.text());
 }
+
+namespace {
 
 // Takes the libraries of a payload.
 class library_reader final : public rdb::consumer {
@@ -201,8 +220,10 @@ bool read_libraries(call& c, std::string_view payload, std::vector<std::string>&
     return false;
 }
 
+}  // namespace
+
 // All of them or none: what was there comes back when one does not load.
-void restore_libraries(call& c) {
+void function_restore(call& c) {
     enum class policy : std::uint8_t { append, flush, replace };
     policy chosen = policy::append;
     if (c.count > 4) {
@@ -242,8 +263,6 @@ void restore_libraries(call& c) {
     c.reply.ok();
 }
 
-}  // namespace
-
 void fcall(call& c) {
     scripting::run_with_scripts(c, [](call& inner) { fcall_now(inner, false); });
 }
@@ -251,59 +270,19 @@ void fcall_ro(call& c) {
     scripting::run_with_scripts(c, [](call& inner) { fcall_now(inner, true); });
 }
 
-void function(call& c) {
-    const std::string_view what = c.arg(1);
-    if (is_word(what, "load")) {
-        if (c.count < 3) return c.wrong_arity("load");
-        return load_library(c);
-    }
-    if (is_word(what, "delete")) {
-        if (c.count != 3) return c.wrong_arity("delete");
-        if (!scripts_of(c).functions().remove(c.arg(2))) return c.error("ERR Library not found");
-        ++c.state.changes;
-        return c.reply.ok();
-    }
-    if (is_word(what, "flush")) {
-        if (c.count > 3) return c.wrong_subcommand();
-        const bool known =
-            c.count == 2 ||
-            (c.count == 3 && (is_word(c.arg(2), "sync") || is_word(c.arg(2), "async")));
-        if (!known) return c.error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
-        scripts_of(c).functions().flush();
-        ++c.state.changes;
-        return c.reply.ok();
-    }
-    if (is_word(what, "list")) return list_libraries(c);
-    if (is_word(what, "stats")) {
-        if (c.count != 2) return c.wrong_arity("stats");
-        return reply_statistics(c);
-    }
-    if (is_word(what, "kill")) {
-        if (c.count != 2) return c.wrong_arity("kill");
-        return kill_script(c, true);
-    }
-    if (is_word(what, "dump")) {
-        if (c.count != 2) return c.wrong_arity("dump");
-        return dump_libraries(c);
-    }
-    if (is_word(what, "restore")) {
-        if (c.count < 3) return c.wrong_arity("restore");
-        return restore_libraries(c);
-    }
-    if (is_word(what, "help") && c.count == 2) {
-        return c.help({"FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-                       "LOAD [REPLACE] <code>", "    Makes a library of the code.",
-                       "DELETE <library>", "    Deletes a library.",
-                       "LIST [LIBRARYNAME pattern] [WITHCODE]", "    What libraries there are.",
-                       "STATS", "    The function that runs, and how many there are.", "KILL",
-                       "    Ends the function that runs, if it has not written.",
-                       "FLUSH [ASYNC|SYNC]", "    Deletes all libraries.", "DUMP",
-                       "    All libraries as bytes for RESTORE.",
-                       "RESTORE <payload> [FLUSH|APPEND|REPLACE]",
-                       "    Brings libraries back; APPEND refuses those that are there already.",
-                       "HELP", "    Print this help."});
-    }
-    c.unknown_subcommand();
+void function_kill(call& c) { kill_script(c, true); }
+
+void function_help(call& c) {
+    c.help({"FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+            "LOAD [REPLACE] <code>", "    Makes a library of the code.", "DELETE <library>",
+            "    Deletes a library.", "LIST [LIBRARYNAME pattern] [WITHCODE]",
+            "    What libraries there are.", "STATS",
+            "    The function that runs, and how many there are.", "KILL",
+            "    Ends the function that runs, if it has not written.", "FLUSH [ASYNC|SYNC]",
+            "    Deletes all libraries.", "DUMP", "    All libraries as bytes for RESTORE.",
+            "RESTORE <payload> [FLUSH|APPEND|REPLACE]",
+            "    Brings libraries back; APPEND refuses those that are there already.", "HELP",
+            "    Print this help."});
 }
 
 }  // namespace eddy::cache::commands

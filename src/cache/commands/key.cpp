@@ -82,11 +82,6 @@ void rename_key(call& c, if_taken otherwise) {
     done();
 }
 
-void reply_help(call& c, std::initializer_list<std::string_view> lines) {
-    c.reply.array(lines.size());
-    for (const std::string_view line : lines) c.reply.simple(line);
-}
-
 }  // namespace
 
 void dbsize(call& c) { c.reply.integer(static_cast<std::int64_t>(c.keys->size())); }
@@ -240,42 +235,48 @@ void randomkey(call& c) {
     }
 }
 
-void object(call& c) {
-    const std::string_view what = c.arg(1);
-    if (c.count == 2 && is_word(what, "help")) {
-        return reply_help(
-            c, {"OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "ENCODING <key>",
-                "    How the value is kept, in Redis's words.", "FREQ <key>",
-                "    How often it was used of late, 0 to 3, with an LFU policy.", "IDLETIME <key>",
-                "    Always 0: the time of use is not kept.", "REFCOUNT <key>", "    Always 1.",
-                "HELP", "    Print this help."});
-    }
-    for (const std::string_view known : {"encoding", "refcount", "idletime", "freq"}) {
-        if (!is_word(what, known)) continue;
-        if (c.count != 3) return c.wrong_arity(known);
-        slot* const place = c.keys->find_to_read(c.arg(2));
-        if (place == nullptr) return c.reply.null();
-        if (known == "encoding")
-            return c.reply.bulk(encoding_name(c.state.env, *keyspace::at(place)));
-        if (known == "refcount") return c.reply.integer(1);
-        const bool is_lfu = c.state.env.policy == eviction::allkeys_lfu ||
-                            c.state.env.policy == eviction::volatile_lfu;
-        if (known == "idletime" && is_lfu) {
-            return c.error(
-                "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that "
-                "when switching between policies at runtime LRU and LFU data will take some time "
-                "to adjust.");
-        }
-        if (known == "idletime") return c.reply.integer(0);
-        if (counted_uses(c.state.env.policy) > 1)
-            return c.reply.integer(keyspace::at(place)->uses());
-        return c.error(
-            "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please "
-            "note "
-            "that when switching between policies at runtime LRU and LFU data will take some time "
-            "to adjust.");
-    }
-    c.unknown_subcommand();
+// The value of an OBJECT command's key; null, with the reply that there is none.
+static entry* object_at(call& c) {
+    slot* const place = c.keys->find_to_read(c.arg(2));
+    if (place != nullptr) return keyspace::at(place);
+    c.reply.null();
+    return nullptr;
+}
+
+void object_encoding(call& c) {
+    if (entry* const its = object_at(c)) c.reply.bulk(encoding_name(c.state.env, *its));
+}
+
+void object_refcount(call& c) {
+    if (object_at(c) != nullptr) c.reply.integer(1);
+}
+
+void object_idletime(call& c) {
+    if (object_at(c) == nullptr) return;
+    const eviction policy = c.state.env.policy;
+    if (policy != eviction::allkeys_lfu && policy != eviction::volatile_lfu)
+        return c.reply.integer(0);
+    c.error(
+        "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when "
+        "switching between policies at runtime LRU and LFU data will take some time to adjust.");
+}
+
+void object_freq(call& c) {
+    const entry* const its = object_at(c);
+    if (its == nullptr) return;
+    if (counted_uses(c.state.env.policy) > 1) return c.reply.integer(its->uses());
+    c.error(
+        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note "
+        "that when switching between policies at runtime LRU and LFU data will take some time to "
+        "adjust.");
+}
+
+void object_help(call& c) {
+    c.help({"OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "ENCODING <key>",
+            "    How the value is kept, in Redis's words.", "FREQ <key>",
+            "    How often it was used of late, 0 to 3, with an LFU policy.", "IDLETIME <key>",
+            "    Always 0: the time of use is not kept.", "REFCOUNT <key>", "    Always 1.", "HELP",
+            "    Print this help."});
 }
 
 void swapdb(call& c) {
@@ -293,34 +294,20 @@ void swapdb(call& c) {
     c.reply.ok();
 }
 
-void memory(call& c) {
-    if (is_word(c.arg(1), "usage")) {
-        if (c.count < 3) return c.wrong_arity("usage");
-        std::size_t samples = 5;
-        for (std::size_t i = 3; i < c.count; i += 2) {
-            if (!is_word(c.arg(i), "samples") || i + 1 == c.count) return c.syntax_error();
-            const auto given = c.integer(i + 1);
-            if (!given) return;
-            if (*given < 0) return c.syntax_error();
-            samples = static_cast<std::size_t>(*given);
-        }
-        const slot* const place = c.keys->find_to_read(c.arg(2));
-        if (place == nullptr) return c.reply.null();
-        const std::size_t slot_bytes = c.keys->table_bytes() / c.keys->size();
-        return c.reply.integer(static_cast<std::int64_t>(
-            memory_usage(c.state.env, *keyspace::at(place), samples) + slot_bytes));
+void memory_usage(call& c) {
+    std::size_t samples = 5;
+    for (std::size_t i = 3; i < c.count; i += 2) {
+        if (!is_word(c.arg(i), "samples") || i + 1 == c.count) return c.syntax_error();
+        const auto given = c.integer(i + 1);
+        if (!given) return;
+        if (*given < 0) return c.syntax_error();
+        samples = static_cast<std::size_t>(*given);
     }
-    if (memory_report(c)) return;
-    if (c.count == 2 && is_word(c.arg(1), "help")) {
-        return reply_help(
-            c, {"MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "DOCTOR",
-                "    What is odd about the memory in use.", "MALLOC-STATS",
-                "    The allocator's figures.", "PURGE",
-                "    Nothing: free memory goes back by itself.", "STATS",
-                "    Where the memory goes.", "USAGE <key> [SAMPLES <count>]",
-                "    Bytes used by the key and its value.", "HELP", "    Print this help."});
-    }
-    c.unknown_subcommand();
+    const slot* const place = c.keys->find_to_read(c.arg(2));
+    if (place == nullptr) return c.reply.null();
+    const std::size_t slot_bytes = c.keys->table_bytes() / c.keys->size();
+    c.reply.integer(static_cast<std::int64_t>(
+        cache::memory_usage(c.state.env, *keyspace::at(place), samples) + slot_bytes));
 }
 
 }  // namespace eddy::cache::commands

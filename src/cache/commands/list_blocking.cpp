@@ -56,7 +56,7 @@ struct sides {
 };
 
 bool parse_sides(call& c, sides& to) {
-    if (c.spec->run == brpoplpush) return true;
+    if ((c.spec->flags & command_flag::last_to_first) != 0) return true;
     if (parse_side(c.arg(3), to.from) && parse_side(c.arg(4), to.to)) return true;
     c.syntax_error();
     return false;

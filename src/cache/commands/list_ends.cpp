@@ -40,7 +40,7 @@ void pop_range(call& c, std::string_view key, call::slot* place, std::uint64_t h
         from.drop_back(c.memory(), popped);
     if (!from.empty()) after_shrinking(c.state.env, *keyspace::at(place), list_measure::fast);
     c.changed(key_event::list, pop_event(where), key, popped);
-    if (propagates(c) && c.spec->run != commands::lpop && c.spec->run != commands::rpop)
+    if (propagates(c) && (c.spec->flags & command_flag::pops_one_of) != 0)
         propagate_as(c, {pop_name(where), key, decimal(static_cast<std::int64_t>(popped))});
     if (!from.empty()) return;
     c.keys->remove(place, hash);
@@ -101,10 +101,13 @@ void move_element(call& c, list_side from_side, list_side to_side) {
                                              : c.keys->add(to_key, to_hash, value_type::list);
     push_element(c, call::list_of(to), to_side, element);
     c.changed(key_event::list, push_event(to_side), to_key);
-    if (c.spec->run == commands::blmove)
-        propagate_as(c, {"LMOVE", c.arg(1), to_key, c.arg(3), c.arg(4)});
-    else if (c.spec->run == commands::brpoplpush)
-        propagate_as(c, {"RPOPLPUSH", c.arg(1), to_key});
+    // One that does not wait is propagated as it is.
+    if ((c.spec->flags & command_flag::blocking) != 0) {
+        if ((c.spec->flags & command_flag::last_to_first) != 0)
+            propagate_as(c, {"RPOPLPUSH", c.arg(1), to_key});
+        else
+            propagate_as(c, {"LMOVE", c.arg(1), to_key, c.arg(3), c.arg(4)});
+    }
     c.also_happened(key_event::list, pop_event(from_side), c.arg(1));
     c.remove_if_empty(c.find_to_write(), c.hash);
 }

@@ -33,21 +33,13 @@ void lolwut(call& c) {
     c.reply.verbatim("txt", text);
 }
 
-void module(call& c) {
-    const std::string_view what = c.arg(1);
-    if (is_word(what, "list")) {
-        if (c.count != 2) return c.wrong_arity("list");
-        return c.reply.array(0);
-    }
-    if (is_word(what, "help") && c.count == 2) {
-        return c.help({"MODULE <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "LIST",
-                       "    The modules, of which there are none.", "HELP",
-                       "    Print this help."});
-    }
-    if (is_word(what, "load") || is_word(what, "loadex") || is_word(what, "unload")) {
-        return c.error("ERR this cache takes no modules");
-    }
-    c.unknown_subcommand();
+void module_list(call& c) { c.reply.array(0); }
+
+void module_help(call& c) {
+    c.help({"MODULE <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "LIST",
+            "    The modules, of which there are none.", "HELP", "    Print this help."});
 }
+
+void module_load(call& c) { c.error("ERR this cache takes no modules"); }
 
 }  // namespace eddy::cache::commands

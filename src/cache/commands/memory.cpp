@@ -35,7 +35,9 @@ memory_figures measure(const call& c) {
     return found;
 }
 
-void stats(call& c) {
+}  // namespace
+
+void memory_stats(call& c) {
     const memory_figures m = measure(c);
     const auto count = [&c](std::string_view name, std::size_t value) {
         c.reply.bulk(name);
@@ -92,7 +94,7 @@ void stats(call& c) {
     count("fragmentation.bytes", m.reserved > m.used ? m.reserved - m.used : 0);
 }
 
-void doctor(call& c) {
+void memory_doctor(call& c) {
     const memory_figures m = measure(c);
     constexpr std::size_t worth_a_word = 64U << 20;
     std::string text;
@@ -108,34 +110,22 @@ void doctor(call& c) {
     c.reply.verbatim("txt", text);
 }
 
-void allocator(call& c) {
+void memory_malloc_stats(call& c) {
     const memory_figures m = measure(c);
     c.reply.verbatim("txt", "slabs: " + std::to_string(m.used) + " bytes in blocks, " +
                                 std::to_string(m.reserved) + " bytes from the system\n");
 }
 
-}  // namespace
+// Free pages go back by themselves, a chunk at a time: there is nothing to purge.
+void memory_purge(call& c) { c.reply.ok(); }
 
-bool memory_report(call& c) {
-    struct report {
-        std::string_view name;
-        void (*run)(call&);
-    };
-    // Free pages go back by themselves, a chunk at a time: there is nothing to purge.
-    constexpr report reports[] = {{"stats", stats},
-                                  {"doctor", doctor},
-                                  {"malloc-stats", allocator},
-                                  {"purge", [](call& to) { to.reply.ok(); }}};
-    for (const report& each : reports) {
-        if (!is_word(c.arg(1), each.name)) continue;
-        if (c.count == 2) {
-            each.run(c);
-        } else {
-            c.wrong_arity(each.name);
-        }
-        return true;
-    }
-    return false;
+void memory_help(call& c) {
+    c.help({"MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "DOCTOR",
+            "    What is odd about the memory in use.", "MALLOC-STATS",
+            "    The allocator's figures.", "PURGE",
+            "    Nothing: free memory goes back by itself.", "STATS", "    Where the memory goes.",
+            "USAGE <key> [SAMPLES <count>]", "    Bytes used by the key and its value.", "HELP",
+            "    Print this help."});
 }
 
 }  // namespace eddy::cache::commands

@@ -111,25 +111,6 @@ void reply_counts(call& c, name_registry& all) {
     }
 }
 
-void pubsub_help(call& c) {
-    constexpr std::string_view lines[] = {
-        "PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-        "CHANNELS [<pattern>]",
-        "    The channels that somebody subscribed to, which match the pattern.",
-        "NUMPAT",
-        "    How many patterns somebody subscribed to.",
-        "NUMSUB [<channel> ...]",
-        "    How many clients subscribed to each of the channels.",
-        "SHARDCHANNELS [<pattern>]",
-        "    As CHANNELS, for shard channels.",
-        "SHARDNUMSUB [<shardchannel> ...]",
-        "    As NUMSUB, for shard channels.",
-        "HELP",
-        "    Print this help."};
-    c.reply.array(std::size(lines));
-    for (const std::string_view line : lines) c.reply.simple(line);
-}
-
 }  // namespace
 
 void subscribe(call& c) { subscribe_to(c, channel_kind); }
@@ -153,26 +134,25 @@ void spublish(call& c) {
     propagate_message(c);
 }
 
-void pubsub(call& c) {
-    const std::string_view what = c.arg(1);
-    const auto wrong_syntax = [&c] {
-        c.error("ERR unknown subcommand or wrong number of arguments for '" +
-                std::string(c.arg(1)) + "'. Try PUBSUB HELP.");
-    };
-    if (is_word(what, "channels")) {
-        return c.count > 3 ? wrong_syntax() : reply_names(c, c.state.channels);
-    }
-    if (is_word(what, "shardchannels")) {
-        return c.count > 3 ? wrong_syntax() : reply_names(c, c.state.shard_channels);
-    }
-    if (is_word(what, "numsub")) return reply_counts(c, c.state.channels);
-    if (is_word(what, "shardnumsub")) return reply_counts(c, c.state.shard_channels);
-    if (is_word(what, "numpat")) {
-        if (c.count != 2) return c.wrong_arity("numpat");
-        return c.reply.integer(static_cast<std::int64_t>(c.state.patterns.size()));
-    }
-    if (is_word(what, "help")) return c.count != 2 ? c.wrong_arity("help") : pubsub_help(c);
-    c.unknown_subcommand();
+static void reply_matching(call& c, name_registry& all) {
+    if (c.count > 3) return c.wrong_subcommand();
+    reply_names(c, all);
+}
+
+void pubsub_channels(call& c) { reply_matching(c, c.state.channels); }
+void pubsub_shardchannels(call& c) { reply_matching(c, c.state.shard_channels); }
+void pubsub_numsub(call& c) { reply_counts(c, c.state.channels); }
+void pubsub_shardnumsub(call& c) { reply_counts(c, c.state.shard_channels); }
+void pubsub_numpat(call& c) { c.reply.integer(static_cast<std::int64_t>(c.state.patterns.size())); }
+
+void pubsub_help(call& c) {
+    c.help(
+        {"PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "CHANNELS [<pattern>]",
+         "    The channels that somebody subscribed to, which match the pattern.", "NUMPAT",
+         "    How many patterns somebody subscribed to.", "NUMSUB [<channel> ...]",
+         "    How many clients subscribed to each of the channels.", "SHARDCHANNELS [<pattern>]",
+         "    As CHANNELS, for shard channels.", "SHARDNUMSUB [<shardchannel> ...]",
+         "    As NUMSUB, for shard channels.", "HELP", "    Print this help."});
 }
 
 // Asked again, it says nothing, as Redis does.

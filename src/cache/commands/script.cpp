@@ -66,22 +66,6 @@ void evalsha_now(call& c, bool read_only) {
     run_script(c, all, *script, *keys, read_only);
 }
 
-void flush_scripts(call& c) {
-    const bool known =
-        c.count == 2 || (c.count == 3 && (is_word(c.arg(2), "sync") || is_word(c.arg(2), "async")));
-    if (!known) return c.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
-    scripts_of(c).cache().flush();
-    c.reply.ok();
-}
-
-void set_debugging(call& c) {
-    if (is_word(c.arg(2), "no")) return c.reply.ok();
-    if (is_word(c.arg(2), "yes") || is_word(c.arg(2), "sync")) {
-        return c.error("ERR there is no debugger of scripts here");
-    }
-    c.error("ERR Use SCRIPT DEBUG YES/SYNC/NO");
-}
-
 }  // namespace
 
 void eval(call& c) {
@@ -112,44 +96,44 @@ void kill_script(call& c, bool function) {
     c.reply.ok();
 }
 
-void script(call& c) {
-    const std::string_view what = c.arg(1);
-    if (is_word(what, "load")) {
-        if (c.count != 3) return c.wrong_arity("load");
-        if (const cached_script* const made = scripts_of(c).cache().add(c, c.arg(2), true)) {
-            c.reply.bulk(made->name);
-        }
-        return;
+void script_load(call& c) {
+    if (const cached_script* const made = scripts_of(c).cache().add(c, c.arg(2), true))
+        c.reply.bulk(made->name);
+}
+
+void script_exists(call& c) {
+    scripts& all = scripts_of(c);
+    c.reply.array(c.count - 2);
+    for (std::size_t i = 2; i < c.count; ++i)
+        c.reply.integer(all.cache().find(lower(c.arg(i))) != nullptr ? 1 : 0);
+}
+
+void script_flush(call& c) {
+    const bool known =
+        c.count == 2 || (c.count == 3 && (is_word(c.arg(2), "sync") || is_word(c.arg(2), "async")));
+    if (!known) return c.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
+    scripts_of(c).cache().flush();
+    c.reply.ok();
+}
+
+void script_kill(call& c) { kill_script(c, false); }
+
+void script_debug(call& c) {
+    if (is_word(c.arg(2), "no")) return c.reply.ok();
+    if (is_word(c.arg(2), "yes") || is_word(c.arg(2), "sync")) {
+        return c.error("ERR there is no debugger of scripts here");
     }
-    if (is_word(what, "exists")) {
-        if (c.count < 3) return c.wrong_arity("exists");
-        scripts& all = scripts_of(c);
-        c.reply.array(c.count - 2);
-        for (std::size_t i = 2; i < c.count; ++i) {
-            c.reply.integer(all.cache().find(lower(c.arg(i))) != nullptr ? 1 : 0);
-        }
-        return;
-    }
-    if (is_word(what, "flush")) return flush_scripts(c);
-    if (is_word(what, "kill")) {
-        if (c.count != 2) return c.wrong_arity("kill");
-        return kill_script(c, false);
-    }
-    if (is_word(what, "debug")) {
-        if (c.count != 3) return c.wrong_arity("debug");
-        return set_debugging(c);
-    }
-    if (is_word(what, "help") && c.count == 2) {
-        return c.help({"SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-                       "DEBUG (YES|SYNC|NO)", "    Only NO is known: there is no debugger here.",
-                       "EXISTS <sha1> [<sha1> ...]",
-                       "    Which of them are in the cache of scripts.", "FLUSH [ASYNC|SYNC]",
-                       "    Empties the cache of scripts.", "KILL",
-                       "    Ends the script that runs, if it has not written.", "LOAD <script>",
-                       "    Puts a script into the cache without running it.", "HELP",
-                       "    Print this help."});
-    }
-    c.unknown_subcommand();
+    c.error("ERR Use SCRIPT DEBUG YES/SYNC/NO");
+}
+
+void script_help(call& c) {
+    c.help(
+        {"SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "DEBUG (YES|SYNC|NO)",
+         "    Only NO is known: there is no debugger here.", "EXISTS <sha1> [<sha1> ...]",
+         "    Which of them are in the cache of scripts.", "FLUSH [ASYNC|SYNC]",
+         "    Empties the cache of scripts.", "KILL",
+         "    Ends the script that runs, if it has not written.", "LOAD <script>",
+         "    Puts a script into the cache without running it.", "HELP", "    Print this help."});
 }
 
 }  // namespace eddy::cache::commands

@@ -9,53 +9,40 @@
 
 namespace eddy::cache::commands {
 
-void config(call& c) {
-    const std::string_view what = c.arg(1);
-    if (is_word(what, "get")) {
-        if (c.count < 3) return c.wrong_arity("get");
-        return config_get(c);
-    }
-    if (is_word(what, "set")) {
-        if (c.count < 4) return c.wrong_arity("set");
-        return config_set(c);
-    }
-    if (is_word(what, "resetstat")) {
-        if (c.count != 2) return c.wrong_arity("resetstat");
-        statistics& n = c.state.env.counters;
-        const std::uint64_t sessions = n.sessions;
-        n = {};
-        n.sessions = sessions;
-        c.state.commands.reset();
-        c.state.refusals.reset_counts();
-        if (replication* const its = c.state.replicating.get(); its != nullptr)
-            its->full_copies = its->continued = its->not_continued = 0;
-        c.state.forget_moved();
-        if (c.state.env.fields != nullptr) c.state.env.fields->ended = 0;
-        c.state.peak_memory = c.state.used_memory();
+void config_resetstat(call& c) {
+    statistics& n = c.state.env.counters;
+    const std::uint64_t sessions = n.sessions;
+    n = {};
+    n.sessions = sessions;
+    c.state.commands.reset();
+    c.state.refusals.reset_counts();
+    if (replication* const its = c.state.replicating.get(); its != nullptr)
+        its->full_copies = its->continued = its->not_continued = 0;
+    c.state.forget_moved();
+    if (c.state.env.fields != nullptr) c.state.env.fields->ended = 0;
+    c.state.peak_memory = c.state.used_memory();
+    c.reply.ok();
+}
+
+void config_rewrite(call& c) {
+    server_host* const server = c.state.server;
+    if (server == nullptr || !server->can_keep_config())
+        return c.error("ERR The server is running without a config file");
+    if (!may_wait(c)) {
+        // Sentinel sends it in a transaction, which does not wait: the log has the outcome.
+        server->keep_config(0);
         return c.reply.ok();
     }
-    if (is_word(what, "rewrite")) {
-        if (c.count != 2) return c.wrong_arity("rewrite");
-        server_host* const server = c.state.server;
-        if (server == nullptr || !server->can_keep_config())
-            return c.error("ERR The server is running without a config file");
-        if (!may_wait(c)) {
-            // Sentinel sends it in a transaction, which does not wait: the log has the outcome.
-            server->keep_config(0);
-            return c.reply.ok();
-        }
-        wait_for_server(c);
-        return server->keep_config(c.client.id);
-    }
-    if (is_word(what, "help") && c.count == 2) {
-        return c.help({"CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-                       "GET <pattern> [<pattern> ...]", "    The parameters that match.",
-                       "SET <parameter> <value> [<parameter> <value> ...]", "    Change them all.",
-                       "RESETSTAT", "    Set INFO's counters to zero.", "REWRITE",
-                       "    Keep what was changed for the next start.", "HELP",
-                       "    Print this help."});
-    }
-    c.unknown_subcommand();
+    wait_for_server(c);
+    server->keep_config(c.client.id);
+}
+
+void config_help(call& c) {
+    c.help({"CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+            "GET <pattern> [<pattern> ...]", "    The parameters that match.",
+            "SET <parameter> <value> [<parameter> <value> ...]", "    Change them all.",
+            "RESETSTAT", "    Set INFO's counters to zero.", "REWRITE",
+            "    Keep what was changed for the next start.", "HELP", "    Print this help."});
 }
 
 void time(call& c) {

@@ -11,9 +11,8 @@
 #include <vector>
 
 namespace eddy::cache::commands {
-namespace {
 
-void reply_record(call& c, const slow_log::record& of) {
+static void reply_record(call& c, const slow_log::record& of) {
     c.reply.array(6);
     c.reply.integer(static_cast<std::int64_t>(of.id));
     c.reply.integer(of.at_s);
@@ -25,6 +24,7 @@ void reply_record(call& c, const slow_log::record& of) {
 }
 
 void slowlog_get(call& c) {
+    if (c.count > 3) return c.wrong_subcommand();
     const auto& records = c.state.slow.records();
     std::size_t count = 10;
     if (c.count == 3) {
@@ -153,68 +153,31 @@ void latency_histogram(call& c) {
     }
 }
 
-struct subcommand {
-    std::string_view name;
-    std::size_t least;  // arguments, with both words
-    std::size_t most;
-    void (*run)(call&);
-};
-
-constexpr std::size_t any = SIZE_MAX;
-
-constexpr subcommand slowlog_subcommands[] = {
-    {"get", 2, 3, slowlog_get},
-    {"len", 2, 2,
-     [](call& c) { c.reply.integer(static_cast<std::int64_t>(c.state.slow.records().size())); }},
-    {"reset", 2, 2,
-     [](call& c) {
-         c.state.slow.clear();
-         c.reply.ok();
-     }},
-    {"help", 2, 2,
-     [](call& c) {
-         c.help({"SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-                 "GET [<count>]", "    The newest entries, 10 if no count is given; -1: all.",
-                 "    Each: number, time, microseconds, arguments, client's address and name.",
-                 "LEN", "    How many entries there are.", "RESET", "    Drop them.", "HELP",
-                 "    Print this help."});
-     }},
-};
-
-constexpr subcommand latency_subcommands[] = {
-    {"latest", 2, 2, latency_latest},
-    {"history", 3, 3, latency_history},
-    {"reset", 2, any, latency_reset},
-    {"graph", 3, 3, latency_graph},
-    {"doctor", 2, 2, latency_doctor},
-    {"histogram", 2, any, latency_histogram},
-    {"help", 2, 2,
-     [](call& c) {
-         c.help({"LATENCY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "DOCTOR",
-                 "    What was seen, in words.", "GRAPH <event>",
-                 "    The event's samples as bars.", "HISTOGRAM [<command> ...]",
-                 "    How many of the timed calls took up to 1, 2, 4, ... microseconds.",
-                 "HISTORY <event>", "    Its samples: time and milliseconds.", "LATEST",
-                 "    The last sample of each event, and its longest.", "RESET [<event> ...]",
-                 "    Drop the samples of the events, or of all.", "HELP", "    Print this help."});
-     }},
-};
-
-void run_subcommand(call& c, std::span<const subcommand> table) {
-    for (const subcommand& each : table) {
-        if (!is_word(c.arg(1), each.name)) continue;
-        if (c.count < each.least) return c.wrong_arity(each.name);
-        if (c.count > each.most) {
-            return each.least == each.most ? c.wrong_arity(each.name) : c.wrong_subcommand();
-        }
-        return each.run(c);
-    }
-    c.unknown_subcommand();
+void slowlog_len(call& c) {
+    c.reply.integer(static_cast<std::int64_t>(c.state.slow.records().size()));
 }
 
-}  // namespace
+void slowlog_reset(call& c) {
+    c.state.slow.clear();
+    c.reply.ok();
+}
 
-void slowlog(call& c) { run_subcommand(c, slowlog_subcommands); }
-void latency(call& c) { run_subcommand(c, latency_subcommands); }
+void slowlog_help(call& c) {
+    c.help({"SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "GET [<count>]",
+            "    The newest entries, 10 if no count is given; -1: all.",
+            "    Each: number, time, microseconds, arguments, client's address and name.", "LEN",
+            "    How many entries there are.", "RESET", "    Drop them.", "HELP",
+            "    Print this help."});
+}
+
+void latency_help(call& c) {
+    c.help({"LATENCY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "DOCTOR",
+            "    What was seen, in words.", "GRAPH <event>", "    The event's samples as bars.",
+            "HISTOGRAM [<command> ...]",
+            "    How many of the timed calls took up to 1, 2, 4, ... microseconds.",
+            "HISTORY <event>", "    Its samples: time and milliseconds.", "LATEST",
+            "    The last sample of each event, and its longest.", "RESET [<event> ...]",
+            "    Drop the samples of the events, or of all.", "HELP", "    Print this help."});
+}
 
 }  // namespace eddy::cache::commands

@@ -12,8 +12,7 @@ namespace eddy::cache {
 // Of commands that wait, or that look for a key to pop from.
 static void propagate_pop(call& c, std::string_view key, score_end from, std::size_t popped,
                           pop_shape shape) {
-    if (!propagates(c)) return;
-    if (c.spec->run == commands::zpopmin || c.spec->run == commands::zpopmax) return;
+    if (!propagates(c) || (c.spec->flags & command_flag::pops_one_of) == 0) return;
     const std::string_view name = from == score_end::highest ? "ZPOPMAX" : "ZPOPMIN";
     if (shape == pop_shape::behind_key)
         propagate_as(c, {name, key});

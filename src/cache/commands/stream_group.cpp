@@ -81,7 +81,9 @@ bool group_id(call& c, const slot* place, id_syntax syntax, stream_id& to) {
     return true;
 }
 
-void group_create(call& c) {
+}  // namespace
+
+void xgroup_create(call& c) {
     group_request request;
     stream_id id;
     if (!request.parse_options(c, true) || !request.find_stream(c)) return;
@@ -102,7 +104,7 @@ void group_create(call& c) {
     c.notify(key_event::stream, "xgroup-create", key);
 }
 
-void group_set_id(call& c) {
+void xgroup_setid(call& c) {
     group_request request;
     stream_id id;
     if (!request.parse_options(c, false) || !request.find_group(c)) return;
@@ -114,7 +116,7 @@ void group_set_id(call& c) {
     c.notify(key_event::stream, "xgroup-setid", c.arg(2));
 }
 
-void group_destroy(call& c) {
+void xgroup_destroy(call& c) {
     group_request request;
     if (!request.find_stream(c)) return;
     stream_group* const gone = request.entries().find_group(c.arg(3));
@@ -126,7 +128,7 @@ void group_destroy(call& c) {
     note_ready(c.state, {c.keys->number(), c.arg(2)});
 }
 
-void group_create_consumer(call& c) {
+void xgroup_createconsumer(call& c) {
     group_request request;
     if (!request.find_group(c)) return;
     if (request.group->find(c.arg(4)) != nullptr) return c.reply.integer(0);
@@ -135,7 +137,7 @@ void group_create_consumer(call& c) {
     c.reply.integer(1);
 }
 
-void group_delete_consumer(call& c) {
+void xgroup_delconsumer(call& c) {
     group_request request;
     if (!request.find_group(c)) return;
     stream_consumer* const gone = request.group->find(c.arg(4));
@@ -145,7 +147,7 @@ void group_delete_consumer(call& c) {
     c.notify(key_event::stream, "xgroup-delconsumer", c.arg(2));
 }
 
-void group_help(call& c) {
+void xgroup_help(call& c) {
     c.help({"XGROUP <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
             "CREATE <key> <group> <id|$> [MKSTREAM] [ENTRIESREAD <count>]",
             "    Make a group that reads what comes behind the ID; with MKSTREAM also the stream.",
@@ -156,20 +158,7 @@ void group_help(call& c) {
             "    Let the group go on behind the ID.", "HELP", "    Print this help."});
 }
 
-struct subcommand {
-    const char* full_name;
-    std::int64_t arity;
-    void (*run)(call&);
-};
-
-constexpr subcommand group_subcommands[] = {
-    {"xgroup|create", -5, group_create},
-    {"xgroup|setid", -5, group_set_id},
-    {"xgroup|destroy", 4, group_destroy},
-    {"xgroup|createconsumer", 5, group_create_consumer},
-    {"xgroup|delconsumer", 5, group_delete_consumer},
-    {"xgroup|help", 2, group_help},
-};
+namespace {
 
 // The stream and group under the command's first key; null, with the error replied, when they are
 // not there.
@@ -287,20 +276,6 @@ bool is_idle(const call& c, const stream_pending& what, std::int64_t min_idle) n
 }
 
 }  // namespace
-
-void xgroup(call& c) {
-    for (const subcommand& each : group_subcommands) {
-        const std::string_view name = std::string_view(each.full_name).substr(7);
-        if (!is_word(c.arg(1), name)) continue;
-        const auto given = static_cast<std::int64_t>(c.count);
-        if (each.arity >= 0 ? given != each.arity : given < -each.arity) {
-            return c.wrong_arity(name);
-        }
-        c.client.last_command = each.full_name;
-        return each.run(c);
-    }
-    c.unknown_subcommand();
-}
 
 void xack(call& c) {
     slot* const place = c.find_to_read_and_change();

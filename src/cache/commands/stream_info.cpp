@@ -41,7 +41,9 @@ const redis_stream* find_stream(call& c) {
     return c.is_not(place, value_type::stream) ? nullptr : &call::stream_of(place);
 }
 
-void info_consumers(call& c) {
+}  // namespace
+
+void xinfo_consumers(call& c) {
     const redis_stream* const entries = find_stream(c);
     if (entries == nullptr) return;
     const stream_group* const group = entries->find_group(c.arg(3));
@@ -61,7 +63,7 @@ void info_consumers(call& c) {
     }
 }
 
-void info_groups(call& c) {
+void xinfo_groups(call& c) {
     const redis_stream* const entries = find_stream(c);
     if (entries == nullptr) return;
     c.reply.array(entries->groups().size());
@@ -78,6 +80,8 @@ void info_groups(call& c) {
         count_field(c, "lag", entries->lag(group));
     }
 }
+
+namespace {
 
 void reply_edge(call& c, const redis_stream& entries, redis_stream::order from) {
     redis_stream::walk at(entries, {}, stream_id::max(), from);
@@ -146,7 +150,9 @@ void reply_full(call& c, const redis_stream& entries, std::uint64_t most) {
     }
 }
 
-void info_stream(call& c) {
+}  // namespace
+
+void xinfo_stream(call& c) {
     const redis_stream* const entries = find_stream(c);
     if (entries == nullptr) return;
     const bool full = c.count > 3;
@@ -177,41 +183,12 @@ void info_stream(call& c) {
     reply_edge(c, *entries, redis_stream::order::backward);
 }
 
-void info_help(call& c) {
+void xinfo_help(call& c) {
     c.help({"XINFO <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
             "CONSUMERS <key> <group>", "    The consumers of a group.", "GROUPS <key>",
             "    The groups of a stream.", "STREAM <key> [FULL [COUNT <count>]]",
             "    The stream itself; FULL: with entries, groups and what is pending.", "HELP",
             "    Print this help."});
-}
-
-struct subcommand {
-    const char* full_name;
-    std::int64_t arity;
-    void (*run)(call&);
-};
-
-constexpr subcommand info_subcommands[] = {
-    {"xinfo|consumers", 4, info_consumers},
-    {"xinfo|groups", 3, info_groups},
-    {"xinfo|stream", -3, info_stream},
-    {"xinfo|help", 2, info_help},
-};
-
-}  // namespace
-
-void xinfo(call& c) {
-    for (const subcommand& each : info_subcommands) {
-        const std::string_view name = std::string_view(each.full_name).substr(6);
-        if (!is_word(c.arg(1), name)) continue;
-        const auto given = static_cast<std::int64_t>(c.count);
-        if (each.arity >= 0 ? given != each.arity : given < -each.arity) {
-            return c.wrong_arity(name);
-        }
-        c.client.last_command = each.full_name;
-        return each.run(c);
-    }
-    c.unknown_subcommand();
 }
 
 }  // namespace eddy::cache::commands

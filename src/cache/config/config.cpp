@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "cache/catalog/command_table.hpp"
+#include "cache/catalog/commands.hpp"
 #include "cache/clients/client_memory.hpp"
 #include "cache/clients/messages.hpp"
 #include "cache/clients/notifications.hpp"
@@ -648,7 +649,7 @@ static std::string master_address(const engine::state& s) {
     return its->master_host() + ' ' + std::to_string(its->master_port());
 }
 
-void config_get(call& c) {
+void commands::config_get(call& c) {
     const auto is_wanted = [&c](std::string_view name) {
         for (std::size_t i = 2; i < c.count; ++i) {
             if (glob_match(lower(c.arg(i)), name)) return true;
@@ -751,7 +752,8 @@ std::expected<void, std::string> set_parameters(
     return {};
 }
 
-void config_set(call& c) {
+// All of them are set, or none with an error.
+void commands::config_set(call& c) {
     if (c.count % 2 != 0) return c.syntax_error();
     engine_options changed = c.state.options;
     bool sets_password = false;

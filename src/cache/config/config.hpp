@@ -20,13 +20,6 @@
 
 namespace eddy::cache {
 
-struct call;
-
-/// args[2..]: patterns.
-void config_get(call& c);
-/// args[2..]: names and values in turn; all of them are set, or none with an error.
-void config_set(call& c);
-
 /// Parameters changed by CONFIG SET: names and values.
 std::vector<std::pair<std::string, std::string>> changed_parameters(const engine_options& now,
                                                                     const engine_options& from);

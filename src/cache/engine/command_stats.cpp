@@ -1,7 +1,6 @@
 // Counting of calls. It never throws: the command has run already.
 #include "cache/engine/command_stats.hpp"
 
-#include "cache/catalog/acl_forms.hpp"
 #include "cache/engine/call.hpp"
 
 #include <algorithm>
@@ -10,25 +9,12 @@
 #include <utility>
 
 namespace eddy::cache {
-namespace {
-
-// The forms of a command, which stand together.
-std::span<const acl::command_form> forms_of(const command_spec& what) noexcept {
-    const auto command_of = [](const acl::command_form& each) {
-        return each.name.substr(0, each.name.find('|'));
-    };
-    const auto found = std::ranges::equal_range(acl::command_forms(), what.name, {}, command_of);
-    return {found.begin(), found.end()};
-}
-
-}  // namespace
-
 command_stats::command_stats() { reset(); }
 
 void command_stats::reset() {
     cells_ = std::vector<cell>(all_commands().size());
     for (const command_spec& each : all_commands())
-        cells_[index_of(each)].has_forms = !forms_of(each).empty();
+        cells_[index_of(each)].has_forms = (each.flags & command_flag::has_forms) != 0;
     forms_.clear();
     errors_.clear();
 }
@@ -40,13 +26,10 @@ void command_stats::configure(const engine_options& options) noexcept {
 command_stats::counts* command_stats::of(const call& c) noexcept {
     cell& its = cells_[index_of(*c.spec)];
     if (!its.has_forms || c.count < 2) return &its.all;
-    const std::size_t prefix = c.spec->name.size() + 1;
-    const auto forms = forms_of(*c.spec);
-    const auto form = std::ranges::find_if(
-        forms, [&](const auto& each) { return is_word(c.arg(1), each.name.substr(prefix)); });
-    if (form == forms.end()) return nullptr;
+    const command_spec* const form = find_form(*c.spec, c.arg(1));
+    if (form == nullptr) return nullptr;
     try {
-        return &forms_[&*form];
+        return &forms_[form];
     } catch (const std::bad_alloc&) {
         return nullptr;
     }
@@ -58,7 +41,7 @@ void command_stats::timed(const call& c, std::uint64_t took_ns) noexcept {
     if (cells_[index_of(*c.spec)].has_forms) ++its->calls;
     // The counters may have been set to zero by the command itself.
     if (its->calls == its->accounted) return;
-    constexpr std::uint32_t bounded = command_flag::fast | command_flag::brief;
+    constexpr std::uint64_t bounded = command_flag::fast | command_flag::brief;
     const bool is_sample = (its->calls - 1) % timed_share == 0;
     const std::uint64_t stands_for = is_sample ? its->calls - its->accounted : 1;
     its->spent_ns += took_ns * stands_for;
@@ -94,11 +77,10 @@ void command_stats::failed(std::string_view full_name) noexcept {
         ++cells_[index_of(*spec)].all.errors;
         return;
     }
-    const auto forms = forms_of(*spec);
-    const auto form = std::ranges::find(forms, full_name, &acl::command_form::name);
-    if (form == forms.end()) return;
+    const command_spec* const form = find_form(*spec, full_name.substr(end + 1));
+    if (form == nullptr) return;
     try {
-        ++forms_[&*form].errors;
+        ++forms_[form].errors;
     } catch (const std::bad_alloc&) {
         return;  // the reply is more important
     }

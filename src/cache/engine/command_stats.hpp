@@ -24,9 +24,6 @@ namespace eddy::cache {
 
 struct call;
 struct engine_options;
-namespace acl {
-struct command_form;
-}
 
 /// Belongs to one engine; one thread.
 class command_stats {
@@ -101,7 +98,7 @@ private:
 
     const command_spec* first_ = all_commands().data();
     std::vector<cell> cells_;  // as all_commands()
-    std::map<const acl::command_form*, counts> forms_;
+    std::map<const command_spec*, counts> forms_;
     std::map<std::string, std::uint64_t, std::less<>> errors_;
     bool keeps_latency_ = true;
 };

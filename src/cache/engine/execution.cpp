@@ -5,9 +5,6 @@
 
 #include "base/text.hpp"
 #include "cache/acl/access.hpp"
-#include "cache/catalog/acl_forms.hpp"
-#include "cache/catalog/command_docs.hpp"
-#include "cache/catalog/commands.hpp"
 #include "cache/clients/client_memory.hpp"
 #include "cache/clients/messages.hpp"
 #include "cache/clients/session_extras.hpp"
@@ -64,31 +61,25 @@ void refuse_unknown(call& c) {
 constexpr std::string_view out_of_memory_text =
     "OOM command not allowed when used memory > 'maxmemory'.";
 
-using runner = void (*)(call&);
-
-bool is_one_of(runner what, std::initializer_list<runner> these) noexcept {
-    for (const runner each : these) {
-        if (what == each) return true;
-    }
-    return false;
-}
-
-bool replies_by_push(runner what) noexcept {
-    return is_one_of(what, {commands::subscribe, commands::psubscribe, commands::ssubscribe,
-                            commands::unsubscribe, commands::punsubscribe, commands::sunsubscribe});
-}
-
 // In one of these modes at least.
 bool in(const call& c, unsigned what) noexcept { return (c.client.special & what) != 0; }
 
+// Whether the command is one that this flag names.
+bool is(const call& c, std::uint64_t flag) noexcept { return (c.spec->flags & flag) != 0; }
+
+// The end of a transaction, which executes what was queued.
+bool ends_transaction(const call& c) noexcept {
+    return is(c, command_flag::executes_queue) && in(c, session::in_transaction);
+}
+
 // Flags by which a command may run though something is amiss: of several, all must have them.
-constexpr std::uint32_t permitting_flags = command_flag::loading | command_flag::stale;
+constexpr std::uint64_t permitting_flags = command_flag::loading | command_flag::stale;
 
 // The flags of all commands that this one will run.
-std::uint32_t all_flags(const call& c) {
-    std::uint32_t flags = flags_of(*c.spec, c.args, c.count);
+std::uint64_t all_flags(const call& c) {
+    std::uint64_t flags = flags_of(*c.spec, c.args, c.count);
     if ((flags & command_flag::runs_script) != 0) flags = scripting::flags_of(c, flags);
-    if (c.spec->run == commands::exec && in(c, session::in_transaction)) {
+    if (ends_transaction(c)) {
         const session_extras& its = *c.client.extras;
         flags |= its.queued_flags & ~permitting_flags;
         flags &= ~its.queued_lack;
@@ -101,15 +92,15 @@ bool is_known(call& c) {
         refuse_unknown(c);
         return false;
     }
-    if ((c.spec->flags & command_flag::has_forms) == 0 || c.count < 2) {
+    if (!is(c, command_flag::has_forms) || c.count < 2) {
         if (arity_fits(*c.spec, c.count)) return true;
         c.wrong_arity();
         return false;
     }
-    const acl::command_form* const form = acl::find_form(c.spec->name, c.arg(1));
+    const command_spec* const form = find_form(*c.spec, c.arg(1));
     if (form == nullptr) {
         c.unknown_subcommand();
-    } else if (!arity_fits(form->arity, c.count)) {
+    } else if (!arity_fits(*form, c.count)) {
         c.wrong_arity(form->name.substr(c.spec->name.size() + 1));
     } else {
         return true;
@@ -119,23 +110,22 @@ bool is_known(call& c) {
 
 // False, with the refusal replied, for what the session's mode does not allow.
 bool mode_allows(call& c) {
-    const runner what = c.spec->run;
     const bool in_transaction = in(c, session::in_transaction);
-    if (in_transaction && (c.spec->flags & command_flag::no_multi) != 0) {
+    if (in_transaction && is(c, command_flag::no_multi)) {
         c.error("ERR Command not allowed inside a transaction");
         return false;
     }
     if (in_transaction && c.state.options.max_memory != 0 &&
-        !is_one_of(what, {commands::discard, commands::quit, commands::reset}) &&
-        (what != commands::exec || (all_flags(c) & command_flag::denyoom) != 0) &&
+        !is(c, command_flag::leaves_transaction) &&
+        (!is(c, command_flag::executes_queue) || (all_flags(c) & command_flag::denyoom) != 0) &&
         !c.state.make_room()) {
         c.error(out_of_memory_text);
         return false;
     }
-    const std::uint32_t flags = all_flags(c);
+    const std::uint64_t flags = all_flags(c);
     if (refused_by_save_trouble(c, flags) || refused_by_replication(c, flags)) return false;
-    if (in(c, session::subscriber) && c.client.protocol == 2 && !replies_by_push(what) &&
-        !is_one_of(what, {commands::ping, commands::quit, commands::reset})) {
+    if (in(c, session::subscriber) && c.client.protocol == 2 &&
+        !is(c, command_flag::while_subscribed)) {
         c.error("ERR Can't execute '" + acl::full_name(*c.spec, {c.args, c.count}) +
                 "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
                 "this context");
@@ -147,21 +137,12 @@ bool mode_allows(call& c) {
 // What a server sends its replicas, and writes to its append-only file: changes, and what frames
 // them. Commands that read do no harm.
 bool is_of_a_stream(const call& c) noexcept {
-    const std::uint32_t flags = c.spec->flags;
-    if ((flags & command_flag::blocking) != 0) return false;
-    if ((flags & (command_flag::write | command_flag::readonly | command_flag::may_replicate)) != 0)
-        return true;
-    const runner what = c.spec->run;
-    const auto has_form = [&](std::initializer_list<std::string_view> forms) {
-        return c.count > 1 && std::ranges::any_of(forms, [&](std::string_view form) {
-                   return is_word(c.arg(1), form);
-               });
-    };
-    if (what == commands::replconf) return has_form({"getack"});
-    if (what == commands::script) return has_form({"load", "flush"});
-    if (what == commands::function) return has_form({"load", "delete", "flush", "restore"});
-    return is_one_of(what, {commands::ping, commands::select, commands::multi, commands::exec,
-                            commands::discard});
+    constexpr std::uint64_t of_data =
+        command_flag::write | command_flag::readonly | command_flag::may_replicate;
+    if (is(c, command_flag::blocking | command_flag::waits)) return false;
+    if (is(c, of_data)) return true;
+    if (is(c, command_flag::replicated_getack)) return c.count > 1 && is_word(c.arg(1), "getack");
+    return (flags_of(*c.spec, c.args, c.count) & command_flag::replicated) != 0;
 }
 
 // Everything else would be obeyed without a check: a master could stop the server, change its
@@ -187,25 +168,16 @@ bool is_paused(call& c) {
 }
 
 bool runs_script(const call& c) noexcept {
-    const bool ends_transaction = c.spec->run == commands::exec && in(c, session::in_transaction);
-    const std::uint32_t flags = ends_transaction ? c.client.extras->queued_flags : c.spec->flags;
+    const std::uint64_t flags = ends_transaction(c) ? c.client.extras->queued_flags : c.spec->flags;
     return (flags & command_flag::runs_script) != 0;
 }
 
 // Whether a late script keeps the command from running.
 bool is_held_by_script(const call& c) {
     if ((c.state.slow_path & slow_path::script) == 0) return false;
-    constexpr std::uint32_t allow_busy = 1 << 19;
-    const command_facts* const its = find_facts(c.spec->name);
-    if (its != nullptr && (its->flags & allow_busy) != 0) return false;
+    if ((flags_of(*c.spec, c.args, c.count) & command_flag::allow_busy) != 0) return false;
     // Otherwise a task waits for a time without scripts.
-    if (!scripting::is_late(c.state)) return runs_script(c);
-    const runner what = c.spec->run;
-    if (c.count < 2) return true;
-    const std::string_view form = c.arg(1);
-    if (what == commands::script) return !is_word(form, "kill");
-    if (what == commands::function) return !is_word(form, "kill") && !is_word(form, "stats");
-    return what != commands::shutdown || !is_word(form, "nosave");
+    return scripting::is_late(c.state) || runs_script(c);
 }
 
 read_through::verdict ask_read_through(call& c) {
@@ -225,10 +197,10 @@ void queue(call& c) {
     // Nothing of it will run: there is no need to keep it.
     if (!extras.refused && !extras.watched_changed) {
         extras.queued.add(*c.spec, c.args, c.count);
-        const std::uint32_t flags = all_flags(c);
+        const std::uint64_t flags = all_flags(c);
         extras.queued_flags |= flags;
         // It lets time pass as a script does.
-        if (c.spec->run == commands::debug && c.count > 1 && is_word(c.arg(1), "sleep"))
+        if (is(c, command_flag::debugs) && c.count > 1 && is_word(c.arg(1), "sleep"))
             extras.queued_flags |= command_flag::runs_script;
         extras.queued_lack |= ~flags & permitting_flags;
         note_client_memory(c.state, command_queue::cost(c.args, c.count));
@@ -238,32 +210,20 @@ void queue(call& c) {
 
 }  // namespace
 
-std::uint32_t flags_of(const command_spec& spec, const std::string_view* args,
+std::uint64_t flags_of(const command_spec& spec, const std::string_view* args,
                        std::size_t count) noexcept {
-    constexpr std::uint32_t same_bits = command_flag::write | command_flag::denyoom;
-    // As command_flag_names() has them.
-    constexpr std::uint32_t form_noscript = 1 << 6;
-    constexpr std::uint32_t form_loading = 1 << 8;
-    constexpr std::uint32_t form_stale = 1 << 9;
     if ((spec.flags & command_flag::has_forms) == 0 || count < 2) [[likely]]
         return spec.flags;
-    const acl::command_form* const form = acl::find_form(spec.name, args[1]);
-    if (form == nullptr) return spec.flags;
-    std::uint32_t flags = spec.flags & ~(same_bits | permitting_flags);
-    flags |= form->flags & same_bits;
-    if (form->alters) flags |= command_flag::alters;
-    if ((form->flags & form_noscript) != 0) flags |= command_flag::noscript;
-    if ((form->flags & form_loading) != 0) flags |= command_flag::loading;
-    if ((form->flags & form_stale) != 0) flags |= command_flag::stale;
-    return flags;
+    const command_spec* const form = find_form(spec, args[1]);
+    return form != nullptr ? form->flags : spec.flags;
 }
 
-std::string_view refusal_by_mode(access_mode mode, std::uint32_t flags) noexcept {
+std::string_view refusal_by_mode(access_mode mode, std::uint64_t flags) noexcept {
     if (mode != access_mode::admin && (flags & command_flag::dangerous) != 0) {
         return "ERR this command is refused, as it can stop or debug the cache: create the cache "
                "with --mode admin to allow it";
     }
-    constexpr std::uint32_t changing = command_flag::write | command_flag::alters;
+    constexpr std::uint64_t changing = command_flag::write | command_flag::alters;
     if (mode == access_mode::readonly && (flags & changing) != 0)
         return readonly_mode_error.substr(1);
     return {};
@@ -272,7 +232,7 @@ std::string_view refusal_by_mode(access_mode mode, std::uint32_t flags) noexcept
 void after_refusal(call& c) {
     c.state.commands.rejected(c);
     if (in(c, session::in_transaction)) c.client.extras->refused = true;
-    if (c.spec == nullptr || c.spec->run != commands::exec) return;
+    if (c.spec == nullptr || !is(c, command_flag::executes_queue)) return;
     // The refusal's line begins with '-' and ends with CR LF.
     std::string why(c.reply.buffer().text().substr(c.reply_begin + 1));
     why.resize(why.size() - 2);
@@ -283,13 +243,11 @@ void after_refusal(call& c) {
 }
 
 void note_command(call& c) noexcept {
-    const acl::command_form* form = nullptr;
-    if (c.spec != nullptr && (c.spec->flags & command_flag::has_forms) != 0 && c.count > 1)
-        form = acl::find_form(c.spec->name, c.arg(1));
-    if (form != nullptr)
-        c.client.last_command = form->name.data();
-    else
-        c.client.last_command = c.spec != nullptr ? c.spec->name.data() : "NULL";
+    const command_spec* noted = c.spec;
+    if (noted != nullptr && is(c, command_flag::has_forms) && c.count > 1) {
+        if (const command_spec* const form = find_form(*noted, c.arg(1))) noted = form;
+    }
+    c.client.last_command = noted != nullptr ? noted->name.data() : "NULL";
 }
 
 bool admit_after_checks(call& c) {
@@ -397,11 +355,7 @@ fate fate_of(call& c) {
         wait_for_pause_end(c.state, c.client);
         return fate::waits;
     }
-    if (in(c, session::in_transaction) &&
-        !is_one_of(c.spec->run, {commands::exec, commands::discard, commands::multi,
-                                 commands::watch, commands::quit, commands::reset})) {
-        return fate::queued;
-    }
+    if (in(c, session::in_transaction) && !is(c, command_flag::no_queue)) return fate::queued;
     if (!obeys && (waits_for_migration(c) || waits_for_snapshot(c))) return fate::waits;
     switch (ask_read_through(c)) {
         case read_through::verdict::wait: return fate::waits;
@@ -420,7 +374,7 @@ bool execute_on_slow_path(call& c) {
         who.special |= session::reply_skip;
     }
     bool by_push = false;
-    const bool is_client_command = c.spec != nullptr && c.spec->run == commands::client;
+    const bool keeps_caching = c.spec != nullptr && is(c, command_flag::keeps_caching);
     switch (fate_of(c)) {
         case fate::waits: return false;
         case fate::refused: after_refusal(c); break;
@@ -429,7 +383,7 @@ bool execute_on_slow_path(call& c) {
             queue(c);
             break;
         case fate::runs:
-            by_push = replies_by_push(c.spec->run);
+            by_push = is(c, command_flag::subscribes);
             {
                 const use_scope uses(c);
                 run(c);
@@ -438,7 +392,7 @@ bool execute_on_slow_path(call& c) {
             break;
     }
     // CLIENT CACHING is for one command, or one transaction.
-    if (in(c, session::tracking) && !in(c, session::in_transaction) && !is_client_command) {
+    if (in(c, session::tracking) && !in(c, session::in_transaction) && !keeps_caching) {
         who.extras->tracking &= static_cast<std::uint8_t>(~tracking_option::caching);
     }
     if ((who.special & (session::reply_off | session::reply_skip)) != 0 && !by_push) {

@@ -11,16 +11,13 @@
 
 namespace eddy::cache {
 
-inline bool arity_fits(int arity, std::size_t count) noexcept {
-    const auto given = static_cast<std::int64_t>(count);
-    return arity >= 0 ? given == arity : given >= -arity;
-}
 inline bool arity_fits(const command_spec& spec, std::size_t count) noexcept {
-    return arity_fits(spec.arity, count);
+    const auto given = static_cast<std::int64_t>(count);
+    return spec.arity >= 0 ? given == spec.arity : given >= -spec.arity;
 }
 
-/// The command's flags; of one with several forms, what its form writes and needs.
-std::uint32_t flags_of(const command_spec& spec, const std::string_view* args,
+/// The command's flags, or those of its form where it has several.
+std::uint64_t flags_of(const command_spec& spec, const std::string_view* args,
                        std::size_t count) noexcept;
 
 /// Error of readonly mode, as RESP begins it.
@@ -30,10 +27,10 @@ inline constexpr std::string_view readonly_mode_error =
 
 /// Why engine_options::mode refuses a client's command of these flags, of all its forms' the one
 /// that it has; empty: it does not. No other place compares commands with the mode.
-std::string_view refusal_by_mode(access_mode mode, std::uint32_t flags) noexcept;
+std::string_view refusal_by_mode(access_mode mode, std::uint64_t flags) noexcept;
 
 /// Whether commands of these flags may change keys.
-inline bool writes_keys(std::uint32_t flags) noexcept {
+inline bool writes_keys(std::uint64_t flags) noexcept {
     const bool runs_script = (flags & command_flag::runs_script) != 0;
     return (flags & command_flag::write) != 0 ||
            (runs_script && (flags & command_flag::readonly) == 0);
@@ -49,7 +46,7 @@ bool admit_after_checks(call& c);
 /// Whether the command may run; if not, the refusal is replied.
 inline bool admit(call& c) {
     const engine_options& options = c.state.options;
-    constexpr std::uint32_t special = command_flag::dangerous | command_flag::has_forms;
+    constexpr std::uint64_t special = command_flag::dangerous | command_flag::has_forms;
     if (c.spec != nullptr && arity_fits(*c.spec, c.count) && c.client.unlimited &&
         options.max_memory == 0 && options.mode != access_mode::readonly &&
         (c.spec->flags & special) == 0) [[likely]] {

@@ -3,7 +3,6 @@
 
 #include "cache/acl/secret_arguments.hpp"
 #include "cache/catalog/command_table.hpp"
-#include "cache/catalog/commands.hpp"
 #include "cache/clients/session_extras.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/engine/execution.hpp"
@@ -44,7 +43,7 @@ void slow_log::configure(const engine_options& options) {
     event_from_ms_ = options.latency_threshold_ms;
     if (records_.size() > max_records_) records_.resize(max_records_);
     if (slower_than_us_ < 0 && event_from_ms_ == 0) {
-        untimed_ = 0xffff;
+        untimed_ = ~std::uint64_t{0};
     } else if (slower_than_us_ >= 0 && slower_than_us_ < times_all_below_us) {
         untimed_ = 0;
     } else {
@@ -81,7 +80,7 @@ void slow_log::run(call& c) {
     // The commands of a transaction are kept each for itself.
     if (waits_for_key(c.client))
         c.client.extras->worked_us = took_us;
-    else if (spec.run != commands::exec)
+    else if ((spec.flags & command_flag::executes_queue) == 0)
         keep_if_slow(c, took_us);
     keep_event_of(c, took_us);
 }
@@ -108,7 +107,7 @@ void slow_log::end_late(call& c) {
     c.state.commands.timed(c, static_cast<std::uint64_t>(duration_cast<nanoseconds>(took).count()));
     const bool is_slow = slower_than_us_ >= 0 && took_us >= slower_than_us_;
     try {
-        if (is_slow && its.spec->run != commands::exec)
+        if (is_slow && (its.spec->flags & command_flag::executes_queue) == 0)
             keep(std::move(its.slow), c.state.env.now_us / second_us, took_us);
         keep_event_of(c, took_us);
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): then it is not kept

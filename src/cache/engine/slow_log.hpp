@@ -54,7 +54,7 @@ public:
     void configure(const engine_options& options);
 
     /// Whether a command with these flags and so many arguments goes without the clock.
-    bool skips(std::uint32_t flags, std::size_t count) const noexcept {
+    bool skips(std::uint64_t flags, std::size_t count) const noexcept {
         return (flags & untimed_) != 0 && count <= few_arguments;
     }
 
@@ -94,7 +94,7 @@ private:
     void keep_event_of(const call& c, std::int64_t took_us);
     void keep_event(std::string_view name, std::int64_t at_s, std::int64_t took_ms);
 
-    std::uint16_t untimed_ = 0xffff;
+    std::uint64_t untimed_ = ~std::uint64_t{0};
     std::int64_t slower_than_us_ = -1;
     std::int64_t event_from_ms_ = 0;
     std::size_t max_records_ = 0;

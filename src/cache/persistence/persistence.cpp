@@ -129,9 +129,10 @@ std::string save_trouble_text(const engine::state& s) {
            "the RDB error.";
 }
 
-bool refused_by_save_trouble(call& c, std::uint32_t flags) {
+bool refused_by_save_trouble(call& c, std::uint64_t flags) {
     if ((c.state.slow_path & slow_path::save_trouble) == 0) return false;
-    if ((flags & command_flag::write) == 0 && c.spec->run != commands::ping) return false;
+    const bool shows_trouble = (c.spec->flags & command_flag::shows_save_trouble) != 0;
+    if ((flags & command_flag::write) == 0 && !shows_trouble) return false;
     const std::string why = save_trouble_text(c.state);
     if (why.empty()) return false;
     c.error(why);

@@ -56,7 +56,7 @@ void note_save_trouble(engine::state& s) noexcept;
 /// not.
 std::string save_trouble_text(const engine::state& s);
 /// Replies with MISCONF when the command must be refused since saving fails.
-bool refused_by_save_trouble(call& c, std::uint32_t flags);
+bool refused_by_save_trouble(call& c, std::uint64_t flags);
 
 /// DEBUG RELOAD and LOADAOF. O(all there is), at once.
 void debug_reload(call& c);

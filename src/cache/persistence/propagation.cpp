@@ -22,7 +22,7 @@ constexpr std::string_view end_text = "*1\r\n$4\r\nEXEC\r\n";
 
 // What these do is recorded command by command.
 bool runs_others(const command_spec& spec) noexcept {
-    return spec.run == commands::exec || (spec.flags & command_flag::runs_script) != 0;
+    return (spec.flags & (command_flag::executes_queue | command_flag::runs_script)) != 0;
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include "cache/catalog/command_keys.hpp"
 #include "cache/catalog/command_table.hpp"
-#include "cache/catalog/commands.hpp"
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/waits.hpp"
 #include "cache/engine/execution.hpp"
@@ -21,13 +20,13 @@ using arguments = std::span<const std::string_view>;
 
 // Those that replace a string, which a snapshot takes over as it is.
 bool replaces_value(const command_spec& spec) noexcept {
-    return spec.run == commands::set || spec.run == commands::getset;
+    return (spec.flags & command_flag::replaces_string) != 0;
 }
 
 // Whether the command changes the key's value, and does not only read, replace or remove it.
 bool changes_value(const command_spec& spec, std::string_view flags) noexcept {
     // It changes a group, not the entries.
-    if (spec.run == commands::xreadgroup) return true;
+    if ((spec.flags & command_flag::changes_group) != 0) return true;
     return flags.starts_with("RW") && !replaces_value(spec);
 }
 
@@ -43,7 +42,7 @@ bool changes_lacked_value(const keyspace& keys, const command_spec& spec, argume
 }
 
 // Whether other keys may have to go for it.
-bool may_evict(const engine::state& s, std::uint32_t flags) noexcept {
+bool may_evict(const engine::state& s, std::uint64_t flags) noexcept {
     return s.options.max_memory != 0 && s.options.policy != eviction::none &&
            (flags & command_flag::denyoom) != 0;
 }
@@ -80,7 +79,7 @@ bool waits_for_snapshot(call& c) {
     bool found = false;
     const auto look = [&](const command_spec& spec, arguments args) {
         if (lacks_room || found) return;
-        const std::uint32_t flags = flags_of(spec, args.data(), args.size());
+        const std::uint64_t flags = flags_of(spec, args.data(), args.size());
         if (!writes_keys(flags)) return;
         if (is_held) [[unlikely]] {
             lacks_room = may_evict(c.state, flags) || changes_lacked_value(*c.keys, spec, args);
@@ -88,7 +87,8 @@ bool waits_for_snapshot(call& c) {
         }
         found = changes_slow_value(*c.keys, spec, args);
     };
-    if (c.spec->run == commands::exec && (c.client.special & session::in_transaction) != 0)
+    if ((c.spec->flags & command_flag::executes_queue) != 0 &&
+        (c.client.special & session::in_transaction) != 0)
         c.client.extras->queued.for_each(look);
     else
         look(*c.spec, {c.args, c.count});

@@ -5,7 +5,6 @@
 
 #include "cache/catalog/command_keys.hpp"
 #include "cache/catalog/command_table.hpp"
-#include "cache/catalog/commands.hpp"
 #include "cache/clients/messages.hpp"
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/tracking.hpp"
@@ -20,22 +19,10 @@
 namespace eddy::cache {
 namespace {
 
-using runner = void (*)(call&);
-
-// The commands that read a string, or whether there is one, also those that write what they make of
-// it: INCR of a key that was evicted must not begin at zero.
-constexpr runner reading[] = {
-    commands::get,      commands::mget,    commands::strlen,      commands::getrange,
-    commands::getex,    commands::getset,  commands::getdel,      commands::append,
-    commands::incr,     commands::decr,    commands::incrby,      commands::decrby,
-    commands::setrange, commands::setbit,  commands::incrbyfloat, commands::getbit,
-    commands::bitcount, commands::bitpos,  commands::bitfield,    commands::bitfield_ro,
-    commands::bitop,    commands::lcs,     commands::setnx,       commands::msetnx,
-    commands::pfadd,    commands::pfcount, commands::pfmerge,
-};
-
+// Whether the command reads a string, or whether there is one, also to write what it makes of it:
+// INCR of a key that was evicted must not begin at zero.
 bool reads_string(const call& c) noexcept {
-    if (c.spec->run == commands::set) {
+    if ((c.spec->flags & command_flag::reads_by_option) != 0) {
         for (std::size_t i = 3; i < c.count; ++i) {
             const std::string_view option = c.arg(i);
             if (is_word(option, "nx") || is_word(option, "xx") || is_word(option, "get"))
@@ -43,7 +30,7 @@ bool reads_string(const call& c) noexcept {
         }
         return false;
     }
-    return std::find(std::begin(reading), std::end(reading), c.spec->run) != std::end(reading);
+    return (c.spec->flags & command_flag::reads_string) != 0;
 }
 
 constexpr std::string_view failed_text =
@@ -115,7 +102,7 @@ bool read_through::may_change_keys() const noexcept {
     return (home_.slow_path & slow_path::pause) == 0 && !scripting::is_late(home_);
 }
 
-read_through::verdict read_through::before(call& c, std::uint32_t flags) {
+read_through::verdict read_through::before(call& c, std::uint64_t flags) {
     if (rests()) [[unlikely]] {
         forget(c.client);
         return verdict::run;
@@ -134,7 +121,7 @@ read_through::verdict read_through::before(call& c, std::uint32_t flags) {
 
 /// Who deletes a key means the backend's, too, also when the cache has it no more.
 void read_through::note_deletions(const call& c) {
-    if (c.spec->run != commands::del) return;
+    if ((c.spec->flags & command_flag::deletes_keys) == 0) return;
     for_each_key(c, [&](std::string_view key) {
         if (c.keys->find_to_read(key) == nullptr)
             key_happened(c.keys->number(), key_event::generic, "del", key);

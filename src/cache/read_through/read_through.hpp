@@ -131,7 +131,7 @@ public:
     // What the engine calls.
     enum class verdict : std::uint8_t { run, wait, refused };
     /// Before a command that would run now; `flags` are those of all that it will run.
-    verdict before(call& c, std::uint32_t flags);
+    verdict before(call& c, std::uint64_t flags);
     /// After it.
     void queue_changes();
     void key_happened(unsigned database, key_event kind, std::string_view name,

@@ -5,7 +5,6 @@
 
 #include "cache/catalog/command_keys.hpp"
 #include "cache/catalog/command_table.hpp"
-#include "cache/catalog/commands.hpp"
 #include "cache/clients/messages.hpp"
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/tracking.hpp"
@@ -34,10 +33,11 @@ bool changes_held_key(const migrations& its, unsigned database, const command_sp
     const auto found = find_key_arguments(spec, args);
     if (!found) return false;
     // One of their keys may be another database's.
-    const bool is_of_any = spec.run == commands::copy || spec.run == commands::move;
+    const bool is_of_any = (spec.flags & command_flag::spans_databases) != 0;
+    // XREADGROUP reads the entries, and changes the group.
+    const bool changes_group = (spec.flags & command_flag::changes_group) != 0;
     return std::ranges::any_of(*found, [&](const key_argument& each) {
-        // XREADGROUP reads the entries, and changes the group.
-        const bool only_reads = each.flags.starts_with("RO") && spec.run != commands::xreadgroup;
+        const bool only_reads = each.flags.starts_with("RO") && !changes_group;
         const std::string_view key = args[each.index];
         return !only_reads && (is_of_any ? its.holds(key) : its.holds(database, key));
     });
@@ -198,14 +198,15 @@ bool waits_for_migration(call& c) {
     bool waits = false;
     const auto look = [&](const command_spec& spec, arguments args) {
         // Within a transaction.
-        if (spec.run == commands::select && args.size() == 2) {
+        if ((spec.flags & command_flag::selects_database) != 0 && args.size() == 2) {
             const auto number = parse_integer(args[1]);
             if (number && *number >= 0 && *number < engine::databases)
                 database = static_cast<unsigned>(*number);
         }
         waits = waits || changes_held_key(its, database, spec, args);
     };
-    if (c.spec->run == commands::exec && (c.client.special & session::in_transaction) != 0)
+    if ((c.spec->flags & command_flag::executes_queue) != 0 &&
+        (c.client.special & session::in_transaction) != 0)
         c.client.extras->queued.for_each(look);
     else
         look(*c.spec, {c.args, c.count});

@@ -340,7 +340,7 @@ private:
 
 /// Replies with the refusal where the command is not to run because another server is followed, or
 /// too few follow. `flags` are of all that it will run.
-bool refused_by_replication(call& c, std::uint32_t flags);
+bool refused_by_replication(call& c, std::uint64_t flags);
 /// replication::lacks_data() of an engine that may never have led or followed.
 bool lacks_data(const engine::state& s) noexcept;
 /// Whether what is here may be old, and is not to be shown to this session.

@@ -146,7 +146,7 @@ bool replication::lacks_replicas() const noexcept {
            good_replicas() < static_cast<std::size_t>(its.min_replicas_to_write);
 }
 
-bool refused_by_replication(call& c, std::uint32_t flags) {
+bool refused_by_replication(call& c, std::uint64_t flags) {
     if ((c.client.special & session::master) != 0) return false;
     const replication_options& options = c.state.options.replication;
     const bool writes = (flags & command_flag::write) != 0;
@@ -162,7 +162,7 @@ bool refused_by_replication(call& c, std::uint32_t flags) {
         c.error(stale_text);
     } else if ((c.state.slow_path & slow_path::not_ready) != 0 &&
                (flags & command_flag::loading) == 0 &&
-               !(c.spec->run == commands::replicaof && is_replica(c.state))) {
+               !((c.spec->flags & command_flag::changes_master) != 0 && is_replica(c.state))) {
         c.error(loading_text);
     } else {
         return false;

@@ -5,7 +5,6 @@
 
 #include "base/text.hpp"
 #include "cache/acl/access.hpp"
-#include "cache/catalog/acl_forms.hpp"
 #include "cache/catalog/command_names.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
@@ -51,9 +50,9 @@ struct job {
 
 // What a command may have taken: as much as its arguments and reply suggest where its work is
 // bounded by them, else enough for a look at the clock.
-std::size_t steps_of(std::uint32_t flags, std::span<const std::string_view> args,
+std::size_t steps_of(std::uint64_t flags, std::span<const std::string_view> args,
                      std::size_t reply_bytes) noexcept {
-    constexpr std::uint32_t bounded = command_flag::fast | command_flag::brief;
+    constexpr std::uint64_t bounded = command_flag::fast | command_flag::brief;
     if ((flags & bounded) == 0 || args.size() > slow_log::few_arguments)
         return lua::instructions_a_look;
     constexpr std::size_t least = 40;
@@ -213,17 +212,17 @@ std::string_view script_runner::execute(const std::string_view* args, std::size_
     if (!arity_fits(*spec, count)) {
         return refuse("Wrong number of args calling Redis command from script");
     }
-    std::uint32_t flags = spec->flags;
+    std::uint64_t flags = spec->flags;
     if ((flags & command_flag::has_forms) != 0 && count > 1) [[unlikely]] {
-        const acl::command_form* const form = acl::find_form(spec->name, args[1]);
+        const command_spec* const form = find_form(*spec, args[1]);
         if (form == nullptr) return refuse("Unknown Redis command called from script");
-        if (!arity_fits(form->arity, count)) {
+        if (!arity_fits(*form, count)) {
             return refuse("Wrong number of args calling Redis command from script");
         }
-        flags = flags_of(*spec, args, count);
+        flags = form->flags;
     }
-    constexpr std::uint32_t special = command_flag::noscript | command_flag::dangerous;
-    const bool is_allowed = state_.scripts_call_debug && spec->run == commands::debug &&
+    constexpr std::uint64_t special = command_flag::noscript | command_flag::dangerous;
+    const bool is_allowed = state_.scripts_call_debug && (flags & command_flag::debugs) != 0 &&
                             state_.options.mode == access_mode::admin;
     if ((flags & special) != 0 && !is_allowed) [[unlikely]] {
         return refuse("This Redis command is not allowed from script");

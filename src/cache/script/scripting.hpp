@@ -26,7 +26,7 @@ namespace scripting {
 
 /// The flags of EVAL, FCALL and their relatives, with what the script says of itself in their place
 /// if it says anything.
-std::uint32_t flags_of(const call& c, std::uint32_t flags);
+std::uint64_t flags_of(const call& c, std::uint64_t flags);
 
 /// Calls what(c), which may run scripts: it may have to go on later, and the session is blocked
 /// then.

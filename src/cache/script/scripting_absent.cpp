@@ -16,7 +16,7 @@ void scripts_deleter::operator()(scripts*) const noexcept {}
 
 namespace scripting {
 
-std::uint32_t flags_of(const call&, std::uint32_t flags) { return flags; }
+std::uint64_t flags_of(const call&, std::uint64_t flags) { return flags; }
 void run_with_scripts(call& c, void (*what)(call&)) { what(c); }
 bool is_late(const engine::state&) noexcept { return false; }
 bool is_busy(const engine::state&) noexcept { return false; }
@@ -41,10 +41,23 @@ void eval(call& c) { refuse(c); }
 void evalsha(call& c) { refuse(c); }
 void eval_ro(call& c) { refuse(c); }
 void evalsha_ro(call& c) { refuse(c); }
-void script(call& c) { refuse(c); }
+void script_debug(call& c) { refuse(c); }
+void script_exists(call& c) { refuse(c); }
+void script_flush(call& c) { refuse(c); }
+void script_help(call& c) { refuse(c); }
+void script_kill(call& c) { refuse(c); }
+void script_load(call& c) { refuse(c); }
 void fcall(call& c) { refuse(c); }
 void fcall_ro(call& c) { refuse(c); }
-void function(call& c) { refuse(c); }
+void function_delete(call& c) { refuse(c); }
+void function_dump(call& c) { refuse(c); }
+void function_flush(call& c) { refuse(c); }
+void function_help(call& c) { refuse(c); }
+void function_kill(call& c) { refuse(c); }
+void function_list(call& c) { refuse(c); }
+void function_load(call& c) { refuse(c); }
+void function_restore(call& c) { refuse(c); }
+void function_stats(call& c) { refuse(c); }
 
 }  // namespace commands
 }  // namespace eddy::cache

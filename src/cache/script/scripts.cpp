@@ -3,7 +3,6 @@
 
 #include "base/text.hpp"
 #include "cache/catalog/command_table.hpp"
-#include "cache/catalog/commands.hpp"
 #include "cache/script/script_text.hpp"
 #include "cache/script/scripting.hpp"
 
@@ -29,13 +28,12 @@ namespace {
 
 // What the script that is called says of itself.
 std::uint32_t said_by(const call& c) {
-    const auto what = c.spec->run;
-    if (what == commands::eval || what == commands::eval_ro) {
+    if ((c.spec->flags & command_flag::runs_text) != 0) {
         const script_head head = take_script_head(c.arg(1), false);
         return head.refusal.empty() ? head.flags : script_flag::unsaid;
     }
     if (c.state.scripting == nullptr) return script_flag::unsaid;
-    if (what == commands::fcall || what == commands::fcall_ro) {
+    if ((c.spec->flags & command_flag::calls_function) != 0) {
         const libraries* const all = c.state.scripting->functions_if_any();
         const libraries::function* const its = all == nullptr ? nullptr : all->find(c.arg(1));
         return its == nullptr ? script_flag::unsaid : its->flags;
@@ -46,7 +44,7 @@ std::uint32_t said_by(const call& c) {
 
 }  // namespace
 
-std::uint32_t flags_of(const call& c, std::uint32_t flags) {
+std::uint64_t flags_of(const call& c, std::uint64_t flags) {
     if (c.count < 2) return flags;
     const std::uint32_t said = said_by(c);
     if ((said & script_flag::unsaid) != 0) return flags;
