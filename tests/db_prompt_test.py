@@ -20,6 +20,13 @@ from harness import BINARY, DEADLINE_S, eventually, free_port
 UP, TAB, CTRL_A, CTRL_D = b"\x1b[A", b"\t", b"\x01", b"\x04"
 
 
+def take_terminal():
+    """In the program's process: its terminal is what ends it, and no signal is ignored, as a test run behind nohup(1) has it."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    for each in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)
+
+
 class Terminal:
     """A program on a terminal of 24 lines of 100 columns, and what it has shown since the last look."""
 
@@ -28,7 +35,7 @@ class Terminal:
         fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
         self.process = subprocess.Popen([BINARY, *words], stdin=its_end, stdout=its_end, stderr=its_end,
                                         start_new_session=True, env={**env, "TERM": "xterm", "NO_COLOR": "1"},
-                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+                                        preexec_fn=take_terminal)
         os.close(its_end)
         self.shown = ""
 

@@ -312,9 +312,10 @@ void run_sort(call& c, storing may_store) {
         if (type != value_type::list && type != value_type::set && type != value_type::sorted_set) {
             return c.wrong_type();
         }
-        // Redis does, and it shows: in OBJECT ENCODING, and in how ZSCAN writes scores.
-        if (type == value_type::sorted_set) {
-            // Of a table this changes nothing that a snapshot writes.
+        // Redis does, and it shows: in OBJECT ENCODING, in DUMP, and in how ZSCAN writes scores. In
+        // readonly mode nothing changes.
+        if (type == value_type::sorted_set && c.state.options.mode != access_mode::readonly) {
+            // Of a table this changes no element that a snapshot writes.
             const bool is_packed = keyspace::at(place)->held_as == encoding::packed;
             c.sorted_set_of(is_packed ? c.find_to_write() : place).spread();
         }

@@ -99,7 +99,8 @@ task<outcome<>> cache_files::write_first_dump() {
 }
 
 void cache_files::attach() {
-    EDDY_ASSERT(state().saves.host == nullptr);
+    // write_first_dump() has it already.
+    EDDY_ASSERT(state().saves.host == nullptr || state().saves.host == this);
     state().saves.host = this;
     eddy::cache::note_saved_time(state());
 }
