@@ -330,10 +330,10 @@ TEST_F(failovers, what_hooks_answer_meanwhile_waits_for_the_end) {
 }
 
 TEST_F(failovers, a_replica_leads_when_its_master_asks) {
+    recording_host host;
     engine home;
     test_client client(home);
     test_client master(home);
-    recording_host host;
     EXPECT_THAT(master("PSYNC x 1 FAILOVER"),
                 StartsWith("-ERR PSYNC FAILOVER can't be sent to a master."));
     client("REPLICAOF 127.0.0.1 1");
