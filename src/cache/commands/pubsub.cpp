@@ -148,9 +148,9 @@ void pubsub_numpat(call& c) { c.reply.integer(static_cast<std::int64_t>(c.state.
 void pubsub_help(call& c) {
     c.help(
         {"PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "CHANNELS [<pattern>]",
-         "    The channels that somebody subscribed to, which match the pattern.", "NUMPAT",
-         "    How many patterns somebody subscribed to.", "NUMSUB [<channel> ...]",
-         "    How many clients subscribed to each of the channels.", "SHARDCHANNELS [<pattern>]",
+         "    The channels with subscribers, of those that match the pattern.", "NUMPAT",
+         "    How many patterns have subscribers.", "NUMSUB [<channel> ...]",
+         "    How many subscribers each of the channels has.", "SHARDCHANNELS [<pattern>]",
          "    As CHANNELS, for shard channels.", "SHARDNUMSUB [<shardchannel> ...]",
          "    As NUMSUB, for shard channels.", "HELP", "    Print this help."});
 }

@@ -95,7 +95,8 @@ struct replica {
 
 struct awaited_copies;
 
-/// Owner of the connections. Called within commands.
+/// Owner of the connections. Called within commands, and when a replica's session ends: it outlives
+/// these sessions.
 class replication_host {
 public:
     /// A replica waits for a copy, or has taken a piece of one.

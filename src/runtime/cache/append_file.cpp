@@ -460,7 +460,6 @@ task<bool> append_file::switch_files() {
     // Another rewrite may have begun meanwhile: its part takes over later.
     if (!next_ || next_->from != log().written) co_return true;
     // What comes next begins the new file.
-    EDDY_ASSERT(next_->from == log().written);
     auto opened = std::make_shared<file>(std::move(next_->opened));
     next_.reset();
     if (dirty_) {

@@ -24,7 +24,7 @@ inline constexpr command_row hash_rows[] = {
     {"hlen", commands::hlen, 2, read_fast | local, category::hash, "RO|i1|r0.1.0", "2.0.0", "hash",
      "key", "Returns how many fields a hash has."},
     {"hexists", commands::hexists, 3, read_fast | local, category::hash, "RO|i1|r0.1.0", "2.0.0",
-     "hash", "key field", "Tells whether a field is there."},
+     "hash", "key field", "Checks whether a field exists."},
     {"hkeys", commands::hkeys, 2, readonly, category::hash, "RO access|i1|r0.1.0", "2.0.0", "hash",
      "key", "Returns all fields.", "nondeterministic_output_order"},
     {"hvals", commands::hvals, 2, readonly, category::hash, "RO access|i1|r0.1.0", "2.0.0", "hash",

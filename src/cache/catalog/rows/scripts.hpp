@@ -27,7 +27,7 @@ inline constexpr command_row script_rows[] = {
     {"script|debug", commands::script_debug, 3, noscript, category::scripting, "", "3.2.0", "",
      "(mode: YES|SYNC|NO)", "Decides how scripts are debugged."},
     {"script|exists", commands::script_exists, -3, noscript, category::scripting, "", "2.6.0", "",
-     "sha1...", "Tells which scripts are known.",
+     "sha1...", "Checks which scripts are cached.",
      "request_policy:all_shards,response_policy:agg_logical_and"},
     {"script|flush", commands::script_flush, -2, noscript | replicated, category::scripting, "",
      "2.6.0", "", "[flush-type@6.2.0: ASYNC|SYNC]", "Forgets all scripts.",
@@ -74,7 +74,7 @@ inline constexpr command_row script_rows[] = {
      "Adds the libraries that FUNCTION DUMP returned.",
      "request_policy:all_shards,response_policy:all_succeeded"},
     {"function|stats", commands::function_stats, 2, noscript | allow_busy, category::scripting, "",
-     "7.0.0", "", "", "Tells which function runs, and counts the libraries.",
+     "7.0.0", "", "", "Shows the function that runs, and how many libraries there are.",
      "nondeterministic_output,request_policy:all_shards,response_policy:special"},
 };
 

@@ -63,7 +63,7 @@ inline constexpr command_row stream_rows[] = {
      "stream", "key group id...", "Marks entries as done by a group."},
     {"xpending", commands::xpending, -3, readonly, category::stream, "RO access|i1|r0.1.0", "5.0.0",
      "stream", "key group [filters: [IDLE min-idle-time/int@6.2.0] start end count/int [consumer]]",
-     "Tells what is pending in a group.", "nondeterministic_output"},
+     "Shows the pending entries of a group.", "nondeterministic_output"},
     {"xclaim", commands::xclaim, -6, write_fast, category::stream, "RW update|i1|r0.1.0", "5.0.0",
      "stream",
      "key group consumer min-idle-time id... [IDLE ms/int] [TIME unix-time-milliseconds/time] "
