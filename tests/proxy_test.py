@@ -219,7 +219,8 @@ class DyingBackends(ProxyTest):
                 seen.append(self.gauge("backend_bytes_received_total", name))
                 return seen[-1] == seen[-2] > 0
             eventually(has_stalled, "the backend waits")
-            self.assertLess(self.running.resident_kib() - before, 16 * 1024)
+            if not harness.sanitized():  # a sanitizer keeps what is freed
+                self.assertLess(self.running.resident_kib() - before, 16 * 1024)
             process.kill()
             all_of(client)
 
