@@ -222,7 +222,7 @@ void acl_dryrun(call& c) {
 
 // False, with the error replied, where there is no file, or nothing can wait for it.
 static bool may_use_file(call& c) {
-    if (!c.state.options.acl_file.empty() && c.state.server != nullptr) {
+    if (!settings_of(c.state.server).acl_file.empty()) {
         if (may_wait(c)) return true;
         c.error("ERR a transaction does not wait for a file: send this command outside of it");
         return false;

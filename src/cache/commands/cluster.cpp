@@ -7,6 +7,7 @@
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"
+#include "cache/engine/server_host.hpp"
 
 #include <array>
 #include <string>
@@ -63,7 +64,7 @@ address own_address(const call& c) {
             return {host, *port};
         }
     }
-    return {"127.0.0.1", c.state.options.port};
+    return {"127.0.0.1", settings_of(c.state.server).port};
 }
 
 // Of the node's name, as it lives as long, but not the same.

@@ -84,6 +84,7 @@ private:
 
 void server_section(call& c, info_text& to) {
     const engine::state& s = c.state;
+    const server_settings& settings = settings_of(s.server);
     // The clock may have been set back.
     const auto uptime_s = static_cast<std::uint64_t>(
         std::max<std::int64_t>(s.env.now_us - s.started_us, 0) / 1'000'000);
@@ -103,7 +104,7 @@ void server_section(call& c, info_text& to) {
     to.field("process_id", static_cast<std::uint64_t>(::getpid()));
     to.field("process_supervised", "no");
     to.field("run_id", s.run_id);
-    to.field("tcp_port", std::uint64_t{s.options.port != 0 ? s.options.port : s.options.tls.port});
+    to.field("tcp_port", std::uint64_t{settings.port != 0 ? settings.port : settings.tls.port});
     to.field("server_time_usec", static_cast<std::uint64_t>(s.env.now_us));
     to.field("uptime_in_seconds", uptime_s);
     to.field("uptime_in_days", uptime_s / (24 * 60 * 60));
@@ -112,8 +113,8 @@ void server_section(call& c, info_text& to) {
     to.field("lru_clock", static_cast<std::uint64_t>(s.env.now_us / 1'000'000) & 0xffffff);
     to.field("executable", "");
     to.field("config_file", "");
-    to.field("io_threads_active", std::uint64_t{s.options.threads > 1 ? 1U : 0U});
-    for (const listening_place& each : s.options.listening) {
+    to.field("io_threads_active", std::uint64_t{settings.threads > 1 ? 1U : 0U});
+    for (const listening_place& each : settings.listening) {
         constexpr std::string_view names[] = {"tcp", "unix", "tls"};
         const auto kind = static_cast<std::size_t>(each.kind);
         std::string text = "name=" + std::string(names[kind]) + ",bind=" + each.bind;
@@ -126,7 +127,7 @@ void clients_section(call& c, info_text& to) {
     to.section("Clients");
     to.field("connected_clients", c.state.env.counters.sessions);
     to.field("cluster_connections", std::uint64_t{0});
-    to.field("maxclients", c.state.options.max_clients);
+    to.field("maxclients", settings_of(c.state.server).max_clients);
     to.field("blocked_clients", std::uint64_t{c.state.blocked_sessions});
     to.field("tracking_clients", std::uint64_t{c.state.tracking.clients});
     std::uint64_t with_timeout = 0;

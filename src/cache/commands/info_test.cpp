@@ -2,12 +2,12 @@
 #include "cache/engine/command_stats.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"
-#include "cache/engine/server_host.hpp"
 #include "cache/persistence/persistence.hpp"
 #include "cache/rdb/crc64.hpp"
 #include "cache/replication/migration.hpp"
 #include "cache/testing/redis_process.hpp"
 #include "cache/testing/test_client.hpp"
+#include "cache/testing/test_server.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -101,14 +101,15 @@ TEST_F(info, has_the_fields_of_redis) {
 TEST_F(info, tells_where_the_server_listens) {
     EXPECT_THAT(client_("INFO server"), Not(HasSubstr("listener")));
     using by = listening_place::by;
-    engine_options options;
-    options.listening = {{by::tcp, "*", 6379}, {by::tls, "127.0.0.1", 6380}};
-    engine tcp(options);
+    engine tcp;
+    testing::test_server of_tcp(tcp);
+    of_tcp.settings.listening = {{by::tcp, "*", 6379}, {by::tls, "127.0.0.1", 6380}};
     EXPECT_THAT(test_client(tcp)("INFO server"),
                 HasSubstr("listener0:name=tcp,bind=*,port=6379\r\n"
                           "listener2:name=tls,bind=127.0.0.1,port=6380\r\n"));
-    options.listening = {{by::unix_socket, "/run/a.sock", 0}};
-    engine local(options);
+    engine local;
+    testing::test_server of_local(local);
+    of_local.settings.listening = {{by::unix_socket, "/run/a.sock", 0}};
     EXPECT_THAT(test_client(local)("INFO server"),
                 HasSubstr("listener1:name=unix,bind=/run/a.sock\r\n"));
 }
@@ -487,16 +488,9 @@ TEST_F(info, differential_latency_parameters) {
 }
 
 /// A server that has moved what it is told.
-struct moving_host final : server_host {
+struct moving_host final : testing::test_server {
+    using test_server::test_server;
     traffic moved() const noexcept override { return now; }
-    void save_users(std::uint64_t, std::string) override {}
-    void load_users(std::uint64_t) override {}
-    void keep_config(std::uint64_t) override {}
-    void shut_down(std::uint64_t, shutdown_request) override {}
-    void migrate(std::uint64_t, std::unique_ptr<migration>) override {}
-    bool can_shut_down() const noexcept override { return false; }
-    bool abort_shutdown() override { return false; }
-    bool can_keep_config() const noexcept override { return false; }
 
     traffic now;
 };
@@ -539,8 +533,7 @@ TEST_F(info, tells_how_far_a_load_has_come) {
 }
 
 TEST_F(info, tells_rates_of_the_last_moments) {
-    moving_host host;
-    engine_.internals().server = &host;
+    moving_host host(engine_);
     std::chrono::milliseconds now(1'000'000);
     engine_.set_time(now);
     client_("PING");

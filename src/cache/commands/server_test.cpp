@@ -4,6 +4,7 @@
 #include "cache/config/config.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/testing/test_client.hpp"
+#include "cache/testing/test_server.hpp"
 
 #include <gtest/gtest.h>
 
@@ -43,6 +44,7 @@ protected:
     }
 
     engine engine_{admin_options()};
+    testing::test_server server_{engine_};
     test_client client_{engine_};
 };
 
@@ -467,7 +469,8 @@ TEST_F(server_commands, config_knows_what_redis_takes_at_its_start_only) {
                   "-ERR CONFIG SET failed (possibly related to argument '" + std::string(name) +
                       "') - can't set immutable config\r\n");
         engine_options options;
-        EXPECT_FALSE(set_parameter(options, name, "1")) << name;
+        server_settings settings;
+        EXPECT_FALSE(set_parameter({options, settings}, name, "1")) << name;
     }
     // What can be set is remembered.
     EXPECT_EQ(client_({"CONFIG", "SET", "oom-score-adj-values", "0 1 2", "shutdown-timeout", "5"}),
@@ -483,15 +486,15 @@ TEST_F(server_commands, config_knows_what_redis_takes_at_its_start_only) {
 }
 
 TEST_F(server_commands, limits_of_connections_are_parameters) {
-    engine_options& options = engine_.internals().options;
+    server_settings& settings = server_.settings;
     expect("CONFIG GET maxclients timeout",
            "*4\r\n$10\r\nmaxclients\r\n$5\r\n10000\r\n$7\r\ntimeout\r\n$1\r\n0\r\n");
     expect("CONFIG SET maxclients 7 timeout 90", "+OK\r\n");
-    EXPECT_EQ(options.max_clients, 7U);
-    EXPECT_EQ(options.client_timeout, std::chrono::seconds(90));
+    EXPECT_EQ(settings.max_clients, 7U);
+    EXPECT_EQ(settings.client_timeout, std::chrono::seconds(90));
     EXPECT_NE(client_("INFO clients").find("\r\nmaxclients:7\r\n"), std::string::npos);
     // Less than a second is not none.
-    options.client_timeout = std::chrono::milliseconds(50);
+    settings.client_timeout = std::chrono::milliseconds(50);
     expect("CONFIG GET timeout", "*2\r\n$7\r\ntimeout\r\n$1\r\n1\r\n");
     const auto refused = [&](const std::string& name, const char* value, const std::string& why) {
         EXPECT_EQ(client_({"CONFIG", "SET", name, value}),
@@ -502,7 +505,7 @@ TEST_F(server_commands, limits_of_connections_are_parameters) {
     refused("maxclients", "many", "argument couldn't be parsed into an integer");
     refused("timeout", "-1", "argument must be between 0 and 2147483647 inclusive");
     refused("timeout", "1.5", "argument couldn't be parsed into an integer");
-    EXPECT_EQ(options.max_clients, 7U);
+    EXPECT_EQ(settings.max_clients, 7U);
 }
 
 TEST_F(server_commands, memory_has_reports) {

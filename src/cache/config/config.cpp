@@ -30,7 +30,8 @@
 namespace eddy::cache {
 namespace {
 
-using options_type = engine_options;
+using view = parameters_view;
+using target = parameters_target;
 
 // Why a value was refused; empty when it was taken.
 using refusal = std::string_view;
@@ -39,55 +40,55 @@ constexpr std::int64_t most_soft_seconds = std::numeric_limits<std::int32_t>::ma
 
 struct parameter {
     std::string_view name;
-    std::string (*get)(const options_type&);
-    refusal (*set)(options_type&, std::string_view);  // null: cannot be set
-    bool is_hidden = false;                           // CONFIG GET shows it by its whole name alone
+    std::string (*get)(view);
+    refusal (*set)(target, std::string_view);  // null: cannot be set
+    bool is_hidden = false;                    // CONFIG GET shows it by its whole name alone
 };
 
-refusal set_max_memory(options_type& o, std::string_view value) {
+refusal set_max_memory(target o, std::string_view value) {
     const auto bytes = parse_bytes(value);
     if (!bytes) return not_bytes;
-    o.max_memory = *bytes;
+    o.engine.max_memory = *bytes;
     return {};
 }
 
-refusal set_max_text(options_type& o, std::string_view value) {
+refusal set_max_text(target o, std::string_view value) {
     constexpr std::size_t least = 1024 * 1024;
     const auto bytes = parse_bytes(value);
     if (!bytes) return not_bytes;
     if (*bytes < least || *bytes > largest_text)
         return "argument must be between 1048576 and 2147483647";
-    o.max_text = *bytes;
+    o.engine.max_text = *bytes;
     return {};
 }
 
-refusal set_query_buffer(options_type& o, std::string_view value) {
+refusal set_query_buffer(target o, std::string_view value) {
     constexpr std::size_t least = 1024 * 1024;
     const auto bytes = parse_bytes(value);
     if (!bytes) return not_bytes;
     if (*bytes < least || *bytes > INT64_MAX)
         return "argument must be between 1048576 and 9223372036854775807 inclusive";
-    o.max_query_buffer = *bytes;
+    o.server.max_query_buffer = *bytes;
     return {};
 }
 
-refusal set_policy(options_type& o, std::string_view value) {
+refusal set_policy(target o, std::string_view value) {
     for (const eviction_name& each : eviction_names) {
         if (!is_word(value, each.name)) continue;
-        o.policy = each.policy;
+        o.engine.policy = each.policy;
         return {};
     }
     return "argument(s) must be one of the following: volatile-lru, volatile-lfu, "
            "volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction";
 }
 
-refusal set_password(options_type& o, std::string_view value) {
-    o.password = value;
+refusal set_password(target o, std::string_view value) {
+    o.engine.password = value;
     return {};
 }
 
-refusal set_events(options_type& o, std::string_view value) {
-    if (set_event_letters(o, value)) return {};
+refusal set_events(target o, std::string_view value) {
+    if (set_event_letters(o.engine, value)) return {};
     return "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
 }
 
@@ -99,7 +100,7 @@ std::optional<client_class> class_named(std::string_view name) noexcept {
 }
 
 // "class hard soft seconds", for one class or several.
-refusal set_output_limits(options_type& o, std::string_view value) {
+refusal set_output_limits(target o, std::string_view value) {
     const std::vector<std::string_view> words = split_words(value);
     if (words.empty() || words.size() % 4 != 0) {
         return "Wrong number of arguments in buffer limit configuration.";
@@ -113,16 +114,16 @@ refusal set_output_limits(options_type& o, std::string_view value) {
         if (!hard || !soft || !seconds || *seconds < 0 || *seconds > most_soft_seconds) {
             return "Error in hard, soft or soft_seconds setting in buffer limit configuration.";
         }
-        o.output_limits[static_cast<std::size_t>(*which)] = {*hard, *soft, *seconds};
+        o.engine.output_limits[static_cast<std::size_t>(*which)] = {*hard, *soft, *seconds};
     }
     return {};
 }
 
-std::string output_limits_text(const options_type& o) {
+std::string output_limits_text(view o) {
     constexpr std::string_view names[] = {"normal", "slave", "pubsub"};
     std::string text;
     for (std::size_t i = 0; i < std::size(names); ++i) {
-        const output_limit& its = o.output_limits[i];
+        const output_limit& its = o.engine.output_limits[i];
         if (i > 0) text += ' ';
         text += names[i];
         text += ' ' + std::to_string(its.hard) + ' ' + std::to_string(its.soft) + ' ' +
@@ -134,11 +135,11 @@ std::string output_limits_text(const options_type& o) {
 // What needs a folder can only be set to off without one.
 constexpr refusal no_persistence = "this cache keeps nothing on disk";
 
-refusal set_appendonly(options_type& o, std::string_view value) {
+refusal set_appendonly(target o, std::string_view value) {
     const bool yes = is_word(value, "yes");
     if (!yes && !is_word(value, "no")) return not_a_switch;
-    if (yes && o.dir.empty()) return no_persistence;
-    o.append.enabled = yes;
+    if (yes && o.engine.dir.empty()) return no_persistence;
+    o.engine.append.enabled = yes;
     return {};
 }
 
@@ -148,54 +149,54 @@ constexpr std::pair<std::string_view, fsync_policy> fsync_names[] = {
     {"no", fsync_policy::no},
 };
 
-std::string fsync_text(const options_type& o) {
+std::string fsync_text(view o) {
     for (const auto& [name, policy] : fsync_names) {
-        if (policy == o.append.fsync) return std::string(name);
+        if (policy == o.engine.append.fsync) return std::string(name);
     }
     return {};
 }
 
-refusal set_fsync(options_type& o, std::string_view value) {
+refusal set_fsync(target o, std::string_view value) {
     for (const auto& [name, policy] : fsync_names) {
         if (!is_word(value, name)) continue;
-        o.append.fsync = policy;
+        o.engine.append.fsync = policy;
         return {};
     }
     return "argument(s) must be one of the following: everysec, always, no";
 }
 
 template <auto Member>
-refusal set_append_flag(options_type& o, std::string_view value) {
+refusal set_append_flag(target o, std::string_view value) {
     const bool yes = is_word(value, "yes");
     if (!yes && !is_word(value, "no")) return not_a_switch;
-    o.append.*Member = yes;
+    o.engine.append.*Member = yes;
     return {};
 }
 
 template <auto Member>
-std::string append_flag(const options_type& o) {
-    return o.append.*Member ? "yes" : "no";
+std::string append_flag(view o) {
+    return o.engine.append.*Member ? "yes" : "no";
 }
 
-refusal set_rewrite_min_size(options_type& o, std::string_view value) {
+refusal set_rewrite_min_size(target o, std::string_view value) {
     const auto bytes = parse_bytes(value);
     if (!bytes) return not_bytes;
-    o.append.rewrite_min_size = *bytes;
+    o.engine.append.rewrite_min_size = *bytes;
     return {};
 }
 
-refusal set_rewrite_percentage(options_type& o, std::string_view value) {
+refusal set_rewrite_percentage(target o, std::string_view value) {
     const auto number = parse_integer(value);
     if (!number) return not_an_integer;
     if (*number < 0 || *number > INT32_MAX)
         return "argument must be between 0 and 2147483647 inclusive";
-    o.append.rewrite_percentage = static_cast<std::uint64_t>(*number);
+    o.engine.append.rewrite_percentage = static_cast<std::uint64_t>(*number);
     return {};
 }
 
 // A number of a range, as Redis says it.
 template <auto Member, std::int64_t Low, std::int64_t High>
-refusal set_number(options_type& o, std::string_view value) {
+refusal set_number(target o, std::string_view value) {
     const auto number = parse_integer(value);
     if (!number) return not_an_integer;
     if (*number < Low || *number > High) {
@@ -203,154 +204,155 @@ refusal set_number(options_type& o, std::string_view value) {
             return "argument must be between -1 and 9223372036854775807 inclusive";
         return "argument must be between 0 and 9223372036854775807 inclusive";
     }
-    o.*Member = static_cast<std::remove_reference_t<decltype(o.*Member)>>(*number);
+    o.engine.*Member = static_cast<std::remove_reference_t<decltype(o.engine.*Member)>>(*number);
     return {};
 }
 
-refusal set_sparse_limit(options_type& o, std::string_view value) {
+refusal set_sparse_limit(target o, std::string_view value) {
     const auto bytes = parse_bytes(value);
     if (!bytes) return not_bytes;
-    o.hll_sparse_max_bytes = *bytes;
+    o.engine.hll_sparse_max_bytes = *bytes;
     return {};
 }
 
-refusal set_node_bytes(options_type& o, std::string_view value) {
+refusal set_node_bytes(target o, std::string_view value) {
     const auto bytes = parse_bytes(value);
     if (!bytes) return not_bytes;
-    o.stream_node_max_bytes = *bytes;
+    o.engine.stream_node_max_bytes = *bytes;
     return {};
 }
 
-refusal set_cluster(options_type& o, std::string_view value) {
+refusal set_cluster(target o, std::string_view value) {
     const bool yes = is_word(value, "yes");
     if (!yes && !is_word(value, "no")) return not_a_switch;
-    o.emulates_cluster = yes;
+    o.engine.emulates_cluster = yes;
     return {};
 }
 
-refusal set_save(options_type& o, std::string_view value) {
+refusal set_save(target o, std::string_view value) {
     auto points = parse_save_points(value);
     if (!points) return "Invalid save parameters";
-    if (o.dir.empty() && !points->empty()) return no_persistence;
-    o.save_points = std::move(*points);
+    if (o.engine.dir.empty() && !points->empty()) return no_persistence;
+    o.engine.save_points = std::move(*points);
     return {};
 }
 
 // Redis protects these, too, unless it is told otherwise at its start.
-refusal set_protected(options_type&, std::string_view) { return "can't set protected config"; }
+refusal set_protected(target, std::string_view) { return "can't set protected config"; }
 
-refusal set_stop_writes(options_type& o, std::string_view value) {
+refusal set_stop_writes(target o, std::string_view value) {
     const bool yes = is_word(value, "yes");
     if (!yes && !is_word(value, "no")) return not_a_switch;
-    o.stop_writes_on_save_error = yes;
+    o.engine.stop_writes_on_save_error = yes;
     return {};
 }
 
 // Bytes, or "5%" of maxmemory.
-refusal set_clients_memory(options_type& o, std::string_view value) {
+refusal set_clients_memory(target o, std::string_view value) {
     if (value.ends_with('%')) {
         const auto percent = parse_integer(value.substr(0, value.size() - 1));
         if (!percent || *percent < 0) return "argument must be a memory or percent value";
         if (*percent > 100) return "percentage argument must be less or equal to 100";
-        o.max_clients_memory = 0;
-        o.max_clients_percent = static_cast<unsigned>(*percent);
+        o.engine.max_clients_memory = 0;
+        o.engine.max_clients_percent = static_cast<unsigned>(*percent);
         return {};
     }
     const auto bytes = parse_bytes(value);
     if (!bytes) return "argument must be a memory or percent value";
-    o.max_clients_memory = *bytes;
-    o.max_clients_percent = 0;
+    o.engine.max_clients_memory = *bytes;
+    o.engine.max_clients_percent = 0;
     return {};
 }
 
-std::string clients_memory_text(const options_type& o) {
-    if (o.max_clients_percent != 0) return std::to_string(o.max_clients_percent) + '%';
-    return std::to_string(o.max_clients_memory);
+std::string clients_memory_text(view o) {
+    if (o.engine.max_clients_percent != 0)
+        return std::to_string(o.engine.max_clients_percent) + '%';
+    return std::to_string(o.engine.max_clients_memory);
 }
 
 // As much as --max-connections takes.
-refusal set_max_clients(options_type& o, std::string_view value) {
+refusal set_max_clients(target o, std::string_view value) {
     const auto number = parse_integer(value);
     if (!number) return not_an_integer;
     if (*number < 1 || *number > 10'000'000)
         return "argument must be between 1 and 10000000 inclusive";
-    o.max_clients = static_cast<std::uint64_t>(*number);
+    o.server.max_clients = static_cast<std::uint64_t>(*number);
     return {};
 }
 
-refusal set_client_timeout(options_type& o, std::string_view value) {
+refusal set_client_timeout(target o, std::string_view value) {
     const auto number = parse_integer(value);
     if (!number) return not_an_integer;
     if (*number < 0 || *number > INT32_MAX)
         return "argument must be between 0 and 2147483647 inclusive";
-    o.client_timeout = std::chrono::seconds(*number);
+    o.server.client_timeout = std::chrono::seconds(*number);
     return {};
 }
 
 // Up to whole seconds: 0 is for none.
-std::string client_timeout_text(const options_type& o) {
-    return std::to_string(std::chrono::ceil<std::chrono::seconds>(o.client_timeout).count());
+std::string client_timeout_text(view o) {
+    return std::to_string(std::chrono::ceil<std::chrono::seconds>(o.server.client_timeout).count());
 }
 
-refusal set_keepalive(options_type& o, std::string_view value) {
+refusal set_keepalive(target o, std::string_view value) {
     const auto number = parse_integer(value);
     if (!number) return not_an_integer;
     if (*number < 0 || *number > INT32_MAX)
         return "argument must be between 0 and 2147483647 inclusive";
-    o.tcp_keepalive = std::chrono::seconds(*number);
+    o.server.tcp_keepalive = std::chrono::seconds(*number);
     return {};
 }
 
-refusal set_protected_mode(options_type& o, std::string_view value) {
+refusal set_protected_mode(target o, std::string_view value) {
     const bool yes = is_word(value, "yes");
     if (!yes && !is_word(value, "no")) return not_a_switch;
-    o.protected_mode = yes;
+    o.server.protected_mode = yes;
     return {};
 }
 
-refusal set_latency_tracking(options_type& o, std::string_view value) {
+refusal set_latency_tracking(target o, std::string_view value) {
     const bool yes = is_word(value, "yes");
     if (!yes && !is_word(value, "no")) return not_a_switch;
-    o.latency_tracking = yes;
+    o.engine.latency_tracking = yes;
     return {};
 }
 
-refusal set_percentiles(options_type& o, std::string_view value) {
+refusal set_percentiles(target o, std::string_view value) {
     auto read = parse_percentiles(value);
     if (!read) return read.error();
-    o.latency_percentiles = std::move(*read);
+    o.engine.latency_percentiles = std::move(*read);
     return {};
 }
 
-std::string percentiles_text(const options_type& o) {
+std::string percentiles_text(view o) {
     std::string text;
-    for (const double each : o.latency_percentiles) {
+    for (const double each : o.engine.latency_percentiles) {
         if (!text.empty()) text += ' ';
         text += percentile_text(each);
     }
     return text;
 }
 
-std::string busy_reply_text(const options_type& o) { return std::to_string(o.busy_reply_ms); }
-constexpr auto set_busy_reply = set_number<&options_type::busy_reply_ms, 0, INT64_MAX>;
+std::string busy_reply_text(view o) { return std::to_string(o.engine.busy_reply_ms); }
+constexpr auto set_busy_reply = set_number<&engine_options::busy_reply_ms, 0, INT64_MAX>;
 
 template <auto Member>
-refusal set_key_delay(options_type& o, std::string_view value) {
+refusal set_key_delay(target o, std::string_view value) {
     const auto number = parse_integer(value);
     if (!number) return not_an_integer;
     if (*number < INT32_MIN || *number > INT32_MAX)
         return "argument must be between -2147483648 and 2147483647 inclusive";
-    o.*Member = *number;
+    o.server.*Member = *number;
     return {};
 }
 
 // Of replication_options.
 template <auto Member>
-std::string replication_number(const options_type& o) {
-    return std::to_string(o.replication.*Member);
+std::string replication_number(view o) {
+    return std::to_string(o.engine.replication.*Member);
 }
 template <auto Member, std::int64_t Low, std::int64_t High>
-refusal set_replication_number(options_type& o, std::string_view value) {
+refusal set_replication_number(target o, std::string_view value) {
     const auto number = parse_integer(value);
     if (!number) return not_an_integer;
     if (*number < Low || *number > High) {
@@ -358,112 +360,109 @@ refusal set_replication_number(options_type& o, std::string_view value) {
         if constexpr (High == UINT16_MAX) return "argument must be between 0 and 65535 inclusive";
         return "argument must be between 0 and 2147483647 inclusive";
     }
-    o.replication.*Member =
-        static_cast<std::remove_reference_t<decltype(o.replication.*Member)>>(*number);
+    o.engine.replication.*Member =
+        static_cast<std::remove_reference_t<decltype(o.engine.replication.*Member)>>(*number);
     return {};
 }
 template <auto Member>
-std::string replication_switch(const options_type& o) {
-    return o.replication.*Member ? "yes" : "no";
+std::string replication_switch(view o) {
+    return o.engine.replication.*Member ? "yes" : "no";
 }
 template <auto Member>
-refusal set_replication_switch(options_type& o, std::string_view value) {
+refusal set_replication_switch(target o, std::string_view value) {
     const bool yes = is_word(value, "yes");
     if (!yes && !is_word(value, "no")) return not_a_switch;
-    o.replication.*Member = yes;
+    o.engine.replication.*Member = yes;
     return {};
 }
 template <auto Member>
-std::string replication_text(const options_type& o) {
-    return o.replication.*Member;
+std::string replication_text(view o) {
+    return o.engine.replication.*Member;
 }
 template <auto Member>
-refusal set_replication_text(options_type& o, std::string_view value) {
-    o.replication.*Member = value;
+refusal set_replication_text(target o, std::string_view value) {
+    o.engine.replication.*Member = value;
     return {};
 }
 
-refusal set_channels_default(options_type& o, std::string_view value) {
+refusal set_channels_default(target o, std::string_view value) {
     const bool all = is_word(value, "allchannels");
     if (!all && !is_word(value, "resetchannels"))
         return "argument(s) must be one of the following: allchannels, resetchannels";
-    o.new_users_use_channels = all;
+    o.engine.new_users_use_channels = all;
     return {};
 }
 
-refusal set_sanitize(options_type& o, std::string_view value) {
+refusal set_sanitize(target o, std::string_view value) {
     for (const std::string_view each : {"no", "yes", "clients"}) {
         if (!is_word(value, each)) continue;
-        o.sanitize_payload = each;
+        o.engine.sanitize_payload = each;
         return {};
     }
     return "argument(s) must be one of the following: no, yes, clients";
 }
 
-refusal set_backlog(options_type& o, std::string_view value) {
+refusal set_backlog(target o, std::string_view value) {
     constexpr std::size_t least = 16 * 1024;
     const auto bytes = parse_bytes(value);
     if (!bytes) return not_bytes;
     if (*bytes == 0) return "argument must be between 1 and 9223372036854775807 inclusive";
-    o.replication.backlog_size = std::max(*bytes, least);
+    o.engine.replication.backlog_size = std::max(*bytes, least);
     return {};
 }
 
 // Whom it follows now; CONFIG GET's command fills it in.
-std::string master_text(const options_type&) { return {}; }
+std::string master_text(view) { return {}; }
 
 using replicas = replication_options;
 constexpr std::int64_t most_int = INT32_MAX;
 
 constexpr parameter parameters[] = {
-    {"aclfile", [](const options_type& o) { return o.acl_file; }, nullptr},
+    {"aclfile", [](view o) { return o.server.acl_file; }, nullptr},
     {"acl-pubsub-default",
-     [](const options_type& o) {
-         return std::string(o.new_users_use_channels ? "allchannels" : "resetchannels");
+     [](view o) {
+         return std::string(o.engine.new_users_use_channels ? "allchannels" : "resetchannels");
      },
      set_channels_default},
-    {"acllog-max-len", [](const options_type& o) { return std::to_string(o.acllog_max_len); },
-     set_number<&options_type::acllog_max_len, 0, INT64_MAX>},
+    {"acllog-max-len", [](view o) { return std::to_string(o.engine.acllog_max_len); },
+     set_number<&engine_options::acllog_max_len, 0, INT64_MAX>},
     {"aof-load-truncated", append_flag<&append_options::load_truncated>,
      set_append_flag<&append_options::load_truncated>},
     {"aof-use-rdb-preamble", append_flag<&append_options::use_rdb_preamble>,
      set_append_flag<&append_options::use_rdb_preamble>},
-    {"appenddirname", [](const options_type& o) { return o.append.dirname; }, nullptr},
-    {"appendfilename", [](const options_type& o) { return o.append.filename; }, nullptr},
+    {"appenddirname", [](view o) { return o.engine.append.dirname; }, nullptr},
+    {"appendfilename", [](view o) { return o.engine.append.filename; }, nullptr},
     {"appendfsync", fsync_text, set_fsync},
     {"appendonly", append_flag<&append_options::enabled>, set_appendonly},
     {"auto-aof-rewrite-min-size",
-     [](const options_type& o) { return std::to_string(o.append.rewrite_min_size); },
-     set_rewrite_min_size},
+     [](view o) { return std::to_string(o.engine.append.rewrite_min_size); }, set_rewrite_min_size},
     {"auto-aof-rewrite-percentage",
-     [](const options_type& o) { return std::to_string(o.append.rewrite_percentage); },
+     [](view o) { return std::to_string(o.engine.append.rewrite_percentage); },
      set_rewrite_percentage},
-    {"bind", [](const options_type&) { return std::string(); }, nullptr},
+    {"bind", [](view) { return std::string(); }, nullptr},
     {"bind-source-addr", replication_text<&replicas::source_address>,
      set_replication_text<&replicas::source_address>},
     {"busy-reply-threshold", busy_reply_text, set_busy_reply},
     {"client-output-buffer-limit", output_limits_text, set_output_limits},
-    {"client-query-buffer-limit",
-     [](const options_type& o) { return std::to_string(o.max_query_buffer); }, set_query_buffer},
+    {"client-query-buffer-limit", [](view o) { return std::to_string(o.server.max_query_buffer); },
+     set_query_buffer},
     {"cluster-enabled",
-     [](const options_type& o) { return std::string(o.emulates_cluster ? "yes" : "no"); },
-     set_cluster},
-    {"databases", [](const options_type&) { return std::to_string(engine::databases); }, nullptr},
-    {"dbfilename", [](const options_type& o) { return o.dbfilename; }, set_protected},
-    {"dir", [](const options_type& o) { return o.dir; }, set_protected},
-    {"hll-sparse-max-bytes",
-     [](const options_type& o) { return std::to_string(o.hll_sparse_max_bytes); },
+     [](view o) { return std::string(o.engine.emulates_cluster ? "yes" : "no"); }, set_cluster},
+    {"databases", [](view) { return std::to_string(engine::databases); }, nullptr},
+    {"dbfilename", [](view o) { return o.engine.dbfilename; }, set_protected},
+    {"dir", [](view o) { return o.engine.dir; }, set_protected},
+    {"hll-sparse-max-bytes", [](view o) { return std::to_string(o.engine.hll_sparse_max_bytes); },
      set_sparse_limit},
-    {"io-threads-do-reads",
-     [](const options_type& o) { return std::string(o.threads > 1 ? "yes" : "no"); }, nullptr},
-    {"io-threads", [](const options_type& o) { return std::to_string(o.threads); }, nullptr},
-    {"key-load-delay", [](const options_type& o) { return std::to_string(o.load_key_delay_us); },
-     set_key_delay<&options_type::load_key_delay_us>, true},
+    {"io-threads-do-reads", [](view o) { return std::string(o.server.threads > 1 ? "yes" : "no"); },
+     nullptr},
+    {"io-threads", [](view o) { return std::to_string(o.server.threads); }, nullptr},
+    {"key-load-delay", [](view o) { return std::to_string(o.server.load_key_delay_us); },
+     set_key_delay<&server_settings::load_key_delay_us>, true},
     {"latency-monitor-threshold",
-     [](const options_type& o) { return std::to_string(o.latency_threshold_ms); },
-     set_number<&options_type::latency_threshold_ms, 0, INT64_MAX>},
+     [](view o) { return std::to_string(o.engine.latency_threshold_ms); },
+     set_number<&engine_options::latency_threshold_ms, 0, INT64_MAX>},
     {"latency-tracking",
-     [](const options_type& o) { return std::string(o.latency_tracking ? "yes" : "no"); },
+     [](view o) { return std::string(o.engine.latency_tracking ? "yes" : "no"); },
      set_latency_tracking},
     {"latency-tracking-info-percentiles", percentiles_text, set_percentiles},
     {"lua-time-limit", busy_reply_text, set_busy_reply},
@@ -471,12 +470,10 @@ constexpr parameter parameters[] = {
      set_replication_text<&replicas::master_password>},
     {"masteruser", replication_text<&replicas::master_user>,
      set_replication_text<&replicas::master_user>},
-    {"maxclients", [](const options_type& o) { return std::to_string(o.max_clients); },
-     set_max_clients},
-    {"maxmemory", [](const options_type& o) { return std::to_string(o.max_memory); },
-     set_max_memory},
+    {"maxclients", [](view o) { return std::to_string(o.server.max_clients); }, set_max_clients},
+    {"maxmemory", [](view o) { return std::to_string(o.engine.max_memory); }, set_max_memory},
     {"maxmemory-clients", clients_memory_text, set_clients_memory},
-    {"maxmemory-policy", [](const options_type& o) { return std::string(policy_name(o.policy)); },
+    {"maxmemory-policy", [](view o) { return std::string(policy_name(o.engine.policy)); },
      set_policy},
     {"no-appendfsync-on-rewrite", append_flag<&append_options::no_fsync_on_rewrite>,
      set_append_flag<&append_options::no_fsync_on_rewrite>},
@@ -488,13 +485,11 @@ constexpr parameter parameters[] = {
      set_replication_number<&replicas::min_replicas_max_lag_s, 0, most_int>},
     {"min-slaves-to-write", replication_number<&replicas::min_replicas_to_write>,
      set_replication_number<&replicas::min_replicas_to_write, 0, most_int>},
-    {"notify-keyspace-events", event_letters, set_events},
-    {"port", [](const options_type& o) { return std::to_string(o.port); }, nullptr},
-    {"proto-max-bulk-len", [](const options_type& o) { return std::to_string(o.max_text); },
-     set_max_text},
-    {"rdb-key-save-delay",
-     [](const options_type& o) { return std::to_string(o.save_key_delay_us); },
-     set_key_delay<&options_type::save_key_delay_us>, true},
+    {"notify-keyspace-events", [](view o) { return event_letters(o.engine); }, set_events},
+    {"port", [](view o) { return std::to_string(o.server.port); }, nullptr},
+    {"proto-max-bulk-len", [](view o) { return std::to_string(o.engine.max_text); }, set_max_text},
+    {"rdb-key-save-delay", [](view o) { return std::to_string(o.server.save_key_delay_us); },
+     set_key_delay<&server_settings::save_key_delay_us>, true},
     {"repl-backlog-size", replication_number<&replicas::backlog_size>, set_backlog},
     {"repl-backlog-ttl", replication_number<&replicas::backlog_ttl_s>,
      set_replication_number<&replicas::backlog_ttl_s, 0, most_int>},
@@ -521,13 +516,11 @@ constexpr parameter parameters[] = {
     {"replica-serve-stale-data", replication_switch<&replicas::serve_stale_data>,
      set_replication_switch<&replicas::serve_stale_data>},
     {"replicaof", master_text, nullptr},
-    {"protected-mode",
-     [](const options_type& o) { return std::string(o.protected_mode ? "yes" : "no"); },
+    {"protected-mode", [](view o) { return std::string(o.server.protected_mode ? "yes" : "no"); },
      set_protected_mode},
-    {"requirepass", [](const options_type& o) { return o.password; }, set_password},
-    {"sanitize-dump-payload", [](const options_type& o) { return o.sanitize_payload; },
-     set_sanitize},
-    {"save", [](const options_type& o) { return to_text(o.save_points); }, set_save},
+    {"requirepass", [](view o) { return o.engine.password; }, set_password},
+    {"sanitize-dump-payload", [](view o) { return o.engine.sanitize_payload; }, set_sanitize},
+    {"save", [](view o) { return to_text(o.engine.save_points); }, set_save},
     {"shutdown-timeout", replication_number<&replicas::shutdown_timeout_s>,
      set_replication_number<&replicas::shutdown_timeout_s, 0, most_int>},
     {"slave-announce-ip", replication_text<&replicas::announce_ip>,
@@ -542,38 +535,38 @@ constexpr parameter parameters[] = {
      set_replication_switch<&replicas::serve_stale_data>},
     {"slaveof", master_text, nullptr},
     {"slowlog-log-slower-than",
-     [](const options_type& o) { return std::to_string(o.slowlog_slower_than_us); },
-     set_number<&options_type::slowlog_slower_than_us, -1, INT64_MAX>},
-    {"slowlog-max-len", [](const options_type& o) { return std::to_string(o.slowlog_max_len); },
-     set_number<&options_type::slowlog_max_len, 0, INT64_MAX>},
+     [](view o) { return std::to_string(o.engine.slowlog_slower_than_us); },
+     set_number<&engine_options::slowlog_slower_than_us, -1, INT64_MAX>},
+    {"slowlog-max-len", [](view o) { return std::to_string(o.engine.slowlog_max_len); },
+     set_number<&engine_options::slowlog_max_len, 0, INT64_MAX>},
     {"stop-writes-on-bgsave-error",
-     [](const options_type& o) { return std::string(o.stop_writes_on_save_error ? "yes" : "no"); },
+     [](view o) { return std::string(o.engine.stop_writes_on_save_error ? "yes" : "no"); },
      set_stop_writes},
-    {"stream-node-max-bytes",
-     [](const options_type& o) { return std::to_string(o.stream_node_max_bytes); }, set_node_bytes},
+    {"stream-node-max-bytes", [](view o) { return std::to_string(o.engine.stream_node_max_bytes); },
+     set_node_bytes},
     {"stream-node-max-entries",
-     [](const options_type& o) { return std::to_string(o.stream_node_max_entries); },
-     set_number<&options_type::stream_node_max_entries, 0, INT64_MAX>},
-    {"tcp-keepalive", [](const options_type& o) { return std::to_string(o.tcp_keepalive.count()); },
+     [](view o) { return std::to_string(o.engine.stream_node_max_entries); },
+     set_number<&engine_options::stream_node_max_entries, 0, INT64_MAX>},
+    {"tcp-keepalive", [](view o) { return std::to_string(o.server.tcp_keepalive.count()); },
      set_keepalive},
     {"timeout", client_timeout_text, set_client_timeout},
-    {"tls-auth-clients", [](const options_type& o) { return o.tls.auth_clients; }, nullptr},
-    {"tls-ca-cert-dir", [](const options_type& o) { return o.tls.ca_cert_dir; }, nullptr},
-    {"tls-ca-cert-file", [](const options_type& o) { return o.tls.ca_cert_file; }, nullptr},
-    {"tls-cert-file", [](const options_type& o) { return o.tls.cert_file; }, nullptr},
-    {"tls-ciphers", [](const options_type& o) { return o.tls.ciphers; }, nullptr},
-    {"tls-ciphersuites", [](const options_type& o) { return o.tls.ciphersuites; }, nullptr},
-    {"tls-key-file", [](const options_type& o) { return o.tls.key_file; }, nullptr},
-    {"tls-port", [](const options_type& o) { return std::to_string(o.tls.port); }, nullptr},
+    {"tls-auth-clients", [](view o) { return o.server.tls.auth_clients; }, nullptr},
+    {"tls-ca-cert-dir", [](view o) { return o.server.tls.ca_cert_dir; }, nullptr},
+    {"tls-ca-cert-file", [](view o) { return o.server.tls.ca_cert_file; }, nullptr},
+    {"tls-cert-file", [](view o) { return o.server.tls.cert_file; }, nullptr},
+    {"tls-ciphers", [](view o) { return o.server.tls.ciphers; }, nullptr},
+    {"tls-ciphersuites", [](view o) { return o.server.tls.ciphersuites; }, nullptr},
+    {"tls-key-file", [](view o) { return o.server.tls.key_file; }, nullptr},
+    {"tls-port", [](view o) { return std::to_string(o.server.tls.port); }, nullptr},
     {"tls-prefer-server-ciphers",
-     [](const options_type& o) { return std::string(o.tls.prefer_server_ciphers ? "yes" : "no"); },
+     [](view o) { return std::string(o.server.tls.prefer_server_ciphers ? "yes" : "no"); },
      nullptr},
-    {"tls-protocols", [](const options_type& o) { return o.tls.protocols; }, nullptr},
-    {"tls-replication",
-     [](const options_type& o) { return std::string(o.tls.replication ? "yes" : "no"); }, nullptr},
+    {"tls-protocols", [](view o) { return o.server.tls.protocols; }, nullptr},
+    {"tls-replication", [](view o) { return std::string(o.server.tls.replication ? "yes" : "no"); },
+     nullptr},
     {"tracking-table-max-keys",
-     [](const options_type& o) { return std::to_string(o.tracking_table_max_keys); },
-     set_number<&options_type::tracking_table_max_keys, 0, INT64_MAX>},
+     [](view o) { return std::to_string(o.engine.tracking_table_max_keys); },
+     set_number<&engine_options::tracking_table_max_keys, 0, INT64_MAX>},
 };
 
 const ignored_parameter* find_ignored(std::string_view name) noexcept {
@@ -588,7 +581,7 @@ std::string_view key_of(const ignored_parameter& of) noexcept {
     return of.other.empty() ? of.name : of.other;
 }
 
-std::string_view remembered(const options_type& o, const ignored_parameter& of) noexcept {
+std::string_view remembered(const engine_options& o, const ignored_parameter& of) noexcept {
     for (const auto& [name, value] : o.remembered) {
         if (name == key_of(of)) return value;
     }
@@ -613,7 +606,7 @@ void note_limit(encoding_limits& of, std::string_view name, std::string_view val
 }
 
 // Why the value was refused; empty when it was taken.
-std::string remember(options_type& o, const ignored_parameter& of, std::string_view value) {
+std::string remember(engine_options& o, const ignored_parameter& of, std::string_view value) {
     if (of.takes == ignored_parameter::kind::immutable) return std::string(immutable);
     auto read = read_ignored(of, value);
     if (!read) return std::move(read.error());
@@ -662,15 +655,15 @@ void commands::config_get(call& c) {
         }
         return false;
     };
-    const engine_options& options = c.state.options;
+    const parameters_view shown{c.state.options, settings_of(c.state.server)};
     std::vector<std::pair<std::string_view, std::string>> found;
     for (const parameter& each : parameters) {
         if (!is_wanted(each.name) || (each.is_hidden && !is_named(each.name))) continue;
         found.emplace_back(each.name,
-                           each.get == master_text ? master_address(c.state) : each.get(options));
+                           each.get == master_text ? master_address(c.state) : each.get(shown));
     }
     for (const ignored_parameter& each : ignored_parameters()) {
-        if (is_wanted(each.name)) found.emplace_back(each.name, remembered(options, each));
+        if (is_wanted(each.name)) found.emplace_back(each.name, remembered(shown.engine, each));
     }
     c.reply.map(found.size());
     for (const auto& [name, value] : found) {
@@ -679,8 +672,8 @@ void commands::config_get(call& c) {
     }
 }
 
-std::vector<std::pair<std::string, std::string>> changed_parameters(const engine_options& now,
-                                                                    const engine_options& from) {
+std::vector<std::pair<std::string, std::string>> changed_parameters(parameters_view now,
+                                                                    parameters_view from) {
     std::vector<std::pair<std::string, std::string>> found;
     for (const parameter& each : parameters) {
         // The same under another name.
@@ -689,14 +682,14 @@ std::vector<std::pair<std::string, std::string>> changed_parameters(const engine
         if (value != each.get(from)) found.emplace_back(each.name, std::move(value));
     }
     for (const ignored_parameter& each : ignored_parameters()) {
-        const std::string_view value = remembered(now, each);
-        if (each.other.empty() && value != remembered(from, each))
+        const std::string_view value = remembered(now.engine, each);
+        if (each.other.empty() && value != remembered(from.engine, each))
             found.emplace_back(each.name, value);
     }
     return found;
 }
 
-std::expected<void, std::string> set_parameter(engine_options& of, std::string_view name,
+std::expected<void, std::string> set_parameter(parameters_target of, std::string_view name,
                                                std::string_view value) {
     constexpr std::string_view not_here = "it has an option of its own, or cannot be set";
     const ignored_parameter* const other = find_ignored(name);
@@ -706,8 +699,9 @@ std::expected<void, std::string> set_parameter(engine_options& of, std::string_v
     }
     std::string why;
     if (other != nullptr) {
-        why = other->takes == ignored_parameter::kind::immutable ? std::string(not_here)
-                                                                 : remember(of, *other, value);
+        why = other->takes == ignored_parameter::kind::immutable
+                  ? std::string(not_here)
+                  : remember(of.engine, *other, value);
     } else {
         why = found->set == nullptr ? not_here : found->set(of, value);
     }
@@ -715,15 +709,29 @@ std::expected<void, std::string> set_parameter(engine_options& of, std::string_v
     return std::unexpected(std::string(name) + " cannot be \"" + std::string(value) + "\": " + why);
 }
 
-// Has the engine go on with them.
-static void take_options(engine::state& s, const engine_options& changed, bool sets_password) {
-    const bool has_limits = changed.max_clients != s.options.max_clients ||
-                            changed.client_timeout != s.options.client_timeout ||
-                            changed.max_text != s.options.max_text ||
-                            changed.max_query_buffer != s.options.max_query_buffer;
+namespace {
+
+// A copy of all parameters, which CONFIG SET changes before any of it takes effect.
+struct changed_options {
+    explicit changed_options(const engine::state& s)
+        : engine(s.options), server(settings_of(s.server)) {}
+    parameters_target target() noexcept { return {engine, server}; }
+
+    engine_options engine;
+    server_settings server;
+    bool sets_password = false;
+};
+
+// Has the engine and its server go on with them.
+void take_options(engine::state& s, changed_options& all) {
+    const engine_options& changed = all.engine;
+    const bool has_limits = changed.max_text != s.options.max_text;
     if (changed.output_limits != s.options.output_limits) note_outputs_due(s, s.env.steady_us);
     s.options = changed;
-    if (has_limits && s.server != nullptr) s.server->limits_changed();
+    if (s.server != nullptr) {
+        s.server->change_settings(std::move(all.server));
+        if (has_limits) s.server->limits_changed();
+    }
     s.env.set_policy(changed.policy);
     s.note_limit();
     s.env.limits = changed.limits;
@@ -734,29 +742,29 @@ static void take_options(engine::state& s, const engine_options& changed, bool s
     s.commands.configure(changed);
     configure_client_memory(s);
     limit_tracking_table(s);
-    if (sets_password) {
+    if (all.sets_password) {
         s.users.set_default_password(changed.password);
         note_all_permissions(s);
     }
 }
 
+}  // namespace
+
 std::expected<void, std::string> set_parameters(
     engine::state& s, const std::vector<std::pair<std::string, std::string>>& values) {
-    engine_options changed = s.options;
-    bool sets_password = false;
+    changed_options changed(s);
     for (const auto& [name, value] : values) {
-        if (auto set = set_parameter(changed, name, value); !set) return set;
-        sets_password |= is_word(name, "requirepass");
+        if (auto set = set_parameter(changed.target(), name, value); !set) return set;
+        changed.sets_password |= is_word(name, "requirepass");
     }
-    take_options(s, changed, sets_password);
+    take_options(s, changed);
     return {};
 }
 
 // All of them are set, or none with an error.
 void commands::config_set(call& c) {
     if (c.count % 2 != 0) return c.syntax_error();
-    engine_options changed = c.state.options;
-    bool sets_password = false;
+    changed_options changed(c.state);
     for (std::size_t i = 2; i < c.count; i += 2) {
         const std::string name(c.arg(i));
         for (std::size_t before = 2; before < i; before += 2) {
@@ -772,10 +780,10 @@ void commands::config_set(call& c) {
         }
         std::string why;
         if (other != nullptr) {
-            why = remember(changed, *other, c.arg(i + 1));
+            why = remember(changed.engine, *other, c.arg(i + 1));
         } else {
-            sets_password |= found->name == "requirepass";
-            why = found->set == nullptr ? immutable : found->set(changed, c.arg(i + 1));
+            changed.sets_password |= found->name == "requirepass";
+            why = found->set == nullptr ? immutable : found->set(changed.target(), c.arg(i + 1));
         }
         if (!why.empty()) {
             why.insert(0, "') - ").insert(0, name);
@@ -783,7 +791,7 @@ void commands::config_set(call& c) {
             return c.error(why);
         }
     }
-    take_options(c.state, changed, sets_password);
+    take_options(c.state, changed);
     c.reply.ok();
 }
 

@@ -2,6 +2,7 @@
 //
 // The room config holds redis.conf's parameters. Files in reading order:
 //
+//   server_settings.hpp      settings of the server, which the engine only shows
 //   config.hpp               the table of parameters that have an effect; GET and SET
 //   config_values.hpp        parsers of values
 //   ignored_parameters.hpp   parameters without an effect, checked as Redis checks them
@@ -10,6 +11,7 @@
 // commands/server.cpp.
 #pragma once
 
+#include "cache/config/server_settings.hpp"
 #include "cache/engine/engine.hpp"
 
 #include <expected>
@@ -20,11 +22,21 @@
 
 namespace eddy::cache {
 
+/// All that has a parameter: options of an engine, and settings of its server.
+struct parameters_view {
+    const engine_options& engine;
+    const server_settings& server;
+};
+struct parameters_target {
+    engine_options& engine;
+    server_settings& server;
+};
+
 /// Parameters changed by CONFIG SET: names and values.
-std::vector<std::pair<std::string, std::string>> changed_parameters(const engine_options& now,
-                                                                    const engine_options& from);
+std::vector<std::pair<std::string, std::string>> changed_parameters(parameters_view now,
+                                                                    parameters_view from);
 /// Sets one by its name, before there is an engine; fails with the reason, as a sentence.
-std::expected<void, std::string> set_parameter(engine_options& of, std::string_view name,
+std::expected<void, std::string> set_parameter(parameters_target of, std::string_view name,
                                                std::string_view value);
 
 /// The same in a running engine, as CONFIG SET: all of them, or none with the reason.

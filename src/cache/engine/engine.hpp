@@ -131,38 +131,12 @@ struct replication_options {
     std::string source_address;  ///< of connections to a master; empty: the system chooses
 };
 
-/// TLS listener: redis.conf's parameters of about the same names. The server listens; the engine
-/// only reports it.
-struct tls_settings {
-    std::uint16_t port = 0;  ///< 0: nowhere
-    std::string cert_file;
-    std::string key_file;
-    std::string ca_cert_file;
-    std::string ca_cert_dir;
-    std::string auth_clients = "yes";  ///< "yes", "no" or "optional"
-    std::string protocols;             ///< "TLSv1.2 TLSv1.3", or one of them; empty: both
-    std::string ciphers;               ///< of TLS 1.2, as openssl-ciphers(1)
-    std::string ciphersuites;          ///< of TLS 1.3
-    bool prefer_server_ciphers = true;
-    bool replication = false;  ///< the master is reached by TLS
-};
-
-/// Address of the server, for INFO.
-struct listening_place {
-    enum class by : std::uint8_t { tcp, unix_socket, tls };
-    by kind = by::tcp;
-    std::string bind;        ///< an address, "*" for all, or a socket's path
-    std::uint16_t port = 0;  ///< 0: a socket has none
-};
-
 struct engine_options {
     access_mode mode = access_mode::readwrite;
     std::size_t max_memory = 0;  ///< bytes of keys, values and tables; 0: no limit
     eviction policy = eviction::none;
     std::string password;    ///< what AUTH must give; empty: none is needed
     std::uint64_t seed = 0;  ///< of hash and random numbers; 0: from the operating system
-    std::uint16_t port = 0;  ///< for INFO and CONFIG GET only
-    std::vector<listening_place> listening;  ///< for INFO only
     /// execute() stops when so many bytes of replies wait in its buffer. One reply may be larger.
     std::size_t max_pending_reply = 1U << 20;
     /// One reply of many elements that grows over this is replaced by an error: the same big key
@@ -170,9 +144,6 @@ struct engine_options {
     std::size_t max_reply = 512U << 20;
     /// The longest string, as proto-max-bulk-len.
     std::size_t max_text = 512U << 20;
-    /// client-query-buffer-limit, which the server keeps: bytes of one client's commands that wait
-    /// for others, or for it to take its replies.
-    std::size_t max_query_buffer = 64U << 20;
     /// Commands queued by one MULTI, with what keeps them; beyond it they are refused, and so is
     /// EXEC.
     std::size_t max_transaction = 256U << 20;
@@ -211,18 +182,6 @@ struct engine_options {
     append_options append;
     replication_options replication;
 
-    std::size_t threads = 1;  ///< that serve clients, for CONFIG GET and INFO
-
-    tls_settings tls;
-    /// As long as the default user needs no password, only clients of this machine are served.
-    bool protected_mode = true;
-    /// maxclients and timeout, which the server keeps.
-    std::uint64_t max_clients = 10'000;
-    std::chrono::nanoseconds client_timeout{};  ///< of one that is silent; 0: none
-    /// A TCP client that is silent for so long is asked whether it is still there; 0: never. The
-    /// server asks.
-    std::chrono::seconds tcp_keepalive{300};
-    std::string acl_file;  ///< for ACL SAVE and ACL LOAD; empty: there is none
     /// Bytes of all clients' buffers; beyond it the largest clients are closed. 0: no limit.
     std::size_t max_clients_memory = 0;
     /// The same as a part of max_memory; it counts where it is not 0.
@@ -251,10 +210,6 @@ struct engine_options {
     std::int64_t busy_reply_ms = 5000;
     /// Bytes of all values of scripts together, and as much again for those of functions.
     std::size_t max_script_memory = 256U << 20;
-    /// Pauses for test suites, in microseconds for each key: of what writes and reads files and
-    /// copies for replicas. Below 0: one microsecond for so many keys.
-    std::int64_t save_key_delay_us = 0;
-    std::int64_t load_key_delay_us = 0;
     /// Values of parameters without an effect, by name: for CONFIG GET.
     std::vector<std::pair<std::string_view, std::string>> remembered;
     encoding_limits limits;  ///< as far as they are among those

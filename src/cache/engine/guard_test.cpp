@@ -9,9 +9,9 @@
 #include "cache/clients/waits.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"
-#include "cache/engine/server_host.hpp"
 #include "cache/replication/migration.hpp"
 #include "cache/testing/test_client.hpp"
+#include "cache/testing/test_server.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -185,8 +185,8 @@ TEST_F(users_file, there_can_be_none) {
 }
 
 // A server that notes what it is asked and answers when told.
-struct noting_host final : server_host {
-    traffic moved() const noexcept override { return {}; }
+struct noting_host final : testing::test_server {
+    using test_server::test_server;
     void save_users(std::uint64_t session, std::string text) override {
         who = session;
         users = std::move(text);
@@ -197,7 +197,6 @@ struct noting_host final : server_host {
         who = session;
         asked = how;
     }
-    void migrate(std::uint64_t session, std::unique_ptr<migration>) override { who = session; }
     bool can_shut_down() const noexcept override { return true; }
     bool abort_shutdown() override { return std::exchange(in_progress, false); }
     bool can_keep_config() const noexcept override { return true; }
@@ -210,11 +209,10 @@ struct noting_host final : server_host {
 
 TEST(server_requests, a_client_waits_for_the_answer_and_goes_on) {
     engine_options options;
-    options.acl_file = "/users";
     options.mode = access_mode::admin;
     engine home(options);
-    noting_host host;
-    home.internals().server = &host;
+    noting_host host(home);
+    host.settings.acl_file = "/users";
     {
         test_client client(home);
         test_client other(home);
@@ -254,8 +252,7 @@ TEST(server_requests, shutdown_takes_redis_s_words) {
     options.mode = access_mode::admin;
     options.dir = "/nowhere";
     engine home(options);
-    noting_host host;
-    home.internals().server = &host;
+    noting_host host(home);
     {
         test_client client(home);
         using saving = shutdown_request::saving;

@@ -1,7 +1,8 @@
-// Services of the server for commands: the ACL file, the daemon's settings, other servers,
-// shutdown.
+// Services of the server for commands: its settings, the ACL file, the daemon's stored options,
+// other servers, shutdown.
 #pragma once
 
+#include "cache/config/server_settings.hpp"
 #include "cache/engine/traffic.hpp"
 
 #include <cstdint>
@@ -32,7 +33,11 @@ class server_host {
 public:
     /// Since the runtime was made; never less than before.
     virtual traffic moved() const noexcept = 0;
-    /// Writes the text in place of engine_options::acl_file.
+    /// As of now.
+    virtual const server_settings& current_settings() const noexcept = 0;
+    /// CONFIG SET has changed some of them.
+    virtual void change_settings(server_settings now) = 0;
+    /// Writes the text in place of server_settings::acl_file.
     virtual void save_users(std::uint64_t session, std::string text) = 0;
     /// Reads that file, gives it to acl::load() and answers what that says.
     virtual void load_users(std::uint64_t session) = 0;
@@ -46,7 +51,7 @@ public:
     virtual bool can_shut_down() const noexcept = 0;
     /// Gives up those that have not come to the end; false when there are none. Answers them later.
     virtual bool abort_shutdown() = 0;
-    /// engine_options::max_clients, client_timeout or max_text is another now.
+    /// engine_options::max_text is another now.
     virtual void limits_changed() noexcept {}
     /// engine::outputs_due_us() is earlier now.
     virtual void outputs_due() noexcept {}
@@ -56,5 +61,11 @@ public:
 protected:
     ~server_host() = default;
 };
+
+/// Those of the engine's server, or defaults without one.
+inline const server_settings& settings_of(const server_host* server) noexcept {
+    static const server_settings usual;
+    return server == nullptr ? usual : server->current_settings();
+}
 
 }  // namespace eddy::cache

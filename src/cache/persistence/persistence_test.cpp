@@ -6,6 +6,7 @@
 #include "cache/engine/engine_state.hpp"
 #include "cache/persistence/append_log.hpp"
 #include "cache/testing/test_client.hpp"
+#include "cache/testing/test_server.hpp"
 
 #include <gtest/gtest.h>
 
@@ -59,6 +60,7 @@ struct cache_with_disk : save_host {
 
     int asked = 0;
     engine home;
+    testing::test_server server{home};
     test_client ask{home};
 };
 

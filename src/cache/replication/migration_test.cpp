@@ -8,11 +8,11 @@
 #include "cache/clients/waits.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"
-#include "cache/engine/server_host.hpp"
 #include "cache/persistence/propagation.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/testing/hooks_fixture.hpp"
 #include "cache/testing/test_client.hpp"
+#include "cache/testing/test_server.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,15 +35,8 @@ using ::testing::StartsWith;
 using testing::test_client;
 
 // Keeps what it is asked to do.
-struct keeping_host final : server_host {
-    traffic moved() const noexcept override { return {}; }
-    void save_users(std::uint64_t, std::string) override {}
-    void load_users(std::uint64_t) override {}
-    void keep_config(std::uint64_t) override {}
-    void shut_down(std::uint64_t, shutdown_request) override {}
-    bool can_shut_down() const noexcept override { return false; }
-    bool abort_shutdown() override { return false; }
-    bool can_keep_config() const noexcept override { return false; }
+struct keeping_host final : testing::test_server {
+    using test_server::test_server;
     void migrate(std::uint64_t session, std::unique_ptr<migration> what) override {
         who = session;
         under_way.push_back(std::move(what));
@@ -64,10 +57,7 @@ struct noted_changes final : change_sink {
 
 class migrate : public ::testing::Test {
 protected:
-    migrate() {
-        home.internals().server = &host;
-        home.set_time(std::chrono::seconds(1'700'000'000));
-    }
+    migrate() { home.set_time(std::chrono::seconds(1'700'000'000)); }
     ~migrate() override { host.under_way.clear(); }
 
     const migration_order& order() { return host.under_way.back()->order(); }
@@ -100,8 +90,8 @@ protected:
         answer(home.internals(), host.who, {});
     }
 
-    keeping_host host;
     engine home;
+    keeping_host host{home};
     engine target;
     test_client client{home};
     test_client other{home};

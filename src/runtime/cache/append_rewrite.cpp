@@ -169,7 +169,8 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     }
     if (auto begun = co_await begin_snapshot(std::move(opened), goes_on); !begun) co_return begun;
     const std::string temporary = path_of(std::string(temporary_name));
-    const outcome<std::uint64_t> written = co_await write_snapshot(engine_, *snapshot_, temporary);
+    const outcome<std::uint64_t> written =
+        co_await write_snapshot(context_.settings, *snapshot_, temporary);
     if (!written) {
         static_cast<void>(co_await background_remove(temporary));
         co_return std::unexpected(written.error());

@@ -15,7 +15,7 @@ namespace eddy::runtime::cache {
 /// Has the kernel ask a silent TCP peer whether it is still there, as Redis does. One that is gone
 /// already is found when it is read from.
 void cache_server::watch_peer(const stream& accepted) const noexcept {
-    const std::chrono::seconds idle = running_->engine.options().tcp_keepalive;
+    const std::chrono::seconds idle = running_->context.settings.tcp_keepalive;
     if (idle.count() == 0) return;
     tcp::socket_options options;
     options.keepalive = true;
@@ -29,7 +29,7 @@ void cache_server::watch_peer(const stream& accepted) const noexcept {
 void cache_server::admit(stream accepted, serving::served_listener& from) {
     EDDY_ASSERT(running_ != nullptr);
     watch_peer(accepted);
-    if (is_rejected(running_->engine, accepted.peer())) {
+    if (is_rejected(running_->engine, running_->context.settings, accepted.peer())) {
         ++counted_.connections_refused;
         if (from.finish != nullptr)
             reject_after_handshake(std::move(accepted), from);

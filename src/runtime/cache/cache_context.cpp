@@ -52,14 +52,21 @@ eddy::cache::traffic cache_context::traffic() const noexcept {
 }
 
 worker_limits cache_context::limits() const noexcept {
-    const eddy::cache::engine_options& now = engine.options();
     worker_limits chosen;
-    chosen.of_connections.most = now.max_clients;
-    chosen.of_connections.idle = now.client_timeout;
+    chosen.of_connections.most = settings.max_clients;
+    chosen.of_connections.idle = settings.client_timeout;
     chosen.of_connections.stuck = write_timeout;
-    chosen.max_argument = now.max_text;
-    chosen.max_query_buffer = now.max_query_buffer;
+    chosen.max_argument = engine.options().max_text;
+    chosen.max_query_buffer = settings.max_query_buffer;
     return chosen;
+}
+
+void cache_context::change_settings(eddy::cache::server_settings now) noexcept {
+    const bool has_limits = now.max_clients != settings.max_clients ||
+                            now.client_timeout != settings.client_timeout ||
+                            now.max_query_buffer != settings.max_query_buffer;
+    settings = std::move(now);
+    if (has_limits) limits_changed();
 }
 
 void cache_context::limits_changed() noexcept {

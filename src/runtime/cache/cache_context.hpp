@@ -12,6 +12,7 @@
 #include <eddy/io/loop_lock.hpp>
 #include <eddy/io/task.hpp>
 
+#include "cache/config/server_settings.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/engine/traffic.hpp"
 #include "runtime/connections.hpp"
@@ -108,8 +109,11 @@ struct cache_context final : loop_lock_observer {
     /// Bytes and calls of all connections so far.
     eddy::cache::traffic traffic() const noexcept;
 
-    /// The workers' limits, by the engine's options of now, which CONFIG SET changes.
+    /// The workers' limits, by the settings of now, which CONFIG SET changes.
     worker_limits limits() const noexcept;
+    /// CONFIG SET has changed some of the server's settings. The home loop's thread, or with the
+    /// loop locked.
+    void change_settings(eddy::cache::server_settings now) noexcept;
     /// Applies them to the worker that accepts, and has keep_limits() apply them to the others.
     void limits_changed() noexcept;
     /// Applies them to all workers. The home loop's thread.
@@ -128,6 +132,8 @@ struct cache_context final : loop_lock_observer {
     journal& events;
     counters& counted;
     engine_clock clock;
+    /// Changed by change_settings() once clients are served.
+    eddy::cache::server_settings settings;
     executor home = executor::current();
     std::unique_ptr<lockable_loop> lockable;  // null with one worker
     serving::loop_pool* pool = nullptr;       // of workers; null before their time

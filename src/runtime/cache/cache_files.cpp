@@ -68,7 +68,8 @@ task<outcome<>> cache_files::open(std::shared_ptr<const handover> inherited) {
     context_.update_time();
     bool has_loaded = inherited != nullptr;
     if (inherited) {
-        if (auto loaded = co_await load_handover(engine_, *inherited, events_); !loaded)
+        if (auto loaded = co_await load_handover(engine_, context_.settings, *inherited, events_);
+            !loaded)
             co_return loaded;
     } else if (options().append.enabled) {
         const outcome<bool> loaded = co_await append_.load();
@@ -113,7 +114,7 @@ task<outcome<>> cache_files::load() {
     const time_point began = loop::current().now();
     eddy::cache::rdb::load_options options;
     options.goes_on = true;
-    const auto loaded = co_await load_dump(engine_, path, options, events_);
+    const auto loaded = co_await load_dump(engine_, context_.settings, path, options, events_);
     if (!loaded) co_return std::unexpected(loaded.error());
     if (!*loaded) {
         events_.write(fmt::format("there is no {} yet: it begins without keys", path));
@@ -172,7 +173,7 @@ task<void> cache_files::write_save() {
     const std::string path = dump_path();
     const std::uint64_t keys = data.keys();
     const time_point began = loop::current().now();
-    const outcome<std::uint64_t> written = co_await write_dump(engine_, data, path);
+    const outcome<std::uint64_t> written = co_await write_dump(context_.settings, data, path);
     data.end();
     // What is left to clear up after a failure; the next one can begin when it is told.
     try {

@@ -89,16 +89,15 @@ TEST(cache_protection, it_is_on_unless_there_is_a_password_or_an_option) {
     eddy::cache::engine home;
     const endpoint far = *endpoint::ip("10.0.0.1", 4711);
     const endpoint near = *endpoint::ip("127.0.0.1", 4711);
-    EXPECT_TRUE(cache::is_rejected(home, far));
-    EXPECT_FALSE(cache::is_rejected(home, near));
+    eddy::cache::server_settings settings;
+    EXPECT_TRUE(cache::is_rejected(home, settings, far));
+    EXPECT_FALSE(cache::is_rejected(home, settings, near));
     eddy::cache::engine_options options;
     options.password = "secret";
     eddy::cache::engine locked(options);
-    EXPECT_FALSE(cache::is_rejected(locked, far));
-    options.password.clear();
-    options.protected_mode = false;
-    eddy::cache::engine open(options);
-    EXPECT_FALSE(cache::is_rejected(open, far));
+    EXPECT_FALSE(cache::is_rejected(locked, settings, far));
+    settings.protected_mode = false;
+    EXPECT_FALSE(cache::is_rejected(home, settings, far));
 }
 
 TEST_P(cache_guard, protected_mode_is_a_parameter_and_an_option_that_can_be_edited) {

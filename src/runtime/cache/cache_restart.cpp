@@ -60,9 +60,10 @@ task<outcome<>> cache_server::check_restart(settings next, bool discards_data) {
     }
     const std::vector<endpoint> own = running_->listening.addresses();
     if (auto free = try_addresses(wanted->addresses(), own, above_.get()); !free) co_return free;
-    if (!wanted->engine.acl_file.empty()) {
+    if (!wanted->server.acl_file.empty()) {
         eddy::cache::engine trial(wanted->engine);
-        if (auto loaded = co_await load_users(trial); !loaded) co_return loaded;
+        if (auto loaded = co_await load_users(trial, wanted->server.acl_file); !loaded)
+            co_return loaded;
     }
     if (!wanted->hooks.file.empty()) {
         const cache_hooks trial(wanted->hooks, events_);
@@ -100,7 +101,7 @@ outcome<> cache_server::check_users_stay(const config& next) const {
         return refuse(409, fmt::format("CONFIG SET has changed the password of \"{}\", which a "
                                        "restart would forget: keep it with CONFIG REWRITE first",
                                        name_));
-    if (!next.engine.acl_file.empty() || !config_.engine.acl_file.empty()) return {};
+    if (!next.server.acl_file.empty() || !config_.server.acl_file.empty()) return {};
     const bool is_closed = state.users.require_password();
     const bool would_be_open = next.engine.password.empty() && config_.engine.password.empty();
     if (state.users.size() > 1 || (is_closed && would_be_open))
@@ -176,7 +177,7 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
     if (!begun) co_return begun;
     outcome<> written;
     try {
-        written = co_await write_handover(engine, *data, to);
+        written = co_await write_handover(running_->context.settings, *data, to);
     } catch (const std::bad_alloc&) {
         written = refuse(503, std::string(no_memory_text));
     }
@@ -197,12 +198,12 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
 task<outcome<bool>> cache_server::reread() {
     if (!running_ || running_->hooks) co_return false;
     const bool is_secure = runtime::is_secure(config_.where);
-    if (!is_secure && !config_.secure && config_.engine.acl_file.empty()) co_return false;
+    if (!is_secure && !config_.secure && config_.server.acl_file.empty()) co_return false;
     auto renewed = renew_certificates(running_->listening, config_.addresses());
     if (!renewed) co_return std::unexpected(renewed.error());
     running_->context.update_time();
-    if (!config_.engine.acl_file.empty()) {
-        auto loaded = co_await load_users(running_->engine);
+    if (!config_.server.acl_file.empty()) {
+        auto loaded = co_await load_users(running_->engine, running_->context.settings.acl_file);
         if (!loaded) co_return std::unexpected(loaded.error());
     }
     co_return true;
@@ -218,12 +219,13 @@ outcome<> cache_server::apply(const settings& changed) {
         // What CONFIG SET says meanwhile stays, unless this option changes.
         running_->context.update_time();
         eddy::cache::engine::state& state = running_->engine.internals();
-        const auto parameters = eddy::cache::changed_parameters(read->engine, before->engine);
+        const auto parameters = eddy::cache::changed_parameters({read->engine, read->server},
+                                                                {before->engine, before->server});
         if (auto set = eddy::cache::set_parameters(state, parameters); !set)
             return refuse(400, set.error());
         // Parts of a second are lost on CONFIG SET; a mode it does not know.
-        if (read->engine.client_timeout != before->engine.client_timeout)
-            state.options.client_timeout = read->engine.client_timeout;
+        if (read->server.client_timeout != before->server.client_timeout)
+            running_->context.settings.client_timeout = read->server.client_timeout;
         state.options.mode = read->engine.mode;
     }
     config_.write_timeout = read->write_timeout;

@@ -43,6 +43,7 @@ task<outcome<>> cache_server::start() {
     running_ = std::make_unique<running>(std::move(*opened), config_.engine, events_, counted_,
                                          static_cast<serving::admission&>(*this));
     running_->address = running_->listening.first.socket.local();
+    running_->context.settings = config_.server;
     running_->context.max_queue = config_.max_queue;
     running_->context.max_pending_reply = config_.engine.max_pending_reply;
     running_->context.write_timeout = config_.write_timeout;
@@ -51,8 +52,8 @@ task<outcome<>> cache_server::start() {
     running_->engine.internals().server = running_->commands.get();
     running_->engine.internals().forget_moved();
     if (auto made = co_await make_workers(); !made) co_return co_await give_up(std::move(made));
-    if (!config_.engine.acl_file.empty()) {
-        if (auto loaded = co_await load_users(running_->engine); !loaded)
+    if (!config_.server.acl_file.empty()) {
+        if (auto loaded = co_await load_users(running_->engine, config_.server.acl_file); !loaded)
             co_return co_await give_up(std::move(loaded));
     }
     if (!config_.hooks.file.empty()) {
@@ -168,7 +169,8 @@ task<void> cache_server::forget_keys() {
 task<outcome<>> cache_server::make_workers() {
     cache_context& context = running_->context;
     serving::loop_pool& pool = running_->pool;
-    if (auto started = start_threads(pool, config_.threads, "db-" + name_, "the cache"); !started)
+    if (auto started = start_threads(pool, config_.server.threads, "db-" + name_, "the cache");
+        !started)
         co_return started;
     if (pool.has_threads()) context.lockable = std::make_unique<lockable_loop>(&context);
     context.pool = &pool;
@@ -222,7 +224,8 @@ task<outcome<std::uint64_t>> cache_server::send(std::string) {
 /// Fills the engine.
 task<outcome<>> cache_server::open_files() {
     if (config_.engine.dir.empty())
-        co_return co_await load_handover(running_->engine, *inherited_, events_);
+        co_return co_await load_handover(running_->engine, running_->context.settings, *inherited_,
+                                         events_);
     if (auto usable = co_await check_folder(config_.engine.dir); !usable) co_return usable;
     running_->files = std::make_unique<cache_files>(running_->context);
     running_->context.files = running_->files.get();

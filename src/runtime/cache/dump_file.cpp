@@ -56,7 +56,7 @@ std::unexpected<problem> disk_problem(std::string_view what, const std::string& 
 
 std::unexpected<problem> stop_given_up() { return refuse(503, "the stop was given up"); }
 
-task<outcome<std::uint64_t>> write_snapshot(const eddy::cache::engine& of, snapshot& data,
+task<outcome<std::uint64_t>> write_snapshot(const eddy::cache::server_settings& by, snapshot& data,
                                             std::string path) {
     result<file> opened = co_await file::open_regular(path, O_WRONLY | O_CREAT | O_TRUNC);
     if (!opened) co_return disk_problem("create", path, opened.error());
@@ -69,8 +69,8 @@ task<outcome<std::uint64_t>> write_snapshot(const eddy::cache::engine& of, snaps
     while (now == snapshot::status::writing) {
         const std::uint64_t begun = data.begun_keys();
         now = data.step(out, std::min(out.size() + written_slice, written_bytes));
-        if (of.options().save_key_delay_us != 0) {
-            co_await delay_keys(of, &eddy::cache::engine_options::save_key_delay_us,
+        if (by.save_key_delay_us != 0) {
+            co_await delay_keys(by, &eddy::cache::server_settings::save_key_delay_us,
                                 data.begun_keys() - begun);
             if (source != nullptr && source->requested())
                 co_return refuse(503, "the cache is stopping");
@@ -99,12 +99,12 @@ task<outcome<std::uint64_t>> write_snapshot(const eddy::cache::engine& of, snaps
 
 std::string temporary_of(const std::string& path) { return path + ".tmp"; }
 
-task<outcome<std::uint64_t>> write_dump(const eddy::cache::engine& of, snapshot& data,
+task<outcome<std::uint64_t>> write_dump(const eddy::cache::server_settings& by, snapshot& data,
                                         std::string path) {
     const std::string temporary = temporary_of(path);
     outcome<std::uint64_t> written = refuse(500, "");
     try {
-        written = co_await write_snapshot(of, data, temporary);
+        written = co_await write_snapshot(by, data, temporary);
     } catch (const std::bad_alloc&) {
         written = refuse(500, fmt::format("could not write {}: there is no memory", path));
     }
@@ -117,7 +117,9 @@ task<outcome<std::uint64_t>> write_dump(const eddy::cache::engine& of, snapshot&
     co_return written;
 }
 
-task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to, std::string path,
+task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to,
+                                                    const eddy::cache::server_settings& by,
+                                                    std::string path,
                                                     eddy::cache::rdb::load_options options,
                                                     journal& events) {
     result<file> opened = co_await file::open_regular(path, O_RDONLY);
@@ -154,8 +156,8 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to, std
                                                   path, into.counts().keys));
             }
             rest.remove_prefix(std::min(rest.size(), read_slice));
-            if (to.options().load_key_delay_us != 0)
-                co_await delay_keys(to, &eddy::cache::engine_options::load_key_delay_us,
+            if (by.load_key_delay_us != 0)
+                co_await delay_keys(by, &eddy::cache::server_settings::load_key_delay_us,
                                     into.counts().keys - keys);
             co_await here.yield();
             if (source != nullptr && source->requested())

@@ -4,6 +4,7 @@
 
 #include <eddy/io/task.hpp>
 
+#include "cache/config/server_settings.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/rdb/snapshot.hpp"
@@ -29,22 +30,23 @@ std::unexpected<problem> disk_problem(std::string_view what, const std::string& 
 std::unexpected<problem> stop_given_up();
 
 /// Writes the engine's snapshot to `path` and syncs it. Yields how many bytes it has. The snapshot
-/// must stay until the end, and is the caller's to end. What was written stays on failure.
-task<outcome<std::uint64_t>> write_snapshot(const eddy::cache::engine& of,
+/// must stay until the end, and is the caller's to end; so must the settings, whose pauses for test
+/// suites count. What was written stays on failure.
+task<outcome<std::uint64_t>> write_snapshot(const eddy::cache::server_settings& by,
                                             eddy::cache::rdb::snapshot& data, std::string path);
 
 /// Writes the engine's snapshot to `path`: under another name first, synced, then renamed, and the
 /// folder synced; on failure what was there stays. Yields how many bytes it has. The snapshot must
 /// stay until the end, and is the caller's to end. Fails with 503 when it is cancelled.
-task<outcome<std::uint64_t>> write_dump(const eddy::cache::engine& of,
+task<outcome<std::uint64_t>> write_dump(const eddy::cache::server_settings& by,
                                         eddy::cache::rdb::snapshot& data, std::string path);
 
 /// Fills the engine, which is empty, from the file at `path`; none when there is no such file. The
 /// error names the file and the byte; the file stays as it is, and the engine is not to be used.
 /// All given must stay until the end.
 task<outcome<std::optional<eddy::cache::rdb::load_counts>>> load_dump(
-    eddy::cache::engine& to, std::string path, eddy::cache::rdb::load_options options,
-    journal& events);
+    eddy::cache::engine& to, const eddy::cache::server_settings& by, std::string path,
+    eddy::cache::rdb::load_options options, journal& events);
 
 /// Whether files can be made in the folder, which is made where it is missing, with those above it.
 task<outcome<>> check_folder(std::string folder);

@@ -29,26 +29,27 @@ problem with_folder(problem of, const handover& where) {
 
 }  // namespace
 
-task<outcome<>> write_handover(const eddy::cache::engine& of, eddy::cache::rdb::snapshot& data,
-                               const handover& to) {
+task<outcome<>> write_handover(const eddy::cache::server_settings& by,
+                               eddy::cache::rdb::snapshot& data, const handover& to) {
     if (!to.file)
         co_return refuse(
             507, fmt::format("no temporary file can be made in {}: {}", to.folder, to.fault));
     outcome<std::uint64_t> written = refuse(503, "there is no memory");
     try {
-        written = co_await write_snapshot(of, data, to.path);
+        written = co_await write_snapshot(by, data, to.path);
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): said above
     }
     if (!written) co_return std::unexpected(with_folder(std::move(written.error()), to));
     co_return outcome<>();
 }
 
-task<outcome<>> load_handover(eddy::cache::engine& to, const handover& from, journal& events) {
+task<outcome<>> load_handover(eddy::cache::engine& to, const eddy::cache::server_settings& by,
+                              const handover& from, journal& events) {
     eddy::cache::engine::state& state = to.internals();
     const time_point began = loop::current().now();
     eddy::cache::rdb::load_options options;
     options.goes_on = true;
-    const auto loaded = co_await load_dump(to, from.path, options, events);
+    const auto loaded = co_await load_dump(to, by, from.path, options, events);
     if (!loaded) co_return std::unexpected(with_folder(loaded.error(), from));
     if (!*loaded) co_return refuse(500, "the keys of the instance before are gone");
     const eddy::cache::rdb::load_counts& counts = **loaded;

@@ -3,6 +3,7 @@
 
 #include <eddy/io/task.hpp>
 
+#include "cache/config/server_settings.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "runtime/instance.hpp"
@@ -11,11 +12,14 @@
 
 namespace eddy::runtime::cache {
 
-/// Writes the engine's snapshot, which stays the caller's to end.
-task<outcome<>> write_handover(const eddy::cache::engine& of, eddy::cache::rdb::snapshot& data,
-                               const handover& to);
+/// Writes the engine's snapshot, which stays the caller's to end. All given must stay until the
+/// end.
+task<outcome<>> write_handover(const eddy::cache::server_settings& by,
+                               eddy::cache::rdb::snapshot& data, const handover& to);
 
-/// Fills the engine, which is empty. All of it then counts as changes that no file has.
-task<outcome<>> load_handover(eddy::cache::engine& to, const handover& from, journal& events);
+/// Fills the engine, which is empty. All of it then counts as changes that no file has. All
+/// given must stay until the end.
+task<outcome<>> load_handover(eddy::cache::engine& to, const eddy::cache::server_settings& by,
+                              const handover& from, journal& events);
 
 }  // namespace eddy::runtime::cache

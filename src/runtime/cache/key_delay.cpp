@@ -8,13 +8,13 @@
 
 namespace eddy::runtime::cache {
 
-task<void> delay_keys(const eddy::cache::engine& of,
-                      std::int64_t eddy::cache::engine_options::* each_us, std::uint64_t keys) {
+task<void> delay_keys(const eddy::cache::server_settings& by,
+                      std::int64_t eddy::cache::server_settings::* each_us, std::uint64_t keys) {
     using microseconds = std::chrono::duration<double, std::micro>;
     constexpr duration piece = std::chrono::milliseconds(10);
     const time_point began = loop::current().now();
     for (;;) {
-        const auto each = static_cast<double>(of.options().*each_us);
+        const auto each = static_cast<double>(by.*each_us);
         if (each == 0 || keys == 0) co_return;
         const auto count = static_cast<double>(keys);
         const microseconds whole(each > 0 ? each * count : count / -each);

@@ -153,7 +153,7 @@ task<std::string> master_side::send_as_made(snapshot& data, full_copy& copy, std
         const std::uint64_t begun = data.begun_keys();
         const snapshot::status now =
             data.step(out, std::min(out.size() + slice_bytes, piece_bytes));
-        co_await delay_keys(context_.engine, &eddy::cache::engine_options::save_key_delay_us,
+        co_await delay_keys(context_.settings, &eddy::cache::server_settings::save_key_delay_us,
                             data.begun_keys() - begun);
         if (now == snapshot::status::failed) co_return data.fault();
         const bool is_last = now == snapshot::status::done;
@@ -193,7 +193,7 @@ task<std::string> master_side::write_whole(snapshot& data, const full_copy& copy
             co_return std::string();
         const std::uint64_t begun = data.begun_keys();
         now = data.step(out, std::min(out.size() + slice_bytes, piece_bytes));
-        co_await delay_keys(context_.engine, &eddy::cache::engine_options::save_key_delay_us,
+        co_await delay_keys(context_.settings, &eddy::cache::server_settings::save_key_delay_us,
                             data.begun_keys() - begun);
         if (now == snapshot::status::failed) co_return data.fault();
         if (now == snapshot::status::writing && out.size() < piece_bytes) {

@@ -111,13 +111,14 @@ bool is_without_address(std::error_code error) noexcept {
            error == errc::resolver_failed;
 }
 
-task<outcome<other_server>> connect(const eddy::cache::engine& of, const migration_order& order) {
+task<outcome<other_server>> connect(const eddy::cache::tls_settings& tls,
+                                    const migration_order& order) {
     const auto port = eddy::cache::parse_integer(order.port);
     if (!port || *port <= 0 || *port > 65535) co_return failed(not_connected_text);
     tcp::connect_options how;
     how.timeout = order.patience;
     result<stream> connected = co_await transport::connect(
-        server_address(of.options().tls, order.host, static_cast<std::uint16_t>(*port)), how);
+        server_address(tls, order.host, static_cast<std::uint16_t>(*port)), how);
     // As in Redis, which does not wait for the connection before it writes.
     if (!connected)
         co_return failed(is_without_address(connected.error()) ? not_connected_text
@@ -223,7 +224,7 @@ task<outcome<>> send_keys(other_server& to, migration& what, cache_context& cont
 }
 
 task<outcome<>> move_keys(cache_context& of, migration& what, outcome_of_keys& of_keys) {
-    outcome<other_server> to = co_await connect(of.engine, what.order());
+    outcome<other_server> to = co_await connect(of.settings.tls, what.order());
     if (!to) co_return std::unexpected(to.error());
     if (auto known = co_await introduce(*to, what.order()); !known) co_return known;
     co_return co_await send_keys(*to, what, of, of_keys);

@@ -463,7 +463,7 @@ outcome<> read_renamed_commands(const settings& chosen, eddy::cache::engine_opti
     return {};
 }
 
-outcome<> read_acl_file(const settings& chosen, eddy::cache::engine_options& to) {
+outcome<> read_acl_file(const settings& chosen, eddy::cache::server_settings& to) {
     if (!chosen.has("aclfile")) return {};
     to.acl_file = chosen.text("aclfile");
     if (to.acl_file.starts_with('/')) return {};
@@ -471,7 +471,7 @@ outcome<> read_acl_file(const settings& chosen, eddy::cache::engine_options& to)
         400, fmt::format("--aclfile cannot be \"{}\": write the whole path, from /", to.acl_file));
 }
 
-outcome<> read_parameters(const settings& chosen, eddy::cache::engine_options& to) {
+outcome<> read_parameters(const settings& chosen, eddy::cache::parameters_target to) {
     if (!chosen.has("config")) return {};
     const auto parameters = split_parameters(chosen.text("config"));
     if (!parameters)
@@ -524,7 +524,7 @@ outcome<> read_hooks(const settings& chosen, hook_config& to) {
 
 outcome<config> read_config(const settings& chosen) {
     config read;
-    auto secure = choose_tls_address(chosen, read.engine.tls);
+    auto secure = choose_tls_address(chosen, read.server.tls);
     if (!secure) return std::unexpected(secure.error());
     const bool is_alone =
         *secure && !chosen.has("port") && !chosen.has("unix") && !chosen.has("listen");
@@ -537,7 +537,7 @@ outcome<config> read_config(const settings& chosen) {
             return refuse(400, "a cache cannot serve udp://; write --listen tcp://HOST:PORT");
         read.where = std::move(*where);
         if (chosen.flag("tls")) {
-            if (auto added = add_tls(read.where, tls_parameters_of(read.engine.tls)); !added)
+            if (auto added = add_tls(read.where, tls_parameters_of(read.server.tls)); !added)
                 return std::unexpected(added.error());
             read.is_tls_by_option = true;
         }
@@ -546,7 +546,7 @@ outcome<config> read_config(const settings& chosen) {
     auto shared = read_shm(chosen, read.where);
     if (!shared) return std::unexpected(shared.error());
     read.shared = std::move(*shared);
-    read.engine.protected_mode = chosen.text("protected-mode") == "yes";
+    read.server.protected_mode = chosen.text("protected-mode") == "yes";
     const std::string& mode = chosen.text("mode");
     if (mode == "readonly")
         read.engine.mode = eddy::cache::access_mode::readonly;
@@ -566,15 +566,15 @@ outcome<config> read_config(const settings& chosen) {
         return std::unexpected(kept.error());
     if (auto follows = read_replication(chosen, read.engine.replication); !follows)
         return std::unexpected(follows.error());
-    if (auto users = read_acl_file(chosen, read.engine); !users)
+    if (auto users = read_acl_file(chosen, read.server); !users)
         return std::unexpected(users.error());
-    read.engine.max_clients = static_cast<std::uint64_t>(chosen.number("max-connections"));
-    read.engine.client_timeout = duration(chosen.number("idle-timeout"));
-    if (auto set = read_parameters(chosen, read.engine); !set) return std::unexpected(set.error());
+    read.server.max_clients = static_cast<std::uint64_t>(chosen.number("max-connections"));
+    read.server.client_timeout = duration(chosen.number("idle-timeout"));
+    if (auto set = read_parameters(chosen, {read.engine, read.server}); !set)
+        return std::unexpected(set.error());
     if (auto hooked = read_hooks(chosen, read.hooks); !hooked)
         return std::unexpected(hooked.error());
-    read.threads = static_cast<std::size_t>(chosen.number("threads"));
-    read.engine.threads = read.threads;
+    read.server.threads = static_cast<std::size_t>(chosen.number("threads"));
     read.write_timeout = duration(chosen.number("write-timeout"));
     read.max_queue = static_cast<std::size_t>(chosen.number("max-queue"));
     read.engine.max_pending_reply = std::min(flush_at, read.max_queue);

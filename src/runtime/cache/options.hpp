@@ -4,6 +4,7 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/transport/transport.hpp>
 
+#include "cache/config/server_settings.hpp"
 #include "cache/engine/engine.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/option.hpp"
@@ -25,7 +26,7 @@ struct config {
     std::optional<transport::address> shared;  ///< shm, beside `where`
     bool is_tls_by_option = false;             ///< `where` is tls by --tls
     eddy::cache::engine_options engine;
-    std::size_t threads = 1;   ///< that serve clients
+    eddy::cache::server_settings server;
     duration write_timeout{};  ///< 0: none
     std::size_t max_queue = 0;
     hook_config hooks;

@@ -180,31 +180,31 @@ outcome<listeners> open_listeners(config& by, host* of) {
         if (auto good = check_tls_readable(by.where.tls); !good)
             return std::unexpected(good.error());
     }
-    auto opened = runtime::open_listeners(by.addresses(), of, by.threads);
+    auto opened = runtime::open_listeners(by.addresses(), of, by.server.threads);
     if (!opened) return opened;
     const std::uint16_t port = opened->first.socket.local().port();
     const bool is_secure = runtime::is_secure(by.where);
-    by.engine.port = is_secure ? 0 : port;
-    if (is_secure) by.engine.tls.port = port;
-    by.engine.listening = {as_listening(by.where, opened->first)};
+    by.server.port = is_secure ? 0 : port;
+    if (is_secure) by.server.tls.port = port;
+    by.server.listening = {as_listening(by.where, opened->first)};
     if (by.secure) {
-        by.engine.tls.port = opened->secure->socket.local().port();
-        by.engine.listening.push_back(as_listening(*by.secure, *opened->secure));
+        by.server.tls.port = opened->secure->socket.local().port();
+        by.server.listening.push_back(as_listening(*by.secure, *opened->secure));
     }
     return opened;
 }
 
 bool is_local(const endpoint& peer) { return peer.is_unix() || is_loopback(peer.host()); }
 
-bool is_rejected(eddy::cache::engine& by, const endpoint& peer) {
+bool is_rejected(eddy::cache::engine& by, const eddy::cache::server_settings& with,
+                 const endpoint& peer) {
     eddy::cache::engine::state& state = by.internals();
-    return state.options.protected_mode && state.users.default_user().needs_no_password() &&
-           !is_local(peer);
+    return with.protected_mode && state.users.default_user().needs_no_password() && !is_local(peer);
 }
 
 void note_protection(const config& of, journal& events) {
     const bool is_open = of.where.kind != scheme::unix_socket && !is_loopback(of.where.host);
-    if (!is_open || !of.engine.protected_mode || !of.engine.password.empty()) return;
+    if (!is_open || !of.server.protected_mode || !of.engine.password.empty()) return;
     events.write(
         "protected mode: clients of other machines are refused until the default user has a "
         "password (CONFIG SET requirepass), or with --protected-mode no");

@@ -37,7 +37,8 @@ bool is_local(const endpoint& peer);
 
 /// Whether protected mode rejects a client. Redis's rule: it is not local, and the default user
 /// needs no password.
-bool is_rejected(eddy::cache::engine& by, const endpoint& peer);
+bool is_rejected(eddy::cache::engine& by, const eddy::cache::server_settings& with,
+                 const endpoint& peer);
 
 /// Writes to the journal what protected mode does to a cache that listens for other machines.
 void note_protection(const config& of, journal& events);

@@ -49,8 +49,9 @@ constexpr std::size_t load_slice = 16 * 1024;
 constexpr std::size_t id_size = 40;
 
 /// Port of this replica that the master announces to its clients.
-std::uint16_t announced_port(const eddy::cache::engine_options& of) {
-    if (of.replication.announce_port != 0) return of.replication.announce_port;
+std::uint16_t announced_port(const eddy::cache::replication_options& replica,
+                             const eddy::cache::server_settings& of) {
+    if (replica.announce_port != 0) return replica.announce_port;
     const bool by_tls = of.tls.port != 0 && (of.tls.replication || of.port == 0);
     return by_tls ? of.tls.port : of.port;
 }
@@ -270,7 +271,7 @@ task<void> replica_side::replicate_once() {
     const std::string name = fmt::format("{}:{}", its.master_host(), its.master_port());
     its.set_link(link_state::connecting);
     const transport::address where =
-        server_address(context_.engine.options().tls, its.master_host(), its.master_port());
+        server_address(context_.settings.tls, its.master_host(), its.master_port());
     tcp::connect_options how;
     how.timeout = std::chrono::seconds(std::max<std::int64_t>(options.timeout_s, 1));
     result<stream> connected = co_await connect_from(options.source_address, where, how);
@@ -414,7 +415,8 @@ task<outcome<>> replica_side::link::handshake() {
                           reply->starts_with("-ERR operation not permitted");
     if (!is_known) co_return lost("it answered PING with: " + printable(*reply, most_shown));
     if (auto done = co_await authenticate(); !done) co_return done;
-    const std::string port = std::to_string(announced_port(engine_.options()));
+    const std::string port =
+        std::to_string(announced_port(engine_.options().replication, of_.context_.settings));
     // Masters that do not know these attributes go on nevertheless.
     reply = co_await ask({"REPLCONF", "listening-port", port});
     if (!reply) co_return std::unexpected(reply.error());
@@ -618,7 +620,7 @@ task<outcome<>> replica_side::link::feed_loader(loader& into, std::optional<std:
         // The old data goes as the new comes, so that there are not both at the end.
         static_cast<void>(engine_.upkeep());
         if (auto fits = check_memory(); !fits) co_return fits;
-        co_await delay_keys(engine_, &eddy::cache::engine_options::load_key_delay_us,
+        co_await delay_keys(of_.context_.settings, &eddy::cache::server_settings::load_key_delay_us,
                             into.counts().keys - keys);
         if (auto done = co_await yield_to_others(); !done) co_return done;
         // A master must not think that this side is gone.

@@ -74,9 +74,8 @@ task<result<std::string>> read_whole(std::string path) {
 }
 
 /// Yields why the file could not be loaded, or an empty text.
-task<std::string> take_users(eddy::cache::engine& to) {
+task<std::string> take_users(eddy::cache::engine& to, std::string path) {
     eddy::cache::engine::state& state = to.internals();
-    const std::string path = state.options.acl_file;
     const result<std::string> text = co_await read_whole(path);
     if (!text)
         co_return fmt::format("Error loading ACLs, opening file '{}': {}", path,
@@ -171,7 +170,7 @@ task<void> server_commands::save_users_there(std::uint64_t session, std::string 
     // The last one wins, and each is whole.
     result<permit> one_at_a_time = co_await users_file_.lock();
     if (!one_at_a_time) co_return;
-    const std::string path = engine_.options().acl_file;
+    const std::string path = context_.settings.acl_file;
     const result<> done = co_await write_whole(path, std::move(text));
     one_at_a_time->release();
     if (!done)
@@ -182,7 +181,7 @@ task<void> server_commands::save_users_there(std::uint64_t session, std::string 
 
 task<void> server_commands::load_users_there(std::uint64_t session) {
     co_await loop::current().yield();
-    const std::string fault = co_await take_users(engine_);
+    const std::string fault = co_await take_users(engine_, context_.settings.acl_file);
     if (!fault.empty()) events_.write("ACL LOAD: " + fault);
     answer(session, fault);
 }
@@ -202,7 +201,8 @@ task<void> server_commands::keep_config_there(std::uint64_t session) {
     const eddy::cache::engine_options& now = engine_.options();
 
     parameter_list others;
-    for (const auto& [name, value] : eddy::cache::changed_parameters(now, from->engine)) {
+    for (const auto& [name, value] :
+         eddy::cache::changed_parameters({now, context_.settings}, {from->engine, from->server})) {
         const char* own = nullptr;
         for (const own_option& each : own_options) {
             if (each.parameter == name) own = each.option;
@@ -304,8 +304,8 @@ bool server_commands::abort_shutdown() {
     return true;
 }
 
-task<outcome<>> load_users(eddy::cache::engine& to) {
-    const std::string fault = co_await take_users(to);
+task<outcome<>> load_users(eddy::cache::engine& to, std::string path) {
+    const std::string fault = co_await take_users(to, std::move(path));
     if (fault.empty()) co_return outcome<>();
     co_return refuse(400, fmt::format("the users of --aclfile could not be loaded: {}. Mend the "
                                       "file; an empty one will do to begin with",

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace eddy::runtime::cache {
 
@@ -32,6 +33,12 @@ public:
                     std::shared_ptr<host> above);
 
     eddy::cache::traffic moved() const noexcept override { return context_.traffic(); }
+    const eddy::cache::server_settings& current_settings() const noexcept override {
+        return context_.settings;
+    }
+    void change_settings(eddy::cache::server_settings now) override {
+        context_.change_settings(std::move(now));
+    }
     void save_users(std::uint64_t session, std::string text) override;
     void load_users(std::uint64_t session) override;
     void keep_config(std::uint64_t session) override;
@@ -75,7 +82,7 @@ private:
     async_mutex users_file_;           // one writer at a time
 };
 
-/// Fills the engine's users from its ACL file, which must be there: at the start.
-task<outcome<>> load_users(eddy::cache::engine& to);
+/// Fills the engine's users from the ACL file, which must be there: at the start.
+task<outcome<>> load_users(eddy::cache::engine& to, std::string path);
 
 }  // namespace eddy::runtime::cache

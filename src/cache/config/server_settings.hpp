@@ -1,0 +1,63 @@
+// Settings of the cache's server that the engine does not use itself: CONFIG and INFO show them,
+// and CONFIG SET passes them on. The engine reaches them through server_host.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace eddy::cache {
+
+/// TLS listener: redis.conf's parameters of about the same names.
+struct tls_settings {
+    std::uint16_t port = 0;  ///< 0: nowhere
+    std::string cert_file;
+    std::string key_file;
+    std::string ca_cert_file;
+    std::string ca_cert_dir;
+    std::string auth_clients = "yes";  ///< "yes", "no" or "optional"
+    std::string protocols;             ///< "TLSv1.2 TLSv1.3", or one of them; empty: both
+    std::string ciphers;               ///< of TLS 1.2, as openssl-ciphers(1)
+    std::string ciphersuites;          ///< of TLS 1.3
+    bool prefer_server_ciphers = true;
+    bool replication = false;  ///< the master is reached by TLS
+};
+
+/// Address of the server, for INFO.
+struct listening_place {
+    enum class by : std::uint8_t { tcp, unix_socket, tls };
+    by kind = by::tcp;
+    std::string bind;        ///< an address, "*" for all, or a socket's path
+    std::uint16_t port = 0;  ///< 0: a socket has none
+};
+
+/// The defaults are those of an engine without a server.
+struct server_settings {
+    // Listeners.
+    std::uint16_t port = 0;  ///< 0: no listener without TLS
+    std::vector<listening_place> listening;
+    tls_settings tls;
+    std::size_t threads = 1;  ///< that serve clients
+
+    // Connections.
+    /// As long as the default user needs no password, only clients of this machine are served.
+    bool protected_mode = true;
+    std::uint64_t max_clients = 10'000;
+    std::chrono::nanoseconds client_timeout{};  ///< of one that is silent; 0: none
+    /// A TCP client that is silent for so long is asked whether it is still there; 0: never.
+    std::chrono::seconds tcp_keepalive{300};
+    /// client-query-buffer-limit: bytes of one client's commands that wait for others, or for it to
+    /// take its replies.
+    std::size_t max_query_buffer = 64U << 20;
+
+    // Files.
+    std::string acl_file;  ///< for ACL SAVE and ACL LOAD; empty: there is none
+    /// Pauses for test suites, in microseconds for each key: of what writes and reads files and
+    /// copies for replicas. Below 0: one microsecond for so many keys.
+    std::int64_t save_key_delay_us = 0;
+    std::int64_t load_key_delay_us = 0;
+};
+
+}  // namespace eddy::cache
