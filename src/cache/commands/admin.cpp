@@ -36,7 +36,7 @@ void shutdown(call& c) {
     if (server == nullptr || !server->can_shut_down()) {
         return c.error("ERR a cache is stopped by its daemon: run `eddy stop` with its name");
     }
-    if (how.saves == saving::always && c.state.options.dir.empty() &&
+    if (how.saves == saving::always && settings_of(server).dir.empty() &&
         !c.state.options.append.enabled && !how.forced) {
         return c.error("ERR this cache keeps nothing on disk: create it with --dir FOLDER");
     }

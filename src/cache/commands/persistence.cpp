@@ -23,7 +23,7 @@ constexpr std::string_view in_progress_text = "ERR Background save already in pr
 // False, with the error replied, when there is nowhere to save to, or a save is on its way.
 bool may_save(call& c) {
     const save_state& saves = c.state.saves;
-    if (c.state.options.dir.empty() || saves.host == nullptr) {
+    if (saves.host == nullptr) {
         c.error(no_folder_text);
         return false;
     }

@@ -138,7 +138,7 @@ constexpr refusal no_persistence = "this cache keeps nothing on disk";
 refusal set_appendonly(target o, std::string_view value) {
     const bool yes = is_word(value, "yes");
     if (!yes && !is_word(value, "no")) return not_a_switch;
-    if (yes && o.engine.dir.empty()) return no_persistence;
+    if (yes && o.server.dir.empty()) return no_persistence;
     o.engine.append.enabled = yes;
     return {};
 }
@@ -169,19 +169,19 @@ template <auto Member>
 refusal set_append_flag(target o, std::string_view value) {
     const bool yes = is_word(value, "yes");
     if (!yes && !is_word(value, "no")) return not_a_switch;
-    o.engine.append.*Member = yes;
+    o.server.append_file.*Member = yes;
     return {};
 }
 
 template <auto Member>
 std::string append_flag(view o) {
-    return o.engine.append.*Member ? "yes" : "no";
+    return o.server.append_file.*Member ? "yes" : "no";
 }
 
 refusal set_rewrite_min_size(target o, std::string_view value) {
     const auto bytes = parse_bytes(value);
     if (!bytes) return not_bytes;
-    o.engine.append.rewrite_min_size = *bytes;
+    o.server.append_file.rewrite_min_size = *bytes;
     return {};
 }
 
@@ -190,7 +190,7 @@ refusal set_rewrite_percentage(target o, std::string_view value) {
     if (!number) return not_an_integer;
     if (*number < 0 || *number > INT32_MAX)
         return "argument must be between 0 and 2147483647 inclusive";
-    o.engine.append.rewrite_percentage = static_cast<std::uint64_t>(*number);
+    o.server.append_file.rewrite_percentage = static_cast<std::uint64_t>(*number);
     return {};
 }
 
@@ -232,7 +232,7 @@ refusal set_cluster(target o, std::string_view value) {
 refusal set_save(target o, std::string_view value) {
     auto points = parse_save_points(value);
     if (!points) return "Invalid save parameters";
-    if (o.engine.dir.empty() && !points->empty()) return no_persistence;
+    if (o.server.dir.empty() && !points->empty()) return no_persistence;
     o.engine.save_points = std::move(*points);
     return {};
 }
@@ -426,18 +426,20 @@ constexpr parameter parameters[] = {
      set_channels_default},
     {"acllog-max-len", [](view o) { return std::to_string(o.engine.acllog_max_len); },
      set_number<&engine_options::acllog_max_len, 0, INT64_MAX>},
-    {"aof-load-truncated", append_flag<&append_options::load_truncated>,
-     set_append_flag<&append_options::load_truncated>},
-    {"aof-use-rdb-preamble", append_flag<&append_options::use_rdb_preamble>,
-     set_append_flag<&append_options::use_rdb_preamble>},
-    {"appenddirname", [](view o) { return o.engine.append.dirname; }, nullptr},
-    {"appendfilename", [](view o) { return o.engine.append.filename; }, nullptr},
+    {"aof-load-truncated", append_flag<&append_file_settings::load_truncated>,
+     set_append_flag<&append_file_settings::load_truncated>},
+    {"aof-use-rdb-preamble", append_flag<&append_file_settings::use_rdb_preamble>,
+     set_append_flag<&append_file_settings::use_rdb_preamble>},
+    {"appenddirname", [](view o) { return o.server.append_file.dirname; }, nullptr},
+    {"appendfilename", [](view o) { return o.server.append_file.filename; }, nullptr},
     {"appendfsync", fsync_text, set_fsync},
-    {"appendonly", append_flag<&append_options::enabled>, set_appendonly},
+    {"appendonly", [](view o) { return std::string(o.engine.append.enabled ? "yes" : "no"); },
+     set_appendonly},
     {"auto-aof-rewrite-min-size",
-     [](view o) { return std::to_string(o.engine.append.rewrite_min_size); }, set_rewrite_min_size},
+     [](view o) { return std::to_string(o.server.append_file.rewrite_min_size); },
+     set_rewrite_min_size},
     {"auto-aof-rewrite-percentage",
-     [](view o) { return std::to_string(o.engine.append.rewrite_percentage); },
+     [](view o) { return std::to_string(o.server.append_file.rewrite_percentage); },
      set_rewrite_percentage},
     {"bind", [](view) { return std::string(); }, nullptr},
     {"bind-source-addr", replication_text<&replicas::source_address>,
@@ -449,8 +451,8 @@ constexpr parameter parameters[] = {
     {"cluster-enabled",
      [](view o) { return std::string(o.engine.emulates_cluster ? "yes" : "no"); }, set_cluster},
     {"databases", [](view) { return std::to_string(engine::databases); }, nullptr},
-    {"dbfilename", [](view o) { return o.engine.dbfilename; }, set_protected},
-    {"dir", [](view o) { return o.engine.dir; }, set_protected},
+    {"dbfilename", [](view o) { return o.server.dbfilename; }, set_protected},
+    {"dir", [](view o) { return o.server.dir; }, set_protected},
     {"hll-sparse-max-bytes", [](view o) { return std::to_string(o.engine.hll_sparse_max_bytes); },
      set_sparse_limit},
     {"io-threads-do-reads", [](view o) { return std::string(o.server.threads > 1 ? "yes" : "no"); },
@@ -475,8 +477,8 @@ constexpr parameter parameters[] = {
     {"maxmemory-clients", clients_memory_text, set_clients_memory},
     {"maxmemory-policy", [](view o) { return std::string(policy_name(o.engine.policy)); },
      set_policy},
-    {"no-appendfsync-on-rewrite", append_flag<&append_options::no_fsync_on_rewrite>,
-     set_append_flag<&append_options::no_fsync_on_rewrite>},
+    {"no-appendfsync-on-rewrite", append_flag<&append_file_settings::no_fsync_on_rewrite>,
+     set_append_flag<&append_file_settings::no_fsync_on_rewrite>},
     {"min-replicas-max-lag", replication_number<&replicas::min_replicas_max_lag_s>,
      set_replication_number<&replicas::min_replicas_max_lag_s, 0, most_int>},
     {"min-replicas-to-write", replication_number<&replicas::min_replicas_to_write>,

@@ -25,6 +25,17 @@ struct tls_settings {
     bool replication = false;  ///< the master is reached by TLS
 };
 
+/// Files and rewrites of the append-only file: redis.conf's parameters of about the same names.
+struct append_file_settings {
+    std::string filename = "appendonly.aof";
+    std::string dirname = "appendonlydir";
+    std::uint64_t rewrite_percentage = 100;  ///< growth since the last rewrite; 0: never by itself
+    std::uint64_t rewrite_min_size = 64U << 20;
+    bool load_truncated = true;        ///< an incomplete last command is cut off
+    bool use_rdb_preamble = true;      ///< no effect: a rewrite writes RDB, not commands
+    bool no_fsync_on_rewrite = false;  ///< while a rewrite is on its way
+};
+
 /// Address of the server, for INFO.
 struct listening_place {
     enum class by : std::uint8_t { tcp, unix_socket, tls };
@@ -53,6 +64,9 @@ struct server_settings {
     std::size_t max_query_buffer = 64U << 20;
 
     // Files.
+    std::string dir;  ///< empty: nothing is kept on disk
+    std::string dbfilename = "dump.rdb";
+    append_file_settings append_file;
     std::string acl_file;  ///< for ACL SAVE and ACL LOAD; empty: there is none
     /// Pauses for test suites, in microseconds for each key: of what writes and reads files and
     /// copies for replicas. Below 0: one microsecond for so many keys.

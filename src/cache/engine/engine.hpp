@@ -92,17 +92,10 @@ enum class fsync_policy : std::uint8_t {
     no,        ///< when the operating system likes
 };
 
-/// The append-only file: redis.conf's parameters of about the same names.
+/// The append-only file.
 struct append_options {
     bool enabled = false;
     fsync_policy fsync = fsync_policy::everysec;
-    std::string filename = "appendonly.aof";
-    std::string dirname = "appendonlydir";
-    std::uint64_t rewrite_percentage = 100;  ///< growth since the last rewrite; 0: never by itself
-    std::uint64_t rewrite_min_size = 64U << 20;
-    bool load_truncated = true;        ///< an incomplete last command is cut off
-    bool use_rdb_preamble = true;      ///< no effect: a rewrite writes RDB, not commands
-    bool no_fsync_on_rewrite = false;  ///< while a rewrite is on its way
 };
 
 /// Masters and replicas: redis.conf's parameters of about the same names.
@@ -174,8 +167,6 @@ struct engine_options {
     bool notifies_keyspace = false;  ///< K: __keyspace@<db>__:<key>
     bool notifies_keyevent = false;  ///< E: __keyevent@<db>__:<event>
 
-    std::string dir;  ///< where the dump file is; empty: nothing is kept on disk
-    std::string dbfilename = "dump.rdb";
     std::vector<save_point> save_points;
     /// After a failed save commands that write are refused, as long as there are save points.
     bool stop_writes_on_save_error = true;

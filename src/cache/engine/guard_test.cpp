@@ -250,9 +250,8 @@ TEST(server_requests, a_client_waits_for_the_answer_and_goes_on) {
 TEST(server_requests, shutdown_takes_redis_s_words) {
     engine_options options;
     options.mode = access_mode::admin;
-    options.dir = "/nowhere";
     engine home(options);
-    noting_host host(home);
+    noting_host host(home, testing::with_folder());
     {
         test_client client(home);
         using saving = shutdown_request::saving;

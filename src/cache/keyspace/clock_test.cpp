@@ -4,6 +4,7 @@
 #include "cache/engine/engine_state.hpp"
 #include "cache/persistence/persistence.hpp"
 #include "cache/testing/test_client.hpp"
+#include "cache/testing/test_server.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,12 +23,6 @@ using std::chrono::seconds;
 using testing::test_client;
 
 constexpr seconds begin{1'700'000'000};
-
-engine_options with_folder() {
-    engine_options made;
-    made.dir = "/somewhere";
-    return made;
-}
 
 class clock_changes : public ::testing::TestWithParam<int>, save_host {
 protected:
@@ -70,7 +65,8 @@ protected:
         return std::to_string(std::chrono::duration_cast<seconds>(now).count());
     }
 
-    engine engine_{with_folder()};
+    engine engine_;
+    testing::test_server server_{engine_, testing::with_folder()};
     microseconds set_by_{};
     microseconds passed_{};
     test_client a_{engine_};

@@ -31,7 +31,7 @@ void note_saved_time(engine::state& s) noexcept {
 
 bool begin_save(engine::state& s, save_kind kind) {
     save_state& saves = s.saves;
-    if (s.options.dir.empty() || saves.host == nullptr) return false;
+    if (saves.host == nullptr) return false;
     // What is there is not whole.
     if ((s.slow_path & slow_path::loading) != 0 || lacks_data(s)) return false;
     rdb::snapshot_options options;

@@ -31,7 +31,6 @@ struct cache_with_disk : save_host {
     static engine_options options(const std::string& points) {
         engine_options made;
         made.mode = access_mode::admin;
-        made.dir = "/somewhere";
         made.save_points = *parse_save_points(points);
         return made;
     }
@@ -60,7 +59,7 @@ struct cache_with_disk : save_host {
 
     int asked = 0;
     engine home;
-    testing::test_server server{home};
+    testing::test_server server{home, testing::with_folder()};
     test_client ask{home};
 };
 
@@ -410,7 +409,6 @@ struct cache_with_append_only_file : append_host {
     static engine_options options() {
         engine_options made;
         made.mode = access_mode::admin;
-        made.dir = "/somewhere";
         made.append.enabled = true;
         made.append.fsync = fsync_policy::always;
         return made;
@@ -421,6 +419,7 @@ struct cache_with_append_only_file : append_host {
     void append_missed() noexcept override {}
 
     engine home;
+    testing::test_server server{home, testing::with_folder()};
     test_client ask{home};
     test_client other{home};
 };

@@ -492,7 +492,6 @@ TEST(replication, a_dump_within_a_transaction_says_nothing_of_the_stream) {
         engine& home;
         bool has_position = true;
     } disk(*l.home);
-    l.home->internals().options.dir = "/somewhere";
     client("MULTI");
     client("SET a 1");
     client("BGSAVE");

@@ -37,4 +37,11 @@ public:
     server_settings settings;
 };
 
+/// Settings of a server that keeps files.
+inline server_settings with_folder() {
+    server_settings made;
+    made.dir = "/somewhere";
+    return made;
+}
+
 }  // namespace eddy::cache::testing

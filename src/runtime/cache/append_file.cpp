@@ -69,7 +69,7 @@ append_file::append_file(cache_context& of)
     : engine_(of.engine),
       events_(of.events),
       context_(of),
-      folder_(engine_.options().dir + "/" + engine_.options().append.dirname) {
+      folder_(of.settings.dir + "/" + of.settings.append_file.dirname) {
     engine_.internals().appending =
         std::make_unique<eddy::cache::append_log>(engine_.internals(), *this);
 }
@@ -84,9 +84,15 @@ const eddy::cache::append_options& append_file::options() const noexcept {
     return engine_.options().append;
 }
 
+const eddy::cache::append_file_settings& append_file::settings() const noexcept {
+    return context_.settings.append_file;
+}
+
 std::string append_file::path_of(const std::string& name) const { return folder_ + "/" + name; }
 
-std::string append_file::manifest_path() const { return path_of(options().filename + ".manifest"); }
+std::string append_file::manifest_path() const {
+    return path_of(settings().filename + ".manifest");
+}
 
 // --- The folder ------------------------------------------------------------------------------
 
@@ -131,9 +137,9 @@ task<outcome<bool>> append_file::read_manifest() {
                                           path, read.error().message));
     manifest_ = std::move(*read);
     // The move of a single file that was cut short.
-    if (manifest_.base && manifest_.base->name == options().filename) {
-        const std::string old = engine_.options().dir + "/" + options().filename;
-        const std::string here = path_of(options().filename);
+    if (manifest_.base && manifest_.base->name == settings().filename) {
+        const std::string old = context_.settings.dir + "/" + settings().filename;
+        const std::string here = path_of(settings().filename);
         const result<file> moved = co_await file::open_regular(here, O_RDONLY);
         if (!moved && moved.error() == std::errc::no_such_file_or_directory)
             static_cast<void>(co_await file::rename(old, here));
@@ -143,8 +149,8 @@ task<outcome<bool>> append_file::read_manifest() {
 
 /// The file of redis-server 6 and older, which has no list, becomes the base.
 task<outcome<bool>> append_file::adopt_single_file() {
-    const std::string& name = options().filename;
-    const std::string old = engine_.options().dir + "/" + name;
+    const std::string& name = settings().filename;
+    const std::string old = context_.settings.dir + "/" + name;
     const result<file> opened = co_await file::open_regular(old, O_RDONLY);
     if (!opened && opened.error() == std::errc::no_such_file_or_directory) co_return false;
     if (!opened) co_return disk_problem("open", old, opened.error());
@@ -162,7 +168,7 @@ task<outcome<bool>> append_file::adopt_single_file() {
 
 task<outcome<>> append_file::write_manifest(append_manifest changed) {
     const std::string path = manifest_path();
-    const std::string temporary = path_of("temp-" + options().filename + ".manifest");
+    const std::string temporary = path_of("temp-" + settings().filename + ".manifest");
     const std::string text = to_text(changed);
     {
         result<file> opened = co_await file::open_regular(temporary, O_WRONLY | O_CREAT | O_TRUNC);
@@ -214,7 +220,7 @@ task<outcome<bool>> append_file::load() {
                                          parts.end(), [this](const append_manifest::part& later) {
                                              return size_of(path_of(later.name)) == 0;
                                          });
-        const bool may_cut = is_last && options().load_truncated;
+        const bool may_cut = is_last && settings().load_truncated;
         const outcome<append_counts> part =
             co_await load_append_part(engine_, path_of(parts[i].name), may_cut, events_);
         if (!part) co_return std::unexpected(part.error());
@@ -247,7 +253,7 @@ task<outcome<>> append_file::open() {
         append_manifest more = manifest_;
         const std::uint64_t number = ++more.last_increment;
         more.increments.push_back(
-            {fmt::format("{}.{}.incr.aof", options().filename, number), number});
+            {fmt::format("{}.{}.incr.aof", settings().filename, number), number});
         result<file> made = co_await file::open_regular(path_of(more.increments.back().name),
                                                         O_WRONLY | O_CREAT | O_TRUNC);
         if (!made) co_return disk_problem("create", folder_, made.error());
@@ -476,7 +482,7 @@ task<bool> append_file::switch_files() {
 bool append_file::sync_is_due() const noexcept {
     if (!dirty_ || options().fsync == fsync_policy::no) return false;
     if (log().waits_for_disk()) return true;
-    if (options().no_fsync_on_rewrite && engine_.internals().appending->rewriting) return false;
+    if (settings().no_fsync_on_rewrite && engine_.internals().appending->rewriting) return false;
     return loop::current().now() - synced_at_ >= sync_pause;
 }
 

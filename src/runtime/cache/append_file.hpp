@@ -16,6 +16,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
+#include "cache/config/server_settings.hpp"
 #include "cache/persistence/append_log.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "runtime/cache/append_manifest.hpp"
@@ -110,6 +111,7 @@ private:
 
     eddy::cache::append_log& log() const noexcept;
     const eddy::cache::append_options& options() const noexcept;
+    const eddy::cache::append_file_settings& settings() const noexcept;
     std::string path_of(const std::string& name) const;
     std::string manifest_path() const;
     task<outcome<>> take_folder();

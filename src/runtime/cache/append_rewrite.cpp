@@ -48,12 +48,12 @@ bool append_file::rewrite_is_due() const noexcept {
     if (options().enabled && !state.is_on()) return true;
     if (!state.is_on()) return false;
     if (sync_failed_) return true;
-    if (options().rewrite_percentage == 0 || state.current_size <= options().rewrite_min_size)
+    if (settings().rewrite_percentage == 0 || state.current_size <= settings().rewrite_min_size)
         return false;
     const std::uint64_t base = std::max<std::uint64_t>(state.base_size, 1);
     if (state.current_size <= base) return false;
     const auto growth = static_cast<double>(state.current_size - base) * 100.0;
-    return growth / static_cast<double>(base) >= static_cast<double>(options().rewrite_percentage);
+    return growth / static_cast<double>(base) >= static_cast<double>(settings().rewrite_percentage);
 }
 
 bool append_file::lacks_whole_data() const noexcept {
@@ -108,7 +108,7 @@ task<outcome<>> append_file::rewrite() {
         if (!known) done = std::unexpected(known.error());
     }
     const std::uint64_t number = manifest_.last_increment + 1;
-    append_manifest::part increment{fmt::format("{}.{}.incr.aof", options().filename, number),
+    append_manifest::part increment{fmt::format("{}.{}.incr.aof", settings().filename, number),
                                     number};
     try {
         if (done) done = co_await write_base(increment, appends);
@@ -231,7 +231,7 @@ task<outcome<>> append_file::list_base(append_manifest::part increment, bool app
     append_manifest made;
     made.last_base = manifest_.last_base + 1;
     made.base = append_manifest::part{
-        fmt::format("{}.{}.base.rdb", options().filename, made.last_base), made.last_base};
+        fmt::format("{}.{}.base.rdb", settings().filename, made.last_base), made.last_base};
     made.last_increment = appends ? increment.sequence : manifest_.last_increment;
     if (appends) made.increments.push_back(increment);
     made.history = manifest_.history;

@@ -58,7 +58,9 @@ task<outcome<>> await_instant(cache_context& of, last_save how, std::function<bo
 cache_files::cache_files(cache_context& of)
     : engine_(of.engine), context_(of), counted_(of.counted), events_(of.events), append_(of) {}
 
-std::string cache_files::dump_path() const { return options().dir + "/" + options().dbfilename; }
+std::string cache_files::dump_path() const {
+    return context_.settings.dir + "/" + context_.settings.dbfilename;
+}
 
 // --- The start -------------------------------------------------------------------------------
 

@@ -30,9 +30,9 @@ using eddy::cache::rdb::snapshot;
 bool exists(const std::string& path) noexcept { return ::access(path.c_str(), F_OK) == 0; }
 
 /// The file in the folder that such a cache would begin with; empty if there is none.
-std::string loaded_from(const eddy::cache::engine_options& by) {
-    const eddy::cache::append_options& append = by.append;
-    if (append.enabled) {
+std::string loaded_from(const eddy::cache::server_settings& by, bool appends) {
+    const eddy::cache::append_file_settings& append = by.append_file;
+    if (appends) {
         const std::string manifest =
             fmt::format("{}/{}/{}.manifest", by.dir, append.dirname, append.filename);
         if (exists(manifest)) return manifest;
@@ -43,7 +43,7 @@ std::string loaded_from(const eddy::cache::engine_options& by) {
     return exists(dump) ? dump : std::string();
 }
 
-bool have_same_dump(const eddy::cache::engine_options& a, const eddy::cache::engine_options& b) {
+bool have_same_dump(const eddy::cache::server_settings& a, const eddy::cache::server_settings& b) {
     return a.dir == b.dir && a.dbfilename == b.dbfilename;
 }
 
@@ -69,8 +69,8 @@ task<outcome<>> cache_server::check_restart(settings next, bool discards_data) {
         const cache_hooks trial(wanted->hooks, events_);
         if (auto good = co_await trial.check(); !good) co_return good;
     }
-    if (wanted->engine.dir.empty()) co_return outcome<>();
-    if (auto usable = co_await check_folder(wanted->engine.dir); !usable) co_return usable;
+    if (wanted->server.dir.empty()) co_return outcome<>();
+    if (auto usable = co_await check_folder(wanted->server.dir); !usable) co_return usable;
     if (discards_data) co_return outcome<>();
     co_return check_new_folder(*wanted);
 }
@@ -78,8 +78,8 @@ task<outcome<>> cache_server::check_restart(settings next, bool discards_data) {
 /// Of two sets of keys the user says which one counts.
 outcome<> cache_server::check_new_folder(const config& next) const {
     const std::uint64_t keys = running_->engine.stats().keys;
-    if (keys == 0 || have_same_dump(next.engine, running_->engine.options())) return {};
-    const std::string found = loaded_from(next.engine);
+    if (keys == 0 || have_same_dump(next.server, running_->context.settings)) return {};
+    const std::string found = loaded_from(next.server, next.engine.append.enabled);
     if (found.empty()) return {};
     return refuse(409,
                   fmt::format("there is {} already, and \"{}\" has {} keys: move the file away "
@@ -89,7 +89,7 @@ outcome<> cache_server::check_new_folder(const config& next) const {
 }
 
 bool cache_server::has_new_files(const config& next) const {
-    return !running_->files || !have_same_dump(next.engine, running_->engine.options());
+    return !running_->files || !have_same_dump(next.server, running_->context.settings);
 }
 
 /// A restart begins with the users of its options and files. A cache that a password protected must
@@ -115,19 +115,20 @@ outcome<> cache_server::check_users_stay(const config& next) const {
 /// Whether a cache of those options finds in its files all that there is.
 bool cache_server::finds_all(const config& next) const {
     const eddy::cache::engine::state& state = running_->engine.internals();
-    const eddy::cache::engine_options& now = running_->engine.options();
+    const bool appends = running_->engine.options().append.enabled;
+    const eddy::cache::append_file_settings& now = running_->context.settings.append_file;
+    const eddy::cache::append_file_settings& later = next.server.append_file;
     // What is there is not whole.
     if ((state.slow_path & eddy::cache::slow_path::loading) != 0 || eddy::cache::lacks_data(state))
         return true;
     if (has_new_files(next))
         return running_->engine.stats().keys == 0 &&
                eddy::cache::scripting::library_codes(state).empty();
-    if (next.engine.append.enabled != now.append.enabled ||
-        next.engine.append.dirname != now.append.dirname ||
-        next.engine.append.filename != now.append.filename)
+    if (next.engine.append.enabled != appends || later.dirname != now.dirname ||
+        later.filename != now.filename)
         return false;
     // The append-only file got what it lacked by save_before_end().
-    return now.append.enabled || !running_->files->lacks_dump();
+    return appends || !running_->files->lacks_dump();
 }
 
 task<outcome<>> cache_server::hand_over(settings next, std::shared_ptr<handover> to,

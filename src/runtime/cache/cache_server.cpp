@@ -64,7 +64,7 @@ task<outcome<>> cache_server::start() {
     note_protection(config_, events_);
     // Clients that connect while files are read may subscribe, too.
     spawn_supervised([this] { return check_outputs(); });
-    const bool loads = !config_.engine.dir.empty() || inherited_;
+    const bool loads = !config_.server.dir.empty() || inherited_;
     if (loads) {
         if (auto loaded = co_await load_beside_clients(); !loaded)
             co_return co_await give_up(std::move(loaded));
@@ -223,10 +223,10 @@ task<outcome<std::uint64_t>> cache_server::send(std::string) {
 
 /// Fills the engine.
 task<outcome<>> cache_server::open_files() {
-    if (config_.engine.dir.empty())
+    if (config_.server.dir.empty())
         co_return co_await load_handover(running_->engine, running_->context.settings, *inherited_,
                                          events_);
-    if (auto usable = co_await check_folder(config_.engine.dir); !usable) co_return usable;
+    if (auto usable = co_await check_folder(config_.server.dir); !usable) co_return usable;
     running_->files = std::make_unique<cache_files>(running_->context);
     running_->context.files = running_->files.get();
     co_return co_await running_->files->open(inherited_);

@@ -175,7 +175,7 @@ task<std::string> master_side::send_as_made(snapshot& data, full_copy& copy, std
 task<std::string> master_side::write_whole(snapshot& data, const full_copy& copy,
                                            std::optional<file>& to, std::uint64_t& bytes) {
     cancel_source* const source = co_await current_source();
-    const std::string& dir = context_.engine.options().dir;
+    const std::string& dir = context_.settings.dir;
     const std::string folder = dir.empty() ? std::filesystem::temp_directory_path().string() : dir;
     const auto no_file = [&folder](std::error_code why) {
         return fmt::format(

@@ -358,7 +358,7 @@ namespace {
 
 constexpr std::string_view usual_save_points = "3600 1 300 100 60 10000";
 
-outcome<> read_persistence(const settings& chosen, eddy::cache::engine_options& to) {
+outcome<> read_persistence(const settings& chosen, eddy::cache::parameters_target to) {
     if (!chosen.has("dir")) {
         for (const char* const name : {"save", "dbfilename", "appendonly", "appendfsync"}) {
             if (chosen.given(name))
@@ -366,21 +366,21 @@ outcome<> read_persistence(const settings& chosen, eddy::cache::engine_options& 
         }
         return {};
     }
-    to.dir = chosen.text("dir");
-    if (!to.dir.starts_with('/'))
-        return refuse(400,
-                      fmt::format("--dir cannot be \"{}\": write the whole path, from /", to.dir));
-    to.dbfilename = chosen.text("dbfilename");
-    if (to.dbfilename.find('/') != std::string::npos || to.dbfilename == "." ||
-        to.dbfilename == "..")
+    to.server.dir = chosen.text("dir");
+    if (!to.server.dir.starts_with('/'))
+        return refuse(400, fmt::format("--dir cannot be \"{}\": write the whole path, from /",
+                                       to.server.dir));
+    to.server.dbfilename = chosen.text("dbfilename");
+    if (to.server.dbfilename.find('/') != std::string::npos || to.server.dbfilename == "." ||
+        to.server.dbfilename == "..")
         return refuse(400, fmt::format("--dbfilename cannot be \"{}\": write a file's name; its "
                                        "folder is --dir",
-                                       to.dbfilename));
-    to.append.enabled = chosen.text("appendonly") == "yes";
+                                       to.server.dbfilename));
+    to.engine.append.enabled = chosen.text("appendonly") == "yes";
     if (chosen.text("appendfsync") == "always")
-        to.append.fsync = eddy::cache::fsync_policy::always;
+        to.engine.append.fsync = eddy::cache::fsync_policy::always;
     else if (chosen.text("appendfsync") == "no")
-        to.append.fsync = eddy::cache::fsync_policy::no;
+        to.engine.append.fsync = eddy::cache::fsync_policy::no;
     const std::string_view points =
         chosen.has("save") ? std::string_view(chosen.text("save")) : usual_save_points;
     if (points == "off") return {};
@@ -389,7 +389,7 @@ outcome<> read_persistence(const settings& chosen, eddy::cache::engine_options& 
         return refuse(400, fmt::format("--save cannot be \"{}\": write pairs of seconds and "
                                        "changes, such as \"3600 1 300 100\", or off",
                                        points));
-    to.save_points = std::move(*parsed);
+    to.engine.save_points = std::move(*parsed);
     return {};
 }
 
@@ -562,7 +562,7 @@ outcome<config> read_config(const settings& chosen) {
         return std::unexpected(limited.error());
     if (auto renamed = read_renamed_commands(chosen, read.engine); !renamed)
         return std::unexpected(renamed.error());
-    if (auto kept = read_persistence(chosen, read.engine); !kept)
+    if (auto kept = read_persistence(chosen, {read.engine, read.server}); !kept)
         return std::unexpected(kept.error());
     if (auto follows = read_replication(chosen, read.engine.replication); !follows)
         return std::unexpected(follows.error());

@@ -209,7 +209,7 @@ task<void> server_commands::keep_config_there(std::uint64_t session) {
         }
         if (name == "maxmemory-policy" && now.max_memory != 0) {
             changed["eviction"] = value == "noeviction" ? "none" : value;
-        } else if (name == "save" && !now.dir.empty()) {
+        } else if (name == "save" && !context_.settings.dir.empty()) {
             changed["save"] = value.empty() ? "off" : value;
         } else if (own != nullptr) {
             changed[own] = value;
