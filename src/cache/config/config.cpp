@@ -346,10 +346,20 @@ refusal set_key_delay(target o, std::string_view value) {
     return {};
 }
 
-// Of replication_options.
+// Its place in the parts.
+template <typename Parts, typename Type>
+auto& member_of(Parts o, Type replication_options::* which) {
+    return o.engine.replication.*which;
+}
+template <typename Parts, typename Type>
+auto& member_of(Parts o, Type replica_settings::* which) {
+    return o.server.replica.*which;
+}
+
+// Of replication_options and replica_settings.
 template <auto Member>
 std::string replication_number(view o) {
-    return std::to_string(o.engine.replication.*Member);
+    return std::to_string(member_of(o, Member));
 }
 template <auto Member, std::int64_t Low, std::int64_t High>
 refusal set_replication_number(target o, std::string_view value) {
@@ -360,28 +370,28 @@ refusal set_replication_number(target o, std::string_view value) {
         if constexpr (High == UINT16_MAX) return "argument must be between 0 and 65535 inclusive";
         return "argument must be between 0 and 2147483647 inclusive";
     }
-    o.engine.replication.*Member =
-        static_cast<std::remove_reference_t<decltype(o.engine.replication.*Member)>>(*number);
+    auto& to = member_of(o, Member);
+    to = static_cast<std::remove_reference_t<decltype(to)>>(*number);
     return {};
 }
 template <auto Member>
 std::string replication_switch(view o) {
-    return o.engine.replication.*Member ? "yes" : "no";
+    return member_of(o, Member) ? "yes" : "no";
 }
 template <auto Member>
 refusal set_replication_switch(target o, std::string_view value) {
     const bool yes = is_word(value, "yes");
     if (!yes && !is_word(value, "no")) return not_a_switch;
-    o.engine.replication.*Member = yes;
+    member_of(o, Member) = yes;
     return {};
 }
 template <auto Member>
 std::string replication_text(view o) {
-    return o.engine.replication.*Member;
+    return member_of(o, Member);
 }
 template <auto Member>
 refusal set_replication_text(target o, std::string_view value) {
-    o.engine.replication.*Member = value;
+    member_of(o, Member) = value;
     return {};
 }
 
@@ -442,8 +452,8 @@ constexpr parameter parameters[] = {
      [](view o) { return std::to_string(o.server.append_file.rewrite_percentage); },
      set_rewrite_percentage},
     {"bind", [](view) { return std::string(); }, nullptr},
-    {"bind-source-addr", replication_text<&replicas::source_address>,
-     set_replication_text<&replicas::source_address>},
+    {"bind-source-addr", replication_text<&replica_settings::source_address>,
+     set_replication_text<&replica_settings::source_address>},
     {"busy-reply-threshold", busy_reply_text, set_busy_reply},
     {"client-output-buffer-limit", output_limits_text, set_output_limits},
     {"client-query-buffer-limit", [](view o) { return std::to_string(o.server.max_query_buffer); },
@@ -468,10 +478,10 @@ constexpr parameter parameters[] = {
      set_latency_tracking},
     {"latency-tracking-info-percentiles", percentiles_text, set_percentiles},
     {"lua-time-limit", busy_reply_text, set_busy_reply},
-    {"masterauth", replication_text<&replicas::master_password>,
-     set_replication_text<&replicas::master_password>},
-    {"masteruser", replication_text<&replicas::master_user>,
-     set_replication_text<&replicas::master_user>},
+    {"masterauth", replication_text<&replica_settings::master_password>,
+     set_replication_text<&replica_settings::master_password>},
+    {"masteruser", replication_text<&replica_settings::master_user>,
+     set_replication_text<&replica_settings::master_user>},
     {"maxclients", [](view o) { return std::to_string(o.server.max_clients); }, set_max_clients},
     {"maxmemory", [](view o) { return std::to_string(o.engine.max_memory); }, set_max_memory},
     {"maxmemory-clients", clients_memory_text, set_clients_memory},
@@ -505,14 +515,14 @@ constexpr parameter parameters[] = {
      set_replication_number<&replicas::ping_period_s, 1, most_int>},
     {"repl-timeout", replication_number<&replicas::timeout_s>,
      set_replication_number<&replicas::timeout_s, 1, most_int>},
-    {"replica-announce-ip", replication_text<&replicas::announce_ip>,
-     set_replication_text<&replicas::announce_ip>},
-    {"replica-announce-port", replication_number<&replicas::announce_port>,
-     set_replication_number<&replicas::announce_port, 0, UINT16_MAX>},
-    {"replica-announced", replication_switch<&replicas::announced>,
-     set_replication_switch<&replicas::announced>},
-    {"replica-priority", replication_number<&replicas::priority>,
-     set_replication_number<&replicas::priority, 0, most_int>},
+    {"replica-announce-ip", replication_text<&replica_settings::announce_ip>,
+     set_replication_text<&replica_settings::announce_ip>},
+    {"replica-announce-port", replication_number<&replica_settings::announce_port>,
+     set_replication_number<&replica_settings::announce_port, 0, UINT16_MAX>},
+    {"replica-announced", replication_switch<&replica_settings::announced>,
+     set_replication_switch<&replica_settings::announced>},
+    {"replica-priority", replication_number<&replica_settings::priority>,
+     set_replication_number<&replica_settings::priority, 0, most_int>},
     {"replica-read-only", replication_switch<&replicas::read_only>,
      set_replication_switch<&replicas::read_only>},
     {"replica-serve-stale-data", replication_switch<&replicas::serve_stale_data>,
@@ -523,14 +533,14 @@ constexpr parameter parameters[] = {
     {"requirepass", [](view o) { return o.engine.password; }, set_password},
     {"sanitize-dump-payload", [](view o) { return o.engine.sanitize_payload; }, set_sanitize},
     {"save", [](view o) { return to_text(o.engine.save_points); }, set_save},
-    {"shutdown-timeout", replication_number<&replicas::shutdown_timeout_s>,
-     set_replication_number<&replicas::shutdown_timeout_s, 0, most_int>},
-    {"slave-announce-ip", replication_text<&replicas::announce_ip>,
-     set_replication_text<&replicas::announce_ip>},
-    {"slave-announce-port", replication_number<&replicas::announce_port>,
-     set_replication_number<&replicas::announce_port, 0, UINT16_MAX>},
-    {"slave-priority", replication_number<&replicas::priority>,
-     set_replication_number<&replicas::priority, 0, most_int>},
+    {"shutdown-timeout", replication_number<&replica_settings::shutdown_timeout_s>,
+     set_replication_number<&replica_settings::shutdown_timeout_s, 0, most_int>},
+    {"slave-announce-ip", replication_text<&replica_settings::announce_ip>,
+     set_replication_text<&replica_settings::announce_ip>},
+    {"slave-announce-port", replication_number<&replica_settings::announce_port>,
+     set_replication_number<&replica_settings::announce_port, 0, UINT16_MAX>},
+    {"slave-priority", replication_number<&replica_settings::priority>,
+     set_replication_number<&replica_settings::priority, 0, most_int>},
     {"slave-read-only", replication_switch<&replicas::read_only>,
      set_replication_switch<&replicas::read_only>},
     {"slave-serve-stale-data", replication_switch<&replicas::serve_stale_data>,

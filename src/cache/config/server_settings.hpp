@@ -36,6 +36,23 @@ struct append_file_settings {
     bool no_fsync_on_rewrite = false;  ///< while a rewrite is on its way
 };
 
+/// Links to a master and to sentinels: redis.conf's parameters of about the same names.
+struct replica_settings {
+    std::string master_host;  ///< at the start; empty: it is no replica
+    std::uint16_t master_port = 0;
+    std::string master_user;
+    std::string master_password;
+    std::string source_address;  ///< of connections to a master; empty: the system chooses
+    std::string announce_ip;
+    std::uint16_t announce_port = 0;
+    bool announced = true;                 ///< to sentinels, which leave others alone
+    std::int64_t priority = 100;           ///< for sentinels
+    std::int64_t shutdown_timeout_s = 10;  ///< a stop waits so long for replicas to have everything
+    /// A transaction in a master's stream, in bytes of the stream. One that grows beyond it ends
+    /// the link, and all data is taken anew then.
+    std::size_t max_transaction = 1U << 30;
+};
+
 /// Address of the server, for INFO.
 struct listening_place {
     enum class by : std::uint8_t { tcp, unix_socket, tls };
@@ -62,6 +79,8 @@ struct server_settings {
     /// client-query-buffer-limit: bytes of one client's commands that wait for others, or for it to
     /// take its replies.
     std::size_t max_query_buffer = 64U << 20;
+
+    replica_settings replica;
 
     // Files.
     std::string dir;  ///< empty: nothing is kept on disk

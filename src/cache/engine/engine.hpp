@@ -100,10 +100,6 @@ struct append_options {
 
 /// Masters and replicas: redis.conf's parameters of about the same names.
 struct replication_options {
-    std::string master_host;  ///< empty: it is no replica
-    std::uint16_t master_port = 0;
-    std::string master_user;
-    std::string master_password;
     std::size_t backlog_size = 1U << 20;     ///< bytes kept for replicas that come back
     std::int64_t backlog_ttl_s = 3600;       ///< kept so long without replicas; 0: for ever
     std::int64_t timeout_s = 60;             ///< of a link on which nothing comes
@@ -111,17 +107,11 @@ struct replication_options {
     std::int64_t sync_delay_s = 5;           ///< a full copy waits for more replicas to share it
     std::int64_t min_replicas_to_write = 0;  ///< with fewer, commands that write are refused
     std::int64_t min_replicas_max_lag_s = 10;
-    std::int64_t shutdown_timeout_s = 10;  ///< a stop waits so long for replicas to have everything
-    std::int64_t priority = 100;           ///< for sentinels
     bool serve_stale_data = true;
     bool read_only = true;
-    bool announced = true;  ///< to sentinels, which leave others alone
-    std::string announce_ip;
-    std::uint16_t announce_port = 0;
     /// Replicas that share one full copy: with so many waiting, it begins before sync_delay_s is
     /// over. 0: no such number.
     std::int64_t enough_for_copy = 0;
-    std::string source_address;  ///< of connections to a master; empty: the system chooses
 };
 
 struct engine_options {
@@ -140,9 +130,6 @@ struct engine_options {
     /// Commands queued by one MULTI, with what keeps them; beyond it they are refused, and so is
     /// EXEC.
     std::size_t max_transaction = 256U << 20;
-    /// A transaction in a master's stream, in bytes of the stream. One that grows beyond it ends
-    /// the link, and all data is taken anew then.
-    std::size_t max_master_transaction = 1U << 30;
     /// Names that one client watches, or subscribes to, or waits for, with what keeps them; a
     /// command that would make them more is refused.
     std::size_t max_names = 64U << 20;

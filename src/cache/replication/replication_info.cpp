@@ -1,6 +1,8 @@
 // Fields of INFO's replication section, in Redis's order.
 #include "cache/replication/replication_info.hpp"
 
+#include "cache/engine/server_host.hpp"
+
 #include <cstdint>
 
 namespace eddy::cache {
@@ -50,9 +52,9 @@ void add_link_fields(const engine::state& s, const replication& its, lines& to) 
         to.field("master_sync_last_io_seconds_ago", since(its.last_input_us));
     }
     if (!is_up) to.field("master_link_down_since_seconds", since(its.down_since_us));
-    to.field("slave_priority", s.options.replication.priority);
+    to.field("slave_priority", settings_of(s.server).replica.priority);
     to.field("slave_read_only", std::int64_t{s.options.replication.read_only ? 1 : 0});
-    to.field("replica_announced", std::int64_t{s.options.replication.announced ? 1 : 0});
+    to.field("replica_announced", std::int64_t{settings_of(s.server).replica.announced ? 1 : 0});
 }
 
 std::string_view stage_name(failover_stage now) noexcept {

@@ -5,6 +5,7 @@
 #include "cache/rdb/load.hpp"
 #include "cache/testing/replication_fixture.hpp"
 #include "cache/testing/test_client.hpp"
+#include "cache/testing/test_server.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -590,6 +591,7 @@ TEST(replication, a_masters_stream_waits_while_clients_are_paused) {
 
 TEST(replication, one_that_is_not_announced_says_so) {
     engine home;
+    testing::test_server server(home);
     test_client client(home);
     EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+OK\r\n");
     EXPECT_THAT(client("INFO replication"), HasSubstr("\r\nreplica_announced:1\r\n"));

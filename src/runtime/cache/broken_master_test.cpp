@@ -245,14 +245,10 @@ struct small_replica {
 
     explicit small_replica(scope& tasks)
         : context(engine, events, counted), replicating(context), client(engine) {
+        context.settings.replica.max_transaction = limit;
         context.update_time();
         replicating.begin();
         tasks.spawn(replicating.replicate());
-    }
-    static eddy::cache::engine_options options() {
-        eddy::cache::engine_options made;
-        made.max_master_transaction = limit;
-        return made;
     }
     std::uint64_t offset() { return eddy::cache::replication::of(engine.internals()).offset(); }
     bool is_up() {
@@ -260,7 +256,7 @@ struct small_replica {
                eddy::cache::link_state::connected;
     }
 
-    eddy::cache::engine engine{options()};
+    eddy::cache::engine engine;
     recorder events;
     counters counted;
     cache::cache_context context;

@@ -37,8 +37,7 @@ task<outcome<>> cache_server::prepare_stop(duration patience) {
 task<outcome<>> cache_server::save_before_end(duration patience, std::uint64_t own) {
     const auto is_given_up = [this, own] { return preparation_ != own; };
     try {
-        const std::chrono::seconds longest(
-            running_->engine.options().replication.shutdown_timeout_s);
+        const std::chrono::seconds longest(running_->context.settings.replica.shutdown_timeout_s);
         co_await await_replicas(running_->context, std::min<duration>(patience, longest),
                                 is_given_up);
         last_save how;
@@ -93,8 +92,7 @@ task<void> cache_server::stop(duration drain) {
     co_await close_listeners();
     const time_point begun = loop::current().now();
     try {
-        const std::chrono::seconds patience(
-            running_->engine.options().replication.shutdown_timeout_s);
+        const std::chrono::seconds patience(running_->context.settings.replica.shutdown_timeout_s);
         if (!is_prepared)
             co_await await_replicas(running_->context, std::min<duration>(drain, patience));
     } catch (const std::bad_alloc&) {

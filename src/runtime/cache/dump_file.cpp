@@ -171,7 +171,7 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to,
     }
     const auto stands = into.position();
     if (options.goes_on && stands && into.now() == reader::status::done) {
-        const bool follows = !to.options().replication.master_host.empty();
+        const bool follows = !by.replica.master_host.empty();
         eddy::cache::replication::of(to.internals()).restore(*stands, follows);
     }
     if (into.now() == reader::status::failed) {

@@ -393,7 +393,7 @@ outcome<> read_persistence(const settings& chosen, eddy::cache::parameters_targe
     return {};
 }
 
-outcome<> read_replication(const settings& chosen, eddy::cache::replication_options& to) {
+outcome<> read_replication(const settings& chosen, eddy::cache::replica_settings& to) {
     if (!chosen.has("replicate")) {
         for (const char* const name : {"replicate-user", "replicate-password"}) {
             if (chosen.given(name))
@@ -564,7 +564,7 @@ outcome<config> read_config(const settings& chosen) {
         return std::unexpected(renamed.error());
     if (auto kept = read_persistence(chosen, {read.engine, read.server}); !kept)
         return std::unexpected(kept.error());
-    if (auto follows = read_replication(chosen, read.engine.replication); !follows)
+    if (auto follows = read_replication(chosen, read.server.replica); !follows)
         return std::unexpected(follows.error());
     if (auto users = read_acl_file(chosen, read.server); !users)
         return std::unexpected(users.error());

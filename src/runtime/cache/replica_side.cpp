@@ -49,9 +49,8 @@ constexpr std::size_t load_slice = 16 * 1024;
 constexpr std::size_t id_size = 40;
 
 /// Port of this replica that the master announces to its clients.
-std::uint16_t announced_port(const eddy::cache::replication_options& replica,
-                             const eddy::cache::server_settings& of) {
-    if (replica.announce_port != 0) return replica.announce_port;
+std::uint16_t announced_port(const eddy::cache::server_settings& of) {
+    if (of.replica.announce_port != 0) return of.replica.announce_port;
     const bool by_tls = of.tls.port != 0 && (of.tls.replication || of.port == 0);
     return by_tls ? of.tls.port : of.port;
 }
@@ -267,14 +266,15 @@ task<void> replica_side::run() {
 
 task<void> replica_side::replicate_once() {
     replication& its = links();
-    const eddy::cache::replication_options& options = context_.engine.options().replication;
+    const std::int64_t timeout_s = context_.engine.options().replication.timeout_s;
     const std::string name = fmt::format("{}:{}", its.master_host(), its.master_port());
     its.set_link(link_state::connecting);
     const transport::address where =
         server_address(context_.settings.tls, its.master_host(), its.master_port());
     tcp::connect_options how;
-    how.timeout = std::chrono::seconds(std::max<std::int64_t>(options.timeout_s, 1));
-    result<stream> connected = co_await connect_from(options.source_address, where, how);
+    how.timeout = std::chrono::seconds(std::max<std::int64_t>(timeout_s, 1));
+    result<stream> connected =
+        co_await connect_from(context_.settings.replica.source_address, where, how);
     if (!connected) {
         if (connected.error() == errc::cancelled) co_return;
         const std::string why = where.kind == transport::scheme::tls
@@ -415,12 +415,11 @@ task<outcome<>> replica_side::link::handshake() {
                           reply->starts_with("-ERR operation not permitted");
     if (!is_known) co_return lost("it answered PING with: " + printable(*reply, most_shown));
     if (auto done = co_await authenticate(); !done) co_return done;
-    const std::string port =
-        std::to_string(announced_port(engine_.options().replication, of_.context_.settings));
+    const std::string port = std::to_string(announced_port(of_.context_.settings));
     // Masters that do not know these attributes go on nevertheless.
     reply = co_await ask({"REPLCONF", "listening-port", port});
     if (!reply) co_return std::unexpected(reply.error());
-    const std::string address = engine_.options().replication.announce_ip;
+    const std::string address = of_.context_.settings.replica.announce_ip;
     if (!address.empty()) reply = co_await ask({"REPLCONF", "ip-address", address});
     if (!reply) co_return std::unexpected(reply.error());
     reply = co_await ask({"REPLCONF", "capa", "eof", "capa", "psync2"});
@@ -430,8 +429,8 @@ task<outcome<>> replica_side::link::handshake() {
 
 /// By AUTH, where there is a password.
 task<outcome<>> replica_side::link::authenticate() {
-    const std::string user = engine_.options().replication.master_user;
-    const std::string password = engine_.options().replication.master_password;
+    const std::string user = of_.context_.settings.replica.master_user;
+    const std::string password = of_.context_.settings.replica.master_password;
     if (password.empty()) co_return outcome<>();
     outcome<std::string> reply;
     if (user.empty())
@@ -770,7 +769,7 @@ outcome<> replica_side::link::hold(std::span<const resp::command> executed, std:
     pass_on(counted);
     held_.append(in_.text().substr(0, size - counted));
     in_.consume(size - counted);
-    const std::size_t limit = engine_.options().max_master_transaction;
+    const std::size_t limit = of_.context_.settings.replica.max_transaction;
     if (held_.size() > limit) {
         its_.cannot_resume();
         return lost(fmt::format("it sent a transaction of more than {} bytes", limit));

@@ -16,13 +16,12 @@ public:
     /// `of` outlives it.
     explicit replicator(cache_context& of) : context_(of), master_side_(of), replica_side_(of) {}
 
-    /// Becomes a replica of the master in the options, if they name one.
+    /// Becomes a replica of the master in the settings, if they name one.
     void begin() {
         eddy::cache::replication& its = eddy::cache::replication::of(context_.engine.internals());
         its.host = this;
-        const eddy::cache::replication_options& options = context_.engine.options().replication;
-        if (!options.master_host.empty())
-            its.become_replica(options.master_host, options.master_port);
+        const eddy::cache::replica_settings& given = context_.settings.replica;
+        if (!given.master_host.empty()) its.become_replica(given.master_host, given.master_port);
     }
     /// Its tasks: they run until they are cancelled, and can be begun anew after lack of memory.
     task<void> make_copies() { return master_side_.make_copies(); }

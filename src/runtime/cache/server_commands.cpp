@@ -257,8 +257,7 @@ task<void> server_commands::shut_down_there(std::uint64_t session,
     const auto given_up = [this, turn] { return turn != shutdown_turn_; };
     std::string fault;
     try {
-        const duration limit =
-            std::chrono::seconds(engine_.options().replication.shutdown_timeout_s);
+        const duration limit = std::chrono::seconds(context_.settings.replica.shutdown_timeout_s);
         if (!how.at_once && !given_up()) co_await await_replicas(context_, limit, given_up);
         if (!given_up()) fault = co_await save_before_end(how, turn, limit);
     } catch (const std::bad_alloc&) {
