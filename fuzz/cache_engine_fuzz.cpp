@@ -71,9 +71,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     // Small limits, or a few bytes could ask for half a gigabyte of zeros.
     options.max_text = 1 << 20;
     options.max_reply = 4 << 20;
-    options.max_transaction = 1 << 20;
-    options.max_names = 1 << 20;
-    options.max_outbox = 4 << 20;
+    options.clients.max_transaction = 1 << 20;
+    options.clients.max_names = 1 << 20;
+    options.clients.max_outbox = 4 << 20;
 
     cache::engine engine(options);
     fuzz_client clients[2] = {fuzz_client(engine), fuzz_client(engine)};

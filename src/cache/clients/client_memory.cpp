@@ -75,8 +75,9 @@ void client_memory::look(engine::state& s) {
 
 void configure_client_memory(engine::state& s) {
     const engine_options& o = s.options;
-    std::size_t limit = o.max_clients_memory;
-    if (o.max_clients_percent != 0) limit = o.max_memory / 100 * o.max_clients_percent;
+    std::size_t limit = o.clients.max_memory;
+    if (o.clients.max_memory_percent != 0)
+        limit = o.max_memory / 100 * o.clients.max_memory_percent;
     if (limit == 0) {
         s.clients_memory.reset();
     } else {

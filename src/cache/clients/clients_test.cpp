@@ -45,7 +45,7 @@ protected:
 
 TEST_F(clients, a_transaction_has_a_limit_on_its_bytes) {
     engine_options options;
-    options.max_transaction = 10'000;
+    options.clients.max_transaction = 10'000;
     engine small(options);
     test_client a(small);
     EXPECT_EQ(a("MULTI"), ok);
@@ -145,7 +145,7 @@ TEST_F(clients, out_of_memory_refuses_to_queue_and_to_execute) {
 
 TEST_F(clients, names_that_a_client_asks_for_have_a_limit) {
     engine_options options;
-    options.max_names = 10'000;
+    options.clients.max_names = 10'000;
     engine small(options);
     test_client a(small);
     const std::string long_name(5'000, 'x');
@@ -355,7 +355,7 @@ TEST_F(clients, a_new_limit_holds_for_what_waits_already) {
 // It has limits of its own; that on what others send is not about it.
 TEST_F(clients, a_reply_that_is_being_sent_is_not_what_others_sent) {
     engine_options options;
-    options.max_outbox = 100'000;
+    options.clients.max_outbox = 100'000;
     engine small(options);
     test_client a(small);
     test_client b(small);
@@ -368,8 +368,8 @@ TEST_F(clients, a_reply_that_is_being_sent_is_not_what_others_sent) {
 
 TEST_F(clients, without_a_limit_by_class_there_is_one_for_all) {
     engine_options options;
-    options.max_outbox = 100'000;
-    options.output_limits = {};
+    options.clients.max_outbox = 100'000;
+    options.clients.output = {};
     engine small(options);
     test_client a(small);
     test_client b(small);

@@ -119,7 +119,7 @@ void push_to(engine::state& s, session& who, std::string_view bytes) {
     if (&who == s.executing) {
         s.own_pushes.append(bytes);
         s.has_effects = true;
-        if (s.own_pushes.size() > s.options.max_outbox) kill(s, who);
+        if (s.own_pushes.size() > s.options.clients.max_outbox) kill(s, who);
         return;
     }
     session_extras& extras = extras_of(who);
@@ -134,10 +134,11 @@ void check_output(engine::state& s, session& who) {
     if (!who.extras || who.closing) return;
     session_extras& extras = *who.extras;
     const std::size_t waiting = extras.outbox.size() + extras.unsent;
-    const output_limit& limit = s.options.output_limits[static_cast<std::size_t>(class_of(who))];
+    const output_limit& limit = s.options.clients.output[static_cast<std::size_t>(class_of(who))];
     // Its own replies have other limits.
     const std::size_t from_others = who.waits_for_others() ? waiting : extras.outbox.size();
-    bool over = from_others > s.options.max_outbox || (limit.hard != 0 && waiting >= limit.hard);
+    bool over =
+        from_others > s.options.clients.max_outbox || (limit.hard != 0 && waiting >= limit.hard);
     if (limit.soft == 0 || waiting < limit.soft) {
         extras.over_since_us = 0;
     } else {

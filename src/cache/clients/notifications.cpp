@@ -31,21 +31,21 @@ constexpr std::uint16_t every_class = 0x1ff | module_bit;  // A
 
 }  // namespace
 
-std::string event_letters(const engine_options& options) {
-    const std::uint16_t chosen = options.notified_events;
+std::string event_letters(const notification_options& options) {
+    const std::uint16_t chosen = options.events;
     std::string text;
     const bool all = (chosen & every_class) == every_class;
     if (all) text += 'A';
     for (const auto& [letter, its] : letters) {
         if ((chosen & its) != 0 && !all) text += letter;
     }
-    if (options.notifies_keyspace) text += 'K';
-    if (options.notifies_keyevent) text += 'E';
+    if (options.keyspace) text += 'K';
+    if (options.keyevent) text += 'E';
     if ((chosen & bit(key_event::key_miss)) != 0) text += 'm';
     return text;
 }
 
-bool set_event_letters(engine_options& options, std::string_view given) {
+bool set_event_letters(notification_options& options, std::string_view given) {
     std::uint16_t chosen = 0;
     bool keyspace = false;
     bool keyevent = false;
@@ -61,15 +61,16 @@ bool set_event_letters(engine_options& options, std::string_view given) {
         if (its == 0 && c != 'K' && c != 'E') return false;
         chosen |= its;
     }
-    options.notified_events = chosen;
-    options.notifies_keyspace = keyspace;
-    options.notifies_keyevent = keyevent;
+    options.events = chosen;
+    options.keyspace = keyspace;
+    options.keyevent = keyevent;
     return true;
 }
 
 void engine::state::note_observers() noexcept {
     std::uint32_t now = 0;
-    if (options.notifies_keyspace || options.notifies_keyevent) now = options.notified_events;
+    if (options.notifications.keyspace || options.notifications.keyevent)
+        now = options.notifications.events;
     if (!watched.empty()) now |= observers::watchers;
     if (!awaited.empty()) now |= observers::waiters;
     if (tracking.clients > 0) now |= observers::trackers;
@@ -128,12 +129,12 @@ void engine::state::notify_watchers(unsigned database, key_event kind, std::stri
 void engine::state::publish_event(unsigned database, key_event, std::string_view name,
                                   std::string_view key) {
     const std::string number = std::to_string(database);
-    if (options.notifies_keyspace) {
+    if (options.notifications.keyspace) {
         std::string channel = "__keyspace@" + number + "__:";
         channel += key;
         publish(*this, channel, name);
     }
-    if (options.notifies_keyevent) {
+    if (options.notifications.keyevent) {
         std::string channel = "__keyevent@" + number + "__:";
         channel += name;
         publish(*this, channel, key);

@@ -11,9 +11,9 @@
 namespace eddy::cache {
 
 /// notify-keyspace-events' letters as Redis shows them.
-std::string event_letters(const engine_options& options);
+std::string event_letters(const notification_options& options);
 /// Takes the letters over; false when one of them means nothing.
-bool set_event_letters(engine_options& options, std::string_view letters);
+bool set_event_letters(notification_options& options, std::string_view letters);
 
 /// Notifies the sessions that watch a key of a database. Before all its keys are removed, or
 /// exchanged for those of `instead`.

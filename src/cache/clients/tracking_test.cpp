@@ -272,7 +272,7 @@ TEST(tracking, prefixes_are_limited) {
 
 TEST(tracking, a_client_that_does_not_read_is_closed) {
     engine_options options;
-    options.max_outbox = 1'000'000;
+    options.clients.max_outbox = 1'000'000;
     engine home(options);
     test_client a(home);
     test_client b(home);

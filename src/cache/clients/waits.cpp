@@ -209,9 +209,9 @@ void wait_for_keys(call& c, std::size_t first, std::size_t keys, value_type type
     engine::state& s = c.state;
     session_extras& extras = extras_of(c.client);
     const std::size_t cost = command_queue::cost(c.args, c.count) * 2 + keys * name_set::overhead;
-    if (cost > s.options.max_names) {
+    if (cost > s.options.clients.max_names) {
         return c.error("ERR too many keys to wait for: a client may wait for " +
-                       std::to_string(s.options.max_names) + " bytes of keys at most");
+                       std::to_string(s.options.clients.max_names) + " bytes of keys at most");
     }
     extras.worked_us = 0;
     extras.waiting = command_queue();

@@ -452,11 +452,11 @@ void commandstats_section(call& c, info_text& to) {
 
 void latencystats_section(call& c, info_text& to) {
     to.section("Latencystats");
-    if (!c.state.options.latency_tracking) return;
+    if (!c.state.options.latency.tracking) return;
     c.state.commands.for_each([&](std::string_view name, const command_stats::counts& its) {
         if (its.latency == nullptr) return;
         std::string text;
-        for (const double percent : c.state.options.latency_percentiles) {
+        for (const double percent : c.state.options.latency.percentiles) {
             if (!text.empty()) text += ',';
             const auto us = static_cast<double>(its.latency->percentile(percent)) / 1000;
             char value[32];

@@ -404,13 +404,13 @@ TEST_F(info, keeps_no_times_of_commands_without_latency_tracking) {
 
 TEST_F(info, tells_no_more_percentiles_than_its_limit) {
     std::string many = "1";
-    for (std::size_t i = 1; i < engine_options::max_latency_percentiles; ++i) many += " 1";
+    for (std::size_t i = 1; i < latency_options::max_percentiles; ++i) many += " 1";
     EXPECT_EQ(client_({"CONFIG", "SET", "latency-tracking-info-percentiles", many}), "+OK\r\n");
     EXPECT_THAT(client_({"CONFIG", "SET", "latency-tracking-info-percentiles", many + " 1"}),
                 AllOf(StartsWith("-ERR CONFIG SET failed"), HasSubstr("128 at most")));
     client_("KEYS *");
     const std::string told = field("latency_percentiles_usec_keys");
-    EXPECT_EQ(std::ranges::count(told, '='), engine_options::max_latency_percentiles);
+    EXPECT_EQ(std::ranges::count(told, '='), latency_options::max_percentiles);
 }
 
 /// What INFO latencystats tells, with the letter x for each time.

@@ -40,9 +40,10 @@ void subscribe_to(call& c, const kind& what) {
     std::size_t bytes =
         extras.channels.bytes() + extras.patterns.bytes() + extras.shard_channels.bytes();
     for (std::size_t i = 1; i < c.count; ++i) bytes += c.arg(i).size() + name_set::overhead;
-    if (bytes > c.state.options.max_names) {
+    if (bytes > c.state.options.clients.max_names) {
         return c.error("ERR too many subscriptions: a client may have " +
-                       std::to_string(c.state.options.max_names) + " bytes of names at most");
+                       std::to_string(c.state.options.clients.max_names) +
+                       " bytes of names at most");
     }
     for (std::size_t i = 1; i < c.count; ++i) {
         (c.state.*what.all).add(extras.*what.mine, c.client, {0, c.arg(i)});

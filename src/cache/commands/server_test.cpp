@@ -165,7 +165,7 @@ TEST_F(server_commands, slowlog_keeps_a_command_that_waits_when_it_has_waited) {
 TEST_F(server_commands, slowlog_keeps_no_password_of_any_parameter_or_name) {
     engine_options options;
     options.renamed_commands = {{"AUTH", "login"}};
-    options.slowlog_slower_than_us = 0;
+    options.slow_log.slower_than_us = 0;
     engine home(options);
     test_client client(home);
     const auto kept = [&client](std::string_view line) {

@@ -100,7 +100,7 @@ void latency_graph(call& c) {
 }
 
 void latency_doctor(call& c) {
-    if (c.state.options.latency_threshold_ms == 0) {
+    if (c.state.options.slow_log.latency_threshold_ms == 0) {
         return c.reply.verbatim(
             "txt",
             "Nothing is measured: set a threshold in milliseconds with CONFIG SET "

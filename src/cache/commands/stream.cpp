@@ -110,7 +110,7 @@ bool add_options::parse(call& c, bool adds) {
         return false;
     }
     if (!limit_given && trim.approximate) {
-        const std::uint64_t entries = c.state.options.stream_node_max_entries;
+        const std::uint64_t entries = c.state.options.streams.node_max_entries;
         trim.limit =
             entries == 0 ? usual_limit : std::min(entries, max_usual_limit) * usual_limit_blocks;
         trim.limit = std::min(trim.limit, max_usual_limit);
@@ -204,9 +204,9 @@ void xadd(call& c) {
 
     if (place == nullptr) place = c.keys->add(c.arg(1), c.hash, value_type::stream);
     redis_stream& entries = call::stream_of(place);
-    const engine_options& limits = c.state.options;
+    const stream_options& limits = c.state.options.streams;
     entries.append(c.memory(), id, c.args + first, (c.count - first) / 2,
-                   {limits.stream_node_max_bytes, limits.stream_node_max_entries});
+                   {limits.node_max_bytes, limits.node_max_entries});
     reply_id(c, id);
     c.changed(key_event::stream, "xadd", c.arg(1));
     if (entries.trim(c.memory(), options.trim) != 0) {

@@ -38,10 +38,11 @@ bool prefixes_fit(call& c, const std::vector<std::string_view>& given) {
     const std::vector<std::string_view> there = prefixes_of(c);
     std::size_t bytes = c.client.extras ? c.client.extras->prefixes.bytes() : 0;
     for (const std::string_view each : given) bytes += each.size() + name_set::overhead;
-    if (given.size() + there.size() > max_tracking_prefixes || bytes > c.state.options.max_names) {
+    if (given.size() + there.size() > max_tracking_prefixes ||
+        bytes > c.state.options.clients.max_names) {
         c.error("ERR too many prefixes: a client may have " +
                 std::to_string(max_tracking_prefixes) + " of " +
-                std::to_string(c.state.options.max_names) + " bytes at most");
+                std::to_string(c.state.options.clients.max_names) + " bytes at most");
         return false;
     }
     const auto refuse = [&c](std::string_view one, const char* between, std::string_view other) {

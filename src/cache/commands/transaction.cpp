@@ -128,9 +128,10 @@ void watch(call& c) {
     if (extras.watched_changed) return c.reply.ok();
     std::size_t bytes = extras.watched.bytes();
     for (std::size_t i = 1; i < c.count; ++i) bytes += c.arg(i).size() + name_set::overhead;
-    if (bytes > c.state.options.max_names) {
+    if (bytes > c.state.options.clients.max_names) {
         return c.error("ERR too many watched keys: a client may watch " +
-                       std::to_string(c.state.options.max_names) + " bytes of keys at most");
+                       std::to_string(c.state.options.clients.max_names) +
+                       " bytes of keys at most");
     }
     for (std::size_t i = 1; i < c.count; ++i) {
         name_topic::member* const added =

@@ -88,7 +88,7 @@ refusal set_password(target o, std::string_view value) {
 }
 
 refusal set_events(target o, std::string_view value) {
-    if (set_event_letters(o.engine, value)) return {};
+    if (set_event_letters(o.engine.notifications, value)) return {};
     return "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
 }
 
@@ -114,7 +114,7 @@ refusal set_output_limits(target o, std::string_view value) {
         if (!hard || !soft || !seconds || *seconds < 0 || *seconds > most_soft_seconds) {
             return "Error in hard, soft or soft_seconds setting in buffer limit configuration.";
         }
-        o.engine.output_limits[static_cast<std::size_t>(*which)] = {*hard, *soft, *seconds};
+        o.engine.clients.output[static_cast<std::size_t>(*which)] = {*hard, *soft, *seconds};
     }
     return {};
 }
@@ -123,7 +123,7 @@ std::string output_limits_text(view o) {
     constexpr std::string_view names[] = {"normal", "slave", "pubsub"};
     std::string text;
     for (std::size_t i = 0; i < std::size(names); ++i) {
-        const output_limit& its = o.engine.output_limits[i];
+        const output_limit& its = o.engine.clients.output[i];
         if (i > 0) text += ' ';
         text += names[i];
         text += ' ' + std::to_string(its.hard) + ' ' + std::to_string(its.soft) + ' ' +
@@ -194,6 +194,28 @@ refusal set_rewrite_percentage(target o, std::string_view value) {
     return {};
 }
 
+// Its place in the parts.
+template <typename Parts, typename Type>
+auto& member_of(Parts o, Type engine_options::* which) {
+    return o.engine.*which;
+}
+template <typename Parts, typename Type>
+auto& member_of(Parts o, Type slow_log_options::* which) {
+    return o.engine.slow_log.*which;
+}
+template <typename Parts, typename Type>
+auto& member_of(Parts o, Type stream_options::* which) {
+    return o.engine.streams.*which;
+}
+template <typename Parts, typename Type>
+auto& member_of(Parts o, Type replication_options::* which) {
+    return o.engine.replication.*which;
+}
+template <typename Parts, typename Type>
+auto& member_of(Parts o, Type replica_settings::* which) {
+    return o.server.replica.*which;
+}
+
 // A number of a range, as Redis says it.
 template <auto Member, std::int64_t Low, std::int64_t High>
 refusal set_number(target o, std::string_view value) {
@@ -204,7 +226,8 @@ refusal set_number(target o, std::string_view value) {
             return "argument must be between -1 and 9223372036854775807 inclusive";
         return "argument must be between 0 and 9223372036854775807 inclusive";
     }
-    o.engine.*Member = static_cast<std::remove_reference_t<decltype(o.engine.*Member)>>(*number);
+    auto& to = member_of(o, Member);
+    to = static_cast<std::remove_reference_t<decltype(to)>>(*number);
     return {};
 }
 
@@ -218,7 +241,7 @@ refusal set_sparse_limit(target o, std::string_view value) {
 refusal set_node_bytes(target o, std::string_view value) {
     const auto bytes = parse_bytes(value);
     if (!bytes) return not_bytes;
-    o.engine.stream_node_max_bytes = *bytes;
+    o.engine.streams.node_max_bytes = *bytes;
     return {};
 }
 
@@ -253,21 +276,21 @@ refusal set_clients_memory(target o, std::string_view value) {
         const auto percent = parse_integer(value.substr(0, value.size() - 1));
         if (!percent || *percent < 0) return "argument must be a memory or percent value";
         if (*percent > 100) return "percentage argument must be less or equal to 100";
-        o.engine.max_clients_memory = 0;
-        o.engine.max_clients_percent = static_cast<unsigned>(*percent);
+        o.engine.clients.max_memory = 0;
+        o.engine.clients.max_memory_percent = static_cast<unsigned>(*percent);
         return {};
     }
     const auto bytes = parse_bytes(value);
     if (!bytes) return "argument must be a memory or percent value";
-    o.engine.max_clients_memory = *bytes;
-    o.engine.max_clients_percent = 0;
+    o.engine.clients.max_memory = *bytes;
+    o.engine.clients.max_memory_percent = 0;
     return {};
 }
 
 std::string clients_memory_text(view o) {
-    if (o.engine.max_clients_percent != 0)
-        return std::to_string(o.engine.max_clients_percent) + '%';
-    return std::to_string(o.engine.max_clients_memory);
+    if (o.engine.clients.max_memory_percent != 0)
+        return std::to_string(o.engine.clients.max_memory_percent) + '%';
+    return std::to_string(o.engine.clients.max_memory);
 }
 
 // As much as --max-connections takes.
@@ -313,20 +336,20 @@ refusal set_protected_mode(target o, std::string_view value) {
 refusal set_latency_tracking(target o, std::string_view value) {
     const bool yes = is_word(value, "yes");
     if (!yes && !is_word(value, "no")) return not_a_switch;
-    o.engine.latency_tracking = yes;
+    o.engine.latency.tracking = yes;
     return {};
 }
 
 refusal set_percentiles(target o, std::string_view value) {
     auto read = parse_percentiles(value);
     if (!read) return read.error();
-    o.engine.latency_percentiles = std::move(*read);
+    o.engine.latency.percentiles = std::move(*read);
     return {};
 }
 
 std::string percentiles_text(view o) {
     std::string text;
-    for (const double each : o.engine.latency_percentiles) {
+    for (const double each : o.engine.latency.percentiles) {
         if (!text.empty()) text += ' ';
         text += percentile_text(each);
     }
@@ -344,16 +367,6 @@ refusal set_key_delay(target o, std::string_view value) {
         return "argument must be between -2147483648 and 2147483647 inclusive";
     o.server.*Member = *number;
     return {};
-}
-
-// Its place in the parts.
-template <typename Parts, typename Type>
-auto& member_of(Parts o, Type replication_options::* which) {
-    return o.engine.replication.*which;
-}
-template <typename Parts, typename Type>
-auto& member_of(Parts o, Type replica_settings::* which) {
-    return o.server.replica.*which;
 }
 
 // Of replication_options and replica_settings.
@@ -471,10 +484,10 @@ constexpr parameter parameters[] = {
     {"key-load-delay", [](view o) { return std::to_string(o.server.load_key_delay_us); },
      set_key_delay<&server_settings::load_key_delay_us>, true},
     {"latency-monitor-threshold",
-     [](view o) { return std::to_string(o.engine.latency_threshold_ms); },
-     set_number<&engine_options::latency_threshold_ms, 0, INT64_MAX>},
+     [](view o) { return std::to_string(o.engine.slow_log.latency_threshold_ms); },
+     set_number<&slow_log_options::latency_threshold_ms, 0, INT64_MAX>},
     {"latency-tracking",
-     [](view o) { return std::string(o.engine.latency_tracking ? "yes" : "no"); },
+     [](view o) { return std::string(o.engine.latency.tracking ? "yes" : "no"); },
      set_latency_tracking},
     {"latency-tracking-info-percentiles", percentiles_text, set_percentiles},
     {"lua-time-limit", busy_reply_text, set_busy_reply},
@@ -497,7 +510,8 @@ constexpr parameter parameters[] = {
      set_replication_number<&replicas::min_replicas_max_lag_s, 0, most_int>},
     {"min-slaves-to-write", replication_number<&replicas::min_replicas_to_write>,
      set_replication_number<&replicas::min_replicas_to_write, 0, most_int>},
-    {"notify-keyspace-events", [](view o) { return event_letters(o.engine); }, set_events},
+    {"notify-keyspace-events", [](view o) { return event_letters(o.engine.notifications); },
+     set_events},
     {"port", [](view o) { return std::to_string(o.server.port); }, nullptr},
     {"proto-max-bulk-len", [](view o) { return std::to_string(o.engine.max_text); }, set_max_text},
     {"rdb-key-save-delay", [](view o) { return std::to_string(o.server.save_key_delay_us); },
@@ -547,18 +561,18 @@ constexpr parameter parameters[] = {
      set_replication_switch<&replicas::serve_stale_data>},
     {"slaveof", master_text, nullptr},
     {"slowlog-log-slower-than",
-     [](view o) { return std::to_string(o.engine.slowlog_slower_than_us); },
-     set_number<&engine_options::slowlog_slower_than_us, -1, INT64_MAX>},
-    {"slowlog-max-len", [](view o) { return std::to_string(o.engine.slowlog_max_len); },
-     set_number<&engine_options::slowlog_max_len, 0, INT64_MAX>},
+     [](view o) { return std::to_string(o.engine.slow_log.slower_than_us); },
+     set_number<&slow_log_options::slower_than_us, -1, INT64_MAX>},
+    {"slowlog-max-len", [](view o) { return std::to_string(o.engine.slow_log.max_len); },
+     set_number<&slow_log_options::max_len, 0, INT64_MAX>},
     {"stop-writes-on-bgsave-error",
      [](view o) { return std::string(o.engine.stop_writes_on_save_error ? "yes" : "no"); },
      set_stop_writes},
-    {"stream-node-max-bytes", [](view o) { return std::to_string(o.engine.stream_node_max_bytes); },
-     set_node_bytes},
+    {"stream-node-max-bytes",
+     [](view o) { return std::to_string(o.engine.streams.node_max_bytes); }, set_node_bytes},
     {"stream-node-max-entries",
-     [](view o) { return std::to_string(o.engine.stream_node_max_entries); },
-     set_number<&engine_options::stream_node_max_entries, 0, INT64_MAX>},
+     [](view o) { return std::to_string(o.engine.streams.node_max_entries); },
+     set_number<&stream_options::node_max_entries, 0, INT64_MAX>},
     {"tcp-keepalive", [](view o) { return std::to_string(o.server.tcp_keepalive.count()); },
      set_keepalive},
     {"timeout", client_timeout_text, set_client_timeout},
@@ -593,7 +607,7 @@ std::string_view key_of(const ignored_parameter& of) noexcept {
     return of.other.empty() ? of.name : of.other;
 }
 
-std::string_view remembered(const engine_options& o, const ignored_parameter& of) noexcept {
+std::string_view remembered(const server_settings& o, const ignored_parameter& of) noexcept {
     for (const auto& [name, value] : o.remembered) {
         if (name == key_of(of)) return value;
     }
@@ -618,17 +632,17 @@ void note_limit(encoding_limits& of, std::string_view name, std::string_view val
 }
 
 // Why the value was refused; empty when it was taken.
-std::string remember(engine_options& o, const ignored_parameter& of, std::string_view value) {
+std::string remember(target o, const ignored_parameter& of, std::string_view value) {
     if (of.takes == ignored_parameter::kind::immutable) return std::string(immutable);
     auto read = read_ignored(of, value);
     if (!read) return std::move(read.error());
-    note_limit(o.limits, key_of(of), *read);
-    for (auto& [name, old] : o.remembered) {
+    note_limit(o.engine.limits, key_of(of), *read);
+    for (auto& [name, old] : o.server.remembered) {
         if (name != key_of(of)) continue;
         old = std::move(*read);
         return {};
     }
-    o.remembered.emplace_back(key_of(of), std::move(*read));
+    o.server.remembered.emplace_back(key_of(of), std::move(*read));
     return {};
 }
 
@@ -675,7 +689,7 @@ void commands::config_get(call& c) {
                            each.get == master_text ? master_address(c.state) : each.get(shown));
     }
     for (const ignored_parameter& each : ignored_parameters()) {
-        if (is_wanted(each.name)) found.emplace_back(each.name, remembered(shown.engine, each));
+        if (is_wanted(each.name)) found.emplace_back(each.name, remembered(shown.server, each));
     }
     c.reply.map(found.size());
     for (const auto& [name, value] : found) {
@@ -694,8 +708,8 @@ std::vector<std::pair<std::string, std::string>> changed_parameters(parameters_v
         if (value != each.get(from)) found.emplace_back(each.name, std::move(value));
     }
     for (const ignored_parameter& each : ignored_parameters()) {
-        const std::string_view value = remembered(now.engine, each);
-        if (each.other.empty() && value != remembered(from.engine, each))
+        const std::string_view value = remembered(now.server, each);
+        if (each.other.empty() && value != remembered(from.server, each))
             found.emplace_back(each.name, value);
     }
     return found;
@@ -711,9 +725,8 @@ std::expected<void, std::string> set_parameter(parameters_target of, std::string
     }
     std::string why;
     if (other != nullptr) {
-        why = other->takes == ignored_parameter::kind::immutable
-                  ? std::string(not_here)
-                  : remember(of.engine, *other, value);
+        why = other->takes == ignored_parameter::kind::immutable ? std::string(not_here)
+                                                                 : remember(of, *other, value);
     } else {
         why = found->set == nullptr ? not_here : found->set(of, value);
     }
@@ -738,7 +751,7 @@ struct changed_options {
 void take_options(engine::state& s, changed_options& all) {
     const engine_options& changed = all.engine;
     const bool has_limits = changed.max_text != s.options.max_text;
-    if (changed.output_limits != s.options.output_limits) note_outputs_due(s, s.env.steady_us);
+    if (changed.clients.output != s.options.clients.output) note_outputs_due(s, s.env.steady_us);
     s.options = changed;
     if (s.server != nullptr) {
         s.server->change_settings(std::move(all.server));
@@ -750,8 +763,8 @@ void take_options(engine::state& s, changed_options& all) {
     s.note_observers();
     note_save_trouble(s);
     note_append_options(s);
-    s.slow.configure(changed);
-    s.commands.configure(changed);
+    s.slow.configure(changed.slow_log);
+    s.commands.configure(changed.latency);
     configure_client_memory(s);
     limit_tracking_table(s);
     if (all.sets_password) {
@@ -792,7 +805,7 @@ void commands::config_set(call& c) {
         }
         std::string why;
         if (other != nullptr) {
-            why = remember(changed.engine, *other, c.arg(i + 1));
+            why = remember(changed.target(), *other, c.arg(i + 1));
         } else {
             changed.sets_password |= found->name == "requirepass";
             why = found->set == nullptr ? immutable : found->set(changed.target(), c.arg(i + 1));

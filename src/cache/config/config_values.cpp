@@ -53,7 +53,7 @@ std::expected<std::vector<double>, std::string_view> parse_percentiles(std::stri
             return std::unexpected(
                 "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]");
         }
-        if (read.size() == engine_options::max_latency_percentiles)
+        if (read.size() == latency_options::max_percentiles)
             return std::unexpected("latency-tracking-info-percentiles takes 128 at most");
         read.push_back(*percent);
         more = size < text.size();

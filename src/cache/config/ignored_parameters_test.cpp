@@ -3,6 +3,7 @@
 #include "cache/config/ignored_parameters.hpp"
 
 #include "cache/testing/differential_fixture.hpp"
+#include "cache/testing/test_server.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,6 +23,8 @@ protected:
         return testing::parse_reply(redis_->ask(arguments{"CONFIG", "GET", std::string(name)}))
                    .children.size() == 2;
     }
+
+    testing::test_server server_{engine_};
 };
 
 TEST_P(differential_parameters, values_are_taken_and_refused_as_redis_does) {

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace eddy::cache {
@@ -91,6 +93,9 @@ struct server_settings {
     /// copies for replicas. Below 0: one microsecond for so many keys.
     std::int64_t save_key_delay_us = 0;
     std::int64_t load_key_delay_us = 0;
+
+    /// Values of parameters without an effect, by name.
+    std::vector<std::pair<std::string_view, std::string>> remembered;
 };
 
 }  // namespace eddy::cache

@@ -19,8 +19,8 @@ void command_stats::reset() {
     errors_.clear();
 }
 
-void command_stats::configure(const engine_options& options) noexcept {
-    keeps_latency_ = options.latency_tracking;
+void command_stats::configure(const latency_options& options) noexcept {
+    keeps_latency_ = options.tracking;
 }
 
 command_stats::counts* command_stats::of(const call& c) noexcept {

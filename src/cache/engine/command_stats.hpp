@@ -23,7 +23,7 @@
 namespace eddy::cache {
 
 struct call;
-struct engine_options;
+struct latency_options;
 
 /// Belongs to one engine; one thread.
 class command_stats {
@@ -52,7 +52,7 @@ public:
     command_stats();
 
     /// Whether latencies are kept from now on; those that were stay.
-    void configure(const engine_options& options) noexcept;
+    void configure(const latency_options& options) noexcept;
 
     /// Counts a call, and returns whether to time it. One with forms is counted by timed().
     bool count(const command_spec& what) noexcept {

@@ -149,8 +149,8 @@ engine::state::state(engine_options given)
     env.limits = options.limits;
     saves.saved_us = saves.saved_at_us = started_us;
     run_id = make_run_id(env.random);
-    slow.configure(options);
-    commands.configure(options);
+    slow.configure(options.slow_log);
+    commands.configure(options.latency);
     if (!options.renamed_commands.empty()) {
         auto names = command_names::make(options.renamed_commands);
         EDDY_ASSERT(names);
@@ -305,7 +305,7 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
         if (s.has_effects) flush_effects(s, out);
     }
     mark.end();
-    const output_limit& limit = s.options.output_limits[0];
+    const output_limit& limit = s.options.clients.output[0];
     if (limit.hard != 0 && out.size() >= limit.hard && class_of(who) == client_class::normal) {
         ++s.env.counters.output_closed;
         out.clear();
@@ -379,7 +379,7 @@ void engine::set_unsent(session& who, std::size_t bytes) {
     if (who.extras == nullptr) {
         // Few who send their replies are over a limit, and only those need extras.
         const output_limit& limit =
-            s.options.output_limits[static_cast<std::size_t>(class_of(who))];
+            s.options.clients.output[static_cast<std::size_t>(class_of(who))];
         const bool counts =
             (limit.soft != 0 && bytes >= limit.soft) || (limit.hard != 0 && bytes >= limit.hard);
         if (!counts) return;

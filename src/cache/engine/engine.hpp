@@ -114,12 +114,72 @@ struct replication_options {
     std::int64_t enough_for_copy = 0;
 };
 
+/// Limits of what is kept for clients, in bytes: for each of them, where nothing else is said.
+struct session_limits {
+    /// Commands queued by one MULTI; beyond it they are refused, and so is EXEC.
+    std::size_t max_transaction = 256U << 20;
+    /// Names that it watches, or subscribes to, or waits for; a command that would make them more
+    /// is refused.
+    std::size_t max_names = 64U << 20;
+    /// Output caused by others that waits for it, of any class; beyond it, it is closed.
+    std::size_t max_outbox = 256U << 20;
+    /// By client_class. Its replies count for a normal client, what others sent it for a
+    /// subscriber.
+    std::array<output_limit, 3> output{
+        {{}, {256U << 20, 64U << 20, 60}, {32U << 20, 8U << 20, 60}}};
+    /// Of all clients' buffers; beyond it the largest clients are closed. 0: no limit.
+    std::size_t max_memory = 0;
+    /// The same as a part of engine_options::max_memory; it counts where it is not 0.
+    unsigned max_memory_percent = 0;
+};
+
+/// notify-keyspace-events.
+struct notification_options {
+    std::uint16_t events = 0;  ///< bits of key_event
+    bool keyspace = false;     ///< K: published at __keyspace@<db>__:<key>
+    bool keyevent = false;     ///< E: published at __keyevent@<db>__:<event>
+};
+
+/// SLOWLOG, and events of LATENCY.
+struct slow_log_options {
+    std::int64_t slower_than_us = 10'000;   ///< what takes this long is recorded; negative: nothing
+    std::size_t max_len = 128;              ///< entries
+    std::int64_t latency_threshold_ms = 0;  ///< the same for LATENCY; 0: nothing
+};
+
+/// INFO latencystats and LATENCY HISTOGRAM.
+struct latency_options {
+    static constexpr std::size_t max_percentiles = 128;
+    bool tracking = true;                           ///< times of commands are kept
+    std::vector<double> percentiles{50, 99, 99.9};  ///< in INFO, each from 0 to 100
+};
+
+/// When a block of a stream's entries is full; 0: no limit.
+struct stream_options {
+    std::size_t node_max_bytes = 4096;
+    std::size_t node_max_entries = 100;
+};
+
+/// All that the engine decides by. What it only shows are server_settings.
 struct engine_options {
     access_mode mode = access_mode::readwrite;
+    std::uint64_t seed = 0;  ///< of hash and random numbers; 0: from the operating system
+    /// Renamed commands; an empty name disables one.
+    std::vector<std::pair<std::string, std::string>> renamed_commands;
+    /// Answers CLUSTER as a cluster of this one node, for clients that insist on one.
+    bool emulates_cluster = false;
+
+    // Memory.
     std::size_t max_memory = 0;  ///< bytes of keys, values and tables; 0: no limit
     eviction policy = eviction::none;
-    std::string password;    ///< what AUTH must give; empty: none is needed
-    std::uint64_t seed = 0;  ///< of hash and random numbers; 0: from the operating system
+
+    // Users.
+    std::string password;  ///< what AUTH must give; empty: none is needed
+    /// New users, and those after `reset`, may use every channel: acl-pubsub-default allchannels.
+    bool new_users_use_channels = false;
+    std::size_t acllog_max_len = 128;  ///< entries of ACL LOG
+
+    // Sizes of replies and values.
     /// execute() stops when so many bytes of replies wait in its buffer. One reply may be larger.
     std::size_t max_pending_reply = 1U << 20;
     /// One reply of many elements that grows over this is replaced by an error: the same big key
@@ -127,70 +187,38 @@ struct engine_options {
     std::size_t max_reply = 512U << 20;
     /// The longest string, as proto-max-bulk-len.
     std::size_t max_text = 512U << 20;
-    /// Commands queued by one MULTI, with what keeps them; beyond it they are refused, and so is
-    /// EXEC.
-    std::size_t max_transaction = 256U << 20;
-    /// Names that one client watches, or subscribes to, or waits for, with what keeps them; a
-    /// command that would make them more is refused.
-    std::size_t max_names = 64U << 20;
-    /// Output caused by others that waits for one client of any class: a client beyond it is
-    /// closed.
-    std::size_t max_outbox = 256U << 20;
-    /// By client_class. Its replies count for a normal client, what others sent it for a
-    /// subscriber.
-    std::array<output_limit, 3> output_limits{
-        {{}, {256U << 20, 64U << 20, 60}, {32U << 20, 8U << 20, 60}}};
-    /// Keys that are recorded for tracking clients; beyond it keys are invalidated as if they had
-    /// changed, and dropped. 0: no limit.
-    std::size_t tracking_table_max_keys = 1'000'000;
-    std::size_t acllog_max_len = 128;  ///< entries of ACL LOG
-    /// New users, and those after `reset`, may use every channel: acl-pubsub-default allchannels.
-    bool new_users_use_channels = false;
+    encoding_limits limits;  ///< of compact encodings
+    stream_options streams;
+    /// A sparse HyperLogLog that grows over this becomes a dense one; bytes.
+    std::size_t hll_sparse_max_bytes = 3000;
     /// "no", "yes" or "clients". Every payload is checked deeply here; INFO counts those that Redis
     /// would check so.
     std::string sanitize_payload = "no";
-    /// The key_event bits of notify-keyspace-events, and where they are published.
-    std::uint16_t notified_events = 0;
-    bool notifies_keyspace = false;  ///< K: __keyspace@<db>__:<key>
-    bool notifies_keyevent = false;  ///< E: __keyevent@<db>__:<event>
 
+    // Clients.
+    session_limits clients;
+    notification_options notifications;
+    /// Keys that are recorded for tracking clients; beyond it keys are invalidated as if they had
+    /// changed, and dropped. 0: no limit.
+    std::size_t tracking_table_max_keys = 1'000'000;
+
+    // Persistence and replication.
     std::vector<save_point> save_points;
     /// After a failed save commands that write are refused, as long as there are save points.
     bool stop_writes_on_save_error = true;
     append_options append;
     replication_options replication;
 
-    /// Bytes of all clients' buffers; beyond it the largest clients are closed. 0: no limit.
-    std::size_t max_clients_memory = 0;
-    /// The same as a part of max_memory; it counts where it is not 0.
-    unsigned max_clients_percent = 0;
-    /// Renamed commands; an empty name disables one.
-    std::vector<std::pair<std::string, std::string>> renamed_commands;
-
-    /// When a block of a stream's entries is full; 0: no limit.
-    std::size_t stream_node_max_bytes = 4096;
-    std::size_t stream_node_max_entries = 100;
-    /// A sparse HyperLogLog that grows over this becomes a dense one; bytes.
-    std::size_t hll_sparse_max_bytes = 3000;
-    /// Commands that take this long go into the SLOWLOG; negative: none do.
-    std::int64_t slowlog_slower_than_us = 10'000;
-    std::size_t slowlog_max_len = 128;      ///< entries
-    std::int64_t latency_threshold_ms = 0;  ///< the same for LATENCY; 0: none do
-    /// Times of commands are kept for INFO latencystats and LATENCY HISTOGRAM.
-    bool latency_tracking = true;
-    /// Percentiles in INFO latencystats, each from 0 to 100.
-    std::vector<double> latency_percentiles{50, 99, 99.9};
-    static constexpr std::size_t max_latency_percentiles = 128;
-    /// Answers CLUSTER as a cluster of this one node, for clients that insist on one.
-    bool emulates_cluster = false;
+    // Scripts.
     /// While a script takes longer its cache's other clients get BUSY; before, they wait. 0: they
     /// wait until it ends.
     std::int64_t busy_reply_ms = 5000;
     /// Bytes of all values of scripts together, and as much again for those of functions.
     std::size_t max_script_memory = 256U << 20;
-    /// Values of parameters without an effect, by name: for CONFIG GET.
-    std::vector<std::pair<std::string_view, std::string>> remembered;
-    encoding_limits limits;  ///< as far as they are among those
+
+    // Reports.
+    slow_log_options slow_log;
+    latency_options latency;
 };
 
 /// 16 databases and their clients. One thread at a time: that of its loop, or one that visits it

@@ -187,7 +187,7 @@ read_through::verdict ask_read_through(call& c) {
 
 void queue(call& c) {
     session_extras& extras = *c.client.extras;
-    const std::size_t limit = c.state.options.max_transaction;
+    const std::size_t limit = c.state.options.clients.max_transaction;
     if (!in(c, session::master) &&
         extras.queued.bytes() + command_queue::cost(c.args, c.count) > limit) {
         extras.refused = true;

@@ -278,7 +278,7 @@ TEST(server_requests, shutdown_takes_redis_s_words) {
 
 TEST(client_buffers, those_who_hold_most_are_closed_first) {
     engine_options options;
-    options.max_clients_memory = 1 << 20;
+    options.clients.max_memory = 1 << 20;
     engine home(options);
     test_client publisher(home);
     std::vector<std::unique_ptr<test_client>> listeners;

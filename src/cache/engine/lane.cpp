@@ -67,7 +67,7 @@ lane::permitted lane::may_run(const session& who, const keyspace* keys) const no
     const bool has_output = who.extras != nullptr && !who.extras->outbox.empty();
     if (keys == nullptr || keys->size() < least_keys || who.special != 0 || has_output ||
         !who.unlimited || who.blocked || who.closing || s.options.mode == access_mode::readonly ||
-        s.options.output_limits[0].hard != 0) {
+        s.options.clients.output[0].hard != 0) {
         return permitted::nothing;
     }
     if (s.slow_path == 0 && s.observers == 0) return permitted::all;

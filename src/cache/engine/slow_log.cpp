@@ -37,9 +37,9 @@ std::string shortened(std::string_view arg) {
 
 }  // namespace
 
-void slow_log::configure(const engine_options& options) {
-    slower_than_us_ = options.slowlog_slower_than_us;
-    max_records_ = options.slowlog_max_len;
+void slow_log::configure(const slow_log_options& options) {
+    slower_than_us_ = options.slower_than_us;
+    max_records_ = options.max_len;
     event_from_ms_ = options.latency_threshold_ms;
     if (records_.size() > max_records_) records_.resize(max_records_);
     if (slower_than_us_ < 0 && event_from_ms_ == 0) {

@@ -17,7 +17,7 @@ namespace eddy::cache {
 
 struct call;
 struct command_spec;
-struct engine_options;
+struct slow_log_options;
 
 /// Belongs to one engine; one thread.
 class slow_log {
@@ -51,7 +51,7 @@ public:
     };
 
     /// Takes the thresholds; drops records above the new length.
-    void configure(const engine_options& options);
+    void configure(const slow_log_options& options);
 
     /// Whether a command with these flags and so many arguments goes without the clock.
     bool skips(std::uint64_t flags, std::size_t count) const noexcept {

@@ -173,11 +173,11 @@ void replication::forget_old() noexcept {
 
 void replication::check_limits() {
     const auto which = static_cast<std::size_t>(client_class::replica);
-    const output_limit limit = state_.options.output_limits[which];
+    const output_limit limit = state_.options.clients.output[which];
     const std::size_t hard =
-        std::min(limit.hard == 0 ? state_.options.max_outbox
+        std::min(limit.hard == 0 ? state_.options.clients.max_outbox
                                  : std::max(limit.hard, state_.options.replication.backlog_size),
-                 state_.options.max_outbox);
+                 state_.options.clients.max_outbox);
     const std::vector<replica*> all = replicas_.size() > 1 ? replicas_ : std::vector<replica*>();
     const auto check = [&](replica& each) {
         if (!takes_feed(each) || each.who.closing) return;

@@ -427,7 +427,7 @@ outcome<> read_clients_memory(const settings& chosen, eddy::cache::engine_option
     if (!text.ends_with('%')) {
         const result<std::int64_t> bytes = parse_size(text);
         if (!bytes) return wrong();
-        to.max_clients_memory = static_cast<std::size_t>(*bytes);
+        to.clients.max_memory = static_cast<std::size_t>(*bytes);
         return {};
     }
     const auto percent = parse_size(std::string_view(text).substr(0, text.size() - 1));
@@ -436,7 +436,7 @@ outcome<> read_clients_memory(const settings& chosen, eddy::cache::engine_option
         return refuse(400, fmt::format("--maxmemory-clients {} has no effect without a limit; add "
                                        "--maxmemory SIZE",
                                        text));
-    to.max_clients_percent = static_cast<unsigned>(*percent);
+    to.clients.max_memory_percent = static_cast<unsigned>(*percent);
     return {};
 }
 
