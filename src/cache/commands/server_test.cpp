@@ -17,7 +17,9 @@
 namespace eddy::cache {
 namespace {
 
+using ::testing::HasSubstr;
 using testing::parse_reply;
+using ::testing::StartsWith;
 using testing::test_client;
 
 engine_options admin_options() {
@@ -506,6 +508,29 @@ TEST_F(server_commands, limits_of_connections_are_parameters) {
     refused("timeout", "-1", "argument must be between 0 and 2147483647 inclusive");
     refused("timeout", "1.5", "argument couldn't be parsed into an integer");
     EXPECT_EQ(settings.max_clients, 7U);
+}
+
+TEST_F(server_commands, config_set_changes_the_engine_and_its_server_together_or_not_at_all) {
+    EXPECT_THAT(client_("CONFIG SET maxclients 8 maxmemory x"),
+                StartsWith("-ERR CONFIG SET failed"));
+    EXPECT_THAT(client_("CONFIG SET maxmemory 1mb maxclients x"),
+                StartsWith("-ERR CONFIG SET failed"));
+    EXPECT_EQ(server_.settings.max_clients, server_settings().max_clients);
+    EXPECT_EQ(engine_.options().max_memory, 0U);
+    expect("CONFIG SET maxclients 8 maxmemory 1mb", "+OK\r\n");
+    EXPECT_EQ(server_.settings.max_clients, 8U);
+    EXPECT_EQ(engine_.options().max_memory, 1U << 20);
+}
+
+TEST(config, shows_defaults_of_the_server_s_settings_where_there_is_no_server) {
+    engine home;
+    test_client client(home);
+    const std::string usual = "*2\r\n$10\r\nmaxclients\r\n$5\r\n10000\r\n";
+    EXPECT_EQ(client("CONFIG GET maxclients"), usual);
+    EXPECT_EQ(client("CONFIG SET maxclients 8"), "+OK\r\n");
+    EXPECT_EQ(client("CONFIG GET maxclients"), usual);
+    EXPECT_THAT(client("INFO clients"), HasSubstr("\r\nmaxclients:10000\r\n"));
+    EXPECT_THAT(client("ACL SAVE"), StartsWith("-ERR This Redis instance is not configured"));
 }
 
 TEST_F(server_commands, memory_has_reports) {
