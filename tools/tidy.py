@@ -45,6 +45,10 @@ CACHE_FLOORS = (
     {"commands"},
     {"testing"},
 )
+# The state that the cache's rooms share, and what others have in its place.
+ENGINE_STATE = "cache/engine/engine_state.hpp"
+ENGINE_INTERNALS = re.compile(r"(?:\.|->)internals\(\)")
+ENGINE_FACES = "use engine_files, engine_clients, engine_settings or replication"
 # Units (x.hpp with x.cpp) of a layer that reach each other in a circle of includes, at most. A number only falls.
 LARGEST_CIRCLE = {"cache": 23, "io": 13, "runtime": 11, "tls": 6}
 LARGEST_CIRCLE_ELSEWHERE = 4
@@ -229,6 +233,19 @@ def check_rooms(tree):
             continue
         if floors[theirs] > floors[mine]:
             yield path, number, f"the room {mine} stands below {theirs} and may not include it ({name})"
+
+
+def check_faces(tree):
+    """The engine's state is for the cache alone: the server has faces of it, one a subject."""
+    for path, number, quote, name in tree.includes():
+        if path.startswith("src/") and layer_of(path) != "cache" and name == ENGINE_STATE:
+            yield path, number, f"only the cache includes {name}; {ENGINE_FACES}"
+    for path, text in tree.cpp():
+        if not path.startswith("src/") or layer_of(path) == "cache":
+            continue
+        for number, line in enumerate(text.split("\n"), 1):
+            if ENGINE_INTERNALS.search(line.split("//")[0]):
+                yield path, number, f"only the cache calls internals(); {ENGINE_FACES}"
 
 
 def unit_of(path):
@@ -671,7 +688,7 @@ def check_throws(tree):
             yield "tools/tidy.py", 1, f"{layer} throws at {len(places)} places now: lower THROWS"
 
 
-CHECKS = (check_layers, check_rooms, check_circles, check_libraries, check_lua_calls, check_portable,
+CHECKS = (check_layers, check_rooms, check_faces, check_circles, check_libraries, check_lua_calls, check_portable,
           check_dead, check_cpp_form, check_text, check_functions, check_assertions, check_throws, check_quotes,
           check_openings, check_threads, check_awaited,
           check_buffers, check_errors, check_tour)

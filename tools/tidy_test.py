@@ -90,6 +90,23 @@ class TidyTest(unittest.TestCase):
         changes = self.listed("src/cache/attic/a.cpp", "// A.\n")
         self.assert_fault(changes, "src/cache/attic/a.cpp", "no such room")
 
+    def test_only_the_cache_has_the_state_of_the_engine(self):
+        include = '#include "cache/engine/engine_state.hpp"'
+        call = "int f(engine& of) { return of.internals().count; }"
+
+        def in_runtime(line):
+            return {
+                "src/cache/CMakeLists.txt": "eddy_layer(cache SOURCES engine/a.cpp)\n",
+                "src/cache/engine/engine_state.hpp": "// State.\n#pragma once\n",
+                "src/cache/engine/a.cpp": f"// A.\n{include}\n{call}\n",
+                "src/runtime/CMakeLists.txt": "eddy_layer(runtime SOURCES cache/a.cpp)\n",
+                "src/runtime/cache/a.cpp": f"// A.\n{line}\n",
+            }
+
+        self.assertEqual(self.faults(in_runtime("// internals().count")), [])
+        self.assert_fault(in_runtime(include), "src/runtime/cache/a.cpp", "only the cache includes", 2)
+        self.assert_fault(in_runtime(call), "src/runtime/cache/a.cpp", "only the cache calls internals()", 2)
+
     def test_circles_of_units_are_bounded(self):
         def circle(count):
             changes = {"src/net/CMakeLists.txt": " ".join(f"u{i}.cpp" for i in range(count)) + "\n"}

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cache/clients/session_extras.hpp"
+#include "cache/clients/write_hold.hpp"
 #include "cache/engine/call.hpp"
 
 #include <cstddef>
@@ -51,13 +52,6 @@ void serve_waiting(engine::state& s);
 bool is_client_paused(engine::state& s);
 /// Begins a pause of new commands, as CLIENT PAUSE has set it.
 void begin_pause(engine::state& s);
-/// Reasons that pause writes, each until its own end.
-enum class write_hold : std::uint8_t {
-    failover = 1,
-    file = 2,      ///< the append-only file lacks what there is: append_log::holds_writes()
-    shutdown = 4,  ///< the cache is about to stop, and replicas must have everything first
-    stop = 8,      ///< its files have everything, as it is about to stop
-};
 void hold_writes(engine::state& s, write_hold why) noexcept;
 void let_write(engine::state& s, write_hold why) noexcept;
 bool holds_writes(const engine::state& s, write_hold why) noexcept;

@@ -247,6 +247,8 @@ void engine::set_time(std::chrono::microseconds since_1970,
 
 void engine::set_slice_clock(slice_clock by) noexcept { state_->env.slice_time = by; }
 
+std::int64_t engine::steady_us() const noexcept { return state_->env.steady_us; }
+
 const engine_options& engine::options() const noexcept { return state_->options; }
 
 std::size_t engine::execute(session& who, std::span<const resp::command> commands,
@@ -561,6 +563,8 @@ void engine::go_on() {
     if (s.some_wait_for_snapshot && (s.snapshot == nullptr || s.snapshot->write_ahead()))
         end_snapshot_waits(s);
 }
+
+std::size_t engine::used_memory() const noexcept { return state_->used_memory(); }
 
 statistics engine::stats() const noexcept {
     const state& s = *state_;

@@ -258,6 +258,8 @@ public:
     /// Clock that limits upkeep(), evictions and scripts, in place of the system's steady clock;
     /// null: only the number of their steps bounds them, so that a run can be repeated exactly.
     void set_slice_clock(slice_clock by) noexcept;
+    /// The steady time that was set last, in microseconds.
+    std::int64_t steady_us() const noexcept;
 
     /// Executes the commands in order and appends their replies to `out`. Returns the number of
     /// executed commands: all, or fewer when `out` has reached max_pending_reply (send it, then
@@ -326,8 +328,12 @@ public:
     bool wind_up();
 
     statistics stats() const noexcept;
+    /// stats().used_memory alone.
+    std::size_t used_memory() const noexcept;
     const engine_options& options() const noexcept;
 
+    /// For the rooms of this layer. The server has engine_files, engine_clients, engine_settings
+    /// and replication::of().
     struct state;
     state& internals() noexcept { return *state_; }
 

@@ -13,6 +13,7 @@
 #include "cache/engine/traffic.hpp"
 #include "cache/keyspace/environment.hpp"
 #include "cache/keyspace/keyspace.hpp"
+#include "cache/persistence/save_host.hpp"
 #include "cache/rdb/snapshot.hpp"
 
 #include <array>
@@ -79,16 +80,6 @@ inline constexpr std::uint16_t migration = 1024;    ///< keys are on their way t
 /// Clients get LOADING.
 inline constexpr std::uint16_t not_ready = loading | starting;
 }  // namespace slow_path
-
-/// Writer of snapshots to the disk.
-class save_host {
-public:
-    /// Called within a command: save_state::snapshot is there to be written, from the next turn on.
-    virtual void save_began() noexcept = 0;
-
-protected:
-    ~save_host() = default;
-};
 
 /// Of the dump file; persistence.hpp changes it. Times are of the steady clock.
 struct save_state {

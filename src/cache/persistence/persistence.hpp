@@ -4,6 +4,7 @@
 // The room persistence makes data outlive the process. Files in reading order:
 //
 //   persistence.hpp      the dump file: SAVE, BGSAVE, save points, loading
+//   engine_files.hpp     all of it, as the server's files see it
 //   snapshot_gate.hpp    commands that wait for a snapshot of a huge value
 //   propagation.hpp      changes as commands, for the append-only file and for replicas
 //   stream_changes.hpp   the same for consumer groups
@@ -14,6 +15,7 @@
 #pragma once
 
 #include "cache/engine/call.hpp"
+#include "cache/persistence/save_host.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,10 +25,6 @@
 #include <vector>
 
 namespace eddy::cache {
-
-/// As in Redis, only a failed background save has writes refused, delays the next try and is
-/// `rdb_last_bgsave_status`. A failed SAVE replies with an error, SHUTDOWN does not stop.
-enum class save_kind : bool { background, foreground };
 
 /// Begins a snapshot and notifies the server, which writes state.saves.snapshot and calls
 /// end_save(). False while there is a snapshot already, or no writer.

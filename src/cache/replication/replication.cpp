@@ -49,6 +49,8 @@ replication& replication::of(engine::state& s) {
     return *s.replicating;
 }
 
+replication* replication::find(engine& home) noexcept { return home.internals().replicating.get(); }
+
 // --- The stream -------------------------------------------------------------------------------
 
 void replication::take_new_id() {

@@ -131,6 +131,9 @@ public:
     ~replication();
     /// The engine's, made when it is first asked for.
     static replication& of(engine::state& s);
+    static replication& of(engine& home) { return of(home.internals()); }
+    /// Null while it was not asked for.
+    static replication* find(engine& home) noexcept;
 
     replication_host* host = nullptr;
 

@@ -5,8 +5,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "cache/engine/engine_state.hpp"
-#include "cache/persistence/persistence.hpp"
+#include "cache/persistence/engine_files.hpp"
 #include "runtime/cache/append_load.hpp"
 #include "runtime/cache/background_io.hpp"
 #include "runtime/cache/cache_context.hpp"
@@ -70,14 +69,13 @@ append_file::append_file(cache_context& of)
       events_(of.events),
       context_(of),
       folder_(of.settings.dir + "/" + of.settings.append_file.dirname) {
-    engine_.internals().appending =
-        std::make_unique<eddy::cache::append_log>(engine_.internals(), *this);
+    eddy::cache::engine_files(engine_).make_append(*this);
 }
 
-append_file::~append_file() { engine_.internals().appending.reset(); }
+append_file::~append_file() { eddy::cache::engine_files(engine_).drop_append(); }
 
 eddy::cache::append_log& append_file::log() const noexcept {
-    return *engine_.internals().appending;
+    return *eddy::cache::engine_files(engine_).append();
 }
 
 const eddy::cache::append_options& append_file::options() const noexcept {
@@ -202,7 +200,7 @@ task<outcome<bool>> append_file::load() {
     if (found && !*found) found = co_await adopt_single_file();
     if (!found || !*found) co_return found;
 
-    eddy::cache::engine::state& state = engine_.internals();
+    eddy::cache::engine_files files(engine_);
     const time_point began = loop::current().now();
     append_counts all;
     std::uint64_t sizes = 0;
@@ -212,8 +210,8 @@ task<outcome<bool>> append_file::load() {
     for (const append_manifest::part& each : parts)
         total += size_of(path_of(each.name)).value_or(0);
     context_.update_time();
-    eddy::cache::note_load_began(state, total);
-    state.slow_path |= eddy::cache::slow_path::loading;
+    files.begin_load(total);
+    files.set_loading(true);
     for (std::size_t i = 0; i < parts.size(); ++i) {
         // A rewrite that had begun has made the next part, which nothing was appended to.
         const bool is_last = std::all_of(parts.begin() + static_cast<std::ptrdiff_t>(i) + 1,
@@ -229,10 +227,10 @@ task<outcome<bool>> append_file::load() {
         sizes += part->size;
         size_ = part->size;
     }
-    state.slow_path &= static_cast<std::uint16_t>(~eddy::cache::slow_path::loading);
+    files.set_loading(false);
     older_size_ = manifest_.increments.empty() ? sizes : sizes - size_;
     const eddy::cache::statistics now = engine_.stats();
-    eddy::cache::note_loaded(state, now.keys, 0);
+    files.note_loaded(now.keys, 0);
     const std::chrono::duration<double> took = loop::current().now() - began;
     events_.write(fmt::format("loaded {} keys from {} in {:.3f} s, by {} commands", now.keys,
                               folder_, took.count(), all.commands));
@@ -482,7 +480,7 @@ task<bool> append_file::switch_files() {
 bool append_file::sync_is_due() const noexcept {
     if (!dirty_ || options().fsync == fsync_policy::no) return false;
     if (log().waits_for_disk()) return true;
-    if (settings().no_fsync_on_rewrite && engine_.internals().appending->rewriting) return false;
+    if (settings().no_fsync_on_rewrite && log().rewriting) return false;
     return loop::current().now() - synced_at_ >= sync_pause;
 }
 

@@ -37,7 +37,7 @@ namespace eddy::runtime::cache {
 
 struct cache_context;
 
-/// Of one engine with a folder, whose internals().appending it makes. One loop's thread, and
+/// Of one engine with a folder, whose append_log it makes. One loop's thread, and
 /// threads that lock it for holds_replies(), present(), was_given_up(), write_now() and what the
 /// engine calls; the tasks must have ended before it dies.
 class append_file final : public eddy::cache::append_host {

@@ -6,7 +6,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/wire/resp/request.hpp>
 
-#include "cache/engine/engine_state.hpp"
+#include "cache/persistence/engine_files.hpp"
 #include "cache/rdb/load.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/trusted_limits.hpp"
@@ -231,8 +231,8 @@ task<outcome<append_counts>> load_append_part(eddy::cache::engine& to, std::stri
     time_point reported = here.now();
     part_loader into(to, path, events);
     // Beside those of the parts before.
-    std::uint64_t& loaded = to.internals().load.loaded_bytes;
-    const std::uint64_t loaded_before = loaded;
+    eddy::cache::engine_files files(to);
+    const std::uint64_t loaded_before = files.loaded_bytes();
     std::vector<char> buffer(request_bytes);
     std::uint64_t read = 0;
     for (;;) {
@@ -243,14 +243,14 @@ task<outcome<append_counts>> load_append_part(eddy::cache::engine& to, std::stri
         read += *got;
         into.add({buffer.data(), *got});
         while (into.step()) {
-            loaded = loaded_before + into.offset();
+            files.set_loaded_bytes(loaded_before + into.offset());
             // What commands replace or delete must not pile up until the end.
             static_cast<void>(to.upkeep());
             co_await here.yield();
             if (source != nullptr && source->requested())
                 co_return refuse(503, "the cache is stopping");
         }
-        loaded = loaded_before + into.offset();
+        files.set_loaded_bytes(loaded_before + into.offset());
         if (into.is_wrong()) break;
         if (here.now() - reported >= report_pause) {
             reported = here.now();

@@ -4,7 +4,8 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "cache/engine/engine_state.hpp"
+#include "cache/persistence/append_log.hpp"
+#include "cache/persistence/engine_files.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/script/script_gap.hpp"
@@ -42,7 +43,7 @@ constexpr int unwanted = 503;
 bool append_file::rewrite_is_due() const noexcept {
     const eddy::cache::append_log& state = log();
     if (state.rewriting || leaving_) return false;
-    if (eddy::cache::lacks_data(engine_.internals())) return false;
+    if (eddy::cache::engine_files(engine_).lacks_data()) return false;
     if (state.rewrite_wanted) return true;
     if (loop::current().now() < rewrite_from_) return false;
     if (options().enabled && !state.is_on()) return true;
@@ -57,8 +58,8 @@ bool append_file::rewrite_is_due() const noexcept {
 }
 
 bool append_file::lacks_whole_data() const noexcept {
-    return (engine_.internals().slow_path & eddy::cache::slow_path::loading) != 0 ||
-           eddy::cache::lacks_data(engine_.internals());
+    const eddy::cache::engine_files files(engine_);
+    return files.is_loading() || files.lacks_data();
 }
 
 task<void> append_file::rewrite_on() {
@@ -96,7 +97,7 @@ task<outcome<>> append_file::rewrite() {
     state.rewrite_wanted = false;
     state.rewriting = true;
     context_.update_time();
-    state.rewrite_began_us = engine_.internals().env.steady_us;
+    state.rewrite_began_us = engine_.steady_us();
     const bool was_on = state.is_on();
     // What is appended until the option's change is noticed needs its file.
     const bool appends = options().enabled || was_on;
@@ -119,7 +120,7 @@ task<outcome<>> append_file::rewrite() {
 
     state.rewriting = false;
     context_.update_time();
-    state.rewrite_took_s = (engine_.internals().env.steady_us - state.rewrite_began_us) / second_us;
+    state.rewrite_took_s = (engine_.steady_us() - state.rewrite_began_us) / second_us;
     state.rewrite_succeeded = done.has_value();
     ++state.rewrites;
     rewrite_fault_ = done ? std::string() : done.error().message;

@@ -250,10 +250,9 @@ struct small_replica {
         replicating.begin();
         tasks.spawn(replicating.replicate());
     }
-    std::uint64_t offset() { return eddy::cache::replication::of(engine.internals()).offset(); }
+    std::uint64_t offset() { return eddy::cache::replication::of(engine).offset(); }
     bool is_up() {
-        return eddy::cache::replication::of(engine.internals()).link() ==
-               eddy::cache::link_state::connected;
+        return eddy::cache::replication::of(engine).link() == eddy::cache::link_state::connected;
     }
 
     eddy::cache::engine engine;

@@ -3,7 +3,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 
-#include "cache/clients/waits.hpp"
+#include "cache/clients/engine_clients.hpp"
 #include "cache/replication/replication.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
 #include "runtime/cache/dump_file.hpp"
@@ -28,7 +28,7 @@ task<outcome<>> cache_server::prepare_stop(duration patience) {
     is_preparing_ = true;
     // Without files there is nothing that a change could be late for.
     if (running_->files)
-        eddy::cache::hold_writes(running_->engine.internals(), eddy::cache::write_hold::stop);
+        eddy::cache::engine_clients(running_->engine).hold_writes(eddy::cache::write_hold::stop);
     outcome<> ready = co_await save_before_end(patience, own);
     co_return finish_preparation(own, std::move(ready));
 }
@@ -71,8 +71,7 @@ void cache_server::resume() noexcept {
     is_prepared_ = is_handed_over_ = false;
     if (!running_) return;
     running_->context.progress.set();
-    eddy::cache::engine::state& state = running_->engine.internals();
-    eddy::cache::let_write(state, eddy::cache::write_hold::stop);
+    eddy::cache::engine_clients(running_->engine).let_write(eddy::cache::write_hold::stop);
     running_->commands->stop_refused();
 }
 
@@ -121,8 +120,8 @@ task<void> cache_server::stop(duration drain) {
 /// A replica loses nothing: its master has the data.
 void cache_server::note_loss() {
     if (std::exchange(is_handed_over_, false)) return;
-    const eddy::cache::engine::state& state = running_->engine.internals();
-    if (state.replicating && state.replicating->is_replica()) return;
+    const auto* const links = eddy::cache::replication::find(running_->engine);
+    if (links != nullptr && links->is_replica()) return;
     try {
         const std::uint64_t keys = running_->engine.stats().keys;
         if (running_->files)

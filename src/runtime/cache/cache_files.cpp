@@ -7,11 +7,9 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "cache/persistence/persistence.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/script/script_gap.hpp"
-#include "cache/script/scripting.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/handover.hpp"
 #include "runtime/cache/yield.hpp"
@@ -37,19 +35,20 @@ constexpr std::string_view no_memory_text = "there is no memory";
 task<outcome<>> await_instant(cache_context& of, last_save how, std::function<bool()> begin) {
     EDDY_ASSERT(how.is_given_up && begin);
     loop& here = loop::current();
-    eddy::cache::engine::state& state = of.engine.internals();
+    const eddy::cache::engine_files files(of.engine);
     time_point patience_ends = here.now() + how.patience;
     eddy::cache::script_gap gap(of.engine);
-    while (!gap.is_there(state.saves.snapshot == nullptr) || !begin()) {
+    while (!gap.is_there(files.snapshot() == nullptr) || !begin()) {
         if (how.is_given_up() || !co_await of.await_progress(gap_pause)) co_return stop_given_up();
         of.update_time();
-        if (here.now() < patience_ends || state.saves.snapshot != nullptr) continue;
+        if (here.now() < patience_ends || files.snapshot() != nullptr) continue;
         if (of.engine.script_is_late())
             co_return refuse(409,
                              "a script is running, and half of what it does would be saved; end it "
                              "with SCRIPT KILL");
         // It gets another one later.
-        if (state.replicating) state.replicating->disconnect_replicas();
+        if (auto* const links = eddy::cache::replication::find(of.engine); links != nullptr)
+            links->disconnect_replicas();
         patience_ends = here.now() + how.patience;
     }
     co_return outcome<>();
@@ -78,8 +77,7 @@ task<outcome<>> cache_files::open(std::shared_ptr<const handover> inherited) {
         if (!loaded) co_return std::unexpected(loaded.error());
         has_loaded = *loaded;
         // What the file's commands did is not what clients have asked for.
-        state().commands.reset();
-        state().rates = {};
+        files().forget_commands();
     }
     if (!has_loaded) {
         if (auto loaded = co_await load(); !loaded) co_return loaded;
@@ -93,19 +91,16 @@ task<outcome<>> cache_files::open(std::shared_ptr<const handover> inherited) {
 
 /// Of a cache that had another folder before, or none.
 task<outcome<>> cache_files::write_first_dump() {
-    state().saves.host = this;
-    if (!eddy::cache::begin_save(state(), eddy::cache::save_kind::foreground))
-        co_return outcome<>();
+    files().set_writer(*this);
+    if (!files().begin_save(eddy::cache::save_kind::foreground)) co_return outcome<>();
     co_await write_save();
     if (save_fault_.message.empty()) co_return outcome<>();
     co_return std::unexpected(save_fault_);
 }
 
 void cache_files::attach() {
-    // write_first_dump() has it already.
-    EDDY_ASSERT(state().saves.host == nullptr || state().saves.host == this);
-    state().saves.host = this;
-    eddy::cache::note_saved_time(state());
+    files().set_writer(*this);
+    files().note_saved_time();
 }
 
 task<outcome<>> cache_files::load() {
@@ -123,7 +118,7 @@ task<outcome<>> cache_files::load() {
         co_return outcome<>();
     }
     const eddy::cache::rdb::load_counts& counts = **loaded;
-    eddy::cache::note_loaded(state(), counts.keys, counts.expired);
+    files().note_loaded(counts.keys, counts.expired);
     const std::chrono::duration<double> took = loop::current().now() - began;
     events_.write(fmt::format("loaded {} keys from {} in {:.3f} s; {} had expired", counts.keys,
                               path, took.count(), counts.expired));
@@ -149,11 +144,11 @@ task<void> cache_files::keep_saved() {
         wanted_.reset();
         context_.update_time();
         // Half of what a script does must not be in the file without the other half.
-        const bool is_due = eddy::cache::save_is_due(state());
+        const bool is_due = files().save_is_due();
         waits_for_script = is_due && !gap.is_there();
-        if (is_due && !waits_for_script) eddy::cache::begin_save(state());
+        if (is_due && !waits_for_script) files().begin_save();
         if (!waits_for_script) gap.release();
-        while (state().saves.snapshot != nullptr) {
+        while (files().snapshot() != nullptr) {
             co_await write_save();
             if (source != nullptr && source->requested()) co_return;
         }
@@ -162,16 +157,16 @@ task<void> cache_files::keep_saved() {
 
 /// Ends the snapshot that has begun, if there is one. It is not named any more when it has gone.
 void cache_files::abort_save(std::string_view fault) {
-    if (state().saves.snapshot == nullptr) return;
-    state().saves.snapshot->end();
-    eddy::cache::end_save(state(), fault);
+    if (files().snapshot() == nullptr) return;
+    files().snapshot()->end();
+    files().end_save(fault);
     context_.progress.set();
 }
 
 /// Writes the snapshot that has begun.
 task<void> cache_files::write_save() {
-    EDDY_ASSERT(state().saves.snapshot != nullptr);
-    eddy::cache::rdb::snapshot& data = *state().saves.snapshot;
+    EDDY_ASSERT(files().snapshot() != nullptr);
+    eddy::cache::rdb::snapshot& data = *files().snapshot();
     const std::string path = dump_path();
     const std::uint64_t keys = data.keys();
     const time_point began = loop::current().now();
@@ -186,9 +181,9 @@ task<void> cache_files::write_save() {
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): keep_up() goes on with it
     }
     context_.update_time();
-    EDDY_ASSERT(state().saves.snapshot == &data);
+    EDDY_ASSERT(files().snapshot() == &data);
     save_fault_ = written ? problem() : written.error();
-    eddy::cache::end_save(state(), save_fault_.message);
+    files().end_save(save_fault_.message);
     context_.progress.set();
     // What was removed meanwhile is only freed now.
     context_.ask_upkeep();
@@ -205,13 +200,9 @@ task<void> cache_files::write_save() {
 // --- The end ---------------------------------------------------------------------------------
 
 bool cache_files::lacks_dump() const {
-    if (eddy::cache::has_unsaved_changes(state())) return true;
-    if (eddy::cache::has_unsaved_position(state())) return true;
-    return has_data() && ::access(dump_path().c_str(), F_OK) != 0;
-}
-
-bool cache_files::has_data() const {
-    return engine_.stats().keys > 0 || !eddy::cache::scripting::library_codes(state()).empty();
+    if (files().unsaved_changes() != 0) return true;
+    if (files().has_unsaved_position()) return true;
+    return files().has_data() && ::access(dump_path().c_str(), F_OK) != 0;
 }
 
 bool cache_files::wants_dump(last_save::saving wanted) const noexcept {
@@ -221,9 +212,8 @@ bool cache_files::wants_dump(last_save::saving wanted) const noexcept {
 
 task<outcome<>> cache_files::save_before_stop(last_save how) {
     // What is there is not whole: the files stay as they are.
-    if ((state().slow_path & eddy::cache::slow_path::not_ready) != 0 ||
-        eddy::cache::lacks_data(state()))
-        co_return outcome<>();
+    const eddy::cache::engine_files its = files();
+    if (its.is_loading() || its.is_starting() || its.lacks_data()) co_return outcome<>();
     if (how.wanted != last_save::saving::never) {
         if (auto kept = co_await append_.save_all(how.is_given_up); !kept) co_return kept;
     }
@@ -232,15 +222,14 @@ task<outcome<>> cache_files::save_before_stop(last_save how) {
 }
 
 task<outcome<>> cache_files::write_dump_before_stop(const last_save& how) {
-    auto begun = co_await await_instant(context_, how, [this] {
-        return eddy::cache::begin_save(state(), eddy::cache::save_kind::foreground);
-    });
+    auto begun = co_await await_instant(
+        context_, how, [this] { return files().begin_save(eddy::cache::save_kind::foreground); });
     if (!begun) co_return begun;
-    const std::uint64_t before = state().saves.count;
-    while (state().saves.snapshot != nullptr) {
+    const std::uint64_t before = files().saves();
+    while (files().snapshot() != nullptr) {
         if (how.is_given_up() || !co_await context_.await_progress()) co_return stop_given_up();
     }
-    if (state().saves.count != before) co_return outcome<>();
+    if (files().saves() != before) co_return outcome<>();
     co_return std::unexpected(save_fault_);
 }
 
@@ -269,7 +258,7 @@ void cache_files::note_loss(last_save::saving wanted, bool is_saved, bool is_app
         if (!is_appended) lost_ = "the latest changes: the append-only file could not be written";
         return;
     }
-    const std::uint64_t changes = state().changes - state().saves.saved_changes;
+    const std::uint64_t changes = files().unsaved_changes();
     if (changes == 0 || (is_saved && wants_dump(wanted))) return;
     std::string_view why = "saving was not wanted";
     if (!save_fault_.message.empty())
@@ -283,11 +272,11 @@ std::string cache_files::lost() const { return lost_; }
 
 /// The changes that no file has yet, when there are save points: as Redis does it.
 task<void> cache_files::save_at_end(last_save::saving wanted) {
-    if (state().saves.host == nullptr || !wants_dump(wanted)) co_return;
+    if (!files().has_writer() || !wants_dump(wanted)) co_return;
     if (!lacks_dump()) co_return;
     context_.update_time();
-    state().saves.scheduled = false;
-    if (eddy::cache::begin_save(state(), eddy::cache::save_kind::foreground)) co_await write_save();
+    files().unschedule_save();
+    if (files().begin_save(eddy::cache::save_kind::foreground)) co_await write_save();
 }
 
 }  // namespace eddy::runtime::cache

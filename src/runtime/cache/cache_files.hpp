@@ -6,8 +6,8 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "cache/engine/engine_state.hpp"
 #include "cache/engine/server_host.hpp"
+#include "cache/persistence/engine_files.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/instance.hpp"
@@ -78,8 +78,7 @@ private:
     void note_loss(last_save::saving wanted, bool is_saved, bool is_appended);
     void abort_save(std::string_view fault);
     bool wants_dump(last_save::saving wanted) const noexcept;
-    bool has_data() const;
-    eddy::cache::engine::state& state() const noexcept { return engine_.internals(); }
+    eddy::cache::engine_files files() const noexcept { return eddy::cache::engine_files(engine_); }
     const eddy::cache::engine_options& options() const noexcept { return engine_.options(); }
     std::string dump_path() const;
 

@@ -3,12 +3,12 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 
-#include "cache/clients/waits.hpp"
+#include "cache/clients/engine_clients.hpp"
 #include "cache/config/config.hpp"
-#include "cache/persistence/persistence.hpp"
+#include "cache/config/engine_settings.hpp"
+#include "cache/persistence/engine_files.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/replication/replication.hpp"
-#include "cache/script/scripting.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/handover.hpp"
@@ -95,16 +95,16 @@ bool cache_server::has_new_files(const config& next) const {
 /// A restart begins with the users of its options and files. A cache that a password protected must
 /// not be open behind it.
 outcome<> cache_server::check_users_stay(const config& next) const {
-    const eddy::cache::engine::state& state = running_->engine.internals();
-    const std::string& now = state.options.password;
+    const eddy::cache::engine_clients clients(running_->engine);
+    const std::string& now = running_->engine.options().password;
     if (now != config_.engine.password && next.engine.password == config_.engine.password)
         return refuse(409, fmt::format("CONFIG SET has changed the password of \"{}\", which a "
                                        "restart would forget: keep it with CONFIG REWRITE first",
                                        name_));
     if (!next.server.acl_file.empty() || !config_.server.acl_file.empty()) return {};
-    const bool is_closed = state.users.require_password();
+    const bool is_closed = clients.need_password();
     const bool would_be_open = next.engine.password.empty() && config_.engine.password.empty();
-    if (state.users.size() > 1 || (is_closed && would_be_open))
+    if (clients.users() > 1 || (is_closed && would_be_open))
         return refuse(409, fmt::format("ACL SETUSER has made or changed users of \"{}\", which a "
                                        "restart would forget: give it a file that has them with "
                                        "--aclfile",
@@ -114,16 +114,13 @@ outcome<> cache_server::check_users_stay(const config& next) const {
 
 /// Whether a cache of those options finds in its files all that there is.
 bool cache_server::finds_all(const config& next) const {
-    const eddy::cache::engine::state& state = running_->engine.internals();
+    const eddy::cache::engine_files files(running_->engine);
     const bool appends = running_->engine.options().append.enabled;
     const eddy::cache::append_file_settings& now = running_->context.settings.append_file;
     const eddy::cache::append_file_settings& later = next.server.append_file;
     // What is there is not whole.
-    if ((state.slow_path & eddy::cache::slow_path::loading) != 0 || eddy::cache::lacks_data(state))
-        return true;
-    if (has_new_files(next))
-        return running_->engine.stats().keys == 0 &&
-               eddy::cache::scripting::library_codes(state).empty();
+    if (files.is_loading() || files.lacks_data()) return true;
+    if (has_new_files(next)) return !files.has_data();
     if (next.engine.append.enabled != appends || later.dirname != now.dirname ||
         later.filename != now.filename)
         return false;
@@ -141,7 +138,7 @@ task<outcome<>> cache_server::hand_over(settings next, std::shared_ptr<handover>
     const std::uint64_t own = preparation_;
     EDDY_ASSERT(!is_preparing_ && !to->is_used);
     is_preparing_ = true;
-    eddy::cache::hold_writes(running_->engine.internals(), eddy::cache::write_hold::stop);
+    eddy::cache::engine_clients(running_->engine).hold_writes(eddy::cache::write_hold::stop);
     outcome<> ready = co_await save_before_end(patience, own);
     // Where an append-only file cannot be written, an instance that has one does not start.
     const bool may_start = ready.has_value() || !wanted->engine.append.enabled;
@@ -219,15 +216,14 @@ outcome<> cache_server::apply(const settings& changed) {
     if (running_) {
         // What CONFIG SET says meanwhile stays, unless this option changes.
         running_->context.update_time();
-        eddy::cache::engine::state& state = running_->engine.internals();
+        eddy::cache::engine_settings now(running_->engine);
         const auto parameters = eddy::cache::changed_parameters({read->engine, read->server},
                                                                 {before->engine, before->server});
-        if (auto set = eddy::cache::set_parameters(state, parameters); !set)
-            return refuse(400, set.error());
+        if (auto set = now.set(parameters); !set) return refuse(400, set.error());
         // Parts of a second are lost on CONFIG SET; a mode it does not know.
         if (read->server.client_timeout != before->server.client_timeout)
             running_->context.settings.client_timeout = read->server.client_timeout;
-        state.options.mode = read->engine.mode;
+        now.set_mode(read->engine.mode);
     }
     config_.write_timeout = read->write_timeout;
     options_ = changed;

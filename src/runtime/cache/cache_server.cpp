@@ -3,7 +3,8 @@
 
 #include <eddy/base/assert.hpp>
 
-#include "cache/persistence/persistence.hpp"
+#include "cache/config/engine_settings.hpp"
+#include "cache/persistence/engine_files.hpp"
 #include "runtime/cache/cache_metrics.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
 #include "runtime/cache/dump_file.hpp"
@@ -49,8 +50,7 @@ task<outcome<>> cache_server::start() {
     running_->context.write_timeout = config_.write_timeout;
     running_->commands = std::make_unique<server_commands>(running_->context, running_->background,
                                                            options_, above_);
-    running_->engine.internals().server = running_->commands.get();
-    running_->engine.internals().forget_moved();
+    eddy::cache::engine_settings(running_->engine).set_server(*running_->commands);
     if (auto made = co_await make_workers(); !made) co_return co_await give_up(std::move(made));
     if (!config_.server.acl_file.empty()) {
         if (auto loaded = co_await load_users(running_->engine, config_.server.acl_file); !loaded)
@@ -72,18 +72,17 @@ task<outcome<>> cache_server::start() {
     begin_parts();
     if (!loads) open_listeners_to_clients();
     // Clients that connected before got LOADING.
-    running_->engine.internals().slow_path &=
-        static_cast<std::uint16_t>(~eddy::cache::slow_path::starting);
+    eddy::cache::engine_files(running_->engine).set_starting(false);
     co_return outcome<>();
 }
 
 /// Reads the files, or the keys of the instance before. Clients get LOADING meanwhile.
 task<outcome<>> cache_server::load_beside_clients() {
     EDDY_ASSERT(running_ && !running_->opening);
-    eddy::cache::engine::state& state = running_->engine.internals();
+    eddy::cache::engine_files files(running_->engine);
     running_->context.update_time();
-    eddy::cache::note_load_began(state, 0);
-    state.slow_path |= eddy::cache::slow_path::starting;
+    files.begin_load(0);
+    files.set_starting(true);
     open_listeners_to_clients();
     running_->opening.emplace(co_await current_source());
     if (start_given_up_) running_->opening->request();

@@ -5,7 +5,6 @@
 #include <eddy/io/loop_lock.hpp>
 #include <eddy/io/scope.hpp>
 
-#include "cache/engine/engine_state.hpp"
 #include "runtime/cache/cache_files.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/cache_server.hpp"

@@ -5,8 +5,7 @@
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
 
-#include "cache/engine/engine_state.hpp"
-#include "cache/persistence/persistence.hpp"
+#include "cache/persistence/engine_files.hpp"
 #include "cache/replication/replication.hpp"
 #include "runtime/cache/background_io.hpp"
 #include "runtime/cache/key_delay.hpp"
@@ -131,8 +130,8 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to,
     cancel_source* const source = co_await current_source();
     loop& here = loop::current();
     time_point reported = here.now();
-    eddy::cache::note_load_began(to.internals(), *size);
-    std::uint64_t& loaded = to.internals().load.loaded_bytes;
+    eddy::cache::engine_files files(to);
+    files.begin_load(*size);
     loader into(to, options);
     std::vector<char> buffer(read_bytes);
     std::uint64_t offset = 0;
@@ -149,7 +148,8 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to,
         while (!rest.empty() && into.now() == reader::status::reading) {
             const std::uint64_t keys = into.counts().keys;
             try {
-                loaded += into.feed(rest.substr(0, read_slice));
+                files.set_loaded_bytes(files.loaded_bytes() +
+                                       into.feed(rest.substr(0, read_slice)));
             } catch (const std::bad_alloc&) {
                 co_return refuse(500, fmt::format("could not load {}: there is no memory for more "
                                                   "than {} keys of it",
@@ -172,7 +172,7 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to,
     const auto stands = into.position();
     if (options.goes_on && stands && into.now() == reader::status::done) {
         const bool follows = !by.replica.master_host.empty();
-        eddy::cache::replication::of(to.internals()).restore(*stands, follows);
+        eddy::cache::replication::of(to).restore(*stands, follows);
     }
     if (into.now() == reader::status::failed) {
         co_return refuse(500, fmt::format("could not load {}: it is wrong at byte {}: {}. The file "

@@ -8,7 +8,7 @@
 #include <eddy/io/timeout.hpp>
 
 #include "base/rollback.hpp"
-#include "cache/clients/client_memory.hpp"
+#include "cache/clients/engine_clients.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/replicator.hpp"
 #include "runtime/cache/worker.hpp"
@@ -252,7 +252,7 @@ bool worker::is_overrun(client& c, time_point& until) {
                     "the limit by CONFIG SET",
                     c.session->id, c.push_mode->received.size()));
     const loop_lock lock(context_.lockable.get());
-    ++context_.engine.internals().env.counters.query_closed;
+    eddy::cache::engine_clients(context_.engine).count_closed_query();
     return true;
 }
 

@@ -3,8 +3,7 @@
 
 #include <eddy/io/loop.hpp>
 
-#include "cache/engine/engine_state.hpp"
-#include "cache/persistence/persistence.hpp"
+#include "cache/persistence/engine_files.hpp"
 #include "runtime/cache/dump_file.hpp"
 
 #include <fmt/format.h>
@@ -45,7 +44,6 @@ task<outcome<>> write_handover(const eddy::cache::server_settings& by,
 
 task<outcome<>> load_handover(eddy::cache::engine& to, const eddy::cache::server_settings& by,
                               const handover& from, journal& events) {
-    eddy::cache::engine::state& state = to.internals();
     const time_point began = loop::current().now();
     eddy::cache::rdb::load_options options;
     options.goes_on = true;
@@ -53,8 +51,7 @@ task<outcome<>> load_handover(eddy::cache::engine& to, const eddy::cache::server
     if (!loaded) co_return std::unexpected(with_folder(loaded.error(), from));
     if (!*loaded) co_return refuse(500, "the keys of the instance before are gone");
     const eddy::cache::rdb::load_counts& counts = **loaded;
-    eddy::cache::note_loaded(state, counts.keys, counts.expired);
-    state.saves.saved_changes = state.changes - std::max<std::uint64_t>(counts.keys, 1);
+    eddy::cache::engine_files(to).note_taken_over(counts.keys, counts.expired);
     const std::chrono::duration<double> took = loop::current().now() - began;
     events.write(fmt::format("took over {} keys from the instance before in {:.3f} s", counts.keys,
                              took.count()));

@@ -7,8 +7,7 @@
 #include <eddy/io/loop.hpp>
 
 #include "base/rollback.hpp"
-#include "cache/clients/waits.hpp"
-#include "cache/engine/engine_state.hpp"
+#include "cache/clients/engine_clients.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/script/script_gap.hpp"
 #include "runtime/cache/background_io.hpp"
@@ -297,14 +296,13 @@ void master_side::note_progress(client& from) {
     replica* const of = replication::find(*from.session);
     if (of == nullptr || of->now != replica::stage::copied) return;
     context_.update_time();
-    of->progress_us = context_.engine.internals().env.steady_us;
+    of->progress_us = context_.engine.steady_us();
 }
 
 task<void> await_replicas(cache_context& of, duration limit, std::function<bool()> is_given_up) {
-    eddy::cache::engine::state& state = of.engine.internals();
-    replication* const its = state.replicating.get();
+    replication* const its = replication::find(of.engine);
     if (its == nullptr || its->is_replica() || its->replicas().empty()) co_return;
-    eddy::cache::hold_writes(state, eddy::cache::write_hold::shutdown);
+    eddy::cache::engine_clients(of.engine).hold_writes(eddy::cache::write_hold::shutdown);
     if (its->late_replicas() == 0) co_return;
     its->ask_for_acknowledgements();
     const time_point end = loop::current().after(limit);

@@ -62,9 +62,7 @@ private:
     eddy::cache::replication::output next_output(client& to);
     bool note_sent(client& to, const eddy::cache::replication::output& sent);
 
-    eddy::cache::replication& links() {
-        return eddy::cache::replication::of(context_.engine.internals());
-    }
+    eddy::cache::replication& links() { return eddy::cache::replication::of(context_.engine); }
 
     cache_context& context_;
     event copies_;

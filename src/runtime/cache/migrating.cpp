@@ -10,7 +10,7 @@
 #include <eddy/transport/transport.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
-#include "cache/clients/waits.hpp"
+#include "cache/clients/engine_clients.hpp"
 #include "cache/engine/server_host.hpp"
 #include "cache/types/number.hpp"
 #include "runtime/cache/protection.hpp"
@@ -278,9 +278,9 @@ task<void> migrate_keys(cache_context& of, std::uint64_t session, std::unique_pt
     of.update_time();
     what.reset();
     if (error.empty())
-        eddy::cache::answer(of.engine.internals(), session, {});
+        eddy::cache::engine_clients(of.engine).answer(session, {});
     else
-        eddy::cache::answer_error(of.engine.internals(), session, error);
+        eddy::cache::engine_clients(of.engine).answer_error(session, error);
 }
 
 }  // namespace eddy::runtime::cache

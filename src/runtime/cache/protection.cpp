@@ -2,8 +2,7 @@
 #include "runtime/cache/protection.hpp"
 
 #include "base/text.hpp"
-#include "cache/engine/call.hpp"
-#include "cache/engine/engine_state.hpp"
+#include "cache/clients/engine_clients.hpp"
 #include "runtime/serving/tls_options.hpp"
 
 #include <fmt/format.h>
@@ -198,8 +197,7 @@ bool is_local(const endpoint& peer) { return peer.is_unix() || is_loopback(peer.
 
 bool is_rejected(eddy::cache::engine& by, const eddy::cache::server_settings& with,
                  const endpoint& peer) {
-    eddy::cache::engine::state& state = by.internals();
-    return with.protected_mode && state.users.default_user().needs_no_password() && !is_local(peer);
+    return with.protected_mode && eddy::cache::engine_clients(by).are_let_in() && !is_local(peer);
 }
 
 void note_protection(const config& of, journal& events) {

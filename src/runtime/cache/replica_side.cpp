@@ -11,7 +11,9 @@
 #include "base/terminal_text.hpp"
 #include "base/text.hpp"
 #include "cache/persistence/append_log.hpp"
+#include "cache/persistence/engine_files.hpp"
 #include "cache/rdb/load.hpp"
+#include "cache/replication/expired_keys_view.hpp"
 #include "cache/script/script_gap.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/key_delay.hpp"
@@ -318,7 +320,7 @@ task<outcome<>> replica_side::replicate_over(link& on) {
 
 /// The offset up to which this server's disk has the master's stream, as far as that is known.
 std::uint64_t replica_side::note_disk() {
-    const eddy::cache::append_log* const log = context_.engine.internals().appending.get();
+    const eddy::cache::append_log* const log = eddy::cache::engine_files(context_.engine).append();
     if (log == nullptr || !log->has_on_disk(0)) return 0;
     if (!unsynced_) unsynced_ = mark{links().offset(), log->appended};
     if (log->has_on_disk(unsynced_->position))
@@ -383,7 +385,7 @@ task<outcome<>> replica_side::link::receive() {
     ++of_.context_.counted.reads;
     // Input that came together with a change of the master is not of the new one.
     if (auto same = check_generation(); !same) co_return same;
-    its_.last_input_us = engine_.internals().env.steady_us;
+    its_.last_input_us = engine_.steady_us();
     in_.append(got->text());
     co_return outcome<>();
 }
@@ -546,7 +548,7 @@ task<outcome<>> replica_side::link::wait_for_gap() {
 
 outcome<> replica_side::link::check_memory() const {
     const std::size_t limit = engine_.options().max_memory;
-    const std::size_t used = engine_.internals().env.memory.used_bytes();
+    const std::size_t used = engine_.used_memory();
     if (limit != 0 && used / most_over_memory > limit)
         return lost(fmt::format("its data takes {} bytes, {} times this cache's maxmemory", used,
                                 most_over_memory));
@@ -584,8 +586,7 @@ task<outcome<>> replica_side::link::load(sync_answer answer, std::string announc
     session_.emplace(*this, engine_);
     session_->db = its_.stream_database = into.stream_database();
     its_.end_load(answer.id, *answer.copy_at);
-    eddy::cache::engine::state& state = engine_.internals();
-    state.changes += into.counts().keys;
+    eddy::cache::engine_files(engine_).note_copied(into.counts().keys);
     const std::chrono::duration<double> took = loop::current().now() - began;
     of_.context_.events.write(fmt::format("has all data of {}:{}: {} keys, {} bytes in {:.3f} s",
                                           its_.master_host(), its_.master_port(),
@@ -614,7 +615,7 @@ task<outcome<>> replica_side::link::feed_loader(loader& into, std::optional<std:
         EDDY_ASSERT(taken <= piece.size());
         in_.consume(taken);
         its_.copy_bytes += taken;
-        engine_.internals().load.loaded_bytes = its_.copy_bytes;
+        eddy::cache::engine_files(engine_).set_loaded_bytes(its_.copy_bytes);
         if (left) *left -= taken;
         // The old data goes as the new comes, so that there are not both at the end.
         static_cast<void>(engine_.upkeep());
@@ -637,20 +638,7 @@ task<outcome<>> replica_side::link::feed_loader(loader& into, std::optional<std:
 
 /// Loads of the piece what the loader takes. Yields its size.
 std::size_t replica_side::link::feed(loader& into, std::string_view piece) {
-    /// Expired keys are visible to the loader, and as before when it ends or has no memory.
-    class view {
-    public:
-        explicit view(eddy::cache::environment& of)
-            : env_(of), before_(std::exchange(of.expired, eddy::cache::expired_keys::stay)) {}
-        ~view() { env_.expired = before_; }
-        view(const view&) = delete;
-        view& operator=(const view&) = delete;
-
-    private:
-        eddy::cache::environment& env_;
-        eddy::cache::expired_keys before_;
-    };
-    const view whole(engine_.internals().env);
+    const eddy::cache::expired_keys_view whole(engine_);
     return into.feed(piece);
 }
 
@@ -668,7 +656,7 @@ task<outcome<>> replica_side::link::skip_mark(std::string_view mark) {
 // --- The stream ---------------------------------------------------------------------------------
 
 task<outcome<>> replica_side::link::apply_stream() {
-    its_.last_input_us = engine_.internals().env.steady_us;
+    its_.last_input_us = engine_.steady_us();
     for (;;) {
         if (auto done = co_await apply(); !done) co_return done;
         if (auto more = co_await receive(); !more) co_return more;

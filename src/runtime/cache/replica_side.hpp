@@ -42,9 +42,7 @@ private:
     task<void> acknowledge(link& on);
     std::uint64_t note_disk();
 
-    eddy::cache::replication& links() {
-        return eddy::cache::replication::of(context_.engine.internals());
-    }
+    eddy::cache::replication& links() { return eddy::cache::replication::of(context_.engine); }
     void log(std::string_view what);
 
     cache_context& context_;

@@ -18,7 +18,7 @@ public:
 
     /// Becomes a replica of the master in the settings, if they name one.
     void begin() {
-        eddy::cache::replication& its = eddy::cache::replication::of(context_.engine.internals());
+        eddy::cache::replication& its = eddy::cache::replication::of(context_.engine);
         its.host = this;
         const eddy::cache::replica_settings& given = context_.settings.replica;
         if (!given.master_host.empty()) its.become_replica(given.master_host, given.master_port);

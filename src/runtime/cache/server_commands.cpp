@@ -5,10 +5,9 @@
 #include <eddy/io/loop.hpp>
 
 #include "cache/acl/acl_file.hpp"
-#include "cache/clients/waits.hpp"
+#include "cache/clients/engine_clients.hpp"
 #include "cache/config/config.hpp"
-#include "cache/engine/engine_state.hpp"
-#include "cache/persistence/persistence.hpp"
+#include "cache/persistence/engine_files.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/script/script_gap.hpp"
 #include "runtime/cache/cache_files.hpp"
@@ -75,12 +74,11 @@ task<result<std::string>> read_whole(std::string path) {
 
 /// Yields why the file could not be loaded, or an empty text.
 task<std::string> take_users(eddy::cache::engine& to, std::string path) {
-    eddy::cache::engine::state& state = to.internals();
     const result<std::string> text = co_await read_whole(path);
     if (!text)
         co_return fmt::format("Error loading ACLs, opening file '{}': {}", path,
                               text.error().message());
-    const auto loaded = eddy::cache::acl::load(state, *text, path);
+    const auto loaded = eddy::cache::engine_clients(to).load_users(*text, path);
     co_return loaded ? std::string() : loaded.error();
 }
 
@@ -99,7 +97,7 @@ constexpr own_option own_options[] = {
 
 /// Differences of the present role to the options that name a master.
 nlohmann::json master_option_now(eddy::cache::engine& of, const nlohmann::json& options) {
-    const eddy::cache::replication* const its = of.internals().replicating.get();
+    const auto* const its = eddy::cache::replication::find(of);
     nlohmann::json changed = nlohmann::json::object();
     if (its != nullptr && its->is_replica()) {
         const std::string& host = its->master_host();
@@ -127,7 +125,7 @@ server_commands::server_commands(cache_context& of, scope& background, settings&
       above_(std::move(above)) {}
 
 void server_commands::answer(std::uint64_t session, std::string_view fault) {
-    eddy::cache::answer(engine_.internals(), session, fault);
+    eddy::cache::engine_clients(engine_).answer(session, fault);
 }
 
 void server_commands::save_users(std::uint64_t session, std::string text) {
@@ -236,11 +234,10 @@ task<void> server_commands::keep_config_there(std::uint64_t session) {
 /// Yields why not everything could be saved, or an empty text.
 task<std::string> server_commands::save_before_end(eddy::cache::shutdown_request how,
                                                    std::uint64_t turn, duration patience) {
-    eddy::cache::engine::state& state = engine_.internals();
-    const bool is_wanted = how.saves == saving::always ||
-                           (how.saves == saving::by_points && !state.options.save_points.empty());
-    const bool is_loading = (state.slow_path & eddy::cache::slow_path::loading) != 0;
-    if (is_wanted && state.saves.host != nullptr && !is_loading && eddy::cache::lacks_data(state))
+    const eddy::cache::engine_files files(engine_);
+    const bool is_wanted = how.saves == saving::always || (how.saves == saving::by_points &&
+                                                           !engine_.options().save_points.empty());
+    if (is_wanted && files.has_writer() && !files.is_loading() && files.lacks_data())
         co_return "it has not got its master's data";
     last_save last;
     last.wanted = how.saves;
@@ -268,7 +265,7 @@ task<void> server_commands::shut_down_there(std::uint64_t session,
             events_.write("SHUTDOWN: " + fault);
             // None is counted once another one has asked for the stop.
             if (shutdowns_ > 0 && --shutdowns_ == 0)
-                eddy::cache::let_write(engine_.internals(), eddy::cache::write_hold::shutdown);
+                eddy::cache::engine_clients(engine_).let_write(eddy::cache::write_hold::shutdown);
         }
         co_return answer(session, not_shut_down_text);
     }
@@ -283,7 +280,7 @@ task<void> server_commands::shut_down_there(std::uint64_t session,
 
 void server_commands::stop_refused() noexcept {
     if (shutdowns_ == 0)
-        eddy::cache::let_write(engine_.internals(), eddy::cache::write_hold::shutdown);
+        eddy::cache::engine_clients(engine_).let_write(eddy::cache::write_hold::shutdown);
     at_end_ = saving::by_points;
     is_forced_ = false;
     const std::uint64_t session = std::exchange(stopping_, 0);
@@ -299,7 +296,7 @@ bool server_commands::abort_shutdown() {
     shutdowns_ = 0;
     ++shutdown_turn_;
     context_.progress.set();
-    eddy::cache::let_write(engine_.internals(), eddy::cache::write_hold::shutdown);
+    eddy::cache::engine_clients(engine_).let_write(eddy::cache::write_hold::shutdown);
     return true;
 }
 

@@ -5,7 +5,7 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
-#include "cache/clients/client_memory.hpp"
+#include "cache/clients/engine_clients.hpp"
 #include "runtime/cache/append_file.hpp"
 #include "runtime/cache/replicator.hpp"
 #include "runtime/clock.hpp"
@@ -333,7 +333,7 @@ void worker::note_input(client& c) noexcept {
 void worker::note_grown(client& c, std::size_t bytes) {
     note_input(c);
     const loop_lock lock(context_.lockable.get());
-    eddy::cache::note_client_memory(context_.engine.internals(), bytes);
+    eddy::cache::engine_clients(context_.engine).note_memory(bytes);
 }
 
 worker::next worker::execute_rest(client& c) {

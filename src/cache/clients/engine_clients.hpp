@@ -1,0 +1,50 @@
+// The engine's clients, as the server sees them: answers, held writes, users, memory.
+#pragma once
+
+#include "cache/clients/write_hold.hpp"
+#include "cache/engine/engine.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+
+namespace eddy::cache {
+
+/// A reference, to be copied freely, which the engine outlives. The engine's thread.
+class engine_clients {
+public:
+    explicit engine_clients(engine& of) noexcept : state_(of.internals()) {}
+
+    /// Answers a session whose command waits for the server, if it still does: OK, or the fault as
+    /// an error behind "ERR ".
+    void answer(std::uint64_t session, std::string_view fault);
+    /// The same with an error that begins with a code of its own.
+    void answer_error(std::uint64_t session, const std::string& error);
+
+    /// Clients' commands that write wait until each reason has ended.
+    void hold_writes(write_hold why) noexcept;
+    void let_write(write_hold why) noexcept;
+
+    /// Records that a client's buffers have grown by so many bytes, for maxmemory-clients.
+    void note_memory(std::size_t bytes);
+    /// Counts a client that was closed over client-query-buffer-limit.
+    void count_closed_query() noexcept;
+
+    /// Whether the default user has no password.
+    bool are_let_in() const noexcept;
+    /// Whether a client must give a password before anything else: not are_let_in(), or the default
+    /// user is off.
+    bool need_password() const noexcept;
+    /// Users, with the default one.
+    std::size_t users() const noexcept;
+    /// Replaces all users by those of an ACL file's text: all, or none with all errors, each with
+    /// the line of `file`.
+    std::expected<void, std::string> load_users(std::string_view text, std::string_view file);
+
+private:
+    engine::state& state_;
+};
+
+}  // namespace eddy::cache

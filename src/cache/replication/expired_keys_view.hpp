@@ -1,0 +1,23 @@
+// Expired keys stay visible to those who repeat what a master has done.
+#pragma once
+
+#include "cache/engine/engine.hpp"
+#include "cache/keyspace/environment.hpp"
+
+namespace eddy::cache {
+
+/// As long as it exists, expired keys of the engine are as others, as its master removes them. The
+/// engine's thread.
+class expired_keys_view {
+public:
+    explicit expired_keys_view(engine& of) noexcept;
+    ~expired_keys_view() { env_.expired = before_; }
+    expired_keys_view(const expired_keys_view&) = delete;
+    expired_keys_view& operator=(const expired_keys_view&) = delete;
+
+private:
+    environment& env_;
+    expired_keys before_;
+};
+
+}  // namespace eddy::cache
