@@ -297,6 +297,7 @@ void end_pause_waits(engine::state& s) {
     s.sessions.for_each([&](session& each) {
         if (each.extras && each.extras->waits_for == wait_kind::pause) finish(s, each);
     });
+    s.note_obstacle_ended();
 }
 
 }  // namespace

@@ -174,6 +174,10 @@ bool engine::state::make_room() {
     return found != room::none;
 }
 
+void engine::state::note_obstacle_ended() noexcept {
+    if (server != nullptr) server->obstacle_ended();
+}
+
 void engine::state::note_limit() noexcept {
     statistics& n = env.counters;
     const bool was_over = n.over_limit_since_us != 0;
@@ -413,14 +417,13 @@ bool ends_snapshot(const engine::state& s) noexcept {
 }
 
 bool free_some(engine::state& s, std::size_t steps, slice_limit& slice) {
-    bool more = s.env.free_some(steps, slice);
+    const bool more = s.env.free_some(steps, slice);
     if (!ends_snapshot(s)) return more;
     if (slice.is_over()) return true;
     constexpr std::size_t entries_a_bucket = 8;
-    if (s.snapshot->clear_some(steps / entries_a_bucket + 1, slice))
-        more = true;
-    else
-        s.snapshot.reset();
+    if (s.snapshot->clear_some(steps / entries_a_bucket + 1, slice)) return true;
+    s.snapshot.reset();
+    s.note_obstacle_ended();
     return more;
 }
 

@@ -185,6 +185,8 @@ struct engine::state final : key_observer {
     /// The part of it that is published.
     void publish_event(unsigned database, key_event kind, std::string_view name,
                        std::string_view key);
+    /// Calls server_host::obstacle_ended().
+    void note_obstacle_ended() noexcept;
     /// Updates `observers` after a change of observers.
     void note_observers() noexcept;
 

@@ -9,6 +9,7 @@
 #include "cache/clients/waits.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"
+#include "cache/rdb/snapshot.hpp"
 #include "cache/replication/migration.hpp"
 #include "cache/testing/test_client.hpp"
 #include "cache/testing/test_server.hpp"
@@ -274,6 +275,39 @@ TEST(server_requests, shutdown_takes_redis_s_words) {
         client("MULTI");
         EXPECT_EQ(client("SHUTDOWN"), "-ERR Command not allowed inside a transaction\r\n");
     }
+}
+
+TEST(server_requests, the_end_of_what_is_in_the_way_is_notified_of) {
+    engine home;
+    noting_host host(home);
+    const auto ended = [&host] { return std::exchange(host.obstacles_ended, 0); };
+    test_client client(home);
+    home.set_time(1000us, 1000us);
+    EXPECT_EQ(client("CLIENT PAUSE 1000 WRITE"), "+OK\r\n");
+    EXPECT_EQ(ended(), 0);
+    EXPECT_EQ(client("CLIENT UNPAUSE"), "+OK\r\n");
+    EXPECT_EQ(ended(), 1);
+    // By its time: noticed by the next command.
+    EXPECT_EQ(client("CLIENT PAUSE 1 WRITE"), "+OK\r\n");
+    home.set_time(5000us, 5000us);
+    EXPECT_EQ(client("SET a 1"), "+OK\r\n");
+    EXPECT_EQ(ended(), 1);
+    hold_writes(home.internals(), write_hold::stop);
+    EXPECT_EQ(ended(), 0);
+    let_write(home.internals(), write_hold::stop);
+    EXPECT_EQ(ended(), 1);
+    let_write(home.internals(), write_hold::stop);
+    EXPECT_EQ(ended(), 0) << "nothing was held";
+    // A snapshot whose end leaves nothing, and one that is cleared up in slices.
+    EXPECT_EQ(client("DEL a"), ":1\r\n");
+    rdb::snapshot::begin(home)->end();
+    EXPECT_EQ(ended(), 1);
+    EXPECT_EQ(client("SET a 1"), "+OK\r\n");
+    rdb::snapshot::begin(home)->end();
+    ASSERT_TRUE(rdb::snapshot::is_clearing(home));
+    EXPECT_EQ(ended(), 0);
+    while (rdb::snapshot::is_clearing(home)) static_cast<void>(home.upkeep());
+    EXPECT_EQ(ended(), 1);
 }
 
 TEST(client_buffers, those_who_hold_most_are_closed_first) {

@@ -129,7 +129,10 @@ void snapshot::end() {
     ended_ = true;
     stop_writing();
     slice_limit slice(nullptr, 0);
-    if (!clear_some(0, slice)) state_.snapshot.reset();
+    if (clear_some(0, slice)) return;
+    engine::state& home = state_;
+    home.snapshot.reset();  // this
+    home.note_obstacle_ended();
 }
 
 void snapshot::fail(const char* why) noexcept {

@@ -156,6 +156,10 @@ bool migration::may_remove() const {
     return !is_client_paused(state_) && state_.writes_held == 0 && !scripting::is_late(state_);
 }
 
+std::int64_t migration::pause_ends_us() const noexcept {
+    return state_.paused_until_us != 0 ? state_.paused_until_us : session::no_deadline;
+}
+
 std::string migration::remove(const std::vector<std::size_t>& indexes) {
     engine::state& s = state_;
     if (s.replicating != nullptr && s.replicating->is_replica())

@@ -70,6 +70,9 @@ public:
     written write(std::size_t index, byte_buffer& to);
     /// Whether keys may be removed now: not while commands that write are held up.
     bool may_remove() const;
+    /// When CLIENT PAUSE ends by its time, in microseconds of the steady time;
+    /// session::no_deadline without a pause.
+    std::int64_t pause_ends_us() const noexcept;
     /// Removes these keys, as DEL does, but for hooks they are evicted: they are not deleted. Why
     /// some of them may not go any more, and have stayed, or empty. Only when may_remove().
     std::string remove(const std::vector<std::size_t>& indexes);

@@ -100,8 +100,9 @@ void replication::clear_data() {
 
 // From now on files may be written.
 void replication::have_data() noexcept {
-    if (std::exchange(lacks_data_, false) && state_.appending != nullptr)
-        state_.appending->note_options();
+    if (!std::exchange(lacks_data_, false)) return;
+    if (state_.appending != nullptr) state_.appending->note_options();
+    state_.note_obstacle_ended();
 }
 
 void replication::begin_load() {

@@ -5,6 +5,7 @@
 #include "cache/engine/slow_log.hpp"
 #include "cache/script/scripts_fixture.hpp"
 #include "cache/testing/test_client.hpp"
+#include "cache/testing/test_server.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -228,6 +229,24 @@ TEST_F(late_scripts, a_transaction_is_left_in_the_middle_and_its_scripts_are_one
     finish_all();
     EXPECT_EQ(a_.pushed(), "*4\r\n:1\r\n:2\r\n:3\r\n:4\r\n");
     EXPECT_EQ(b_.pushed(), bulk("4"));
+}
+
+TEST_F(late_scripts, the_host_is_notified_of_the_end) {
+    testing::test_server host(engine_);
+    set_threshold("0");
+    EXPECT_EQ(begin(a_, some_slices), "");
+    engine_.go_on();
+    ASSERT_TRUE(engine_.script_is_late());
+    EXPECT_EQ(host.obstacles_ended, 0);
+    finish_all();
+    EXPECT_EQ(host.obstacles_ended, 1);
+    // The end of its client ends it, too.
+    auto leaving = std::make_unique<test_client>(engine_);
+    EXPECT_EQ(begin(*leaving, "while true do end"), "");
+    leaving.reset();
+    EXPECT_FALSE(engine_.script_is_late());
+    EXPECT_EQ(host.obstacles_ended, 2);
+    engine_.internals().server = nullptr;
 }
 
 TEST_F(late_scripts, many_short_scripts_of_a_transaction_are_left_in_the_middle) {

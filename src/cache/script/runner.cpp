@@ -465,6 +465,7 @@ void script_runner::finish_late() {
     // Before this client's next command comes.
     state_.script_waits_ended_at_once = 1;
     if (holds_ == 0) end_script_waits_in_turn(state_);
+    state_.note_obstacle_ended();
     check_output(state_, who);
     try {
         serve_waiting(state_);

@@ -33,8 +33,10 @@ public:
     bool can_shut_down() const noexcept override { return false; }
     bool abort_shutdown() override { return false; }
     bool can_keep_config() const noexcept override { return false; }
+    void obstacle_ended() noexcept override { ++obstacles_ended; }
 
     server_settings settings;
+    int obstacles_ended = 0;
 };
 
 /// Settings of a server that keeps files.

@@ -29,8 +29,6 @@ using eddy::cache::rdb::snapshot;
 
 constexpr std::string_view temporary_name = "temp-rewriteaof-bg-0.aof";
 constexpr std::int64_t second_us = 1'000'000;
-/// While another snapshot is written, or a script runs.
-constexpr duration instant_pause = std::chrono::milliseconds(10);
 /// After failures the next try waits 1, 2, 4, ... seconds, and no longer than this.
 constexpr std::int64_t longest_pause_s = 3600;
 /// The same while writing is refused until it has succeeded.
@@ -197,7 +195,7 @@ task<outcome<>> append_file::begin_snapshot(std::optional<file> increment, bool 
     eddy::cache::script_gap gap(engine_);
     while (!gap.is_there(snapshot::may_begin(engine_) && !lacks_whole_data())) {
         static_cast<void>(engine_.upkeep());
-        if (!co_await loop::current().sleep_for(instant_pause))
+        if (!co_await context_.await_progress())
             co_return refuse(unwanted, "the cache is stopping");
     }
     if (goes_on && !state.is_on())
@@ -262,7 +260,6 @@ task<void> append_file::end_snapshot() {
         static_cast<void>(engine_.upkeep());
         co_await yield();
     }
-    context_.progress.set();
 }
 
 }  // namespace eddy::runtime::cache

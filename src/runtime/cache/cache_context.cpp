@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <new>
 #include <utility>
 
@@ -93,6 +95,13 @@ task<bool> cache_context::await_progress(duration limit) {
     progress.reset();
     const result<> woken = co_await with_timeout(limit, progress.wait());
     co_return woken || woken.error() == errc::timed_out;
+}
+
+task<bool> cache_context::await_progress_until(std::int64_t steady_us) {
+    using std::chrono::microseconds;
+    const microseconds left = microseconds(steady_us) - clock.steady();
+    const auto longest = std::chrono::duration_cast<microseconds>(longest_wait);
+    co_return co_await await_progress(std::clamp(left, microseconds(1), longest));
 }
 
 task<outcome<>> cache_context::save_all(last_save how) {

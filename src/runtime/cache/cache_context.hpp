@@ -82,6 +82,9 @@ private:
 /// One for each start of a cache; it outlives the workers and all other parts. The home loop's
 /// thread and visitors, where nothing else is said.
 struct cache_context final : loop_lock_observer {
+    /// Of await_progress().
+    static constexpr duration longest_wait = std::chrono::seconds(1);
+
     /// `its_counters` are the cache's own, beside those of its workers. All references outlive it.
     cache_context(eddy::cache::engine& its_engine, journal& its_events, counters& its_counters)
         : engine(its_engine), events(its_events), counted(its_counters), clock(its_engine) {}
@@ -123,7 +126,10 @@ struct cache_context final : loop_lock_observer {
 
     /// Waits for progress, but at most so long: what a stop waits for may also end without a
     /// notification. False when it is cancelled. The home loop's thread.
-    task<bool> await_progress(duration limit = std::chrono::seconds(1));
+    task<bool> await_progress(duration limit = longest_wait);
+    /// The same, but at most until this time of the engine's steady clock, in microseconds: the end
+    /// of a pause, or a session's deadline.
+    task<bool> await_progress_until(std::int64_t steady_us);
 
     /// Has the files get all that they lack, if there are files. The home loop's thread.
     task<outcome<>> save_all(last_save how);
@@ -146,7 +152,8 @@ struct cache_context final : loop_lock_observer {
     event work_done;                    // clients have done something
     event is_behind;                    // the engine is: see engine::is_behind()
     event outputs_due;                  // a client over a soft limit is due earlier than before
-    /// Of saves, the append-only file, replicas and long scripts; or a stop was given up.
+    /// Of saves, the append-only file, replicas and a master's stream; or an obstacle of
+    /// server_host::obstacle_ended() has ended, or a stop was given up.
     event progress;
     event keys_sent;  // by a migration
 

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <new>
 #include <optional>
@@ -25,9 +26,6 @@
 namespace eddy::runtime::cache {
 namespace {
 
-/// Longest wait for a gap between scripts and other snapshots: what is in the way may also end
-/// without a notification.
-constexpr duration gap_pause = std::chrono::milliseconds(50);
 constexpr std::string_view no_memory_text = "there is no memory";
 
 }  // namespace
@@ -39,7 +37,11 @@ task<outcome<>> await_instant(cache_context& of, last_save how, std::function<bo
     time_point patience_ends = here.now() + how.patience;
     eddy::cache::script_gap gap(of.engine);
     while (!gap.is_there(files.snapshot() == nullptr) || !begin()) {
-        if (how.is_given_up() || !co_await of.await_progress(gap_pause)) co_return stop_given_up();
+        // A save that is under way is awaited without patience's limit.
+        const duration limit = files.snapshot() != nullptr
+                                   ? cache_context::longest_wait
+                                   : std::max(patience_ends - here.now(), duration(1));
+        if (how.is_given_up() || !co_await of.await_progress(limit)) co_return stop_given_up();
         of.update_time();
         if (here.now() < patience_ends || files.snapshot() != nullptr) continue;
         if (of.engine.script_is_late())
@@ -131,16 +133,18 @@ task<outcome<>> cache_files::load() {
 
 task<void> cache_files::keep_saved() {
     constexpr duration save_point_pause = std::chrono::seconds(1);
-    constexpr duration script_pause = std::chrono::milliseconds(5);
     cancel_source* const source = co_await current_source();
     eddy::cache::script_gap gap(engine_);
     // Its task has lacked memory; what it has given would be missing in another file.
     abort_save(no_memory_text);
     bool waits_for_script = false;
     for (;;) {
-        const result<> woken = co_await with_timeout(
-            waits_for_script ? script_pause : save_point_pause, wanted_.wait());
-        if (!woken && woken.error() != errc::timed_out) co_return;
+        if (waits_for_script) {
+            if (!co_await context_.await_progress()) co_return;
+        } else {
+            const result<> woken = co_await with_timeout(save_point_pause, wanted_.wait());
+            if (!woken && woken.error() != errc::timed_out) co_return;
+        }
         wanted_.reset();
         context_.update_time();
         // Half of what a script does must not be in the file without the other half.

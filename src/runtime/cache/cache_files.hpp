@@ -69,7 +69,10 @@ public:
     std::string lost() const;
 
 private:
-    void save_began() noexcept override { wanted_.set(); }
+    void save_began() noexcept override {
+        wanted_.set();
+        context_.progress.set();
+    }
     task<outcome<>> load();
     task<outcome<>> write_first_dump();
     task<outcome<>> write_dump_before_stop(const last_save& how);

@@ -63,9 +63,7 @@ task<void> cache_server::catch_up() {
         running_->context.is_behind.reset();
         if (!engine.is_behind() && !co_await running_->context.is_behind.wait()) co_return;
         while (engine.is_behind()) {
-            const bool was_late = engine.script_is_late();
             engine.go_on();
-            if (was_late && !engine.script_is_late()) running_->context.progress.set();
             co_await yield();
             if (running_->background.source().requested()) co_return;
             running_->context.update_time();

@@ -42,8 +42,6 @@ constexpr std::string_view no_memory_text = "there is no memory";
 constexpr std::size_t piece_bytes = 256 * 1024;
 /// Of a snapshot in one go: some 100 us.
 constexpr std::size_t slice_bytes = 48 * 1024;
-/// Between polls while another snapshot is written.
-constexpr duration snapshot_pause = std::chrono::milliseconds(20);
 constexpr duration busy_pause = std::chrono::milliseconds(100);
 /// Without replicas only the backlog's end is polled.
 constexpr duration idle_pause = std::chrono::seconds(1);
@@ -67,7 +65,7 @@ task<void> master_side::make_copies_beside(scope& sending) {
         }
         // Half of what a script does must not be in a copy without the other half.
         if (!gap.is_there(snapshot::may_begin(context_.engine))) {
-            if (!co_await loop::current().sleep_for(snapshot_pause)) co_return;
+            if (!co_await context_.await_progress()) co_return;
             context_.update_time();
             continue;
         }
@@ -108,7 +106,6 @@ task<void> master_side::make_copy(scope& sending) {
         static_cast<void>(context_.engine.upkeep());
         co_await yield();
     }
-    context_.progress.set();
     context_.ask_upkeep();
     if (whole) {
         try {

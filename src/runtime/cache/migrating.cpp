@@ -35,10 +35,6 @@ namespace {
 using eddy::cache::migration;
 using eddy::cache::migration_order;
 
-/// Between polls while writes are held: of CLIENT PAUSE and long scripts the engine does not
-/// notify.
-constexpr duration poll_pause = std::chrono::milliseconds(5);
-
 /// Between polls of whether the client is still there.
 constexpr duration look_for_client = std::chrono::milliseconds(500);
 /// The patience is for so many bytes at most: more may take longer.
@@ -154,7 +150,7 @@ task<outcome<>> remove_taken(migration& what, outcome_of_keys& of, cache_context
     if (of.taken.empty() || what.order().copies) co_return outcome<>();
     context.update_time();
     while (!what.may_remove()) {
-        if (!co_await loop::current().sleep_for(poll_pause))
+        if (!co_await context.await_progress_until(what.pause_ends_us()))
             co_return failed("ERR it was given up before the keys could be removed here");
         context.update_time();
     }

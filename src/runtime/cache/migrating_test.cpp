@@ -231,6 +231,28 @@ TEST_P(cache_migration, what_has_gone_is_removed_after_a_pause_though_its_client
     });
 }
 
+TEST_P(cache_migration, what_has_gone_is_removed_as_soon_as_a_pause_ends_by_its_time) {
+    run([&]() -> task<void> {
+        server source;
+        co_await source.start();
+        EXPECT_EQ(co_await source.ask("SET a 1"), "+OK");
+        pretender other({"+OK\r\n"});
+        scope tasks(co_await current_source());
+        tasks.spawn(other.serve());
+        talker moves = co_await begin_to_move(source, other);
+        EXPECT_EQ(co_await source.ask("CLIENT PAUSE 300 WRITE"), "+OK");
+        const time_point began = loop::current().now();
+        must(co_await other.peer->write_all("+OK\r\n"));
+        EXPECT_EQ(co_await moves.line(), "+OK\r");
+        // Simulated time is no machine's.
+        if (simulated()) EXPECT_LT(loop::current().now() - began, 305ms);
+        EXPECT_EQ(co_await source.ask("EXISTS a"), ":0");
+        tasks.cancel();
+        co_await tasks.join();
+        co_await source.stop();
+    });
+}
+
 // One byte now and then is no answer.
 TEST_P(cache_migration, an_answer_has_its_time_however_it_comes) {
     run([&]() -> task<void> {

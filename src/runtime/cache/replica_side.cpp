@@ -44,8 +44,6 @@ using eddy::cache::rdb::reader;
 
 constexpr duration retry_pause = std::chrono::seconds(1);
 constexpr duration ack_pause = std::chrono::seconds(1);
-/// Between polls of what the stream waits for.
-constexpr duration gap_pause = std::chrono::milliseconds(10);
 /// Of a copy in one go; keys are made of it.
 constexpr std::size_t load_slice = 16 * 1024;
 constexpr std::size_t id_size = 40;
@@ -170,7 +168,7 @@ private:
               on_(on) {
             special |= session::master | session::reply_off;
         }
-        void wake() noexcept override { on_.woken_.set(); }
+        void wake() noexcept override { on_.of_.context_.progress.set(); }
         void close_now() noexcept override {
             if (on_.of_.current_ != nullptr) on_.of_.current_->request();
         }
@@ -209,7 +207,6 @@ private:
     stream socket;
     byte_buffer in_;    // received, not understood yet
     byte_buffer held_;  // executed in a transaction that has not ended: not counted
-    event woken_;
     resp::request_parser parser_;
     resp::request_batch batch_;
     byte_buffer replies_;  // discarded
@@ -536,9 +533,9 @@ task<outcome<>> replica_side::link::yield_to_others() const {
 task<outcome<>> replica_side::link::wait_for_gap() {
     eddy::cache::script_gap gap(engine_);
     while (!gap.is_there(!session_ || !session_->blocked)) {
-        woken_.reset();
-        const result<> woken = co_await with_timeout(gap_pause, woken_.wait());
-        if (!woken && woken.error() != errc::timed_out) co_return lost("it is given up");
+        const std::int64_t until_us =
+            session_ ? eddy::cache::engine::deadline_us(*session_) : session::no_deadline;
+        if (!co_await of_.context_.await_progress_until(until_us)) co_return lost("it is given up");
         if (auto same = check_generation(); !same) co_return same;
         of_.context_.update_time();
         if (session_) engine_.end_wait(*session_);

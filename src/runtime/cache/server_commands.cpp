@@ -124,6 +124,8 @@ server_commands::server_commands(cache_context& of, scope& background, settings&
       chosen_(chosen),
       above_(std::move(above)) {}
 
+server_commands::~server_commands() { engine_.internals().server = nullptr; }
+
 void server_commands::answer(std::uint64_t session, std::string_view fault) {
     eddy::cache::engine_clients(engine_).answer(session, fault);
 }

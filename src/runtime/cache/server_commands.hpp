@@ -31,6 +31,10 @@ public:
     /// All references outlive it; tasks run in `background`, which ends before it.
     server_commands(cache_context& of, scope& background, settings& chosen,
                     std::shared_ptr<host> above);
+    /// The engine, which may live on, notifies it no longer.
+    ~server_commands();
+    server_commands(const server_commands&) = delete;
+    server_commands& operator=(const server_commands&) = delete;
 
     eddy::cache::traffic moved() const noexcept override { return context_.traffic(); }
     const eddy::cache::server_settings& current_settings() const noexcept override {
@@ -48,6 +52,7 @@ public:
     bool abort_shutdown() override;
     void limits_changed() noexcept override { context_.limits_changed(); }
     void outputs_due() noexcept override { context_.outputs_due.set(); }
+    void obstacle_ended() noexcept override { context_.progress.set(); }
     bool can_keep_config() const noexcept override { return above_ != nullptr; }
 
     saving at_end() const noexcept { return at_end_; }

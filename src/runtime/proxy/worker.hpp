@@ -27,7 +27,8 @@ public:
     /// Bytes that wait for a slow reader are written so many at a time; each time counts as a sign
     /// of life for the idle timeout.
     static constexpr std::size_t most_a_write = std::size_t{64} * 1024;
-    /// Pause of a direction that finds none of the loop's buffers free.
+    /// Pause of a direction that finds none of the loop's buffers free. A time, not an event: any
+    /// connection of the loop may return a buffer, and take it again before others.
     static constexpr duration starved_pause = std::chrono::milliseconds(5);
 
     /// On its loop.

@@ -27,7 +27,9 @@ protected:
 /// The thread of the loop that accepts. close() must have ended before it dies.
 class acceptor {
 public:
-    /// The pause in which connections wait in the kernel's backlog while it is crowded.
+    /// The pause in which connections wait in the kernel's backlog while it is crowded. A time, not
+    /// an event: handshakes end on all loops, memory comes back without a notification, and a flood
+    /// of connections is to be slowed down.
     static constexpr duration crowded_pause = std::chrono::milliseconds(5);
 
     /// `checked`, unless null, gets each connection in place of the pool. Both outlive it.
