@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -35,14 +34,19 @@ eddy::http::session_limits read_limits(const settings& chosen) {
     return read;
 }
 
-}  // namespace
-
-std::vector<option> option_table() {
-    std::vector<option> table = {
+/// Where it listens, without TLS.
+std::vector<option> listening_options() {
+    return {
         port_option(),
         bind_option(),
         unix_option(),
         listen_option("serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
+    };
+}
+
+/// Which files it serves, and how.
+std::vector<option> file_options() {
+    return {
         {.name = "root",
          .value_name = "DIR",
          .help = "folder whose files are served, and nothing outside of it",
@@ -82,6 +86,12 @@ std::vector<option> option_table() {
         {.name = "hidden",
          .kind = option_kind::flag,
          .help = "also serve files and folders whose names begin with a dot"},
+    };
+}
+
+/// Threads and limits of clients.
+std::vector<option> client_options() {
+    return {
         threads_option("threads that serve clients. One has the highest throughput a core"),
         max_connections_option(),
         {.name = "max-header",
@@ -108,6 +118,12 @@ std::vector<option> option_table() {
          .default_value = "15s",
          .help = "close a connection whose client takes less than 256 KiB of a response in this "
                  "time; 0 is never"},
+    };
+}
+
+/// The access log.
+std::vector<option> log_options() {
+    return {
         {.name = "access-log",
          .value_name = "FILE",
          .help = "append a line for each request to this file",
@@ -119,13 +135,21 @@ std::vector<option> option_table() {
          .help = "lines of the access log: common, as other servers write it, or json",
          .choices = {"common", "json"}},
     };
-    // Behind --listen.
-    const auto insert = [&table](const std::vector<option>& rows) {
-        const auto at = std::ranges::find(table, std::string_view("root"), &option::name);
-        table.insert(at, rows.begin(), rows.end());
+}
+
+}  // namespace
+
+std::vector<option> option_table() {
+    std::vector<option> table;
+    const auto add = [&table](const std::vector<option>& rows) {
+        table.insert(table.end(), rows.begin(), rows.end());
     };
-    insert(tls_options());
-    insert(shm_options());
+    add(listening_options());
+    add(tls_options());
+    add(shm_options());
+    add(file_options());
+    add(client_options());
+    add(log_options());
     return table;
 }
 

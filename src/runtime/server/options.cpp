@@ -8,8 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace eddy::runtime::server {
 namespace {
 
@@ -88,10 +86,9 @@ outcome<> check_combinations(const settings& chosen, const config& read) {
     return {};
 }
 
-}  // namespace
-
-std::vector<option> option_table() {
-    std::vector<option> table = {
+/// Where it listens, without TLS.
+std::vector<option> listening_options() {
+    return {
         port_option(),
         bind_option(),
         unix_option(),
@@ -100,6 +97,12 @@ std::vector<option> option_table() {
         {.name = "udp",
          .kind = option_kind::flag,
          .help = "serve UDP on the port; the clients are the senders of recent datagrams"},
+    };
+}
+
+/// What a message is, and its receivers.
+std::vector<option> message_options() {
+    return {
         {.name = "mode",
          .kind = option_kind::choice,
          .value_name = "MODE",
@@ -118,6 +121,12 @@ std::vector<option> option_table() {
          .help = "also serve the files of this folder to HTTP clients on the same port. WebSocket "
                  "is recognised with and without it",
          .is_path = true},
+    };
+}
+
+/// Threads, and limits of clients.
+std::vector<option> client_options() {
+    return {
         threads_option(
             "threads that serve clients. One has the highest throughput a core; more receive, "
             "encrypt and send at the same time, and forward each message to the others' clients"),
@@ -166,6 +175,12 @@ std::vector<option> option_table() {
          .help = "bytes that may wait for one slow client",
          .minimum = 4096,
          .maximum = std::int64_t{1} << 34},
+    };
+}
+
+/// Where clients and messages are noted.
+std::vector<option> log_options() {
+    return {
         {.name = "log",
          .value_name = "FILE",
          .help = "append what clients send to this file",
@@ -175,13 +190,21 @@ std::vector<option> option_table() {
          .kind = option_kind::flag,
          .help = "write connections and messages to the journal, which `eddy logs` shows"},
     };
-    // Behind --listen and --udp.
-    const auto insert = [&table](const std::vector<option>& rows) {
-        const auto at = std::ranges::find(table, std::string_view("mode"), &option::name);
-        table.insert(at, rows.begin(), rows.end());
+}
+
+}  // namespace
+
+std::vector<option> option_table() {
+    std::vector<option> table;
+    const auto add = [&table](const std::vector<option>& rows) {
+        table.insert(table.end(), rows.begin(), rows.end());
     };
-    insert(tls_options());
-    insert(shm_options());
+    add(listening_options());
+    add(tls_options());
+    add(shm_options());
+    add(message_options());
+    add(client_options());
+    add(log_options());
     return table;
 }
 

@@ -152,13 +152,8 @@ outcome<> read_backend(const settings& chosen, config& into) {
     return {};
 }
 
-}  // namespace
-
-std::vector<option> option_table() {
-    option connections = max_connections_option();
-    connections.default_value = "100000";
-    connections.help = "streams at a time; further clients get 503 with Retry-After";
-    connections.maximum = max_streams;
+/// The socket on which clients come.
+std::vector<option> handoff_options() {
     return {
         {.name = "handoff",
          .value_name = "URI",
@@ -179,6 +174,12 @@ std::vector<option> option_table() {
          .value_name = "LIST",
          .help = "users that may hand clients over, by name or number, such as www-data,1000; by "
                  "default all that the permissions admit"},
+    };
+}
+
+/// The source of the events.
+std::vector<option> backend_options() {
+    return {
         {.name = "backend",
          .kind = option_kind::choice,
          .value_name = "BACKEND",
@@ -218,6 +219,12 @@ std::vector<option> option_table() {
          .value_name = "NAME",
          .default_value = "gpt-4o-mini",
          .help = "model if the handoff names none"},
+    };
+}
+
+/// How long things may take, and events that are kept for clients that reconnect.
+std::vector<option> time_options() {
+    return {
         {.name = "backend-timeout",
          .kind = option_kind::duration,
          .value_name = "TIME",
@@ -249,6 +256,12 @@ std::vector<option> option_table() {
                  "ended stream are kept",
          .minimum = 1'000'000,
          .maximum = std::int64_t{24 * 3600} * 1'000'000'000},
+    };
+}
+
+/// Of the mock backend.
+std::vector<option> mock_options() {
+    return {
         {.name = "delay",
          .kind = option_kind::duration,
          .value_name = "TIME",
@@ -263,6 +276,16 @@ std::vector<option> option_table() {
          .help = "messages that the mock backend sends to each client",
          .minimum = 1,
          .maximum = 10'000},
+    };
+}
+
+/// Limits of clients.
+std::vector<option> limit_options() {
+    option connections = max_connections_option();
+    connections.default_value = "100000";
+    connections.help = "streams at a time; further clients get 503 with Retry-After";
+    connections.maximum = max_streams;
+    return {
         connections,
         {.name = "max-message",
          .kind = option_kind::size,
@@ -280,6 +303,21 @@ std::vector<option> option_table() {
          .minimum = 1,
          .maximum = 1 << 30},
     };
+}
+
+}  // namespace
+
+std::vector<option> option_table() {
+    std::vector<option> table;
+    const auto add = [&table](const std::vector<option>& rows) {
+        table.insert(table.end(), rows.begin(), rows.end());
+    };
+    add(handoff_options());
+    add(backend_options());
+    add(time_options());
+    add(mock_options());
+    add(limit_options());
+    return table;
 }
 
 outcome<config> read_config(const settings& chosen) {
