@@ -66,6 +66,81 @@ std::expected<void, std::string> add_value(std::vector<std::pair<std::string, st
 
 bool is_flag_value(std::string_view text) { return text == "true" || text == "false"; }
 
+/// One pass over a command line.
+class argument_parser {
+public:
+    argument_parser(std::span<const std::string> words, std::span<const flag> table,
+                    bool single_dash) noexcept
+        : words_(words), table_(table), single_dash_(single_dash) {}
+
+    bool at_end() const noexcept { return at_ == words_.size(); }
+    std::string_view take() noexcept { return words_[at_++]; }
+
+    /// Reads a word that begins with a dash, and the next one where it is the value.
+    std::expected<void, std::string> read_flags(std::string_view word) {
+        if (word[1] == '-') return read_long(word.substr(2));
+        const std::string_view name = word.substr(1, word.find('=') - 1);
+        if (single_dash_ && find_long(table_, name)) return read_long(word.substr(1));
+        // A misspelt name is no row of letters.
+        if (single_dash_ && word.size() > 2 && is_letter(word[1]) && is_letter(word[2]))
+            return std::unexpected(unknown(table_, name));
+        return read_letters(word);
+    }
+
+    std::vector<std::pair<std::string, std::string>> values;
+
+private:
+    /// -n VALUE, -nVALUE, -n=VALUE, or several letters of flags without values.
+    std::expected<void, std::string> read_letters(std::string_view word) {
+        for (std::size_t at = 1; at < word.size(); ++at) {
+            const flag* f = find_letter(table_, word[at]);
+            if (!f) return std::unexpected(fmt::format("there is no flag -{}", word[at]));
+            if (!f->takes_value()) {
+                values.emplace_back(f->name, "true");
+                continue;
+            }
+            std::string_view value = word.substr(at + 1);
+            if (value.starts_with('=')) value.remove_prefix(1);
+            if (at + 1 < word.size()) return add_value(values, *f, value);
+            return read_next_as_value(*f);
+        }
+        return {};
+    }
+
+    /// NAME, NAME=VALUE, or NAME and the next word.
+    std::expected<void, std::string> read_long(std::string_view body) {
+        const std::size_t equals = body.find('=');
+        const bool has_value = equals != std::string_view::npos;
+        const std::string_view name = body.substr(0, equals);
+        const std::string_view value = has_value ? body.substr(equals + 1) : std::string_view();
+        const flag* f = find_long(table_, name);
+        if (!f && name.starts_with("no-") && !has_value) {
+            const flag* positive = find_long(table_, name.substr(3));
+            if (positive && positive->negatable) {
+                values.emplace_back(positive->name, "false");
+                return {};
+            }
+        }
+        if (!f) return std::unexpected(unknown(table_, name));
+        if (f->takes_value())
+            return has_value ? add_value(values, *f, value) : read_next_as_value(*f);
+        if (has_value && !(f->negatable && is_flag_value(value)))
+            return std::unexpected(fmt::format("--{} takes no value", f->name));
+        values.emplace_back(f->name, has_value ? value : "true");
+        return {};
+    }
+
+    std::expected<void, std::string> read_next_as_value(const flag& f) {
+        if (at_end()) return std::unexpected(needs_value(f));
+        return add_value(values, f, take());
+    }
+
+    std::span<const std::string> words_;
+    std::span<const flag> table_;
+    bool single_dash_;
+    std::size_t at_ = 0;
+};
+
 }  // namespace
 
 bool arguments::has(std::string_view name) const noexcept {
@@ -84,74 +159,21 @@ std::expected<arguments, std::string> parse_arguments(std::span<const std::strin
                                                       std::span<const flag> table,
                                                       std::size_t literal_after, bool single_dash) {
     arguments parsed;
+    argument_parser parser(words, table, single_dash);
     bool flags_ended = false;
-    for (std::size_t i = 0; i < words.size(); ++i) {
-        const std::string_view word = words[i];
+    while (!parser.at_end()) {
+        const std::string_view word = parser.take();
         if (parsed.positional_.size() >= literal_after) flags_ended = true;
         // A lone dash stands for standard input and is no flag.
         if (flags_ended || word.size() < 2 || word[0] != '-') {
             parsed.positional_.emplace_back(word);
-            continue;
-        }
-        if (word == "--") {
+        } else if (word == "--") {
             flags_ended = true;
-            continue;
+        } else if (auto read = parser.read_flags(word); !read) {
+            return std::unexpected(std::move(read.error()));
         }
-        const bool is_single =
-            word[1] != '-' && single_dash && find_long(table, word.substr(1, word.find('=') - 1));
-        // A misspelt name is no row of letters.
-        if (single_dash && !is_single && word.size() > 2 && is_letter(word[1]) &&
-            is_letter(word[2]))
-            return std::unexpected(unknown(table, word.substr(1, word.find('=') - 1)));
-        if (word[1] != '-' && !is_single) {
-            for (std::size_t at = 1; at < word.size(); ++at) {
-                const flag* f = find_letter(table, word[at]);
-                if (!f) return std::unexpected(fmt::format("there is no flag -{}", word[at]));
-                if (!f->takes_value()) {
-                    parsed.values_.emplace_back(f->name, "true");
-                    continue;
-                }
-                std::string_view value = word.substr(at + 1);
-                if (value.starts_with('=')) value.remove_prefix(1);
-                if (at + 1 == word.size()) {
-                    if (i + 1 == words.size()) return std::unexpected(needs_value(*f));
-                    value = words[++i];
-                }
-                if (auto added = add_value(parsed.values_, *f, value); !added)
-                    return std::unexpected(std::move(added.error()));
-                break;
-            }
-            continue;
-        }
-
-        const std::string_view body = word.substr(is_single ? 1 : 2);
-        const std::size_t equals = body.find('=');
-        const std::string_view name = body.substr(0, equals);
-        const flag* f = find_long(table, name);
-        if (!f && name.starts_with("no-") && equals == std::string_view::npos) {
-            const flag* positive = find_long(table, name.substr(3));
-            if (positive && positive->negatable) {
-                parsed.values_.emplace_back(positive->name, "false");
-                continue;
-            }
-        }
-        if (!f) return std::unexpected(unknown(table, name));
-        if (!f->takes_value()) {
-            if (equals == std::string_view::npos) {
-                parsed.values_.emplace_back(f->name, "true");
-            } else if (f->negatable && is_flag_value(body.substr(equals + 1))) {
-                parsed.values_.emplace_back(f->name, body.substr(equals + 1));
-            } else {
-                return std::unexpected(fmt::format("--{} takes no value", f->name));
-            }
-            continue;
-        }
-        const bool is_next = equals == std::string_view::npos;
-        if (is_next && i + 1 == words.size()) return std::unexpected(needs_value(*f));
-        const std::string_view value = is_next ? words[++i] : body.substr(equals + 1);
-        if (auto added = add_value(parsed.values_, *f, value); !added)
-            return std::unexpected(std::move(added.error()));
     }
+    parsed.values_ = std::move(parser.values);
     return parsed;
 }
 

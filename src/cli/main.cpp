@@ -191,7 +191,8 @@ struct stream_flag {
 };
 
 /// The names are those of other programs for sockets that are handed over.
-std::vector<stream_flag> stream_flags() {
+/// Flags of the socket on which clients are handed over.
+std::vector<stream_flag> handoff_flags() {
     return {
         {{.name = "socket",
           .value_name = "PATH",
@@ -219,6 +220,18 @@ std::vector<stream_flag> stream_flags() {
           .default_value = "100000"},
          "max_connections",
          "DAEMON_MAX_CONNECTIONS"},
+        {{.name = "max-message",
+          .value_name = "SIZE",
+          .help = "largest message of a handoff",
+          .default_value = "128KiB"},
+         "max_message",
+         "DAEMON_MAX_MESSAGE"},
+    };
+}
+
+/// Flags of the source of the events.
+std::vector<stream_flag> backend_flags() {
+    return {
         {{.name = "backend",
           .value_name = "BACKEND",
           .help = "source of the events",
@@ -254,13 +267,13 @@ std::vector<stream_flag> stream_flags() {
           .default_value = "18"},
          "messages",
          "DAEMON_MESSAGES"},
-        {{.name = "max-message",
-          .value_name = "SIZE",
-          .help = "largest message of a handoff",
-          .default_value = "128KiB"},
-         "max_message",
-         "DAEMON_MAX_MESSAGE"},
     };
+}
+
+std::vector<stream_flag> stream_flags() {
+    std::vector<stream_flag> all = handoff_flags();
+    for (stream_flag& each : backend_flags()) all.push_back(std::move(each));
+    return all;
 }
 
 std::string_view from_environment(const char* variable) {

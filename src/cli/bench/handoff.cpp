@@ -9,6 +9,8 @@
 
 #include <exception>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace eddy::cli::bench {
 namespace {
@@ -77,15 +79,8 @@ int run_handoff(context& with, const arguments& given) {
     }
 }
 
-}  // namespace
-
-command handoff_command() {
-    command c;
-    c.name = "bench handoff";
-    c.operands = "[flags]";
-    c.summary = "measure a stream runtime by handed-over clients";
-    c.single_dash = true;
-    c.flags = {
+std::vector<flag> handoff_flags() {
+    return {
         {.name = "socket",
          .value_name = "PATH",
          .help = "the runtime's Unix socket",
@@ -135,6 +130,34 @@ command handoff_command() {
          .help = "processes for the streams; 0: one for each 17,000, or as open files allow",
          .default_value = "0"},
     };
+}
+
+constexpr const char* explanation =
+    "Each stream makes a client, connects to the runtime's socket, sends one end of the "
+    "client\n"
+    "with the data (SCM_RIGHTS), and reads the answer: status 200, an event stream that is "
+    "not\n"
+    "chunked, data: [DONE], the end. Times count from connect() to the handoff, and from there "
+    "to\n"
+    "the first byte and to the end. No stream is started in the place of one that has ended, "
+    "and\n"
+    "the run ends with the last one.\n"
+    "\n"
+    "Failures are counted by kind: connect, send, receive (broken off, malformed, another "
+    "status),\n"
+    "timeout, rejected (503), and incomplete answers. The exit status is 1 if there were any. "
+    "The\n"
+    "report says so when this program was above 90 % of its CPU, or late with its starts.";
+
+}  // namespace
+
+command handoff_command() {
+    command c;
+    c.name = "bench handoff";
+    c.operands = "[flags]";
+    c.summary = "measure a stream runtime by handed-over clients";
+    c.single_dash = true;
+    c.flags = handoff_flags();
     for (flag& each : common_flags())
         if (each.name != "timeout") c.flags.push_back(std::move(each));
     c.examples = {
@@ -150,22 +173,7 @@ command handoff_command() {
          "eddy)",
          "six processes, with the runtime's CPU"},
     };
-    c.more =
-        "Each stream makes a client, connects to the runtime's socket, sends one end of the "
-        "client\n"
-        "with the data (SCM_RIGHTS), and reads the answer: status 200, an event stream that is "
-        "not\n"
-        "chunked, data: [DONE], the end. Times count from connect() to the handoff, and from there "
-        "to\n"
-        "the first byte and to the end. No stream is started in the place of one that has ended, "
-        "and\n"
-        "the run ends with the last one.\n"
-        "\n"
-        "Failures are counted by kind: connect, send, receive (broken off, malformed, another "
-        "status),\n"
-        "timeout, rejected (503), and incomplete answers. The exit status is 1 if there were any. "
-        "The\n"
-        "report says so when this program was above 90 % of its CPU, or late with its starts.";
+    c.more = explanation;
     c.run = run_handoff;
     return c;
 }

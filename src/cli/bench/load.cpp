@@ -458,6 +458,65 @@ std::string describe_progress(const plan& of, std::uint64_t done, double rate) {
                        std::max(left, 0.0));
 }
 
+/// Processor seconds a second, from the plan's begin.
+struct processor_share {
+    double own = 0;
+    double server = 0;
+};
+
+/// Shows progress until the loaders are done, and measures the processor time meanwhile.
+processor_share watch(const plan& of, const std::vector<std::unique_ptr<loader>>& loaders,
+                      countdown& done, progress_line& progress) {
+    processor_share before;
+    bool has_begun = false;
+    std::uint64_t shown = 0;
+    time_point shown_at = steady::now();
+    for (;;) {
+        const auto now = steady::now();
+        time_point until = now + 100ms;
+        if (!has_begun && of.is_set()) {
+            if (now >= of.begin) {
+                before = {own_cpu_seconds(), process_cpu_seconds(of.options.server_pid)};
+                has_begun = true;
+            } else {
+                until = std::min(until, of.begin);
+            }
+        } else if (!has_begun) {
+            until = now + 1ms;
+        }
+        if (done.wait_until(until)) break;
+        if (!of.is_set()) continue;
+        std::uint64_t replies = 0;
+        for (const auto& each : loaders) replies += each->done();
+        const auto seen = steady::now();
+        const double spent = std::chrono::duration<double>(seen - shown_at).count();
+        if (spent < 0.1) continue;
+        progress.show(describe_progress(of, replies, static_cast<double>(replies - shown) / spent));
+        shown = replies;
+        shown_at = seen;
+    }
+    if (!has_begun) return {};
+    const double own = own_cpu_seconds() - before.own;
+    const double server = process_cpu_seconds(of.options.server_pid) - before.server;
+    const double counted = std::chrono::duration<double>(steady::now() - of.begin).count();
+    return {own / counted, server / counted};
+}
+
+load_result sum_of(const std::vector<std::unique_ptr<loader>>& loaders, const plan& of,
+                   processor_share used) {
+    load_result made;
+    time_point last = of.begin;
+    for (const auto& each : loaders) {
+        if (!each->failure().empty()) give_up(each->failure());
+        made.counts.merge(each->take());
+        last = std::max(last, each->last_reply());
+    }
+    made.seconds = std::max(std::chrono::duration<double>(last - of.begin).count(), 1e-9);
+    made.generator_cpu = used.own;
+    made.server_cpu = used.server;
+    return made;
+}
+
 }  // namespace
 
 void tally::count(fault kind, std::string_view what, std::uint64_t times) {
@@ -523,52 +582,8 @@ load_result run_load(const load_options& wanted, protocol& speaks, progress_line
         first += count;
     }
     for (std::size_t i = 0; i < wanted.threads; ++i) post(i, loaders[i]->run(done));
-
-    load_result made;
-    double own_before = 0;
-    double server_before = 0;
-    bool has_begun = false;
-    std::uint64_t shown = 0;
-    time_point shown_at = steady::now();
-    for (;;) {
-        const auto now = steady::now();
-        time_point until = now + 100ms;
-        if (!has_begun && the_plan.is_set()) {
-            if (now >= the_plan.begin) {
-                own_before = own_cpu_seconds();
-                server_before = process_cpu_seconds(wanted.server_pid);
-                has_begun = true;
-            } else {
-                until = std::min(until, the_plan.begin);
-            }
-        } else if (!has_begun) {
-            until = now + 1ms;
-        }
-        if (done.wait_until(until)) break;
-        if (!the_plan.is_set()) continue;
-        std::uint64_t replies = 0;
-        for (const auto& each : loaders) replies += each->done();
-        const auto seen = steady::now();
-        const double spent = std::chrono::duration<double>(seen - shown_at).count();
-        if (spent < 0.1) continue;
-        progress.show(
-            describe_progress(the_plan, replies, static_cast<double>(replies - shown) / spent));
-        shown = replies;
-        shown_at = seen;
-    }
-    const double own = own_cpu_seconds() - own_before;
-    const double server = process_cpu_seconds(wanted.server_pid) - server_before;
-    const double counted = std::chrono::duration<double>(steady::now() - the_plan.begin).count();
-    time_point last = the_plan.begin;
-    for (const auto& each : loaders) {
-        if (!each->failure().empty()) give_up(each->failure());
-        made.counts.merge(each->take());
-        last = std::max(last, each->last_reply());
-    }
-    made.seconds = std::max(std::chrono::duration<double>(last - the_plan.begin).count(), 1e-9);
-    made.generator_cpu = has_begun ? own / counted : 0;
-    made.server_cpu = has_begun ? server / counted : 0;
-    return made;
+    const processor_share used = watch(the_plan, loaders, done, progress);
+    return sum_of(loaders, the_plan, used);
 }
 
 }  // namespace eddy::cli::bench

@@ -122,15 +122,8 @@ int run_shm(context& with, const arguments& given) {
     }
 }
 
-}  // namespace
-
-command shm_command() {
-    command c;
-    c.name = "bench shm";
-    c.operands = "[flags]";
-    c.summary = "measure round trips over shared memory, beside sockets";
-    c.single_dash = true;
-    c.flags = {
+std::vector<flag> shm_flags() {
+    return {
         {.name = "tcp", .help = "over TCP on loopback in place of shared memory"},
         {.name = "unix", .help = "over a Unix socket"},
         {.name = "compare", .help = "over all three, one after the other"},
@@ -189,6 +182,17 @@ command shm_command() {
         {.name = "svg", .value_name = "FILE", .help = "draw the latencies by percentile"},
         {.name = "no-progress", .help = "no progress line, also on a terminal"},
     };
+}
+
+}  // namespace
+
+command shm_command() {
+    command c;
+    c.name = "bench shm";
+    c.operands = "[flags]";
+    c.summary = "measure round trips over shared memory, beside sockets";
+    c.single_dash = true;
+    c.flags = shm_flags();
     c.examples = {
         {"eddy bench shm -reps 500000", "flags with one dash or two"},
         {"eddy bench shm --tcp --output tcp.txt", "over TCP; gnuplot: plot 'tcp.txt' with lines"},
