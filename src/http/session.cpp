@@ -64,6 +64,19 @@ http1::parse_error fault_of(std::error_code failure, const http1::parse_error& o
     return {};
 }
 
+/// The fault of a request whose handler has thrown. Rethrows what is no std::exception.
+http1::parse_error fault_of_handler(const std::exception_ptr& failure,
+                                    const http1::request_head& head) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const std::bad_alloc&) {
+        return {503, "there is no memory for the request"};
+    } catch (const std::exception& thrown) {
+        log_error("http", head.method + " " + head.target + ": " + thrown.what());
+        return {500, "the request could not be answered"};
+    }
+}
+
 /// For sessions without an observer.
 class unobserved final : public session_observer {
 public:
@@ -149,6 +162,8 @@ private:
     std::optional<arrival> take_head();
     task<arrival> await_head();
     task<bool> answer_request();
+    void begin_body(const http1::request_head& head);
+    bool may_keep(const http1::request_head& head, const response& answer);
     void watch_client() noexcept;
     [[gnu::noinline]] task<void> end_watch();
     // What is rare, or waits, has a frame of its own: the compiler would put it into those of its
@@ -268,9 +283,7 @@ task<session::arrival> session::await_head() {
     }
 }
 
-/// False when the connection ends with it.
-task<bool> session::answer_request() {
-    const http1::request_head& head = parser_.head();
+void session::begin_body(const http1::request_head& head) {
     message_reader::terms terms;
     terms.pause = limits_.read_time;
     terms.least = limits_.read_bytes;
@@ -281,7 +294,22 @@ task<bool> session::answer_request() {
     reader_.begin_body(terms);
     // The end of a body waits for the handler, which may raise the limit on it.
     if (!head.has_body()) reader_.probe_end();
+}
 
+/// Whether another request may follow the response.
+bool session::may_keep(const http1::request_head& head, const response& answer) {
+    // What the handler left of the body stands before the next request. What has not arrived yet is
+    // not waited for, and a producer may still read it.
+    const bool is_read = answer.body.producer() ? reader_.ended() : reader_.skip_received();
+    return head.keep_alive && is_read && !observer_.is_ending() &&
+           !answer.headers.contains_token("Connection", "close") &&
+           (head.minor_version > 0 || answer.body.size());
+}
+
+/// False when the connection ends with it.
+task<bool> session::answer_request() {
+    const http1::request_head& head = parser_.head();
+    begin_body(head);
     auto incoming = request::make(head, reader_);
     response answer;
     http1::parse_error fault;
@@ -302,17 +330,12 @@ task<bool> session::answer_request() {
         std::exception_ptr failure;
         try {
             answer = co_await eddy::detail::also_under(handler_.handle(*incoming), *hangup_);
-        } catch (const std::bad_alloc&) {
-            fault = {503, "there is no memory for the request"};
-        } catch (const std::exception& thrown) {
-            log_error("http", head.method + " " + head.target + ": " + thrown.what());
-            fault = {500, "the request could not be answered"};
         } catch (...) {
             failure = std::current_exception();
         }
         client_watch_.stop();
         if (watching_) co_await end_watch();
-        if (failure) std::rethrow_exception(failure);
+        if (failure) fault = fault_of_handler(failure, head);
         if (hangup_->requested()) {
             note(&head, answer.status, false);
             co_return false;
@@ -337,12 +360,7 @@ task<bool> session::answer_request() {
         note(&head, 101, switched.has_value());
         co_return false;
     }
-    // What the handler left of the body stands before the next request. What has not arrived yet is
-    // not waited for, and a producer may still read it.
-    const bool is_read = answer.body.producer() ? reader_.ended() : reader_.skip_received();
-    const bool keep = head.keep_alive && is_read && !observer_.is_ending() &&
-                      !answer.headers.contains_token("Connection", "close") &&
-                      (head.minor_version > 0 || answer.body.size());
+    const bool keep = may_keep(head, answer);
     if (keep && queue(answer)) {
         note(&head, answer.status, true);
         if (out_.size() < queued_limit) co_return true;
