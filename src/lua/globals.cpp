@@ -364,18 +364,23 @@ void sandbox::show_globals(stack table) {
     lua_pop(in, 1);
 }
 
-void furnish(lua_State* in, const sandbox::furnisher& add) {
+namespace {
+
+/// Places on the stack while a sandbox is furnished: the libraries' own globals, and those that
+/// scripts get.
+constexpr int old = 1;
+constexpr int globals = 2;
+
+void open_libraries(lua_State* in) {
     open(in, "", luaopen_base);
     open(in, LUA_TABLIBNAME, luaopen_table);
     open(in, LUA_STRLIBNAME, luaopen_string);
     open(in, LUA_MATHLIBNAME, luaopen_math);
     open(in, LUA_BITLIBNAME, luaopen_bit);
     lua_settop(in, 0);
-    lua_pushvalue(in, LUA_GLOBALSINDEX);
-    const int old = 1;
-    lua_newtable(in);
-    const int globals = 2;
+}
 
+void set_base_functions(lua_State* in) {
     for (const char* const name : base_names) copy_field(in, old, name, name);
     lua_getfield(in, old, "next");
     lua_pushcclosure(in, own_pairs, 1);
@@ -388,7 +393,10 @@ void furnish(lua_State* in, const sandbox::furnisher& add) {
     set_function(in, "rawget", own_rawget);
     set_function(in, "collectgarbage", own_collectgarbage);
     set_function(in, "gcinfo", own_gcinfo);
+}
 
+/// The allowed part of Lua's libraries, and of `os` a clock.
+void set_libraries(lua_State* in) {
     for (const part& each : parts) {
         lua_getfield(in, old, each.library);
         const int from = lua_gettop(in);
@@ -407,15 +415,10 @@ void furnish(lua_State* in, const sandbox::furnisher& add) {
     set_function(in, "clock", own_clock);
     sandbox::protect(in);
     lua_setfield(in, globals, "os");
+}
 
-    if (add) {
-        // The table of globals is its first value.
-        lua_remove(in, old);
-        add(in);
-        lua_settop(in, 1);
-        lua_pushvalue(in, LUA_GLOBALSINDEX);
-        lua_insert(in, old);
-    }
+/// The libraries that Redis adds.
+void set_added_libraries(lua_State* in) {
     push_cjson_library(in);
     sandbox::protect(in);
     lua_setfield(in, globals, "cjson");
@@ -425,7 +428,10 @@ void furnish(lua_State* in, const sandbox::furnisher& add) {
     push_struct_library(in);
     sandbox::protect(in);
     lua_setfield(in, globals, "struct");
+}
 
+/// From here on scripts have these globals, and cannot change them.
+void seal_globals(lua_State* in) {
     lua_newtable(in);
     set_function(in, "__index", sandbox::refuse_unknown_global);
     lua_setmetatable(in, globals);
@@ -438,6 +444,27 @@ void furnish(lua_State* in, const sandbox::furnisher& add) {
     lua_setfield(in, globals, "_G");
     lua_replace(in, LUA_GLOBALSINDEX);
     lua_settop(in, 0);
+}
+
+}  // namespace
+
+void furnish(lua_State* in, const sandbox::furnisher& add) {
+    open_libraries(in);
+    lua_pushvalue(in, LUA_GLOBALSINDEX);
+    lua_newtable(in);
+    EDDY_ASSERT(lua_gettop(in) == globals);
+    set_base_functions(in);
+    set_libraries(in);
+    if (add) {
+        // The table of globals is its first value.
+        lua_remove(in, old);
+        add(in);
+        lua_settop(in, 1);
+        lua_pushvalue(in, LUA_GLOBALSINDEX);
+        lua_insert(in, old);
+    }
+    set_added_libraries(in);
+    seal_globals(in);
 }
 
 }  // namespace eddy::lua

@@ -175,6 +175,29 @@ int pack(lua_State* in) {
     return 1;
 }
 
+/// Pushes an integer, of `b` to `i` with its sign.
+void push_integer(lua_State* in, char option, std::string_view bytes, bool big_endian) {
+    std::uint64_t value = read_bytes(bytes, big_endian);
+    if (option < 'a' || option > 'z') {
+        lua_pushnumber(in, static_cast<double>(value));
+        return;
+    }
+    const std::uint64_t mask = ~std::uint64_t{0} << ((bytes.size() * 8 - 1) & 63);
+    if ((value & mask) != 0) value |= mask;
+    lua_pushnumber(in, static_cast<double>(static_cast<std::int64_t>(value)));
+}
+
+/// Takes the size of a text of `c0` from the stack, where the value before it is.
+std::size_t pop_size(lua_State* in, int count) {
+    if (count == 0 || lua_isnumber(in, -1) == 0)
+        luaL_error(in, "format 'c0' needs a previous size");
+    const double before = lua_tonumber(in, -1);
+    constexpr double most = 1 << 30;
+    lua_pop(in, 1);
+    return before >= 0 && before <= most ? static_cast<std::size_t>(before)
+                                         : std::numeric_limits<std::size_t>::max();
+}
+
 int unpack(lua_State* in) {
     format_reader format(in, luaL_checkstring(in, 1));
     std::size_t size = 0;
@@ -194,14 +217,7 @@ int unpack(lua_State* in) {
         need(taken);
         luaL_checkstack(in, 3, "too many results");
         if (is_integer(format.option)) {
-            std::uint64_t value = read_bytes(data.substr(at, taken), format.big_endian);
-            if (format.option >= 'a' && format.option <= 'z') {
-                const std::uint64_t mask = ~std::uint64_t{0} << ((taken * 8 - 1) & 63);
-                if ((value & mask) != 0) value |= mask;
-                lua_pushnumber(in, static_cast<double>(static_cast<std::int64_t>(value)));
-            } else {
-                lua_pushnumber(in, static_cast<double>(value));
-            }
+            push_integer(in, format.option, data.substr(at, taken), format.big_endian);
             ++count;
             at += taken;
             continue;
@@ -221,14 +237,7 @@ int unpack(lua_State* in) {
                 break;
             case 'c':
                 if (taken == 0) {
-                    if (count == 0 || lua_isnumber(in, -1) == 0) {
-                        luaL_error(in, "format 'c0' needs a previous size");
-                    }
-                    const double before = lua_tonumber(in, -1);
-                    constexpr double most = 1 << 30;
-                    taken = before >= 0 && before <= most ? static_cast<std::size_t>(before)
-                                                          : std::numeric_limits<std::size_t>::max();
-                    lua_pop(in, 1);
+                    taken = pop_size(in, count);
                     --count;
                     need(taken);
                 }

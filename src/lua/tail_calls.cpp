@@ -120,88 +120,111 @@ struct open_return {
     std::vector<char> brackets;
 };
 
+/// One pass over a script, which finds where brackets around returned calls belong.
+class return_finder {
+public:
+    explicit return_finder(std::string_view text) noexcept : reader_(text) {}
+
+    /// False when the text is no Lua, which its compiler will report.
+    bool find_all() {
+        for (token one = reader_.next(); one.kind != token_kind::end; one = reader_.next()) {
+            const bool is_word = one.kind == token_kind::word;
+            const bool is_end = (is_word || one.text == ";") &&
+                                std::ranges::find(ends_block, one.text) != ends_block.end();
+            if (is_end && is_in_return() && returns_.back().brackets.empty()) close(blocks_.size());
+            if (is_word && (one.text == "end" || one.text == "until")) {
+                if (blocks_.empty()) return false;
+                functions_ -= blocks_.back() == "function" ? 1 : 0;
+                blocks_.pop_back();
+            }
+            end_ = one.at + one.text.size();
+            ++tokens_;
+            if (is_in_return() && !extend(returns_.back(), one)) return false;
+            if (is_word && (one.text == "function" || one.text == "do" || one.text == "if" ||
+                            one.text == "repeat")) {
+                blocks_.push_back(one.text);
+                functions_ += one.text == "function" ? 1 : 0;
+            }
+            if (is_word && one.text == "return") {
+                // Two without an end between them.
+                if (is_in_return()) return false;
+                open();
+            }
+        }
+        if (!blocks_.empty()) return false;
+        close(0);
+        std::ranges::sort(brackets_);
+        return true;
+    }
+    /// Brackets and their places, in the order of these.
+    const std::vector<std::pair<std::size_t, char>>& brackets() const noexcept { return brackets_; }
+
+private:
+    /// Whether what comes belongs to a "return", and to no block within it.
+    bool is_in_return() const noexcept {
+        return !returns_.empty() && returns_.back().blocks == blocks_.size();
+    }
+
+    void open() {
+        open_return made;
+        made.begin = end_;
+        made.opened_at = tokens_;
+        made.blocks = blocks_.size();
+        made.in_function = functions_ > 0;
+        returns_.push_back(std::move(made));
+    }
+
+    /// Adds a token to a "return". False at a bracket that was not opened.
+    bool extend(open_return& last, const token& one) const {
+        const bool is_word = one.kind == token_kind::word;
+        const char c = one.kind == token_kind::sign ? one.text[0] : '\0';
+        const bool was_path = last.is_path;
+        last.is_path = was_path && (is_word || c == '.');
+        if (last.is_path && last.path.size() < longest_path) last.path.push_back(one);
+        if (c == '(' || c == '{' || c == '[') last.brackets.push_back(was_path ? c : ' ');
+        if (c == ')' || c == '}' || c == ']') {
+            if (last.brackets.empty()) return false;
+            // The call's own bracket is the first one, right behind the path.
+            if (last.brackets.size() == 1 && last.brackets[0] == '(') last.call_closed_at = tokens_;
+            last.brackets.pop_back();
+        }
+        if (c == ',' && last.brackets.empty()) last.is_list = true;
+        return true;
+    }
+
+    /// Ends each "return" within so many blocks and more.
+    void close(std::size_t count) {
+        while (!returns_.empty() && returns_.back().blocks >= count) {
+            const open_return& last = returns_.back();
+            const bool closed_call = last.call_closed_at == tokens_;
+            const bool wanted =
+                last.in_function ? closed_call && is_single(last.path) : !last.is_list;
+            if (tokens_ > last.opened_at && wanted) {
+                brackets_.emplace_back(last.begin, '(');
+                brackets_.emplace_back(end_, ')');
+            }
+            returns_.pop_back();
+        }
+    }
+
+    token_reader reader_;
+    std::vector<std::pair<std::size_t, char>> brackets_;
+    std::vector<std::string_view> blocks_;
+    std::vector<open_return> returns_;
+    std::size_t functions_ = 0;
+    std::size_t tokens_ = 0;
+    std::size_t end_ = 0;  // of the last token
+};
+
 }  // namespace
 
 std::string without_tail_calls(std::string_view text) {
-    // Where something is to be put in, in order of places in the end.
-    std::vector<std::pair<std::size_t, char>> added;
-    std::vector<std::string_view> blocks;
-    std::vector<open_return> returns;
-    std::size_t functions = 0;
-    std::size_t tokens = 0;
-    std::size_t end = 0;  // of the last one
-    token_reader reader(text);
-    const auto close = [&](std::size_t count) {
-        while (!returns.empty() && returns.back().blocks >= count) {
-            const open_return& last = returns.back();
-            const bool closed_call = last.call_closed_at == tokens;
-            const bool wanted =
-                last.in_function ? closed_call && is_single(last.path) : !last.is_list;
-            if (tokens > last.opened_at && wanted) {
-                added.emplace_back(last.begin, '(');
-                added.emplace_back(end, ')');
-            }
-            returns.pop_back();
-        }
-    };
-    for (;;) {
-        const token one = reader.next();
-        const bool is_word = one.kind == token_kind::word;
-        if (one.kind == token_kind::end) break;
-        const bool is_end = (is_word || one.text == ";") &&
-                            std::ranges::find(ends_block, one.text) != ends_block.end();
-        if (is_end && !returns.empty() && returns.back().blocks == blocks.size() &&
-            returns.back().brackets.empty()) {
-            close(blocks.size());
-        }
-        if (is_word && (one.text == "end" || one.text == "until")) {
-            if (blocks.empty()) return std::string(text);
-            functions -= blocks.back() == "function" ? 1 : 0;
-            blocks.pop_back();
-        }
-        end = one.at + one.text.size();
-        ++tokens;
-        if (!returns.empty() && returns.back().blocks == blocks.size()) {
-            open_return& last = returns.back();
-            const char c = one.kind == token_kind::sign ? one.text[0] : '\0';
-            const bool was_path = last.is_path;
-            last.is_path = was_path && (is_word || c == '.');
-            if (last.is_path && last.path.size() < longest_path) last.path.push_back(one);
-            if (c == '(' || c == '{' || c == '[') last.brackets.push_back(was_path ? c : ' ');
-            if (c == ')' || c == '}' || c == ']') {
-                if (last.brackets.empty()) return std::string(text);
-                // The call's own bracket is the first one, right behind the path.
-                if (last.brackets.size() == 1 && last.brackets[0] == '(')
-                    last.call_closed_at = tokens;
-                last.brackets.pop_back();
-            }
-            if (c == ',' && last.brackets.empty()) last.is_list = true;
-        }
-        if (is_word && (one.text == "function" || one.text == "do" || one.text == "if" ||
-                        one.text == "repeat")) {
-            blocks.push_back(one.text);
-            functions += one.text == "function" ? 1 : 0;
-        }
-        if (is_word && one.text == "return") {
-            // That is no Lua, and is to be told so.
-            if (!returns.empty() && returns.back().blocks == blocks.size())
-                return std::string(text);
-            open_return made;
-            made.begin = end;
-            made.opened_at = tokens;
-            made.blocks = blocks.size();
-            made.in_function = functions > 0;
-            returns.push_back(std::move(made));
-        }
-    }
-    if (!blocks.empty()) return std::string(text);
-    close(0);
-    if (added.empty()) return std::string(text);
-    std::ranges::sort(added);
+    return_finder finder(text);
+    if (!finder.find_all() || finder.brackets().empty()) return std::string(text);
     std::string made;
-    made.reserve(text.size() + added.size());
+    made.reserve(text.size() + finder.brackets().size());
     std::size_t done = 0;
-    for (const auto& [at, what] : added) {
+    for (const auto& [at, what] : finder.brackets()) {
         made += text.substr(done, at - done);
         made += what;
         done = at;
