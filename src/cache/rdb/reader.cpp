@@ -123,15 +123,7 @@ bool reader::step(window& w) {
             return w.length(number) && w.length(number) && w.length(number) &&
                    back_to_opcodes(accepted);
         case state::expires_s:
-            if (!w.little(4, number)) return false;
-            header_.expires = true;
-            header_.expires_at_ms = std::int64_t{static_cast<std::int32_t>(number)} * 1000;
-            return back_to_opcodes(accepted);
-        case state::expires_ms:
-            if (!w.little(8, number)) return false;
-            header_.expires = true;
-            header_.expires_at_ms = static_cast<std::int64_t>(number);
-            return back_to_opcodes(accepted);
+        case state::expires_ms: return read_expiry(w);
         case state::idle: return w.length(number) && back_to_opcodes(accepted);
         case state::frequency: return w.byte(byte) && back_to_opcodes(accepted);
         case state::library:
@@ -166,10 +158,7 @@ bool reader::step(window& w) {
         case state::stream_facts: return read_stream_facts(w);
         case state::group: return read_group(w);
         case state::pending: return read_pending(w);
-        case state::consumers:
-            if (!w.length(consumers_left_)) return false;
-            state_ = state::group_consumer;
-            return consumers_left_ != 0 || end_group(w);
+        case state::consumers: return read_consumers(w);
         case state::group_consumer: return read_group_consumer(w);
         case state::owned: return read_owned(w);
         case state::checksum: return read_checksum(w);
@@ -177,6 +166,23 @@ bool reader::step(window& w) {
     }
     EDDY_ASSERT(false);
     return false;
+}
+
+bool reader::read_expiry(window& w) {
+    const bool is_in_seconds = state_ == state::expires_s;
+    std::uint64_t number = 0;
+    if (!w.little(is_in_seconds ? 4 : 8, number)) return false;
+    header_.expires = true;
+    header_.expires_at_ms = is_in_seconds ? std::int64_t{static_cast<std::int32_t>(number)} * 1000
+                                          : static_cast<std::int64_t>(number);
+    state_ = state::opcode;
+    return passed(w, accepted);
+}
+
+bool reader::read_consumers(window& w) {
+    if (!w.length(consumers_left_)) return false;
+    state_ = state::group_consumer;
+    return consumers_left_ != 0 || end_group(w);
 }
 
 bool reader::read_magic(window& w) {

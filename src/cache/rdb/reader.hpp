@@ -116,6 +116,7 @@ private:
     bool step(window& w);
     bool read_magic(window& w);
     bool read_opcode(window& w);
+    bool read_expiry(window& w);
     bool begin_type(window& w, object_type type);
     bool read_pair(window& w, std::string_view& first, std::string_view& second);
     bool read_module_begin(window& w);
@@ -133,6 +134,7 @@ private:
     bool read_stream_facts(window& w);
     bool read_group(window& w);
     bool read_pending(window& w);
+    bool read_consumers(window& w);
     bool read_group_consumer(window& w);
     bool read_owned(window& w);
     bool end_consumer(window& w);

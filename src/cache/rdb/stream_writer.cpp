@@ -38,16 +38,7 @@ bool stream_writer::next(byte_buffer& out, std::string_view& text) {
             block_.forward();
             return true;
         }
-        case part::facts:
-            put_length(out, of_.size());
-            put_id_lengths(out, of_.last_id());
-            put_id_lengths(out, of_.first_id());
-            put_id_lengths(out, of_.max_deleted_id());
-            put_length(out, of_.entries_added());
-            put_length(out, of_.groups().size());
-            group_ = of_.groups().first();
-            next_ = part::group;
-            return true;
+        case part::facts: begin_groups(out); return true;
         case part::group:
             if (!group_) {
                 next_ = part::end;
@@ -89,6 +80,17 @@ bool stream_writer::next(byte_buffer& out, std::string_view& text) {
         case part::end: break;
     }
     return false;
+}
+
+void stream_writer::begin_groups(byte_buffer& out) {
+    put_length(out, of_.size());
+    put_id_lengths(out, of_.last_id());
+    put_id_lengths(out, of_.first_id());
+    put_id_lengths(out, of_.max_deleted_id());
+    put_length(out, of_.entries_added());
+    put_length(out, of_.groups().size());
+    group_ = of_.groups().first();
+    next_ = part::group;
 }
 
 void stream_writer::begin_group(byte_buffer& out) {

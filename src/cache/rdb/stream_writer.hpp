@@ -23,6 +23,7 @@ public:
 private:
     enum class part : std::uint8_t { begin, blocks, facts, group, pending, consumer, owned, end };
 
+    void begin_groups(byte_buffer& out);
     void begin_group(byte_buffer& out);
     void begin_consumers(byte_buffer& out);
 

@@ -195,6 +195,103 @@ std::size_t libraries::text_bytes() const noexcept {
     return bytes;
 }
 
+namespace {
+
+/// What redis.register_function() is given beside the name and the function, which are 1 and 2 on
+/// Lua's stack. The description's text lies on the stack, too.
+struct registration {
+    std::uint32_t flags = 0;
+    std::string_view description;
+    bool is_described = false;
+};
+
+/// Flags in the table on top.
+std::uint32_t read_function_flags(lua::stack in) {
+    if (!in.is_table(-1)) {
+        raise_error(in,
+                    "flags argument to redis.register_function must be a table representing "
+                    "function flags");
+    }
+    std::uint32_t flags = 0;
+    for (int i = 1;; ++i) {
+        in.push_raw_element(-1, i);
+        if (in.is_nil(-1)) break;
+        const std::uint32_t bit =
+            in.type_at(-1) == lua::type::text ? script_flag_named(in.text_at(-1)) : 0;
+        if (bit == 0) raise_error(in, "unknown flag given");
+        flags |= bit;
+        in.pop();
+    }
+    in.pop();
+    return flags;
+}
+
+/// Reads the named argument whose value is on top, for read_named().
+void read_argument(lua::stack in, std::string_view key, registration& into) {
+    if (key == "function_name") {
+        if (!in.has_text(-1)) {
+            raise_error(in,
+                        "function_name argument given to redis.register_function must be a string");
+        }
+        in.push_copy(-1);
+        static_cast<void>(in.text_at(-1));
+        in.replace(2);
+    } else if (key == "description") {
+        if (!in.has_text(-1)) {
+            raise_error(in,
+                        "description argument given to redis.register_function must be a string");
+        }
+        in.push_copy(-1);
+        into.description = in.text_at(-1);
+        into.is_described = true;
+        in.replace(4);
+    } else if (key == "callback") {
+        if (!in.is_function(-1)) {
+            raise_error(in,
+                        "callback argument given to redis.register_function must be a function");
+        }
+        in.push_copy(-1);
+        in.replace(3);
+    } else if (key == "flags") {
+        into.flags |= read_function_flags(in);
+    } else {
+        raise_error(in, "unknown argument given to redis.register_function");
+    }
+}
+
+/// Of a table with names, the only argument: puts the name and the function in its place.
+void read_named(lua::stack in, registration& into) {
+    in.set_height(1);
+    in.push_nil();  // 2: the name
+    in.push_nil();  // 3: the function
+    in.push_nil();  // 4: the description
+    in.push_nil();
+    while (in.push_next(1)) {
+        if (in.type_at(-2) != lua::type::text) {
+            raise_error(in, "named argument key given to redis.register_function is not a string");
+        }
+        read_argument(in, in.text_at(-2), into);
+        in.pop();
+    }
+    if (in.is_nil(2)) {
+        raise_error(in, "redis.register_function must get a function name argument");
+    }
+    if (in.is_nil(3)) raise_error(in, "redis.register_function must get a callback argument");
+    in.remove(1);
+}
+
+/// Of two arguments, a name and a function.
+void check_unnamed(lua::stack in) {
+    if (!in.has_text(1)) {
+        raise_error(in, "first argument to redis.register_function must be a string");
+    }
+    if (!in.is_function(2)) {
+        raise_error(in, "second argument to redis.register_function must be a function");
+    }
+}
+
+}  // namespace
+
 // Two arguments, a name and a function, or a table with names.
 int libraries::register_function(lua_State* raw) {
     const lua::stack in(raw);
@@ -211,84 +308,11 @@ int libraries::register_function(lua_State* raw) {
             "calling redis.register_function with a single argument is only applicable to Lua "
             "table (representing named arguments).");
     }
-    // On Lua's stack: 1 the name, 2 the function; flags and description below the table's fields.
-    std::uint32_t flags = 0;
-    std::string_view description;
-    bool is_described = false;
-    if (count == 1) {
-        in.set_height(1);
-        in.push_nil();  // 2: the name
-        in.push_nil();  // 3: the function
-        in.push_nil();  // 4: the description
-        in.push_nil();
-        while (in.push_next(1)) {
-            if (in.type_at(-2) != lua::type::text) {
-                raise_error(in,
-                            "named argument key given to redis.register_function is not a string");
-            }
-            const std::string_view key = in.text_at(-2);
-            if (key == "function_name") {
-                if (!in.has_text(-1)) {
-                    raise_error(
-                        in,
-                        "function_name argument given to redis.register_function must be a string");
-                }
-                in.push_copy(-1);
-                static_cast<void>(in.text_at(-1));
-                in.replace(2);
-            } else if (key == "description") {
-                if (!in.has_text(-1)) {
-                    raise_error(
-                        in,
-                        "description argument given to redis.register_function must be a string");
-                }
-                in.push_copy(-1);
-                description = in.text_at(-1);
-                is_described = true;
-                in.replace(4);
-            } else if (key == "callback") {
-                if (!in.is_function(-1)) {
-                    raise_error(
-                        in,
-                        "callback argument given to redis.register_function must be a function");
-                }
-                in.push_copy(-1);
-                in.replace(3);
-            } else if (key == "flags") {
-                if (!in.is_table(-1)) {
-                    raise_error(
-                        in,
-                        "flags argument to redis.register_function must be a table representing "
-                        "function flags");
-                }
-                for (int i = 1;; ++i) {
-                    in.push_raw_element(-1, i);
-                    if (in.is_nil(-1)) break;
-                    const std::uint32_t bit =
-                        in.type_at(-1) == lua::type::text ? script_flag_named(in.text_at(-1)) : 0;
-                    if (bit == 0) raise_error(in, "unknown flag given");
-                    flags |= bit;
-                    in.pop();
-                }
-                in.pop();
-            } else {
-                raise_error(in, "unknown argument given to redis.register_function");
-            }
-            in.pop();
-        }
-        if (in.is_nil(2)) {
-            raise_error(in, "redis.register_function must get a function name argument");
-        }
-        if (in.is_nil(3)) raise_error(in, "redis.register_function must get a callback argument");
-        in.remove(1);
-    } else {
-        if (!in.has_text(1)) {
-            raise_error(in, "first argument to redis.register_function must be a string");
-        }
-        if (!in.is_function(2)) {
-            raise_error(in, "second argument to redis.register_function must be a function");
-        }
-    }
+    registration given;
+    if (count == 1)
+        read_named(in, given);
+    else
+        check_unnamed(in);
     const std::string_view name = in.text_at(1);
     if (!is_name(name)) raise_error(in, bad_name);
     if (has_function(*me.loading_, name)) raise_error(in, "Function already exists in the library");
@@ -296,10 +320,10 @@ int libraries::register_function(lua_State* raw) {
     const int reference = in.keep();
     auto made = std::make_unique<function>();
     made->name = name;
-    made->description = description;
-    made->is_described = is_described;
+    made->description = given.description;
+    made->is_described = given.is_described;
     made->reference = reference;
-    made->flags = flags;
+    made->flags = given.flags;
     me.loading_->functions.push_back(std::move(made));
     return 0;
 }

@@ -200,25 +200,26 @@ void script_runner::run(call& c, const script_call& what) {
     what.in->collect_if_full();
 }
 
-std::string_view script_runner::execute(const std::string_view* args, std::size_t count,
-                                        std::string_view& refusal) {
-    const command_spec* const spec = find_named(state_.renamed.get(), fold_command_name(args[0]));
-    const auto refuse = [this, &refusal](std::string_view why) {
-        refusal = why;
-        state_.count_error(why.starts_with('-') ? why.substr(1) : "ERR ");
-        return std::string_view();
+/// The command with that name, if a script may call it in this form, and the form's flags; else
+/// null, and the reason in `why`.
+const command_spec* script_runner::find_callable(const std::string_view* args, std::size_t count,
+                                                 std::uint64_t& flags,
+                                                 std::string_view& why) const {
+    constexpr std::string_view unknown = "Unknown Redis command called from script";
+    constexpr std::string_view wrong_arity =
+        "Wrong number of args calling Redis command from script";
+    const auto refuse = [&why](std::string_view text) -> const command_spec* {
+        why = text;
+        return nullptr;
     };
-    if (spec == nullptr) return refuse("Unknown Redis command called from script");
-    if (!arity_fits(*spec, count)) {
-        return refuse("Wrong number of args calling Redis command from script");
-    }
-    std::uint64_t flags = spec->flags;
+    const command_spec* const spec = find_named(state_.renamed.get(), fold_command_name(args[0]));
+    if (spec == nullptr) return refuse(unknown);
+    if (!arity_fits(*spec, count)) return refuse(wrong_arity);
+    flags = spec->flags;
     if ((flags & command_flag::has_forms) != 0 && count > 1) [[unlikely]] {
         const command_spec* const form = find_form(*spec, args[1]);
-        if (form == nullptr) return refuse("Unknown Redis command called from script");
-        if (!arity_fits(*form, count)) {
-            return refuse("Wrong number of args calling Redis command from script");
-        }
+        if (form == nullptr) return refuse(unknown);
+        if (!arity_fits(*form, count)) return refuse(wrong_arity);
         flags = form->flags;
     }
     constexpr std::uint64_t special = command_flag::noscript | command_flag::dangerous;
@@ -230,6 +231,49 @@ std::string_view script_runner::execute(const std::string_view* args, std::size_
     if (is_stale_ && (flags & command_flag::stale) == 0) [[unlikely]] {
         return refuse("Can not execute the command on a stale replica");
     }
+    return spec;
+}
+
+/// Why this script may not call a command with these flags, which writes or may replicate; empty if
+/// it may.
+std::string_view script_runner::refusal_of_write(std::uint64_t flags) const {
+    if (running_->read_only) return "Write commands are not allowed from read-only scripts.";
+    if ((flags & command_flag::write) == 0) return {};
+    const session& client = running_call_->client;
+    if (!refusal_by_mode(state_.options.mode, flags).empty() &&
+        (client.special & session::master) == 0)
+        return readonly_mode_error;
+    if (is_read_only_replica(state_, client))
+        return "-READONLY You can't write against a read only replica.";
+    if (!has_written_ && lacks_replicas(state_))
+        return "-NOREPLICAS Not enough good replicas to write.";
+    return {};
+}
+
+void script_runner::run_command(call& inner, const command_spec& spec) {
+    const std::uint8_t db = session_.db;
+    constexpr auto seen = slow_path::propagates | slow_path::replica | slow_path::pause;
+    if ((state_.slow_path & seen) == 0) {
+        state_.slow.run_unless_skipped(inner);
+        return;
+    }
+    const expiry_scope expiry(inner);
+    recording record(state_, spec);
+    state_.slow.run_unless_skipped(inner);
+    record.end({inner.args, inner.count}, db);
+}
+
+std::string_view script_runner::execute(const std::string_view* args, std::size_t count,
+                                        std::string_view& refusal) {
+    const auto refuse = [this, &refusal](std::string_view text) {
+        refusal = text;
+        state_.count_error(text.starts_with('-') ? text.substr(1) : "ERR ");
+        return std::string_view();
+    };
+    std::uint64_t flags = 0;
+    std::string_view why;
+    const command_spec* const spec = find_callable(args, count, flags, why);
+    if (spec == nullptr) return refuse(why);
     command_reply_.clear();
     resp::reply_writer reply(command_reply_, session_.protocol);
     call inner{state_, session_, reply, &state_.database(session_.db)};
@@ -238,60 +282,40 @@ std::string_view script_runner::execute(const std::string_view* args, std::size_
     inner.count = count;
     inner.in_exec = true;
     inner.in_script = true;
-    const auto reject = [&](std::string_view why) {
+    const auto reject = [&](std::string_view text) {
         state_.commands.failed(inner);
         state_.commands.rejected(inner);
-        return refuse(why);
+        return refuse(text);
     };
     if (!session_.unlimited && !permits(inner)) [[unlikely]] {
         state_.commands.rejected(inner);
         constexpr std::string_view code = "-NOPERM ";
-        const std::string why(command_reply_.text().substr(code.size()));
+        const std::string reason(command_reply_.text().substr(code.size()));
         command_reply_.clear();
-        command_reply_.append("-NOPERM ACL failure in script: " + why);
+        command_reply_.append("-NOPERM ACL failure in script: " + reason);
         return command_reply_.text();
     }
     if ((flags & (command_flag::write | command_flag::may_replicate)) != 0) {
-        if (running_->read_only) {
-            return reject("Write commands are not allowed from read-only scripts.");
+        why = refusal_of_write(flags);
+        if (!why.empty()) return reject(why);
+    }
+    if ((flags & command_flag::write) != 0) {
+        if (!has_written_ && (running_call_->client.special & session::master) == 0) {
+            const std::string trouble = save_trouble_text(state_);
+            if (!trouble.empty()) {
+                inner.error(trouble);
+                state_.commands.rejected(inner);
+                return command_reply_.text();
+            }
         }
-        if ((flags & command_flag::write) != 0) {
-            if (!refusal_by_mode(state_.options.mode, flags).empty() &&
-                (running_call_->client.special & session::master) == 0) {
-                return reject(readonly_mode_error);
-            }
-            if (is_read_only_replica(state_, running_call_->client)) {
-                return reject("-READONLY You can't write against a read only replica.");
-            }
-            if (!has_written_ && lacks_replicas(state_)) {
-                return reject("-NOREPLICAS Not enough good replicas to write.");
-            }
-            if (!has_written_ && (running_call_->client.special & session::master) == 0) {
-                const std::string why = save_trouble_text(state_);
-                if (!why.empty()) {
-                    inner.error(why);
-                    state_.commands.rejected(inner);
-                    return command_reply_.text();
-                }
-            }
-            if (memory_is_short_ && (flags & command_flag::denyoom) != 0 && !has_written_ &&
-                (running_->flags & script_flag::allow_oom) == 0) {
-                return reject("-OOM command not allowed when used memory > 'maxmemory'.");
-            }
-            has_written_ = true;
+        if (memory_is_short_ && (flags & command_flag::denyoom) != 0 && !has_written_ &&
+            (running_->flags & script_flag::allow_oom) == 0) {
+            return reject("-OOM command not allowed when used memory > 'maxmemory'.");
         }
+        has_written_ = true;
     }
     if (spec->first_key == 1 && count > 1) inner.hash = state_.env.hash(args[1]);
-    const std::uint8_t db = session_.db;
-    constexpr auto seen = slow_path::propagates | slow_path::replica | slow_path::pause;
-    if ((state_.slow_path & seen) == 0) {
-        state_.slow.run_unless_skipped(inner);
-    } else {
-        const expiry_scope expiry(inner);
-        recording record(state_, *spec);
-        state_.slow.run_unless_skipped(inner);
-        record.end({args, count}, db);
-    }
+    run_command(inner, *spec);
     executed_steps_ = steps_of(flags, {args, count}, command_reply_.size());
     if ((running_call_->client.special & session::tracking) != 0) [[unlikely]]
         remember_reads(*running_call_, *spec, {args, count});

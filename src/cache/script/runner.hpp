@@ -123,6 +123,11 @@ private:
     struct own final : session {
         explicit own(engine& home);
     };
+    const command_spec* find_callable(const std::string_view* args, std::size_t count,
+                                      std::uint64_t& flags, std::string_view& why) const;
+    std::string_view refusal_of_write(std::uint64_t flags) const;
+    /// Runs a command of the script, with its effects on replicas and files.
+    void run_command(call& inner, const command_spec& spec);
     void begin_slice() noexcept;
     void note_busy();
     void end_slow_path() noexcept;
