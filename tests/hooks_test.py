@@ -186,7 +186,7 @@ class PostgresHooks(HooksTest):
         self.postgres.stop()
         self.client()("SET", "lost", "1")
         daemon.must("stop", "c")
-        self.assertRegex(daemon.must("logs", "c"), r"hooks: 1 changes were not told .*: lost")
+        self.assertRegex(daemon.must("logs", "c"), r"hooks: 1 changes were not passed to the script .*: lost")
 
     def test_many_clients(self):
         self.postgres.sql("INSERT INTO kv SELECT convert_to('k' || i, 'UTF8'), convert_to('v' || i, 'UTF8') "

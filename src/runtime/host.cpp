@@ -9,7 +9,7 @@ namespace eddy::runtime {
 namespace {
 
 std::unexpected<problem> alone() {
-    return refuse(503, "there is no daemon here that knows other runtimes");
+    return refuse(503, "this runtime runs without a daemon, and cannot reach other runtimes");
 }
 
 }  // namespace

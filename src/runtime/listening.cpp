@@ -238,8 +238,10 @@ outcome<address> choose_address(const settings& chosen, scheme port_scheme) {
     }
     // A script's empty variable must not open it to the network.
     if (chosen.text("bind").empty())
-        return refuse(400,
-                      "--bind needs an address: 127.0.0.1 is this machine alone, * all of its");
+        return refuse(
+            400,
+            "--bind needs an address: 127.0.0.1 for clients of this machine alone, * for all "
+            "addresses of this machine");
     address where;
     where.kind = port_scheme;
     where.port = static_cast<std::uint16_t>(chosen.number("port"));

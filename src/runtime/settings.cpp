@@ -163,14 +163,14 @@ outcome<std::string> read_text(const option& of, const json& written) {
     if (!written.is_string()) return refuse(400, wrong_kind(of, written));
     auto text = written.get<std::string>();
     if (text.size() > max_text)
-        return refuse(400, fmt::format("--{} is too long: {} bytes, at most {} are possible",
+        return refuse(400, fmt::format("--{} is too long: it has {} bytes, and may have at most {}",
                                        of.name, text.size(), max_text));
     const bool control = std::any_of(text.begin(), text.end(), [](char c) {
         return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
     });
     if (control)
-        return refuse(400, fmt::format("--{} cannot be {}: it holds a control character", of.name,
-                                       in_quotes(text, max_quoted)));
+        return refuse(400, fmt::format("--{} cannot be {}: leave out its control characters",
+                                       of.name, in_quotes(text, max_quoted)));
     return text;
 }
 

@@ -193,9 +193,9 @@ TEST(settings, an_unknown_option_names_the_nearest) {
 TEST(settings, texts_are_bounded_and_hold_no_control_bytes) {
     EXPECT_EQ(parsed({{"path", std::string(4096, 'x')}}).text("path").size(), 4096U);
     EXPECT_EQ(complaint({{"path", std::string(4097, 'x')}}),
-              "--path is too long: 4097 bytes, at most 4096 are possible");
+              "--path is too long: it has 4097 bytes, and may have at most 4096");
     EXPECT_EQ(complaint({{"path", "a\nb"}}),
-              "--path cannot be \"a?b\": it holds a control character");
+              "--path cannot be \"a?b\": leave out its control characters");
     EXPECT_THAT(complaint({{"path", std::string("a\0b", 3)}}), HasSubstr("control character"));
 }
 

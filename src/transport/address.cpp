@@ -153,7 +153,7 @@ std::expected<void, fault> parse_parameters(std::string_view query,
         std::string& place = into.*found->place;
         if (!place.empty()) return wrong("it names " + in_quotes(name, longest_shown) + " twice");
         if (equals + 1 >= pair.size())
-            return wrong(in_quotes(name, longest_shown) + " says nothing: write " +
+            return wrong(in_quotes(name, longest_shown) + " has no value: write " +
                          std::string(name) + "=VALUE");
         place = pair.substr(equals + 1);
         if (place.contains('\0')) return wrong("the value holds a zero byte");

@@ -97,7 +97,7 @@ made_context server_context(const tls_parameters& given) {
                                                       : tls::client_verification::required;
         options.client_ca = given.ca;
     } else if (given.clients == "yes" || given.clients == "optional") {
-        return std::unexpected("nobody is named who may sign clients' certificates: add ca=FILE");
+        return std::unexpected("the authority of clients' certificates is missing: add ca=FILE");
     }
     return tls::context::server(options);
 }

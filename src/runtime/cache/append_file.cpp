@@ -537,8 +537,8 @@ void append_file::abandon(std::string_view why) {
     log().end();
     note_progress();
     events_.write(
-        fmt::format("{}: the append-only file in {} ends here, and begins anew with all "
-                    "keys as soon as it can",
+        fmt::format("{}: the append-only file in {} ends here. It is rewritten from all keys as "
+                    "soon as possible",
                     why, folder_));
 }
 
@@ -596,7 +596,7 @@ task<bool> append_file::close() {
     co_await end_snapshot();
     if (log().is_on() && !co_await flush(true)) {
         is_whole = false;
-        events_.write(fmt::format("{} bytes of changes are not in the append-only file",
+        events_.write(fmt::format("{} bytes of changes are missing in the append-only file",
                                   log().appended - log().written));
     }
     if (options().enabled &&
@@ -614,7 +614,7 @@ task<bool> append_file::write_anew() {
     outcome<> done;
     // Nothing goes on any more that these could wait for.
     if (lacks_whole_data() || engine_.script_is_late())
-        done = refuse(503, "what there is is not whole");
+        done = refuse(503, "the data in memory is incomplete");
     else
         done = co_await rewrite();
     if (!done)

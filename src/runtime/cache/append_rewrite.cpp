@@ -178,7 +178,7 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
         if (!co_await progress_.wait()) co_return refuse(unwanted, "the cache is stopping");
     }
     if (appends && (!state.is_on() || state.has_missed()))
-        co_return refuse(unwanted, "appending has ended meanwhile");
+        co_return refuse(unwanted, "appendonly was turned off during the rewrite");
     if (auto listed = co_await list_base(increment, appends, *written); !listed) co_return listed;
     co_await remove_history();
     const std::chrono::duration<double> took = loop::current().now() - began;
@@ -199,7 +199,7 @@ task<outcome<>> append_file::begin_snapshot(std::optional<file> increment, bool 
             co_return refuse(unwanted, "the cache is stopping");
     }
     if (goes_on && !state.is_on())
-        co_return refuse(unwanted, "a master's keys have replaced those that were there");
+        co_return refuse(unwanted, "a master's data has replaced that of this cache");
     gap.release();
     context_.update_time();
     // The instant: nothing is executed until all of this is done.
@@ -244,7 +244,7 @@ task<outcome<>> append_file::list_base(append_manifest::part increment, bool app
     outcome<> listed = co_await write_manifest(std::move(made));
     if (!listed) co_return listed;
     if (appends && (!state.is_on() || state.has_missed()))
-        co_return refuse(unwanted, "appending has ended meanwhile");
+        co_return refuse(unwanted, "appendonly was turned off during the rewrite");
     if (appends) state.set_listed();
     older_size_ = size;
     state.current_size = state.base_size = older_size_ + size_;

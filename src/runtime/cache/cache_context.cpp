@@ -21,7 +21,8 @@ void cache_context::note_no_memory(counters& its, std::uint64_t client_id) const
     try {
         events.write(client_id == 0
                          ? "a client was closed: there is no memory for it"
-                         : fmt::format("client {} closed: no memory for what it wants", client_id));
+                         : fmt::format("client {} closed: no memory for its commands or replies",
+                                       client_id));
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
     }
 }

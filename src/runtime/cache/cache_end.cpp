@@ -103,7 +103,7 @@ task<void> cache_server::stop(duration drain) {
         if (running_->hooks) co_await running_->hooks->flush();
     } catch (const std::bad_alloc&) {
         ++counted_.errors;
-        events_.write("not all changes were told to --hooks: there was no memory");
+        events_.write("not all changes were passed to --hooks: there was no memory");
     }
     running_->background.cancel();
     co_await running_->background.join();

@@ -250,7 +250,7 @@ task<void> cache_files::close(last_save::saving wanted, bool is_saved) {
     try {
         if (!is_saved) co_await save_at_end(wanted);
         if (lacked_memory)
-            events_.write("not all that was to be kept at the end could be: there was no memory");
+            events_.write("not everything could be saved at the stop: there was no memory");
         note_loss(wanted, is_saved, is_appended);
     } catch (const std::bad_alloc&) {
         ++counted_.errors;

@@ -46,7 +46,7 @@ task<outcome<std::string>> read_script(std::string path) {
         if (*got == 0) co_return text;
         text.append(buffer.data(), *got);
         if (text.size() > cache_hooks::max_script_bytes)
-            co_return refuse(400, fmt::format("--hooks {} has more than {} bytes", path,
+            co_return refuse(400, fmt::format("--hooks {} is too large: at most {} bytes", path,
                                               cache_hooks::max_script_bytes));
     }
 }
@@ -192,8 +192,8 @@ void cache_hooks::note(std::string line) {
     const time_point now = loop::current().now();
     if (now - second_began_ >= std::chrono::seconds(1)) {
         if (lines_ > max_lines_a_second)
-            events_.write(
-                fmt::format("hooks: {} more lines were left out", lines_ - max_lines_a_second));
+            events_.write(fmt::format("hooks: {} more lines in one second were left out",
+                                      lines_ - max_lines_a_second));
         second_began_ = now;
         lines_ = 0;
     }
@@ -225,7 +225,7 @@ task<void> cache_hooks::run() {
             try {
                 hooks_->finish(std::move(next));
             } catch (const std::bad_alloc&) {
-                note("there is no memory for what on_miss has brought");
+                note("there is no memory for the values of on_miss");
             }
         }
         hooks_->tick();
@@ -262,9 +262,9 @@ task<void> cache_hooks::flush() {
         if (!co_await with_timeout(left, progress_.wait())) break;
     }
     if (left_ < workers_->threads())
-        events_.write(
-            fmt::format("hooks: {} of {} threads are still within the script, and left alone",
-                        workers_->threads() - left_, workers_->threads()));
+        events_.write(fmt::format(
+            "hooks: {} of {} threads still run the script; the stop does not wait for them",
+            workers_->threads() - left_, workers_->threads()));
 }
 
 void cache_hooks::report_lost() {
@@ -275,7 +275,7 @@ void cache_hooks::report_lost() {
         if (count++ < lost_keys_shown) keys += " " + shown(key.substr(1));
     });
     events_.write(
-        fmt::format("hooks: {} changes were not told to the script within {} s and are "
+        fmt::format("hooks: {} changes were not passed to the script within {} s and are "
                     "lost:{}{}",
                     count, std::chrono::duration<double>(config_.flush).count(), keys,
                     count > lost_keys_shown ? " ..." : ""));

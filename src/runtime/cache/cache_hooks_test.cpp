@@ -185,7 +185,7 @@ TEST_P(cache_hooks, a_client_that_leaves_and_a_stop_end_waits) {
         co_await c.say("MGET a b c d\r\n");
         co_await until([&] { return counted(cache, "hook_waiting_clients") == 1; });
         co_await cache->stop(1h);
-        EXPECT_TRUE(cache.events.has("still within the script"));
+        EXPECT_TRUE(cache.events.has("still run the script"));
         store.remove("slow");
     });
 }
@@ -230,7 +230,7 @@ TEST_P(cache_hooks, a_stop_writes_what_is_queued_or_says_what_is_lost) {
         for (int i = 0; i < 7; ++i)
             EXPECT_EQ(co_await value_of(d, "SET lost" + std::to_string(i) + " v"), "+OK");
         co_await other->stop(1s);
-        EXPECT_TRUE(other.events.has("hooks: 7 changes were not told to the script"));
+        EXPECT_TRUE(other.events.has("hooks: 7 changes were not passed to the script"));
     });
 }
 

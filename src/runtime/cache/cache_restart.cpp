@@ -81,11 +81,10 @@ outcome<> cache_server::check_new_folder(const config& next) const {
     if (keys == 0 || have_same_dump(next.server, running_->context.settings)) return {};
     const std::string found = loaded_from(next.server, next.engine.append.enabled);
     if (found.empty()) return {};
-    return refuse(409,
-                  fmt::format("there is {} already, and \"{}\" has {} keys: move the file away "
-                              "to keep them, or take what the file has in their place with "
-                              "--discard-keys",
-                              found, name_, keys));
+    return refuse(
+        409, fmt::format("{} exists already, and \"{}\" has {} keys: move the file away to keep "
+                         "the keys, or replace them by the file's with --discard-keys",
+                         found, name_, keys));
 }
 
 bool cache_server::has_new_files(const config& next) const {
@@ -106,8 +105,8 @@ outcome<> cache_server::check_users_stay(const config& next) const {
     const bool would_be_open = next.engine.password.empty() && config_.engine.password.empty();
     if (clients.users() > 1 || (is_closed && would_be_open))
         return refuse(409, fmt::format("ACL SETUSER has made or changed users of \"{}\", which a "
-                                       "restart would forget: give it a file that has them with "
-                                       "--aclfile",
+                                       "restart would forget: write them to a file, and name it "
+                                       "with --aclfile",
                                        name_));
     return {};
 }

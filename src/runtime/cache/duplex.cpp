@@ -151,7 +151,7 @@ void worker::close_answered_replica(client& c) {
     replies_.clear();
     ++counted_.errors;
     context_.events.write(
-        fmt::format("replica {} closed: it sent a command that is answered", c.session->id));
+        fmt::format("replica {} closed: it sent a command that expects a reply", c.session->id));
     c.close();
 }
 

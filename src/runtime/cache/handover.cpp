@@ -49,7 +49,7 @@ task<outcome<>> load_handover(eddy::cache::engine& to, const eddy::cache::server
     options.goes_on = true;
     const auto loaded = co_await load_dump(to, by, from.path, options, events);
     if (!loaded) co_return std::unexpected(with_folder(loaded.error(), from));
-    if (!*loaded) co_return refuse(500, "the keys of the instance before are gone");
+    if (!*loaded) co_return refuse(500, "the file with the keys of the instance before is missing");
     const eddy::cache::rdb::load_counts& counts = **loaded;
     eddy::cache::engine_files(to).note_taken_over(counts.keys, counts.expired);
     const std::chrono::duration<double> took = loop::current().now() - began;

@@ -453,7 +453,7 @@ outcome<> read_renamed_commands(const settings& chosen, eddy::cache::engine_opti
         const std::size_t equals = pair.find('=');
         if (equals == std::string_view::npos || equals == 0)
             return refuse(400, fmt::format("--rename-command cannot have \"{}\": write OLD=NEW, "
-                                           "such as FLUSHALL=wipe, or OLD= so that nobody can "
+                                           "such as FLUSHALL=wipe, or OLD= so that no client can "
                                            "call it",
                                            pair));
         to.renamed_commands.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));

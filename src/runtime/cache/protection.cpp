@@ -51,10 +51,9 @@ outcome<std::string> read_protocols(std::string_view given) {
         if (one.empty()) continue;
         bool& place = is_word(one, "tlsv1.2") ? has_old : has_new;
         if (&place == &has_new && !is_word(one, "tlsv1.3"))
-            return refuse(400,
-                          fmt::format("--tls-protocols cannot have \"{}\": TLSv1.2 and TLSv1.3 "
-                                      "are spoken",
-                                      one));
+            return refuse(400, fmt::format("--tls-protocols cannot have \"{}\": write TLSv1.2, "
+                                           "TLSv1.3, or both with a space between",
+                                           one));
         place = true;
     }
     if (has_old && has_new) return std::string("TLSv1.2 TLSv1.3");
@@ -161,7 +160,7 @@ outcome<std::optional<transport::address>> choose_tls_address(const settings& ch
     where.tls = tls_parameters_of(into);
     if (into.replication && where.tls.ca.empty())
         return refuse(400,
-                      "--tls-replication yes needs to know who may sign the master's certificate: "
+                      "--tls-replication yes needs the authority of the master's certificate: "
                       "add --tls-ca-cert-file FILE");
     if (into.cert_file.empty() && !into.key_file.empty())
         return refuse(400, "--tls-key-file has no certificate: add --tls-cert-file FILE");

@@ -294,7 +294,7 @@ task<void> replica_side::replicate_once() {
     } catch (const std::bad_alloc&) {
         // How far a command came is unknown.
         its.cannot_resume();
-        why = "there is no memory for what it sends";
+        why = "there is no memory for its data";
     }
     if (generation_ != its.generation()) co_return;
     if (its.is_failing_over() && !its.failover().asked) co_return its.abort_failover(why);
@@ -500,7 +500,7 @@ task<outcome<>> replica_side::link::synchronize() {
         if (!announced) co_return std::unexpected(announced.error());
         co_return co_await load(std::move(*answer), std::move(*announced));
     }
-    if (!resumes) co_return lost("it goes on with a stream that was not asked for");
+    if (!resumes) co_return lost("it continues a stream that was not requested");
     session_.emplace(*this, engine_);
     session_->db = its_.stream_database;
     its_.resumed(answer->id);
@@ -520,7 +520,8 @@ outcome<> replica_side::link::check_generation() const {
 task<outcome<>> replica_side::link::yield_to_others() const {
     co_await loop::current().yield();
     cancel_source* const source = co_await current_source();
-    if (source != nullptr && source->requested()) co_return lost("it is given up");
+    if (source != nullptr && source->requested())
+        co_return lost("replication was ended or changed here");
     if (auto same = check_generation(); !same) co_return same;
     of_.context_.update_time();
     // Also for a replica without clients of its own.
@@ -535,7 +536,8 @@ task<outcome<>> replica_side::link::wait_for_gap() {
     while (!gap.is_there(!session_ || !session_->blocked)) {
         const std::int64_t until_us =
             session_ ? eddy::cache::engine::deadline_us(*session_) : session::no_deadline;
-        if (!co_await of_.context_.await_progress_until(until_us)) co_return lost("it is given up");
+        if (!co_await of_.context_.await_progress_until(until_us))
+            co_return lost("replication was ended or changed here");
         if (auto same = check_generation(); !same) co_return same;
         of_.context_.update_time();
         if (session_) engine_.end_wait(*session_);
@@ -563,7 +565,7 @@ task<outcome<>> replica_side::link::load(sync_answer answer, std::string announc
         size = number_of(std::string_view(announced).substr(1));
     }
     if (!size && mark.empty())
-        co_return lost("in the place of its data it sent: " + printable(announced, most_shown));
+        co_return lost("it sent no data, but: " + printable(announced, most_shown));
     // A script must not see the data change.
     if (auto gap = co_await wait_for_gap(); !gap) co_return gap;
     // Only now is it certain that there is data to replace the old.

@@ -671,7 +671,7 @@ TEST_P(cache_replication, a_replica_that_says_more_than_replicas_do_is_closed) {
         EXPECT_THAT(co_await rogue.line(), StartsWith("+FULLRESYNC "));
         co_await rogue.say("GET a\r\n");
         EXPECT_THAT(co_await rogue.rest(), ::testing::Not(HasSubstr("$-1\r\n")));
-        EXPECT_TRUE(master.cache->events.has("it sent a command that is answered"));
+        EXPECT_TRUE(master.cache->events.has("it sent a command that expects a reply"));
         co_await until([&] { return (*master.cache)->count().connections_now == 1; });
         co_await master.stop();
     });

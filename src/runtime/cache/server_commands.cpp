@@ -160,7 +160,7 @@ task<void> server_commands::answered(std::uint64_t session, task<void> work) {
     }
     try {
         answer(session, "there is no memory for it");
-        events_.write("there was no memory for what a client has asked for");
+        events_.write("a client's command about the server failed: there was no memory");
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it times out
     }
 }
@@ -271,7 +271,7 @@ task<void> server_commands::shut_down_there(std::uint64_t session,
         }
         co_return answer(session, not_shut_down_text);
     }
-    events_.write("SHUTDOWN: stopping, as a client asked for it");
+    events_.write("SHUTDOWN: a client has requested the stop");
     at_end_ = how.saves;
     is_forced_ = how.forced;
     stopping_ = session;

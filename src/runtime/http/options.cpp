@@ -190,7 +190,10 @@ outcome<config> read_config(const settings& chosen) {
     read.files.cache_bytes = static_cast<std::size_t>(chosen.number("cache"));
     read.files.cache_control = chosen.text("cache-control");
     if (!http1::is_field_value(read.files.cache_control))
-        return refuse(400, "--cache-control has a byte that no field may have");
+        return refuse(
+            400,
+            "--cache-control has a byte that a header field may not have: write text such as "
+            "max-age=3600");
     read.files.sendfile = chosen.flag("sendfile");
     read.compress = chosen.flag("compress");
     read.files.hidden = chosen.flag("hidden");

@@ -176,7 +176,7 @@ TEST_P(server_websocket, a_request_that_pauses_is_no_message) {
             talker stalled = co_await join(server);
             co_await stalled.say(std::string(request.substr(0, 90)));
             EXPECT_EQ(co_await stalled.rest(), "");
-            EXPECT_TRUE(server.events.has("its request did not arrive whole"));
+            EXPECT_TRUE(server.events.has("its HTTP request did not arrive whole"));
         }
         co_await until([&] { return server->count().connections_now == 4; });
         {

@@ -259,7 +259,7 @@ void worker::greet(const client& c) {
 void worker::see_off(const client& c, bool out_of_memory) {
     if (out_of_memory) {
         ++counted_.errors;
-        context_.events.write(fmt::format("client {} closed: no memory for what it sends", c.id()));
+        context_.events.write(fmt::format("client {} closed: no memory for its messages", c.id()));
     } else if (config_.log_traffic) {
         context_.events.write(fmt::format("client {} left", c.id()));
     }
@@ -271,7 +271,7 @@ void worker::see_off(const client& c, bool out_of_memory) {
     const time_point arrived = loop::current().now();
     const bool is_first = !std::exchange(c.has_spoken, true);
     if (is_first && c.speaks == speech::raw && begins_request(got.text(), files_.has_value()))
-        return refuse_request(c, "its request came after it had been sent messages");
+        return refuse_request(c, "it sent an HTTP request after it had received messages");
     if (c.speaks != speech::raw)
         return c.web() ? receive_frames(c, got.text()) : receive_first(c, got.text(), arrived);
     if (!c.input.empty()) {
@@ -340,7 +340,7 @@ worker::progress worker::receive_first(client& c, std::string_view text, time_po
             const bool has_paused = got.error() == errc::timed_out;
             if (!has_paused && got.error() != errc::end_of_stream) break;
             if (c.has_begun_request)
-                co_return refuse_request(c, "its request did not arrive whole");
+                co_return refuse_request(c, "its HTTP request did not arrive whole");
             if (!has_paused) co_return finish_input(c);
             c.become_raw();
             co_return rest();
@@ -405,8 +405,7 @@ void worker::open_websocket(client& c, stream peer, byte_buffer received) {
     // Short lines are longer as frames, and what fits into the queues of the others fits here, too.
     c.out.raise_limit(2 * config_.max_queue);
     if (is_draining_) leave_websocket(c);
-    if (config_.log_traffic)
-        context_.events.write(fmt::format("client {} speaks WebSocket", c.id()));
+    if (config_.log_traffic) context_.events.write(fmt::format("client {} uses WebSocket", c.id()));
 }
 
 worker::progress worker::receive_frames(client& c, std::string_view text) {
@@ -429,7 +428,7 @@ worker::progress worker::receive_frames(client& c, std::string_view text) {
     if (why == progress::then::refuse && c.web()) {
         ++counted_.errors;
         context_.events.write(
-            fmt::format("client {} closed: it broke the protocol of WebSocket, or sent a message "
+            fmt::format("client {} closed: it violated the WebSocket protocol, or sent a message "
                         "longer than {}",
                         c.id(), format_size(static_cast<std::int64_t>(max_web_message()))));
     } else if (why == progress::then::refuse) {

@@ -35,7 +35,7 @@ outcome<std::optional<transport::address>> read_shm(const settings& chosen,
     const bool has_port = first.kind == scheme::tcp || first.kind == scheme::tls;
     if (path.empty() && !has_port)
         return refuse(400,
-                      "--shm has its name from the port, and there is none: add --shm-path PATH");
+                      "--shm takes its name from the port, and there is none: add --shm-path PATH");
     if (!path.empty() && path.front() != '/' && path.front() != '@')
         return refuse(400, fmt::format("--shm-path cannot be \"{}\": write the whole path, from /, "
                                        "or @NAME",

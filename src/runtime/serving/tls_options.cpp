@@ -42,7 +42,7 @@ std::vector<option> tls_options() {
 outcome<> check_tls_files(const tls_parameters& of) {
     for (const std::string* const each : {&of.cert, &of.key, &of.ca}) {
         if (!each->empty() && !each->starts_with('/'))
-            return refuse(400, fmt::format("the TLS file \"{}\" cannot be found by that name: "
+            return refuse(400, fmt::format("the TLS file \"{}\" has a relative path: "
                                            "write the whole path, from /",
                                            *each));
     }
@@ -55,10 +55,10 @@ outcome<> check_tls_listener(const tls_parameters& of, std::string_view client_a
         return refuse(400,
                       fmt::format("{} needs a certificate: add {} FILE", names.on, names.cert));
     if (of.ca.empty() && of.clients != "no")
-        return refuse(400,
-                      fmt::format("{} {} needs to know who may sign the certificates of "
-                                  "clients: add {} FILE, or {}",
-                                  names.client_auth, client_auth, names.ca, names.no_client_auth));
+        return refuse(
+            400, fmt::format("{} {} needs the authority of clients' certificates: add {} FILE, "
+                             "or {}",
+                             names.client_auth, client_auth, names.ca, names.no_client_auth));
     return {};
 }
 
@@ -102,7 +102,7 @@ outcome<std::optional<tls_parameters>> read_tls(const settings& chosen) {
 outcome<> add_tls(transport::address& to, tls_parameters with) {
     if (to.kind == scheme::tls)
         return refuse(400,
-                      "--tls and --listen tls://... say the same: give the certificate in the URI "
+                      "--tls and --listen tls://... mean the same: give the certificate in the URI "
                       "and leave out --tls, or write --listen tcp://HOST:PORT");
     if (to.kind == scheme::udp)
         return refuse(400, "--tls has no effect with UDP: TLS is for streams; leave it out");

@@ -51,13 +51,13 @@ TEST(tls_options, that_contradict_each_other_are_refused) {
     EXPECT_EQ(fault_of({{"client_auth", "no"}}), "--client-auth has no effect without --tls");
     EXPECT_EQ(fault_of({{"tls", true}}), "--tls needs a certificate: add --cert FILE");
     EXPECT_THAT(fault_of({{"tls", true}, {"cert", "c.pem"}}),
-                HasSubstr("\"c.pem\" cannot be found by that name: write the whole path"));
+                HasSubstr("\"c.pem\" has a relative path: write the whole path"));
     EXPECT_THAT(fault_of({{"tls", true}, {"cert", "/c"}, {"client_auth", "required"}}),
-                HasSubstr("--client-auth required needs to know who may sign"));
+                HasSubstr("--client-auth required needs the authority of clients' certificates"));
     const json good = {{"tls", true}, {"cert", "/c"}};
     EXPECT_THAT(fault_of(good, "udp://127.0.0.1:7"), HasSubstr("--tls has no effect with UDP"));
     EXPECT_THAT(fault_of(good, "unix:///s"), HasSubstr("--tls is served on a port"));
-    EXPECT_THAT(fault_of(good, "tls://127.0.0.1:7?cert=/d"), HasSubstr("say the same"));
+    EXPECT_THAT(fault_of(good, "tls://127.0.0.1:7?cert=/d"), HasSubstr("mean the same"));
 }
 
 TEST(tls_options, of_a_file_that_cannot_be_read_are_named_with_it) {

@@ -43,8 +43,8 @@ outcome<std::string> read_path(const settings& chosen) {
                                        given));
     if (where->handoff != transport::handoff_parameters())
         return refuse(400,
-                      "--handoff names a path alone: write --handoff-type, --mode and "
-                      "--allow-users in place of what follows the ?");
+                      "--handoff is a path alone: leave out the parameters after the ?, and write "
+                      "--handoff-type, --mode and --allow-users instead");
     return where->path;
 }
 
