@@ -54,6 +54,7 @@ task<outcome<>> cache_server::save_before_end(duration patience, std::uint64_t o
 outcome<> cache_server::finish_preparation(std::uint64_t own, outcome<> ready) {
     EDDY_ASSERT(is_preparing_);
     is_preparing_ = false;
+    running_->context.progress.set();
     if (preparation_ != own) return stop_given_up();
     is_prepared_ = ready.has_value();
     if (ready) return ready;
@@ -79,7 +80,10 @@ void cache_server::resume() noexcept {
 task<void> cache_server::end_preparation() {
     ++preparation_;
     running_->context.progress.set();
-    while (is_preparing_) co_await loop::current().yield();
+    // Also a caller that is cancelled waits for it.
+    while (is_preparing_) {
+        if (!co_await running_->context.await_progress()) co_await loop::current().yield();
+    }
 }
 
 task<void> cache_server::stop(duration drain) {

@@ -2,6 +2,7 @@
 #include "runtime/server/stream_server.hpp"
 
 #include <eddy/base/byte_buffer.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/executor.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
@@ -74,16 +75,18 @@ struct stream_server::running {
     /// Noted as long as it lives, so that stop() can cancel and await it.
     class send_under_way {
     public:
-        send_under_way(std::vector<cancel_source*>& all, cancel_source& its)
-            : all_(all), its_(its) {
-            all.push_back(&its);
+        send_under_way(running& of, cancel_source& its) : of_(of), its_(its) {
+            of.sends.push_back(&its);
         }
-        ~send_under_way() { std::erase(all_, &its_); }
+        ~send_under_way() {
+            std::erase(of_.sends, &its_);
+            of_.send_ended.set();
+        }
         send_under_way(const send_under_way&) = delete;
         send_under_way& operator=(const send_under_way&) = delete;
 
     private:
-        std::vector<cancel_source*>& all_;
+        running& of_;
         cancel_source& its_;
     };
 
@@ -95,6 +98,7 @@ struct stream_server::running {
     scope collecting;  // for the log
     scope logging;
     std::vector<cancel_source*> sends;
+    event send_ended;
     bool is_stopping = false;
 };
 
@@ -179,7 +183,11 @@ task<void> stream_server::stop(duration drain) {
     co_await running_->pool.drain(drain - std::min(drain, loop::current().now() - begun));
     const std::vector<cancel_source*> sends = running_->sends;
     for (cancel_source* const each : sends) each->request();
-    while (!running_->sends.empty()) co_await loop::current().yield();
+    while (!running_->sends.empty()) {
+        running_->send_ended.reset();
+        // Also a stop that is cancelled waits for them.
+        if (!co_await running_->send_ended.wait()) co_await loop::current().yield();
+    }
     co_await end_workers();
     running_->collecting.cancel();
     co_await running_->collecting.join();
@@ -277,7 +285,7 @@ task<outcome<std::uint64_t>> stream_server::send(std::string message) {
     }
     running& its = *running_;
     cancel_source until_stop(co_await current_source());
-    const running::send_under_way noted(its.sends, until_stop);
+    const running::send_under_way noted(its, until_stop);
     const auto count = static_cast<std::uint64_t>(std::count(message.begin(), message.end(), '\n'));
     byte_buffer bytes;
     bytes.append(message);
