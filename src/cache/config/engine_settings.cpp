@@ -11,6 +11,8 @@ void engine_settings::set_server(server_host& server) noexcept {
     state_.forget_moved();
 }
 
+void engine_settings::drop_server() noexcept { state_.server = nullptr; }
+
 std::expected<void, std::string> engine_settings::set(
     const std::vector<std::pair<std::string, std::string>>& parameters) {
     return set_parameters(state_, parameters);

@@ -20,6 +20,8 @@ public:
     /// Its server from now on, which outlives the engine's last command. What the server has moved
     /// before does not count in INFO.
     void set_server(server_host& server) noexcept;
+    /// The engine goes on without one.
+    void drop_server() noexcept;
     /// As CONFIG SET: names and values, all of them, or none with the reason.
     std::expected<void, std::string> set(
         const std::vector<std::pair<std::string, std::string>>& parameters);

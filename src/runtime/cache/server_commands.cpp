@@ -7,6 +7,7 @@
 #include "cache/acl/acl_file.hpp"
 #include "cache/clients/engine_clients.hpp"
 #include "cache/config/config.hpp"
+#include "cache/config/engine_settings.hpp"
 #include "cache/persistence/engine_files.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/script/script_gap.hpp"
@@ -124,7 +125,7 @@ server_commands::server_commands(cache_context& of, scope& background, settings&
       chosen_(chosen),
       above_(std::move(above)) {}
 
-server_commands::~server_commands() { engine_.internals().server = nullptr; }
+server_commands::~server_commands() { eddy::cache::engine_settings(engine_).drop_server(); }
 
 void server_commands::answer(std::uint64_t session, std::string_view fault) {
     eddy::cache::engine_clients(engine_).answer(session, fault);
