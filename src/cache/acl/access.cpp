@@ -7,7 +7,6 @@
 #include "cache/clients/session_extras.hpp"
 #include "cache/engine/call.hpp"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -15,8 +14,6 @@ namespace eddy::cache {
 namespace {
 
 using acl::refusal;
-
-std::span<const std::string_view> arguments_of(const call& c) noexcept { return {c.args, c.count}; }
 
 using context = access_log::context;
 
@@ -27,10 +24,9 @@ context context_of(const call& c) noexcept {
 }
 
 void log_refusal(call& c, acl::verdict what, std::string_view user, context where) {
-    engine::state& s = c.state;
-    const std::string object = what.why == refusal::command
-                                   ? acl::full_name(*c.spec, arguments_of(c))
-                                   : std::string(c.arg(what.argument));
+    engine_state& s = c.state;
+    const std::string object = what.why == refusal::command ? acl::full_name(*c.spec, c.all_args())
+                                                            : std::string(c.arg(what.argument));
     std::string client;
     // A script's commands are those of the client that has called it.
     const bool is_script = c.in_script && s.executing != nullptr;
@@ -42,44 +38,22 @@ void log_refusal(call& c, acl::verdict what, std::string_view user, context wher
                    s.options.acllog_max_len);
 }
 
-acl::verdict check(const call& c) { return c.client.user->check(*c.spec, arguments_of(c)); }
+acl::verdict check(const call& c) { return c.client.user->check(*c.spec, c.all_args()); }
 
 }  // namespace
 
-void access_log::add(entry made, std::size_t limit) {
-    ++counts_[static_cast<std::size_t>(made.why)];
-    constexpr std::int64_t same_within_ms = 60'000;
-    constexpr std::size_t looked_at = 10;
-    for (std::size_t i = 0; i < std::min(entries_.size(), looked_at); ++i) {
-        entry& old = entries_[i];
-        if (old.why != made.why || old.where != made.where || old.object != made.object ||
-            old.user != made.user || made.updated_ms - old.updated_ms > same_within_ms) {
-            continue;
-        }
-        ++old.count;
-        old.updated_ms = made.updated_ms;
-        old.client = std::move(made.client);
-        std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
-                    entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-        return;
-    }
-    made.id = next_id_++;
-    entries_.push_front(std::move(made));
-    while (entries_.size() > limit) entries_.pop_back();
-}
-
-void use_default_user(engine::state& s, session& who) {
+void use_default_user(engine_state& s, session& who) {
     who.user = &s.users.default_user();
     who.authenticated = !s.users.require_password();
     note_permissions(s, who);
 }
 
-void note_permissions(engine::state& s, session& who) {
+void note_permissions(engine_state& s, session& who) {
     who.unlimited =
         (who.authenticated || !s.users.require_password()) && who.user->allows_everything();
 }
 
-void note_all_permissions(engine::state& s) {
+void note_all_permissions(engine_state& s) {
     s.sessions.for_each([&](session& each) { note_permissions(s, each); });
 }
 
@@ -105,7 +79,7 @@ bool permits(call& c) {
         case refusal::channel: c.error("NOPERM No permissions to access a channel"); break;
         default:
             c.error("NOPERM User " + c.client.user->name() + " has no permissions to run the '" +
-                    acl::full_name(*c.spec, arguments_of(c)) + "' command");
+                    acl::full_name(*c.spec, c.all_args()) + "' command");
     }
     return false;
 }
@@ -128,10 +102,10 @@ bool still_permits(call& c) {
 }
 
 bool may_read_all_keys(const call& c) {
-    return c.client.unlimited || c.client.user->reads_all_keys(*c.spec, arguments_of(c));
+    return c.client.unlimited || c.client.user->reads_all_keys(*c.spec, c.all_args());
 }
 
-void close_sessions_of(engine::state& s, const acl::user& gone) {
+void close_sessions_of(engine_state& s, const acl::user& gone) {
     s.sessions.for_each([&](session& each) {
         if (each.user != &gone) return;
         each.user = &s.users.default_user();
@@ -141,7 +115,7 @@ void close_sessions_of(engine::state& s, const acl::user& gone) {
     });
 }
 
-void close_forbidden_subscribers(engine::state& s, const acl::user& changed) {
+void close_forbidden_subscribers(engine_state& s, const acl::user& changed) {
     s.sessions.for_each([&](session& each) {
         if (each.user != &changed || (each.special & session::subscriber) == 0) return;
         bool forbidden = false;

@@ -142,7 +142,7 @@ std::string to_file(const users& all) {
     return text;
 }
 
-std::expected<void, std::string> load(engine::state& s, std::string_view text,
+std::expected<void, std::string> load(engine_state& s, std::string_view text,
                                       std::string_view file) {
     file_reader read(file, s.options.new_users_use_channels);
     read.read(text);

@@ -20,7 +20,7 @@ std::string to_file(const users& all);
 /// Replaces all users by those of a file's text: all, or none with all errors, each with the line
 /// of `file`. Sessions of removed users are disconnected; "default" always exists, with all
 /// permissions if the file does not name it.
-std::expected<void, std::string> load(engine::state& s, std::string_view text,
+std::expected<void, std::string> load(engine_state& s, std::string_view text,
                                       std::string_view file);
 
 }  // namespace eddy::cache::acl

@@ -316,4 +316,12 @@ std::span<const command_spec> all_forms() noexcept { return forms; }
 std::span<const std::string_view> command_flag_names() noexcept { return flag_names; }
 std::span<const std::string_view> command_category_names() noexcept { return category_names; }
 
+std::uint64_t flags_of(const command_spec& spec, const std::string_view* args,
+                       std::size_t count) noexcept {
+    if ((spec.flags & command_flag::has_forms) == 0 || count < 2) [[likely]]
+        return spec.flags;
+    const command_spec* const form = find_form(spec, args[1]);
+    return form != nullptr ? form->flags : spec.flags;
+}
+
 }  // namespace eddy::cache

@@ -77,4 +77,15 @@ std::span<const command_spec> all_commands() noexcept;
 /// Forms of all commands, in the order of their names.
 std::span<const command_spec> all_forms() noexcept;
 
+/// The command's flags, or those of its form where it has several.
+std::uint64_t flags_of(const command_spec& spec, const std::string_view* args,
+                       std::size_t count) noexcept;
+
+/// Whether commands of these flags may change keys.
+inline bool writes_keys(std::uint64_t flags) noexcept {
+    const bool runs_script = (flags & command_flag::runs_script) != 0;
+    return (flags & command_flag::write) != 0 ||
+           (runs_script && (flags & command_flag::readonly) == 0);
+}
+
 }  // namespace eddy::cache

@@ -2,10 +2,8 @@
 // the limit may be near.
 #include "cache/clients/client_memory.hpp"
 
-#include "cache/clients/messages.hpp"
+#include "cache/clients/closing.hpp"
 #include "cache/clients/session_extras.hpp"
-#include "cache/persistence/append_log.hpp"
-#include "cache/replication/replication.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -38,21 +36,7 @@ std::size_t client_bytes(const session& who) noexcept {
     return all;
 }
 
-buffer_bytes measure_buffers(engine::state& s) {
-    buffer_bytes found;
-    if (s.replicating != nullptr) {
-        const replication& its = *s.replicating;
-        found.backlog = its.kept().end() - its.kept().begin();
-        for (const replica* const each : its.replicas()) found.replicas += client_bytes(each->who);
-    }
-    s.sessions.for_each([&found](const session& each) {
-        if (class_of(each) != client_class::replica) found.normal += client_bytes(each);
-    });
-    if (s.appending != nullptr) found.append = s.appending->appended - s.appending->written;
-    return found;
-}
-
-void client_memory::look(engine::state& s) {
+void client_memory::look(engine_state& s) {
     grown_ = 0;
     std::size_t all = 0;
     std::vector<std::pair<std::size_t, session*>> candidates;
@@ -73,7 +57,7 @@ void client_memory::look(engine::state& s) {
     }
 }
 
-void configure_client_memory(engine::state& s) {
+void configure_client_memory(engine_state& s) {
     const engine_options& o = s.options;
     std::size_t limit = o.clients.max_memory;
     if (o.clients.max_memory_percent != 0)

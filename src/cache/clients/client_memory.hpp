@@ -19,38 +19,29 @@ public:
     explicit client_memory(std::size_t limit) noexcept : limit_(limit) {}
 
     /// Records growth of a client's buffers; above the limit the largest clients are closed.
-    void grown(engine::state& s, std::size_t bytes) {
+    void grown(engine_state& s, std::size_t bytes) {
         grown_ += bytes;
         if (grown_ >= limit_ / looks_per_limit) [[unlikely]]
             look(s);
     }
 
 private:
-    void look(engine::state& s);
+    void look(engine_state& s);
 
     std::size_t limit_;
     std::size_t grown_ = 0;
 };
 
 /// Makes or drops state.clients_memory as the options say.
-void configure_client_memory(engine::state& s);
+void configure_client_memory(engine_state& s);
 
 /// Records that a client's buffers have grown by so much. Not hot.
-inline void note_client_memory(engine::state& s, std::size_t bytes) {
+inline void note_client_memory(engine_state& s, std::size_t bytes) {
     if (s.clients_memory != nullptr) [[unlikely]]
         s.clients_memory->grown(s, bytes);
 }
 
 /// Everything that the client takes, as CLIENT LIST's tot-mem.
 std::size_t client_bytes(const session& who) noexcept;
-
-/// Memory of the buffers for files, replicas and clients, for INFO and MEMORY STATS. O(clients).
-struct buffer_bytes {
-    std::size_t backlog = 0;   ///< kept for replicas that come back
-    std::size_t replicas = 0;  ///< client_bytes() of all that follow
-    std::size_t normal = 0;    ///< client_bytes() of all others
-    std::size_t append = 0;    ///< of the append-only file, not written yet
-};
-buffer_bytes measure_buffers(engine::state& s);
 
 }  // namespace eddy::cache

@@ -44,7 +44,7 @@ public:
     std::expected<void, std::string> load_users(std::string_view text, std::string_view file);
 
 private:
-    engine::state& state_;
+    engine_state& state_;
 };
 
 }  // namespace eddy::cache

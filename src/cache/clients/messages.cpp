@@ -43,7 +43,7 @@ private:
     std::array<byte_buffer, 2> forms_;
 };
 
-std::size_t send_to_all(engine::state& s, name_topic* topic, encoded_push message) {
+std::size_t send_to_all(engine_state& s, name_topic* topic, encoded_push message) {
     if (topic == nullptr) return 0;
     topic->members.for_each(
         [&](name_topic::member& each) { push_to(s, *each.who, message.in(each.who->protocol)); });
@@ -94,27 +94,7 @@ void append_quoted(std::string& to, std::string_view text) {
 
 }  // namespace
 
-session_extras& extras_of(session& who) {
-    if (!who.extras) who.extras = std::make_unique<session_extras>();
-    return *who.extras;
-}
-
-client_class class_of(const session& who) noexcept {
-    if ((who.special & session::replica) != 0) return client_class::replica;
-    return (who.special & session::subscriber) != 0 ? client_class::pubsub : client_class::normal;
-}
-
-void kill(engine::state& s, session& who) {
-    if (who.closing) return;
-    who.closing = true;
-    if (who.extras) {
-        who.extras->outbox = byte_buffer();
-        if (&who == s.executing) s.own_pushes = byte_buffer();
-    }
-    if (&who != s.executing) who.close_now();
-}
-
-void push_to(engine::state& s, session& who, std::string_view bytes) {
+void push_to(engine_state& s, session& who, std::string_view bytes) {
     if (who.closing) return;
     if (&who == s.executing) {
         s.own_pushes.append(bytes);
@@ -130,7 +110,7 @@ void push_to(engine::state& s, session& who, std::string_view bytes) {
     if (was_empty && !who.closing) who.wake();
 }
 
-void check_output(engine::state& s, session& who) {
+void check_output(engine_state& s, session& who) {
     if (!who.extras || who.closing) return;
     session_extras& extras = *who.extras;
     const std::size_t waiting = extras.outbox.size() + extras.unsent;
@@ -152,13 +132,13 @@ void check_output(engine::state& s, session& who) {
     kill(s, who);
 }
 
-void note_outputs_due(engine::state& s, std::int64_t at_us) noexcept {
+void note_outputs_due(engine_state& s, std::int64_t at_us) noexcept {
     if (at_us >= s.outputs_due_us) return;
     s.outputs_due_us = at_us;
     if (s.server != nullptr) s.server->outputs_due();
 }
 
-std::size_t publish(engine::state& s, std::string_view channel, std::string_view message) {
+std::size_t publish(engine_state& s, std::string_view channel, std::string_view message) {
     std::size_t sent =
         send_to_all(s, s.channels.find({0, channel}), encoded_push{"message", channel, message});
     if (s.patterns.empty()) return sent;
@@ -169,12 +149,12 @@ std::size_t publish(engine::state& s, std::string_view channel, std::string_view
     return sent;
 }
 
-std::size_t publish_to_shard(engine::state& s, std::string_view channel, std::string_view message) {
+std::size_t publish_to_shard(engine_state& s, std::string_view channel, std::string_view message) {
     return send_to_all(s, s.shard_channels.find({0, channel}),
                        encoded_push{"smessage", channel, message});
 }
 
-void unsubscribe_all(engine::state& s, session& who) {
+void unsubscribe_all(engine_state& s, session& who) {
     if (!who.extras) return;
     s.channels.remove_all(who.extras->channels);
     s.patterns.remove_all(who.extras->patterns);
@@ -184,7 +164,7 @@ void unsubscribe_all(engine::state& s, session& who) {
 
 void feed_monitors(const call& c) {
     if (is_administrative(c)) return;
-    engine::state& s = c.state;
+    engine_state& s = c.state;
     const std::span<const std::string_view> args(c.args, c.count);
     char head[64];
     std::snprintf(head, sizeof head, "+%lld.%06lld [%u ",
@@ -201,7 +181,7 @@ void feed_monitors(const call& c) {
     for (session* const each : s.monitors) push_to(s, *each, line);
 }
 
-void stop_monitoring(engine::state& s, session& who) noexcept {
+void stop_monitoring(engine_state& s, session& who) noexcept {
     if ((who.special & session::monitoring) == 0) return;
     who.special &= static_cast<std::uint16_t>(~session::monitoring);
     s.monitors.erase(std::find(s.monitors.begin(), s.monitors.end(), &who));

@@ -67,7 +67,7 @@ bool set_event_letters(notification_options& options, std::string_view given) {
     return true;
 }
 
-void engine::state::note_observers() noexcept {
+void engine_state::note_observers() noexcept {
     std::uint32_t now = 0;
     if (options.notifications.keyspace || options.notifications.keyevent)
         now = options.notifications.events;
@@ -83,8 +83,8 @@ void engine::state::note_observers() noexcept {
     env.observer = now != 0 ? this : nullptr;
 }
 
-void engine::state::key_happened(unsigned database, key_event kind, std::string_view name,
-                                 std::string_view key) {
+void engine_state::key_happened(unsigned database, key_event kind, std::string_view name,
+                                std::string_view key) {
     const bool is_change = kind != key_event::key_miss && kind != key_event::new_key;
     const bool by_itself = kind == key_event::expired || kind == key_event::evicted;
     std::optional<recorded_alone> told;
@@ -101,8 +101,8 @@ void engine::state::key_happened(unsigned database, key_event kind, std::string_
     notify_clients(database, kind, name, key);
 }
 
-void engine::state::notify_clients(unsigned database, key_event kind, std::string_view name,
-                                   std::string_view key) {
+void engine_state::notify_clients(unsigned database, key_event kind, std::string_view name,
+                                  std::string_view key) {
     const bool is_change = kind != key_event::key_miss && kind != key_event::new_key;
     const bool by_itself = kind == key_event::expired || kind == key_event::evicted;
     if (is_change && (observers & observers::watchers) != 0) notify_watchers(database, kind, key);
@@ -113,7 +113,7 @@ void engine::state::notify_clients(unsigned database, key_event kind, std::strin
     if ((observers & observers::events & bit(kind)) != 0) publish_event(database, kind, name, key);
 }
 
-void engine::state::notify_watchers(unsigned database, key_event kind, std::string_view key) {
+void engine_state::notify_watchers(unsigned database, key_event kind, std::string_view key) {
     name_topic* const topic = watched.find({database, key});
     if (topic == nullptr) return;
     topic->members.for_each([&](name_topic::member& each) {
@@ -126,8 +126,8 @@ void engine::state::notify_watchers(unsigned database, key_event kind, std::stri
     });
 }
 
-void engine::state::publish_event(unsigned database, key_event, std::string_view name,
-                                  std::string_view key) {
+void engine_state::publish_event(unsigned database, key_event, std::string_view name,
+                                 std::string_view key) {
     const std::string number = std::to_string(database);
     if (options.notifications.keyspace) {
         std::string channel = "__keyspace@" + number + "__:";
@@ -141,7 +141,7 @@ void engine::state::publish_event(unsigned database, key_event, std::string_view
     }
 }
 
-void touch_watched(engine::state& s, const keyspace& gone, const keyspace* instead) {
+void touch_watched(engine_state& s, const keyspace& gone, const keyspace* instead) {
     if (s.migrating != nullptr) s.migrating->note_changes(gone.number());
     if ((s.observers & observers::watchers) == 0) return;
     s.watched.for_each([&](name_topic& topic) {
@@ -164,7 +164,7 @@ void touch_watched(engine::state& s, const keyspace& gone, const keyspace* inste
     });
 }
 
-void swap_databases(engine::state& s, std::size_t first, std::size_t second) {
+void swap_databases(engine_state& s, std::size_t first, std::size_t second) {
     if (first == second) return;
     if (s.hooked != nullptr) s.hooked->keep_values();
     keyspace& one = s.database(first);

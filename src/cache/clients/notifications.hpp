@@ -17,8 +17,8 @@ bool set_event_letters(notification_options& options, std::string_view letters);
 
 /// Notifies the sessions that watch a key of a database. Before all its keys are removed, or
 /// exchanged for those of `instead`.
-void touch_watched(engine::state& s, const keyspace& gone, const keyspace* instead);
+void touch_watched(engine_state& s, const keyspace& gone, const keyspace* instead);
 /// SWAPDB: exchanges the keys, and notifies sessions that watch them or wait for them.
-void swap_databases(engine::state& s, std::size_t first, std::size_t second);
+void swap_databases(engine_state& s, std::size_t first, std::size_t second);
 
 }  // namespace eddy::cache

@@ -145,4 +145,10 @@ struct session_extras {
     }
 };
 
+/// The session's extras, made when they are first asked for.
+inline session_extras& extras_of(session& who) {
+    if (!who.extras) who.extras = std::make_unique<session_extras>();
+    return *who.extras;
+}
+
 }  // namespace eddy::cache

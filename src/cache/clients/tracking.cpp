@@ -29,7 +29,7 @@ bool tracks(const session& who) noexcept { return (who.special & session::tracki
 std::uint8_t options_of(const session& who) noexcept { return who.extras->tracking; }
 
 // `value` is what stands behind the word: an array of keys, or null.
-void send(engine::state& s, session& who, std::string_view value) {
+void send(engine_state& s, session& who, std::string_view value) {
     session_extras& extras = *who.extras;
     session* to = &who;
     byte_buffer message;
@@ -63,7 +63,7 @@ void send(engine::state& s, session& who, std::string_view value) {
 
 // With NOLOOP the client that changed the key is not notified; one whose key expired, or left the
 // table, is.
-void notify_readers(engine::state& s, std::string_view key, const session* by) {
+void notify_readers(engine_state& s, std::string_view key, const session* by) {
     byte_buffer value;
     resp::reply_writer array(value);
     array.array(1);
@@ -99,7 +99,7 @@ void for_each_prefix(tracking_table& table, std::string_view key, F&& f) {
     }
 }
 
-void note_change(engine::state& s, std::string_view key, const session* by) {
+void note_change(engine_state& s, std::string_view key, const session* by) {
     tracking_table& table = s.tracking;
     bool has_subscriber = false;
     for_each_prefix(table, key, [&](name_topic&) { has_subscriber = true; });
@@ -109,13 +109,13 @@ void note_change(engine::state& s, std::string_view key, const session* by) {
     if (table.change_bytes > max_change_bytes) send_broadcasts(s);
 }
 
-void subscribe_prefix(engine::state& s, session& who, std::string_view prefix) {
+void subscribe_prefix(engine_state& s, session& who, std::string_view prefix) {
     const bool is_new = s.tracking.prefixes.find({0, prefix}) == nullptr;
     s.tracking.prefixes.add(who.extras->prefixes, who, {0, prefix});
     if (is_new) count_prefix(s.tracking, prefix.size(), true);
 }
 
-void unsubscribe_prefixes(engine::state& s, session& who) {
+void unsubscribe_prefixes(engine_state& s, session& who) {
     name_set& mine = who.extras->prefixes;
     mine.for_each([&](name_topic& topic, name_topic::member&) {
         if (topic.count == 1) count_prefix(s.tracking, topic.name.size(), false);
@@ -139,7 +139,7 @@ void write_keys(byte_buffer& to, std::span<const tracking_table::change* const> 
     }
 }
 
-void send_changes(engine::state& s, name_topic& prefix,
+void send_changes(engine_state& s, name_topic& prefix,
                   std::span<const tracking_table::change* const> changes) {
     byte_buffer all;
     write_keys(all, changes, 0, nullptr);
@@ -160,7 +160,7 @@ void add_redirection(session& to) {
     to.wake();
 }
 
-void remove_redirection(engine::state& s, const session& from) {
+void remove_redirection(engine_state& s, const session& from) {
     const auto found = s.tracking.sessions.find(from.extras->redirection);
     if (from.extras->redirection == 0 || found == s.tracking.sessions.end()) return;
     session& to = *found->second;
@@ -171,7 +171,7 @@ void remove_redirection(engine::state& s, const session& from) {
 
 }  // namespace
 
-session* find_session(engine::state& s, std::uint64_t id) noexcept {
+session* find_session(engine_state& s, std::uint64_t id) noexcept {
     session* found = nullptr;
     s.sessions.for_each([&](session& each) {
         if (each.id == id) found = &each;
@@ -179,7 +179,7 @@ session* find_session(engine::state& s, std::uint64_t id) noexcept {
     return found;
 }
 
-void start_tracking(engine::state& s, session& who, std::uint64_t redirection, std::uint8_t options,
+void start_tracking(engine_state& s, session& who, std::uint64_t redirection, std::uint8_t options,
                     std::span<const std::string_view> prefixes) {
     session_extras& extras = extras_of(who);
     s.tracking.sessions[who.id] = &who;
@@ -203,7 +203,7 @@ void start_tracking(engine::state& s, session& who, std::uint64_t redirection, s
     s.note_observers();
 }
 
-void stop_tracking(engine::state& s, session& who) {
+void stop_tracking(engine_state& s, session& who) {
     if (!tracks(who)) return;
     who.special &= static_cast<std::uint16_t>(~session::tracking);
     unsubscribe_prefixes(s, who);
@@ -217,7 +217,7 @@ void stop_tracking(engine::state& s, session& who) {
     s.note_observers();
 }
 
-void forget_tracked(engine::state& s, session& who) {
+void forget_tracked(engine_state& s, session& who) {
     stop_tracking(s, who);
     if (!s.tracking.sessions.empty()) s.tracking.sessions.erase(who.id);
 }
@@ -233,7 +233,7 @@ void remember_reads(call& c, const command_spec& spec, std::span<const std::stri
         ((options & opt_out) != 0 && asked)) {
         return;
     }
-    engine::state& s = c.state;
+    engine_state& s = c.state;
     const auto is_gone = [&s](std::uint64_t id) { return !s.tracking.sessions.contains(id); };
     const auto remember = [&](std::string_view key) {
         s.tracking.keys.add(key, s.env.hash(key), c.client.id, is_gone);
@@ -246,18 +246,18 @@ void remember_reads(call& c, const command_spec& spec, std::span<const std::stri
     limit_tracking_table(s);
 }
 
-void limit_tracking_table(engine::state& s) {
+void limit_tracking_table(engine_state& s) {
     if (!is_over_tracking_limit(s)) return;
     slice_limit slice(s.env.slice_time, longest_slice_ns);
     shrink_tracking_table(s, max_forgotten, slice);
 }
 
-bool is_over_tracking_limit(const engine::state& s) noexcept {
+bool is_over_tracking_limit(const engine_state& s) noexcept {
     const std::size_t limit = s.options.tracking_table_max_keys;
     return limit != 0 && s.tracking.keys.size() > limit;
 }
 
-bool shrink_tracking_table(engine::state& s, std::size_t most, slice_limit& slice) {
+bool shrink_tracking_table(engine_state& s, std::size_t most, slice_limit& slice) {
     for (; most > 0 && is_over_tracking_limit(s); --most) {
         const std::size_t before = s.tracking.keys.items();
         notify_readers(s, s.tracking.keys.some_key(), nullptr);
@@ -266,12 +266,12 @@ bool shrink_tracking_table(engine::state& s, std::size_t most, slice_limit& slic
     return is_over_tracking_limit(s);
 }
 
-void invalidate(engine::state& s, std::string_view key, const session* by) {
+void invalidate(engine_state& s, std::string_view key, const session* by) {
     if (!s.tracking.prefixes.empty()) note_change(s, key, by);
     if (s.tracking.keys.size() > 0) notify_readers(s, key, by);
 }
 
-void invalidate_all(engine::state& s) {
+void invalidate_all(engine_state& s) {
     if (s.tracking.clients == 0) return;
     s.sessions.for_each([&](session& each) {
         if (tracks(each)) send(s, each, each.protocol == 2 ? "$-1\r\n" : "_\r\n");
@@ -279,7 +279,7 @@ void invalidate_all(engine::state& s) {
     s.tracking.keys.clear();
 }
 
-void send_broadcasts(engine::state& s) {
+void send_broadcasts(engine_state& s) {
     tracking_table& table = s.tracking;
     std::vector<tracking_table::change> changes = std::move(table.changes);
     table.changes.clear();

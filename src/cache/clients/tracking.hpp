@@ -34,33 +34,33 @@ inline constexpr std::size_t max_tracking_prefixes = 1024;
 
 /// Makes the session track, or changes how. `redirection` is another session's number, or 0; of
 /// `options` those bits that a client chooses.
-void start_tracking(engine::state& s, session& who, std::uint64_t redirection, std::uint8_t options,
+void start_tracking(engine_state& s, session& who, std::uint64_t redirection, std::uint8_t options,
                     std::span<const std::string_view> prefixes);
-void stop_tracking(engine::state& s, session& who);
+void stop_tracking(engine_state& s, session& who);
 /// The session goes: nothing refers to it from here on.
-void forget_tracked(engine::state& s, session& who);
+void forget_tracked(engine_state& s, session& who);
 
 /// The session of this number, or null. O(sessions).
-session* find_session(engine::state& s, std::uint64_t id) noexcept;
+session* find_session(engine_state& s, std::uint64_t id) noexcept;
 
 /// Remembers the keys that a tracking session's command has read.
 void remember_reads(call& c, const command_spec& spec, std::span<const std::string_view> args);
 
 /// Sends invalidations to the key's readers and to subscribers of its prefix. `by` is the session
 /// that changed it, or null.
-void invalidate(engine::state& s, std::string_view key, const session* by);
+void invalidate(engine_state& s, std::string_view key, const session* by);
 /// Sends an invalidation of all keys to all tracking clients.
-void invalidate_all(engine::state& s);
+void invalidate_all(engine_state& s);
 
 /// Sends the collected invalidations to subscribers of prefixes.
-void send_broadcasts(engine::state& s);
+void send_broadcasts(engine_state& s);
 
 /// Whether more keys are remembered than tracking-table-max-keys allows.
-bool is_over_tracking_limit(const engine::state& s) noexcept;
+bool is_over_tracking_limit(const engine_state& s) noexcept;
 /// Invalidates keys at random until the table is within that limit: at most `most`, and until the
 /// slice is over. True while there are more.
-bool shrink_tracking_table(engine::state& s, std::size_t most, slice_limit& slice);
+bool shrink_tracking_table(engine_state& s, std::size_t most, slice_limit& slice);
 /// A command's part of that; upkeep() does the rest.
-void limit_tracking_table(engine::state& s);
+void limit_tracking_table(engine_state& s);
 
 }  // namespace eddy::cache

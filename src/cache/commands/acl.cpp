@@ -72,7 +72,7 @@ void acl_setuser(call& c) {
     const bool has_spaces =
         std::ranges::any_of(name, [](unsigned char each) { return std::isspace(each) || !each; });
     if (has_spaces) return c.error("ERR Usernames can't contain spaces or null characters");
-    engine::state& s = c.state;
+    engine_state& s = c.state;
     acl::user* const old = s.users.find(name);
     if (old == nullptr && (s.users.size() >= acl::max_users || name.size() > acl::max_user_bytes)) {
         return c.error("ERR too many users, or too long a name: there may be " +
@@ -95,7 +95,7 @@ void acl_setuser(call& c) {
 }
 
 void acl_deluser(call& c) {
-    engine::state& s = c.state;
+    engine_state& s = c.state;
     for (std::size_t i = 2; i < c.count; ++i) {
         if (c.arg(i) == "default") return c.error("ERR The 'default' user cannot be removed");
     }

@@ -5,6 +5,7 @@
 #include "cache/clients/client_memory.hpp"
 #include "cache/clients/client_name.hpp"
 #include "cache/clients/messages.hpp"
+#include "cache/clients/serving.hpp"
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/tracking.hpp"
 #include "cache/clients/waits.hpp"

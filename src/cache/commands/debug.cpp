@@ -228,7 +228,7 @@ void table_of_key(call& c) {
 void tables_of_database(call& c) {
     const auto number = c.integer(2);
     if (!number) return;
-    if (*number < 0 || *number >= engine::databases) return c.error("ERR Out of range database");
+    if (*number < 0 || *number >= engine_databases) return c.error("ERR Out of range database");
     const keyspace& in = c.state.database(static_cast<std::size_t>(*number));
     std::string text = "[Dictionary HT]\n";
     append_table(text, "main hash table", in.table());

@@ -1,7 +1,7 @@
 // INFO: the server's state, in the sections and with the names of Redis 7.0. A field is left out
 // where there is no true value for it.
 #include "cache/catalog/commands.hpp"
-#include "cache/clients/client_memory.hpp"
+#include "cache/clients/buffer_bytes.hpp"
 #include "cache/clients/session_extras.hpp"
 #include "cache/config/config.hpp"
 #include "cache/config/config_values.hpp"
@@ -10,6 +10,7 @@
 #include "cache/engine/server_host.hpp"
 #include "cache/engine/version.hpp"
 #include "cache/persistence/append_log.hpp"
+#include "cache/rdb/snapshot.hpp"
 #include "cache/read_through/read_through.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/replication/replication_info.hpp"
@@ -83,7 +84,7 @@ private:
 };
 
 void server_section(call& c, info_text& to) {
-    const engine::state& s = c.state;
+    const engine_state& s = c.state;
     const server_settings& settings = settings_of(s.server);
     // The clock may have been set back.
     const auto uptime_s = static_cast<std::uint64_t>(
@@ -148,7 +149,7 @@ void clients_section(call& c, info_text& to) {
 }
 
 void memory_section(call& c, info_text& to) {
-    const engine::state& s = c.state;
+    const engine_state& s = c.state;
     const std::size_t used = s.used_memory();
     to.section("Memory");
     to.bytes("used_memory", used);
@@ -250,7 +251,7 @@ void append_fields(call& c, info_text& to) {
 
 // How far a load has come. Where nobody knows how much there is, the memory that its writer had in
 // use stands for it, as in Redis.
-void load_fields(const engine::state& s, info_text& to) {
+void load_fields(const engine_state& s, info_text& to) {
     constexpr std::int64_t second_us = 1'000'000;
     const load_progress& its = s.load;
     const std::uint64_t whole = its.total_bytes != 0 ? its.total_bytes : its.used_memory;
@@ -474,7 +475,7 @@ void cluster_section(call& c, info_text& to) {
 
 void keyspace_section(call& c, info_text& to) {
     to.section("Keyspace");
-    for (std::size_t i = 0; i < engine::databases; ++i) {
+    for (std::size_t i = 0; i < engine_databases; ++i) {
         const keyspace* const keys = c.state.keyspaces[i].get();
         if (keys == nullptr || keys->size() == 0) continue;
         to.field("db" + std::to_string(i),

@@ -496,7 +496,7 @@ struct moving_host final : testing::test_server {
 };
 
 TEST_F(info, tells_how_far_a_load_has_come) {
-    engine::state& s = engine_.internals();
+    engine_state& s = engine_.internals();
     EXPECT_EQ(field("loading_total_bytes"), "");
     engine_.set_time(std::chrono::seconds(5000), std::chrono::seconds(70));
     s.slow_path |= slow_path::loading;

@@ -1,6 +1,6 @@
 // MEMORY STATS, DOCTOR, PURGE and MALLOC-STATS; MEMORY USAGE is with the keys' commands.
 #include "cache/catalog/commands.hpp"
-#include "cache/clients/client_memory.hpp"
+#include "cache/clients/buffer_bytes.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/script/scripting.hpp"
 
@@ -10,7 +10,7 @@
 namespace eddy::cache::commands {
 namespace {
 
-constexpr std::size_t startup_bytes = engine::state::startup_bytes;
+constexpr std::size_t startup_bytes = engine_state::startup_bytes;
 
 struct memory_figures {
     std::size_t used = 0;
@@ -66,7 +66,7 @@ void memory_stats(call& c) {
     count("aof.buffer", buffers.append);
     count("lua.caches", scripts.script_bytes);
     count("functions.caches", scripts.library_bytes);
-    for (std::size_t i = 0; i < engine::databases; ++i) {
+    for (std::size_t i = 0; i < engine_databases; ++i) {
         const keyspace* const keys = c.state.keyspaces[i].get();
         if (keys == nullptr || keys->size() == 0) continue;
         c.reply.bulk("db." + std::to_string(i));

@@ -84,7 +84,7 @@ void migrate(call& c) {
     auto order = order_of(c);
     if (!order) return;
     if (order->keys.empty()) return c.reply.simple("NOKEY");
-    engine::state& s = c.state;
+    engine_state& s = c.state;
     if (!may_wait(c)) {
         return c.error(
             "ERR MIGRATE waits for the other server, which nothing can within a transaction or a "

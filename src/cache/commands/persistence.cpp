@@ -73,7 +73,7 @@ constexpr std::string_view not_loaded_text =
 // A larger file is not kept for NOSAVE.
 constexpr std::size_t most_kept = 64U << 20;
 
-byte_buffer save_to_memory(engine::state& s) {
+byte_buffer save_to_memory(engine_state& s) {
     byte_buffer file;
     rdb::saver saver(s);
     while (saver.next(file, file.size() + (1U << 20))) {
@@ -81,7 +81,7 @@ byte_buffer save_to_memory(engine::state& s) {
     return file;
 }
 
-void clear_all(engine::state& s) {
+void clear_all(engine_state& s) {
     if (s.hooked != nullptr) s.hooked->keep_values();
     for (const auto& each : s.keyspaces) {
         if (each != nullptr) each->clear();
@@ -89,7 +89,7 @@ void clear_all(engine::state& s) {
 }
 
 // False when the file is not one, or has what is there and is not to be replaced.
-bool load_from_memory(engine::state& s, std::string_view file, rdb::load_options options) {
+bool load_from_memory(engine_state& s, std::string_view file, rdb::load_options options) {
     rdb::loader loader(s, options);
     loader.feed(file);
     return loader.now() == rdb::reader::status::done;

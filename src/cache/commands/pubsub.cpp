@@ -18,15 +18,15 @@ namespace {
 struct kind {
     std::string_view subscribe;
     std::string_view unsubscribe;
-    name_registry engine::state::* all;
+    name_registry engine_state::* all;
     name_set session_extras::* mine;
     bool sharded;
 };
-constexpr kind channel_kind{"subscribe", "unsubscribe", &engine::state::channels,
+constexpr kind channel_kind{"subscribe", "unsubscribe", &engine_state::channels,
                             &session_extras::channels, false};
-constexpr kind pattern_kind{"psubscribe", "punsubscribe", &engine::state::patterns,
+constexpr kind pattern_kind{"psubscribe", "punsubscribe", &engine_state::patterns,
                             &session_extras::patterns, false};
-constexpr kind shard_kind{"ssubscribe", "sunsubscribe", &engine::state::shard_channels,
+constexpr kind shard_kind{"ssubscribe", "sunsubscribe", &engine_state::shard_channels,
                           &session_extras::shard_channels, true};
 
 std::int64_t count_of(const session_extras& extras, const kind& what) noexcept {

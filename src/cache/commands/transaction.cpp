@@ -47,7 +47,7 @@ struct transaction_replies {
         return replied + left * shortest > c.state.options.max_reply;
     }
     void refuse(call& c) {
-        c.state.commands.rejected(c);
+        c.count_rejection();
         if (std::exchange(is_full, true)) return c.error(not_run_either);
         c.error("ERR not run: this transaction's replies are larger than the limit of " +
                 std::to_string(c.state.options.max_reply) + " bytes");
@@ -69,7 +69,7 @@ void run_queued(call& c, const command_spec& spec, std::span<const std::string_v
     c.hash = spec.first_key == 1 && args.size() > 1 ? c.state.env.hash(args[1]) : 0;
     c.reply_begin = c.reply.buffer().size();
     const bool obeys = (c.client.special & session::master) != 0;
-    if (!obeys && !c.client.unlimited && !still_permits(c)) return c.state.commands.rejected(c);
+    if (!obeys && !c.client.unlimited && !still_permits(c)) return c.count_rejection();
     if (is_answered(c) && replies.is_over(c)) return replies.refuse(c);
     run(c);
     if (!is_answered(c)) c.reply.buffer().truncate(c.reply_begin);

@@ -4,6 +4,7 @@
 #include <eddy/base/glob.hpp>
 
 #include "base/text.hpp"
+#include "cache/acl/access.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/client_memory.hpp"
@@ -473,7 +474,7 @@ constexpr parameter parameters[] = {
      set_query_buffer},
     {"cluster-enabled",
      [](view o) { return std::string(o.engine.emulates_cluster ? "yes" : "no"); }, set_cluster},
-    {"databases", [](view) { return std::to_string(engine::databases); }, nullptr},
+    {"databases", [](view) { return std::to_string(engine_databases); }, nullptr},
     {"dbfilename", [](view o) { return o.server.dbfilename; }, set_protected},
     {"dir", [](view o) { return o.server.dir; }, set_protected},
     {"hll-sparse-max-bytes", [](view o) { return std::to_string(o.engine.hll_sparse_max_bytes); },
@@ -662,7 +663,7 @@ std::string_view policy_name(eviction policy) noexcept {
     return {};
 }
 
-static std::string master_address(const engine::state& s) {
+static std::string master_address(const engine_state& s) {
     const replication* const its = s.replicating.get();
     if (its == nullptr || !its->is_replica()) return {};
     return its->master_host() + ' ' + std::to_string(its->master_port());
@@ -738,7 +739,7 @@ namespace {
 
 // A copy of all parameters, which CONFIG SET changes before any of it takes effect.
 struct changed_options {
-    explicit changed_options(const engine::state& s)
+    explicit changed_options(const engine_state& s)
         : engine(s.options), server(settings_of(s.server)) {}
     parameters_target target() noexcept { return {engine, server}; }
 
@@ -748,7 +749,7 @@ struct changed_options {
 };
 
 // Has the engine and its server go on with them.
-void take_options(engine::state& s, changed_options& all) {
+void take_options(engine_state& s, changed_options& all) {
     const engine_options& changed = all.engine;
     const bool has_limits = changed.max_text != s.options.max_text;
     if (changed.clients.output != s.options.clients.output) note_outputs_due(s, s.env.steady_us);
@@ -776,7 +777,7 @@ void take_options(engine::state& s, changed_options& all) {
 }  // namespace
 
 std::expected<void, std::string> set_parameters(
-    engine::state& s, const std::vector<std::pair<std::string, std::string>>& values) {
+    engine_state& s, const std::vector<std::pair<std::string, std::string>>& values) {
     changed_options changed(s);
     for (const auto& [name, value] : values) {
         if (auto set = set_parameter(changed.target(), name, value); !set) return set;

@@ -41,7 +41,7 @@ std::expected<void, std::string> set_parameter(parameters_target of, std::string
 
 /// The same in a running engine, as CONFIG SET: all of them, or none with the reason.
 std::expected<void, std::string> set_parameters(
-    engine::state& s, const std::vector<std::pair<std::string, std::string>>& values);
+    engine_state& s, const std::vector<std::pair<std::string, std::string>>& values);
 
 /// "noeviction" or "allkeys-lru".
 std::string_view policy_name(eviction policy) noexcept;

@@ -28,7 +28,7 @@ public:
     void set_mode(access_mode mode) noexcept;
 
 private:
-    engine::state& state_;
+    engine_state& state_;
 };
 
 }  // namespace eddy::cache

@@ -75,7 +75,7 @@ std::optional<std::size_t> call::database_number(std::size_t i) {
                         "2147483647");
         return std::nullopt;
     }
-    if (*number >= 0 && *number < engine::databases) return static_cast<std::size_t>(*number);
+    if (*number >= 0 && *number < engine_databases) return static_cast<std::size_t>(*number);
     error("ERR DB index is out of range");
     return std::nullopt;
 }

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace eddy::cache {
@@ -43,7 +44,7 @@ inline constexpr std::string_view no_such_key_text = "ERR no such key";
 struct call {
     using slot = keyspace::slot;
 
-    engine::state& state;
+    engine_state& state;
     session& client;
     resp::reply_writer& reply;
     keyspace* keys;  ///< the client's database
@@ -59,6 +60,8 @@ struct call {
     slot* known = nullptr;        ///< of the first key, where others do
 
     std::string_view arg(std::size_t i) const noexcept { return args[i]; }
+    /// All of them, the name first.
+    std::span<const std::string_view> all_args() const noexcept { return {args, count}; }
     std::int64_t now_ms() const noexcept { return state.env.now_ms; }
     slab& memory() const noexcept { return state.env.memory; }
 
@@ -130,9 +133,12 @@ struct call {
     }
     /// The same with one that has been counted: of a command that a script called.
     void pass_on_error(std::string_view text) {
-        state.commands.failed(*this);
+        count_failure();
         reply.error(text);
     }
+    /// Counts an error that is its reply, and a refusal before it began.
+    void count_failure() noexcept { state.commands.failed(spec, all_args()); }
+    void count_rejection() noexcept { state.commands.rejected(spec, all_args()); }
     void wrong_type() { error(wrong_type_text); }
     void syntax_error() { error(syntax_error_text); }
     void wrong_arity();

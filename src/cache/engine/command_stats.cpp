@@ -1,11 +1,10 @@
 // Counting of calls. It never throws: the command has run already.
 #include "cache/engine/command_stats.hpp"
 
-#include "cache/engine/call.hpp"
+#include "cache/engine/options.hpp"
 
 #include <algorithm>
 #include <new>
-#include <span>
 #include <utility>
 
 namespace eddy::cache {
@@ -23,10 +22,10 @@ void command_stats::configure(const latency_options& options) noexcept {
     keeps_latency_ = options.tracking;
 }
 
-command_stats::counts* command_stats::of(const call& c) noexcept {
-    cell& its = cells_[index_of(*c.spec)];
-    if (!its.has_forms || c.count < 2) return &its.all;
-    const command_spec* const form = find_form(*c.spec, c.arg(1));
+command_stats::counts* command_stats::of(const command_spec& what, arguments args) noexcept {
+    cell& its = cells_[index_of(what)];
+    if (!its.has_forms || args.size() < 2) return &its.all;
+    const command_spec* const form = find_form(what, args[1]);
     if (form == nullptr) return nullptr;
     try {
         return &forms_[form];
@@ -35,10 +34,11 @@ command_stats::counts* command_stats::of(const call& c) noexcept {
     }
 }
 
-void command_stats::timed(const call& c, std::uint64_t took_ns) noexcept {
-    counts* const its = of(c);
+void command_stats::timed(const command_spec& what, arguments args,
+                          std::uint64_t took_ns) noexcept {
+    counts* const its = of(what, args);
     if (its == nullptr) return;
-    if (cells_[index_of(*c.spec)].has_forms) ++its->calls;
+    if (cells_[index_of(what)].has_forms) ++its->calls;
     // The counters may have been set to zero by the command itself.
     if (its->calls == its->accounted) return;
     constexpr std::uint64_t bounded = command_flag::fast | command_flag::brief;
@@ -47,7 +47,7 @@ void command_stats::timed(const call& c, std::uint64_t took_ns) noexcept {
     its->spent_ns += took_ns * stands_for;
     its->accounted += stands_for;
     // Those that are timed for they have many arguments would be too many among the samples.
-    if (!is_sample && (c.spec->flags & bounded) != 0) return;
+    if (!is_sample && (what.flags & bounded) != 0) return;
     keep_latency(*its, took_ns);
 }
 
@@ -64,9 +64,9 @@ void command_stats::keep_latency(counts& of, std::uint64_t took_ns) const noexce
     if (of.latency != nullptr) of.latency->record(took_ns);
 }
 
-void command_stats::failed(const call& c) noexcept {
-    if (c.spec == nullptr) return;
-    if (counts* const its = of(c); its != nullptr) ++its->errors;
+void command_stats::failed(const command_spec* what, arguments args) noexcept {
+    if (what == nullptr) return;
+    if (counts* const its = of(*what, args); its != nullptr) ++its->errors;
 }
 
 void command_stats::failed(std::string_view full_name) noexcept {
@@ -86,9 +86,9 @@ void command_stats::failed(std::string_view full_name) noexcept {
     }
 }
 
-void command_stats::rejected(const call& c) noexcept {
-    if (c.spec == nullptr) return;
-    if (counts* const its = of(c); its != nullptr) ++its->rejected;
+void command_stats::rejected(const command_spec* what, arguments args) noexcept {
+    if (what == nullptr) return;
+    if (counts* const its = of(*what, args); its != nullptr) ++its->rejected;
 }
 
 void command_stats::count_error(std::string_view text) noexcept {

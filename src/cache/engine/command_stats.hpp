@@ -16,13 +16,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace eddy::cache {
 
-struct call;
 struct latency_options;
 
 /// Belongs to one engine; one thread.
@@ -47,6 +47,8 @@ public:
         /// Those that ran and replied with an error.
         std::uint64_t failed() const noexcept { return errors < rejected ? 0 : errors - rejected; }
     };
+    /// Of a command, its name first: they tell which of its forms it is.
+    using arguments = std::span<const std::string_view>;
     using visitor = std::function<void(std::string_view name, const counts&)>;
 
     command_stats();
@@ -60,19 +62,19 @@ public:
         return its.has_forms || its.all.calls++ % timed_share == 0;
     }
     /// Duration of a call that count() has returned true for.
-    void timed(const call& c, std::uint64_t took_ns) noexcept;
+    void timed(const command_spec& what, arguments args, std::uint64_t took_ns) noexcept;
     /// The same for calls by lanes, of a command without forms: their number since the last call of
     /// this, and the duration of one of them.
     void add(const command_spec& what, std::uint64_t calls) noexcept {
         cells_[index_of(what)].all.calls += calls;
     }
     void add_sample(const command_spec& what, std::uint64_t took_ns) noexcept;
-    /// An error is its reply.
-    void failed(const call& c) noexcept;
+    /// An error is its reply. Null is a command that there is not: nothing is counted.
+    void failed(const command_spec* what, arguments args) noexcept;
     /// The same of one that has waited, by its full name.
     void failed(std::string_view full_name) noexcept;
     /// That is since it was refused.
-    void rejected(const call& c) noexcept;
+    void rejected(const command_spec* what, arguments args) noexcept;
     /// Counts an error by its code, with which `text` begins.
     void count_error(std::string_view text) noexcept;
 
@@ -93,7 +95,7 @@ private:
         return static_cast<std::size_t>(&what - first_);
     }
     /// Null for a form that there is not, or without memory for it.
-    counts* of(const call& c) noexcept;
+    counts* of(const command_spec& what, arguments args) noexcept;
     void keep_latency(counts& of, std::uint64_t took_ns) const noexcept;
 
     const command_spec* first_ = all_commands().data();

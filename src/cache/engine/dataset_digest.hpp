@@ -10,6 +10,6 @@ namespace eddy::cache {
 /// Of one value, with the fact that it has an expiry. O(its size).
 sha1_digest value_digest(environment& env, const entry& of);
 /// Of all databases. O(all there is).
-sha1_digest dataset_digest(engine::state& of);
+sha1_digest dataset_digest(engine_state& of);
 
 }  // namespace eddy::cache

@@ -3,18 +3,19 @@
 
 #include <eddy/base/intrusive_list.hpp>
 
-#include "cache/acl/access.hpp"
+#include "cache/acl/access_log.hpp"
 #include "cache/acl/acl.hpp"
 #include "cache/clients/name_registry.hpp"
+#include "cache/clients/session.hpp"
 #include "cache/clients/tracking_table.hpp"
 #include "cache/engine/command_stats.hpp"
-#include "cache/engine/engine.hpp"
+#include "cache/engine/options.hpp"
 #include "cache/engine/slow_log.hpp"
 #include "cache/engine/traffic.hpp"
 #include "cache/keyspace/environment.hpp"
 #include "cache/keyspace/keyspace.hpp"
 #include "cache/persistence/save_host.hpp"
-#include "cache/rdb/snapshot.hpp"
+#include "cache/memory/slice_limit.hpp"
 
 #include <array>
 #include <atomic>
@@ -31,10 +32,14 @@
 #include <vector>
 
 namespace eddy::cache {
+namespace rdb {
+class snapshot;
+}
 
 class append_log;
 class client_memory;
 class command_names;
+class engine;
 class read_through;
 class lane;
 class migrations;
@@ -112,9 +117,9 @@ struct load_progress {
     std::uint64_t used_memory = 0;   // bytes that its writer had in use, as it says; 0: unknown
 };
 
-struct engine::state final : key_observer {
-    explicit state(engine_options given);
-    ~state();
+struct engine_state final : key_observer {
+    explicit engine_state(engine_options given);
+    ~engine_state();
 
     /// The database of this number, made when it is first asked for.
     keyspace& database(std::size_t number) {
@@ -150,7 +155,7 @@ struct engine::state final : key_observer {
 
     engine_options options;
     environment env;
-    std::array<std::unique_ptr<keyspace>, engine::databases> keyspaces;
+    std::array<std::unique_ptr<keyspace>, engine_databases> keyspaces;
     std::unique_ptr<rdb::snapshot> snapshot;  // while it is written or cleared up after
     intrusive_list<session> sessions;
     std::uint64_t next_session_id = 1;
@@ -208,6 +213,7 @@ struct engine::state final : key_observer {
     };
     std::deque<ready_key> ready_keys;
     std::size_t blocked_sessions = 0;
+    std::vector<session*> copy_waits;  // WAIT and WAITAOF, in the order of their waits
     // Sessions that wait for the end of another's script, in the order of their waits; and how many
     // of them may try again at once.
     std::map<std::uint64_t, session*> script_waits;

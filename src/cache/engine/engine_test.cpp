@@ -235,7 +235,7 @@ TEST(engine, big_values_are_freed_in_slices) {
     int slices = 0;
     while (e.upkeep(1'000)) ++slices;
     EXPECT_GE(slices, 50);
-    EXPECT_EQ(e.stats().used_memory, engine::state::startup_bytes);
+    EXPECT_EQ(e.stats().used_memory, engine_state::startup_bytes);
 }
 
 TEST(engine, tells_how_much_of_the_keys_a_sweep_has_passed) {
@@ -322,7 +322,7 @@ TEST(engine, readonly_mode_evicts_nothing_and_counts_without_a_change) {
     options.mode = access_mode::readonly;
     engine e(options);
     test_client c(e);
-    engine::state& s = e.internals();
+    engine_state& s = e.internals();
     s.options.mode = access_mode::readwrite;
     for (int i = 0; i < 1'000; ++i)
         c.ask(arguments{"SET", "k" + std::to_string(i), std::string(100, 'v')});
@@ -678,7 +678,7 @@ TEST(engine, an_empty_one_holds_little) {
     engine e;
     test_client c(e);
     c("GET a");
-    EXPECT_EQ(e.stats().used_memory, engine::state::startup_bytes);
+    EXPECT_EQ(e.stats().used_memory, engine_state::startup_bytes);
     EXPECT_LE(sizeof(session), 400U);
 }
 

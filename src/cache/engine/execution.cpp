@@ -7,6 +7,7 @@
 #include "cache/acl/access.hpp"
 #include "cache/clients/client_memory.hpp"
 #include "cache/clients/messages.hpp"
+#include "cache/clients/serving.hpp"
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/tracking.hpp"
 #include "cache/clients/waits.hpp"
@@ -210,14 +211,6 @@ void queue(call& c) {
 
 }  // namespace
 
-std::uint64_t flags_of(const command_spec& spec, const std::string_view* args,
-                       std::size_t count) noexcept {
-    if ((spec.flags & command_flag::has_forms) == 0 || count < 2) [[likely]]
-        return spec.flags;
-    const command_spec* const form = find_form(spec, args[1]);
-    return form != nullptr ? form->flags : spec.flags;
-}
-
 std::string_view refusal_by_mode(access_mode mode, std::uint64_t flags) noexcept {
     if (mode != access_mode::admin && (flags & command_flag::dangerous) != 0) {
         return "ERR this command is refused, as it can stop or debug the cache: create the cache "
@@ -230,7 +223,7 @@ std::string_view refusal_by_mode(access_mode mode, std::uint64_t flags) noexcept
 }
 
 void after_refusal(call& c) {
-    c.state.commands.rejected(c);
+    c.count_rejection();
     if (in(c, session::in_transaction)) c.client.extras->refused = true;
     if (c.spec == nullptr || !is(c, command_flag::executes_queue)) return;
     // The refusal's line begins with '-' and ends with CR LF.
@@ -240,14 +233,6 @@ void after_refusal(call& c) {
     c.reply.buffer().truncate(c.reply_begin);
     drop_transaction(c.state, c.client);
     c.reply.error("EXECABORT Transaction discarded because of: " + why);
-}
-
-void note_command(call& c) noexcept {
-    const command_spec* noted = c.spec;
-    if (noted != nullptr && is(c, command_flag::has_forms) && c.count > 1) {
-        if (const command_spec* const form = find_form(*noted, c.arg(1))) noted = form;
-    }
-    c.client.last_command = noted != nullptr ? noted->name.data() : "NULL";
 }
 
 bool admit_after_checks(call& c) {
@@ -271,23 +256,13 @@ bool admit_after_checks(call& c) {
     return why.empty();
 }
 
-void drop_empty_values(keyspace& in, std::span<const std::string_view> args) noexcept {
-    for (const std::string_view key : args) {
-        const std::uint64_t hash = in.hash(key);
-        keyspace::slot* const place = in.table().find(key, hash);
-        if (place == nullptr) continue;
-        const entry& its = *keyspace::at(place);
-        if (its.type != value_type::stream && elements_of(its) == 0) in.remove(place, hash);
-    }
-}
-
 void run(call& c) {
     c.client.last_command = c.spec->name.data();
     constexpr std::uint8_t seen =
         slow_path::monitors | slow_path::propagates | slow_path::replica | slow_path::pause;
     if ((c.state.slow_path & seen) == 0 && !in(c, session::tracking) && !in(c, session::master))
         [[likely]]
-        return c.state.slow.run_unless_skipped(c);
+        return run_and_count(c);
     // The database is that of before the command; so are the arguments, which EXEC changes.
     const command_spec& spec = *c.spec;
     const std::string_view* const args = c.args;
@@ -302,7 +277,7 @@ void run(call& c) {
     {
         const expiry_scope expiry(c);
         recording record(c.state, spec);
-        c.state.slow.run_unless_skipped(c);
+        run_and_count(c);
         record.end({args, count}, database);
     }
     // REPLICAOF, or a pause: what was before the command is not to come back.
@@ -403,7 +378,7 @@ bool execute_on_slow_path(call& c) {
     return true;
 }
 
-void flush_effects(engine::state& s, byte_buffer& out) {
+void flush_effects(engine_state& s, byte_buffer& out) {
     s.has_effects = false;
     // What a late script has made ready is served when it has ended.
     if (!scripting::is_late(s)) serve_waiting(s);
@@ -414,14 +389,14 @@ void flush_effects(engine::state& s, byte_buffer& out) {
     if (s.own_pushes.capacity() > kept) s.own_pushes = byte_buffer();
 }
 
-void unwatch_all(engine::state& s, session& who) {
+void unwatch_all(engine_state& s, session& who) {
     if (!who.extras) return;
     s.watched.remove_all(who.extras->watched);
     who.extras->watched_changed = false;
     s.note_observers();
 }
 
-void drop_transaction(engine::state& s, session& who) {
+void drop_transaction(engine_state& s, session& who) {
     if (!who.extras) return;
     who.special &= static_cast<std::uint16_t>(~session::in_transaction);
     who.extras->queued = command_queue();

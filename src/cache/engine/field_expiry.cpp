@@ -12,13 +12,13 @@ namespace {
 
 constexpr std::size_t steps_a_field = 4;
 
-bool others_say_what_goes(const engine::state& s) noexcept {
+bool others_say_what_goes(const engine_state& s) noexcept {
     return s.env.expired != expired_keys::go;
 }
 
 // Nobody sees fields that are over: they can stay until a snapshot has a huge hash, which would
 // hold everybody up. A command that changes the hash has found it in the snapshot already.
-bool has_to_wait(engine::state& s, const keyspace& in, entry& e, std::uint64_t hash) {
+bool has_to_wait(engine_state& s, const keyspace& in, entry& e, std::uint64_t hash) {
     if (in.keeper() == nullptr || !in.keeper()->takes_long(e, hash)) return false;
     in.keeper()->prepare(e);
     s.some_wait_for_snapshot = true;
@@ -27,7 +27,7 @@ bool has_to_wait(engine::state& s, const keyspace& in, entry& e, std::uint64_t h
 
 }  // namespace
 
-void notify_fields_expired(engine::state& s, keyspace& in, std::string_view key,
+void notify_fields_expired(engine_state& s, keyspace& in, std::string_view key,
                            std::span<const std::string> fields, bool key_is_gone) {
     if (s.env.fields != nullptr) s.env.fields->ended += fields.size();
     if (s.observers == 0) return;
@@ -41,7 +41,7 @@ void notify_fields_expired(engine::state& s, keyspace& in, std::string_view key,
     if (key_is_gone) s.key_happened(in.number(), key_event::generic, "del", key);
 }
 
-std::size_t expire_fields(engine::state& s, keyspace& in, keyspace::slot* place, std::uint64_t hash,
+std::size_t expire_fields(engine_state& s, keyspace& in, keyspace::slot* place, std::uint64_t hash,
                           std::size_t most, std::span<const std::string_view> named) {
     entry& e = *keyspace::at(place);
     collection fields(s.env, e);
@@ -60,12 +60,12 @@ std::size_t expire_fields(engine::state& s, keyspace& in, keyspace::slot* place,
     return names.size();
 }
 
-bool has_fields_to_end(const engine::state& s) noexcept {
+bool has_fields_to_end(const engine_state& s) noexcept {
     return s.env.fields != nullptr && !others_say_what_goes(s) && s.env.fields->size() > 0 &&
            s.env.now_ms > s.env.fields->first_end();
 }
 
-bool sweep_fields(engine::state& s, std::size_t steps, slice_limit& slice) {
+bool sweep_fields(engine_state& s, std::size_t steps, slice_limit& slice) {
     if (!has_fields_to_end(s)) return false;
     field_clock& clock = *s.env.fields;
     std::size_t left = steps / steps_a_field + 1;

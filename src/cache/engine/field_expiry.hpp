@@ -19,18 +19,18 @@ inline constexpr std::size_t fields_expired_by_command = 64;
 /// Removes fields of the slot's hash that are over: those that are `named`, up to `most` others,
 /// and the hash with the last one; returns how many. Removes none while a master, or a file that is
 /// loaded, says what goes.
-std::size_t expire_fields(engine::state& s, keyspace& in, keyspace::slot* place, std::uint64_t hash,
+std::size_t expire_fields(engine_state& s, keyspace& in, keyspace::slot* place, std::uint64_t hash,
                           std::size_t most, std::span<const std::string_view> named = {});
 
 /// Whether sweep_fields() has something to do.
-bool has_fields_to_end(const engine::state& s) noexcept;
+bool has_fields_to_end(const engine_state& s) noexcept;
 /// Removes fields that are over of all hashes, until the slice is over; true when there are more. A
 /// field takes four steps.
-bool sweep_fields(engine::state& s, std::size_t steps, slice_limit& slice);
+bool sweep_fields(engine_state& s, std::size_t steps, slice_limit& slice);
 
 /// Notification of expired fields of a hash, once they are removed; with the last one, of the key.
 /// Replicas and the append-only file get HDEL of these fields.
-void notify_fields_expired(engine::state& s, keyspace& in, std::string_view key,
+void notify_fields_expired(engine_state& s, keyspace& in, std::string_view key,
                            std::span<const std::string> fields, bool key_is_gone);
 
 /// The value found under args[1], or null, after removal of expired fields.

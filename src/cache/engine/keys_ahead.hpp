@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cache/engine/call.hpp"
+#include "cache/engine/engine.hpp"
 
 #include <algorithm>
 #include <array>

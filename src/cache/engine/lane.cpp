@@ -62,7 +62,7 @@ lane::~lane() {
 
 // What reads is of no interest to files and replicas, nor to those who are told of changes.
 lane::permitted lane::may_run(const session& who, const keyspace* keys) const noexcept {
-    const engine::state& s = state_;
+    const engine_state& s = state_;
     // What others have sent it comes before its replies.
     const bool has_output = who.extras != nullptr && !who.extras->outbox.empty();
     if (keys == nullptr || keys->size() < least_keys || who.special != 0 || has_output ||
@@ -80,7 +80,7 @@ lane::permitted lane::may_run(const session& who, const keyspace* keys) const no
 
 lane::outcome lane::execute(session& who, std::span<const resp::command> commands,
                             byte_buffer& out) {
-    engine::state& s = state_;
+    engine_state& s = state_;
     keyspace* const keys = s.keyspaces[who.db].get();
     permitted_ = may_run(who, keys);
     if (permitted_ == permitted::nothing) {
@@ -297,7 +297,7 @@ void lane::count_running() noexcept {
 }
 
 void lane::merge_counters() noexcept {
-    engine::state& s = state_;
+    engine_state& s = state_;
     if (!std::exchange(has_run_, false)) return;
     stock_.merge_counters();
     s.env.counters.hits += counts_.hits;

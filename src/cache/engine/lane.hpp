@@ -131,10 +131,10 @@ private:
     std::size_t noted_count_ = 0;
     std::size_t room_ = 0;  // bytes that it may take until merge_counters()
 
-    engine::state& state_;
+    engine_state& state_;
     slab::stock stock_;
     own_counts counts_;
-    std::array<dictionary::holding::counts, engine::databases> keys_;
+    std::array<dictionary::holding::counts, engine_databases> keys_;
     std::chrono::nanoseconds now_{};
     permitted permitted_ = permitted::nothing;  // in this batch
     bool is_contended_ = false;

@@ -616,7 +616,7 @@ TEST(lane, what_many_threads_change_at_once_adds_up) {
     EXPECT_EQ(ask("FLUSHALL"), "+OK\r\n");
     while (beside.home.upkeep()) {
     }
-    EXPECT_EQ(beside.home.stats().used_memory, engine::state::startup_bytes);
+    EXPECT_EQ(beside.home.stats().used_memory, engine_state::startup_bytes);
     EXPECT_GT(used_before, 0U);
 }
 
@@ -705,7 +705,7 @@ TEST(lane, many_threads_may_execute_each_of_its_commands_at_once) {
     EXPECT_EQ(ask("FLUSHALL"), "+OK\r\n");
     while (beside.home.upkeep()) {
     }
-    EXPECT_EQ(beside.home.stats().used_memory, engine::state::startup_bytes);
+    EXPECT_EQ(beside.home.stats().used_memory, engine_state::startup_bytes);
 }
 
 TEST(lane, tables_grow_and_shrink_beside_it) {

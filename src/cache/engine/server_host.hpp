@@ -57,7 +57,7 @@ public:
     virtual void outputs_due() noexcept {}
     /// An obstacle to the host's own work has ended: a late script, a snapshot, a pause of commands
     /// or writes, or a lack of data (replication::lacks_data()). CLIENT PAUSE may also end without
-    /// this, at engine::state::paused_until_us.
+    /// this, at engine_state::paused_until_us.
     virtual void obstacle_ended() noexcept {}
     /// Whether the host can keep settings.
     virtual bool can_keep_config() const noexcept = 0;

@@ -1,4 +1,5 @@
-// Slow log and latency events: commands above a threshold, for SLOWLOG and LATENCY.
+// Slow log and latency events: commands above a threshold, for SLOWLOG and LATENCY. running.hpp
+// fills them.
 //
 // Two readings of the clock cost as much as a GET. So those commands are not timed whose work is
 // bounded by their few arguments, unless the threshold is low enough to log them.
@@ -9,13 +10,13 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace eddy::cache {
 
-struct call;
 struct command_spec;
 struct slow_log_options;
 
@@ -58,19 +59,30 @@ public:
         return (flags & untimed_) != 0 && count <= few_arguments;
     }
 
-    /// Runs the command, which command_stats has counted, and keeps it if it took long.
-    void run(call& c);
-    /// Counts and runs it, without the clock where that is not needed.
-    void run_unless_skipped(call& c);
-    /// Keeps a command that has waited for a key if it has worked for long before and after that:
-    /// `served_us` after it. The wait itself does not count.
-    void keep_waited(const call& c, std::int64_t served_us);
+    bool keeps_records() const noexcept { return max_records_ != 0; }
+    /// Whether a command that took so long belongs into the log.
+    bool is_slow(std::int64_t took_us) const noexcept {
+        return slower_than_us_ >= 0 && took_us >= slower_than_us_;
+    }
+    /// The record of a command, its arguments shortened and without those that are secret.
+    static record record_of(const command_spec& what, std::span<const std::string_view> args);
+    /// Keeps a record; `now_us` is the time since 1970.
+    void keep(record made, std::int64_t now_us, std::int64_t took_us);
+    /// Keeps a latency event, if it took long enough for one.
+    void keep_event(const command_spec& what, std::int64_t now_us, std::int64_t took_us);
 
-    /// A command has come to its end whose script was left in the middle; run() returned then.
-    void end_late(call& c);
+    /// A command whose script was left in the middle. There is one at a time; its arguments are
+    /// gone when it ends.
+    struct late_command {
+        const command_spec* spec;
+        std::chrono::steady_clock::time_point began;
+        record slow;
+    };
+    std::optional<late_command> late;
 
     /// DEBUG SLEEP: the running command counts as this much longer, without a real delay.
     void pretend(std::int64_t us) noexcept { pretended_us_ = us; }
+    std::int64_t pretended_us() const noexcept { return pretended_us_; }
 
     /// The newest first.
     const std::deque<record>& records() const noexcept { return records_; }
@@ -80,26 +92,11 @@ public:
     event* find_event(std::string_view name) noexcept;
 
 private:
-    /// One command at a time is left in the middle. Its arguments are gone when it ends.
-    struct late_command {
-        const command_spec* spec;
-        std::chrono::steady_clock::time_point began;
-        record slow;
-    };
-
-    void note_late(const call& c, std::chrono::steady_clock::time_point began) noexcept;
-    record record_of(const call& c) const;
-    void keep_if_slow(const call& c, std::int64_t took_us);
-    void keep(record made, std::int64_t at_s, std::int64_t took_us);
-    void keep_event_of(const call& c, std::int64_t took_us);
-    void keep_event(std::string_view name, std::int64_t at_s, std::int64_t took_ms);
-
     std::uint64_t untimed_ = ~std::uint64_t{0};
     std::int64_t slower_than_us_ = -1;
     std::int64_t event_from_ms_ = 0;
     std::size_t max_records_ = 0;
     std::int64_t pretended_us_ = 0;
-    std::optional<late_command> late_;
     std::uint64_t next_id_ = 0;
     std::deque<record> records_;
     std::vector<event> events_;

@@ -3,6 +3,7 @@
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"
 #include "cache/persistence/persistence.hpp"
+#include "cache/rdb/snapshot.hpp"
 #include "cache/testing/test_client.hpp"
 #include "cache/testing/test_server.hpp"
 

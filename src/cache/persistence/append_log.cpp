@@ -131,7 +131,7 @@ void append_log::recover() {
     notify_waiting();
 }
 
-void note_append_options(engine::state& s) {
+void note_append_options(engine_state& s) {
     if (s.appending == nullptr) return;
     s.appending->note_options();
     s.appending->notify_waiting();

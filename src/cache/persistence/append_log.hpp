@@ -38,7 +38,7 @@ public:
     /// where the disk refuses; what one command, transaction or script adds comes on top.
     static constexpr std::size_t max_pending = 64U << 20;
 
-    append_log(engine::state& s, append_host& host) noexcept : state_(s), host_(host) {}
+    append_log(engine_state& s, append_host& host) noexcept : state_(s), host_(host) {}
     append_log(const append_log&) = delete;
     append_log& operator=(const append_log&) = delete;
     ~append_log();
@@ -138,7 +138,7 @@ private:
     void note_changed_by() noexcept;
     void let_or_hold_writes() noexcept;
 
-    engine::state& state_;
+    engine_state& state_;
     append_host& host_;
     change_writer writer_;
     bool on_ = false;
@@ -147,6 +147,6 @@ private:
 };
 
 /// Notifies the server of changed parameters of redis.conf.
-void note_append_options(engine::state& s);
+void note_append_options(engine_state& s);
 
 }  // namespace eddy::cache

@@ -85,7 +85,7 @@ public:
     void drop_append() noexcept;
 
 private:
-    engine::state& state_;
+    engine_state& state_;
 };
 
 }  // namespace eddy::cache

@@ -5,6 +5,7 @@
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/waits.hpp"
 #include "cache/persistence/append_log.hpp"
+#include "cache/rdb/snapshot.hpp"
 #include "cache/replication/replication.hpp"
 
 namespace eddy::cache {
@@ -13,23 +14,23 @@ namespace {
 constexpr std::int64_t second_us = 1'000'000;
 constexpr std::int64_t retry_after_us = 5 * second_us;
 
-bool save_has_trouble(const engine::state& s) noexcept {
+bool save_has_trouble(const engine_state& s) noexcept {
     return !s.saves.succeeded && s.options.stop_writes_on_save_error &&
            !s.options.save_points.empty();
 }
 
-bool append_has_trouble(const engine::state& s) noexcept {
+bool append_has_trouble(const engine_state& s) noexcept {
     return s.appending != nullptr && s.options.append.enabled && s.appending->has_failed();
 }
 
 }  // namespace
 
-void note_saved_time(engine::state& s) noexcept {
+void note_saved_time(engine_state& s) noexcept {
     s.saves.saved_us = s.env.steady_us;
     s.saves.saved_at_us = s.env.now_us;
 }
 
-bool begin_save(engine::state& s, save_kind kind) {
+bool begin_save(engine_state& s, save_kind kind) {
     save_state& saves = s.saves;
     if (saves.host == nullptr) return false;
     // What is there is not whole.
@@ -47,7 +48,7 @@ bool begin_save(engine::state& s, save_kind kind) {
     return true;
 }
 
-void end_save(engine::state& s, std::string_view fault) {
+void end_save(engine_state& s, std::string_view fault) {
     save_state& saves = s.saves;
     saves.snapshot = nullptr;
     const bool succeeded = fault.empty();
@@ -67,17 +68,17 @@ void end_save(engine::state& s, std::string_view fault) {
     end_save_waits(s, fault);
 }
 
-bool has_unsaved_changes(const engine::state& s) noexcept {
+bool has_unsaved_changes(const engine_state& s) noexcept {
     return s.changes != s.saves.saved_changes;
 }
 
-bool has_unsaved_position(const engine::state& s) {
+bool has_unsaved_position(const engine_state& s) {
     if (s.replicating == nullptr) return false;
     const auto now = s.replicating->position();
     return now && now->offset != s.saves.saved_offset;
 }
 
-bool save_is_due(const engine::state& s) noexcept {
+bool save_is_due(const engine_state& s) noexcept {
     const save_state& saves = s.saves;
     if (saves.snapshot != nullptr) return false;
     if (saves.scheduled) return true;
@@ -92,7 +93,7 @@ bool save_is_due(const engine::state& s) noexcept {
     return false;
 }
 
-void note_load_began(engine::state& s, std::uint64_t total_bytes) noexcept {
+void note_load_began(engine_state& s, std::uint64_t total_bytes) noexcept {
     s.load = {.began_us = s.env.steady_us,
               .began_at_us = s.env.now_us,
               .total_bytes = total_bytes,
@@ -100,13 +101,13 @@ void note_load_began(engine::state& s, std::uint64_t total_bytes) noexcept {
               .used_memory = 0};
 }
 
-void note_loaded(engine::state& s, std::uint64_t keys, std::uint64_t expired) {
+void note_loaded(engine_state& s, std::uint64_t keys, std::uint64_t expired) {
     s.saves.loaded_keys = keys;
     s.saves.loaded_expired = expired;
     s.saves.saved_changes = s.changes;
 }
 
-void note_save_trouble(engine::state& s) noexcept {
+void note_save_trouble(engine_state& s) noexcept {
     // Whether there are enough replicas is looked at each time.
     const bool refusing = save_has_trouble(s) || append_has_trouble(s) ||
                           s.options.replication.min_replicas_to_write > 0;
@@ -114,7 +115,7 @@ void note_save_trouble(engine::state& s) noexcept {
                                                       : s.slow_path & ~slow_path::save_trouble);
 }
 
-std::string save_trouble_text(const engine::state& s) {
+std::string save_trouble_text(const engine_state& s) {
     if ((s.slow_path & slow_path::save_trouble) == 0 ||
         (!save_has_trouble(s) && !append_has_trouble(s))) {
         return {};

@@ -28,31 +28,31 @@ namespace eddy::cache {
 
 /// Begins a snapshot and notifies the server, which writes state.saves.snapshot and calls
 /// end_save(). False while there is a snapshot already, or no writer.
-bool begin_save(engine::state& s, save_kind kind = save_kind::background);
+bool begin_save(engine_state& s, save_kind kind = save_kind::background);
 /// The file is written, or `fault` is the reason that it is not; the snapshot has ended. Replies to
 /// waiting sessions.
-void end_save(engine::state& s, std::string_view fault);
+void end_save(engine_state& s, std::string_view fault);
 /// The times of save points count from now on.
-void note_saved_time(engine::state& s) noexcept;
+void note_saved_time(engine_state& s) noexcept;
 /// Whether a save point says that it is time, or BGSAVE SCHEDULE. After a failure the next try
 /// waits some seconds.
-bool save_is_due(const engine::state& s) noexcept;
+bool save_is_due(const engine_state& s) noexcept;
 /// Whether there is a change that no file has yet.
-bool has_unsaved_changes(const engine::state& s) noexcept;
+bool has_unsaved_changes(const engine_state& s) noexcept;
 /// Whether the last file names another position in the stream of replication than that of now: with
 /// that file replicas, or this one, could not go on after a restart.
-bool has_unsaved_position(const engine::state& s);
+bool has_unsaved_position(const engine_state& s);
 /// From now on so many bytes are read, of all files together, or of a master's data; 0 if that is
 /// not known. load_progress::loaded_bytes is the reader's to count.
-void note_load_began(engine::state& s, std::uint64_t total_bytes) noexcept;
+void note_load_began(engine_state& s, std::uint64_t total_bytes) noexcept;
 /// All that is there came from the dump file.
-void note_loaded(engine::state& s, std::uint64_t keys, std::uint64_t expired);
+void note_loaded(engine_state& s, std::uint64_t keys, std::uint64_t expired);
 /// Works out anew whether commands that write are refused.
-void note_save_trouble(engine::state& s) noexcept;
+void note_save_trouble(engine_state& s) noexcept;
 
 /// Why commands that write are refused since nothing can be saved, "MISCONF ..."; empty: they are
 /// not.
-std::string save_trouble_text(const engine::state& s);
+std::string save_trouble_text(const engine_state& s);
 /// Replies with MISCONF when the command must be refused since saving fails.
 bool refused_by_save_trouble(call& c, std::uint64_t flags);
 

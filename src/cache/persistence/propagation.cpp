@@ -40,14 +40,14 @@ void change_writer::write(byte_buffer& to, std::span<const change> unit, bool wi
     }
 }
 
-void add_sink(engine::state& s, change_sink& to) {
+void add_sink(engine_state& s, change_sink& to) {
     if (s.propagating == nullptr) s.propagating = std::make_unique<propagation>();
     s.propagating->add(to);
     s.slow_path |= slow_path::propagates;
     s.note_observers();
 }
 
-void remove_sink(engine::state& s, change_sink& from) noexcept {
+void remove_sink(engine_state& s, change_sink& from) noexcept {
     if (s.propagating == nullptr) return;
     s.propagating->remove(from);
     if (s.propagating->has_sinks()) return;
@@ -69,12 +69,12 @@ void propagate_message(call& c) {
     if (propagates(c)) c.state.propagating->record(c.keys->number(), {c.args, c.count}, true);
 }
 
-void propagate_alone(engine::state& s, unsigned database,
+void propagate_alone(engine_state& s, unsigned database,
                      std::initializer_list<std::string_view> command) {
     const recorded_alone told(s, database, command);
 }
 
-recorded_alone::recorded_alone(engine::state& s, unsigned database,
+recorded_alone::recorded_alone(engine_state& s, unsigned database,
                                std::initializer_list<std::string_view> command)
     : to_(propagates(s) ? s.propagating.get() : nullptr) {
     if (to_ == nullptr) return;
@@ -164,7 +164,7 @@ void propagation::forget_unit() noexcept {
     }
 }
 
-recording::recording(engine::state& s, const command_spec& of) noexcept
+recording::recording(engine_state& s, const command_spec& of) noexcept
     : state_(s),
       spec_(of),
       to_(propagates(s) ? s.propagating.get() : nullptr),
@@ -195,14 +195,14 @@ recording::~recording() {
     to_->deliver();
 }
 
-void finish_unit(engine::state& s) {
+void finish_unit(engine_state& s) {
     if (s.propagating == nullptr || !s.propagating->open_) return;
     s.propagating->open_ = false;
     s.propagating->given_ = false;
     s.propagating->deliver();
 }
 
-expired_keys fate_of_expired(const engine::state& s) noexcept {
+expired_keys fate_of_expired(const engine_state& s) noexcept {
     constexpr auto keeping = slow_path::replica | slow_path::pause;
     return (s.slow_path & keeping) != 0 ? expired_keys::hide : expired_keys::go;
 }

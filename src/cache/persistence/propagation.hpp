@@ -50,8 +50,8 @@ protected:
 
 /// The sink gets all changes from now on, and must stay until it is removed. Within a unit it gets
 /// the changes after this call.
-void add_sink(engine::state& s, change_sink& to);
-void remove_sink(engine::state& s, change_sink& from) noexcept;
+void add_sink(engine_state& s, change_sink& to);
+void remove_sink(engine_state& s, change_sink& from) noexcept;
 
 /// Writes units as one row of commands, with SELECT where the database changes.
 class change_writer {
@@ -79,7 +79,7 @@ private:
 };
 
 /// Whether a sink is attached. Checked before an argument is made for it.
-inline bool propagates(const engine::state& s) noexcept {
+inline bool propagates(const engine_state& s) noexcept {
     return (s.slow_path & slow_path::propagates) != 0;
 }
 inline bool propagates(const call& c) noexcept { return propagates(c.state); }
@@ -99,7 +99,7 @@ void propagate_message(call& c);
 /// it: then its effect is unknown.
 class recorded_alone {
 public:
-    recorded_alone(engine::state& s, unsigned database,
+    recorded_alone(engine_state& s, unsigned database,
                    std::initializer_list<std::string_view> command);
     recorded_alone(const recorded_alone&) = delete;
     recorded_alone& operator=(const recorded_alone&) = delete;
@@ -110,7 +110,7 @@ private:
     const int exceptions_ = std::uncaught_exceptions();
 };
 /// One that has happened.
-void propagate_alone(engine::state& s, unsigned database,
+void propagate_alone(engine_state& s, unsigned database,
                      std::initializer_list<std::string_view> command);
 
 /// Whether a key that is given this expiry ends at once. Not where another server, or a file,
@@ -139,7 +139,7 @@ private:
     friend class recorded_alone;
     friend void propagate_as(call& c, std::span<const std::string_view> command);
     friend void propagate_nothing(call& c);
-    friend void finish_unit(engine::state& s);
+    friend void finish_unit(engine_state& s);
 
     struct item {
         unsigned database;
@@ -167,7 +167,7 @@ private:
 /// a command that writes ends by an exception its progress is unknown.
 class recording {
 public:
-    recording(engine::state& s, const command_spec& of) noexcept;
+    recording(engine_state& s, const command_spec& of) noexcept;
     recording(const recording&) = delete;
     recording& operator=(const recording&) = delete;
     ~recording();
@@ -176,7 +176,7 @@ public:
     void end(std::span<const std::string_view> args, unsigned database);
 
 private:
-    engine::state& state_;
+    engine_state& state_;
     const command_spec& spec_;
     propagation* const to_;
     std::uint64_t changes_;
@@ -186,11 +186,11 @@ private:
 };
 
 /// A script that was left in the middle, within its unit, has ended.
-void finish_unit(engine::state& s);
+void finish_unit(engine_state& s);
 
 /// Treatment of expired keys between commands: they stay while a master decides about keys, and
 /// while writes are paused.
-expired_keys fate_of_expired(const engine::state& s) noexcept;
+expired_keys fate_of_expired(const engine_state& s) noexcept;
 
 /// Which keys are seen while a command runs whose session, or whose server, follows another one, or
 /// that runs while writes are held up. What writes all the same removes them first.

@@ -5,7 +5,6 @@
 #include "cache/catalog/command_table.hpp"
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/waits.hpp"
-#include "cache/engine/execution.hpp"
 #include "cache/rdb/snapshot.hpp"
 
 #include <algorithm>
@@ -42,7 +41,7 @@ bool changes_lacked_value(const keyspace& keys, const command_spec& spec, argume
 }
 
 // Whether other keys may have to go for it.
-bool may_evict(const engine::state& s, std::uint64_t flags) noexcept {
+bool may_evict(const engine_state& s, std::uint64_t flags) noexcept {
     return s.options.max_memory != 0 && s.options.policy != eviction::none &&
            (flags & command_flag::denyoom) != 0;
 }

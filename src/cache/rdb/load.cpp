@@ -14,7 +14,7 @@ constexpr refusal key_is_there = "a key is there already";
 
 }  // namespace
 
-loader::loader(engine::state& to, load_options options)
+loader::loader(engine_state& to, load_options options)
     : value_builder(to.env),
       state_(to),
       keep_expired_(options.keep_expired),
@@ -35,7 +35,7 @@ refusal loader::aux(std::string_view name, std::string_view value) {
     if (name == "used-mem") {
         state_.load.used_memory = static_cast<std::uint64_t>(*number);
     } else if (name == stream_database_aux) {
-        if (*number < static_cast<std::int64_t>(engine::databases))
+        if (*number < static_cast<std::int64_t>(engine_databases))
             stream_database_ = static_cast<std::uint8_t>(*number);
     } else if (name == stream_offset_aux) {
         stream_offset_ = static_cast<std::uint64_t>(*number);
@@ -50,7 +50,7 @@ std::optional<stream_position> loader::position() const {
 }
 
 refusal loader::select(std::uint64_t number) {
-    if (number >= engine::databases) return "the file has a database with a number above 15";
+    if (number >= engine_databases) return "the file has a database with a number above 15";
     database_ = number;
     return accepted;
 }

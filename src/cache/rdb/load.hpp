@@ -44,7 +44,7 @@ struct load_counts {
 class loader final : private value_builder {
 public:
     explicit loader(engine& to, load_options options = {}) : loader(to.internals(), options) {}
-    explicit loader(engine::state& to, load_options options = {});
+    explicit loader(engine_state& to, load_options options = {});
 
     /// As reader::feed().
     std::size_t feed(std::string_view piece) { return reader_.feed(piece); }
@@ -84,7 +84,7 @@ private:
     bool make_way(keyspace& in, std::uint64_t hash) const;
     void set_expiry(keyspace& in, keyspace::slot* of) const;
 
-    engine::state& state_;
+    engine_state& state_;
     bool keep_expired_;
     const bool goes_on_;
     const load_options::existing when_there_;

@@ -93,7 +93,7 @@ void file_writer::end(byte_buffer& out) {
     put_little(out, sum_, checksum_bytes);
 }
 
-saver::saver(engine::state& from) : state_(from), file_(state_.env) {}
+saver::saver(engine_state& from) : state_(from), file_(state_.env) {}
 
 void saver::begin(byte_buffer& out) {
     begun_ = true;
@@ -107,7 +107,7 @@ bool saver::advance(byte_buffer& out) {
         file_.begin(*dictionary::entry_of(found_[visited_++]));
         return true;
     }
-    if (database_ == engine::databases) return false;
+    if (database_ == engine_databases) return false;
     const keyspace* const from = state_.keyspaces[database_].get();
     if (from == nullptr || from->size() == 0 || at_end_) {
         ++database_;

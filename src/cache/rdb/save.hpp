@@ -61,7 +61,7 @@ private:
 class saver {
 public:
     explicit saver(engine& from) : saver(from.internals()) {}
-    explicit saver(engine::state& from);
+    explicit saver(engine_state& from);
 
     /// Appends until `out` holds about `limit` bytes; value_writer says how much more it may be.
     /// False when the file is complete.
@@ -71,7 +71,7 @@ private:
     void begin(byte_buffer& out);
     bool advance(byte_buffer& out);
 
-    engine::state& state_;
+    engine_state& state_;
     file_writer file_;
     bool begun_ = false;
     bool ended_ = false;

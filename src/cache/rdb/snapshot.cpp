@@ -69,13 +69,13 @@ snapshot* snapshot::begin(engine& of, snapshot_options options) {
     return begin(of.internals(), options);
 }
 
-snapshot* snapshot::begin(engine::state& of, snapshot_options options) {
+snapshot* snapshot::begin(engine_state& of, snapshot_options options) {
     if (of.snapshot != nullptr) return nullptr;
     of.snapshot.reset(new snapshot(of, options));
     return of.snapshot.get();
 }
 
-snapshot::snapshot(engine::state& of, snapshot_options options)
+snapshot::snapshot(engine_state& of, snapshot_options options)
     : state_(of),
       options_(options),
       file_(of.env),
@@ -130,7 +130,7 @@ void snapshot::end() {
     stop_writing();
     slice_limit slice(nullptr, 0);
     if (clear_some(0, slice)) return;
-    engine::state& home = state_;
+    engine_state& home = state_;
     home.snapshot.reset();  // this
     home.note_obstacle_ended();
 }

@@ -81,7 +81,7 @@ public:
     /// The instant is now. Null while the engine has another one, or still clears up after one that
     /// was given up: that is done by engine::upkeep(). O(1).
     static snapshot* begin(engine& of, snapshot_options options = {});
-    static snapshot* begin(engine::state& of, snapshot_options options = {});
+    static snapshot* begin(engine_state& of, snapshot_options options = {});
     /// Whether begin() would give one.
     static bool may_begin(engine& of) noexcept;
     /// Whether one that has ended is still being cleared up, by engine::upkeep().
@@ -166,7 +166,7 @@ private:
         std::size_t bytes;  // about
     };
 
-    snapshot(engine::state& of, snapshot_options options);
+    snapshot(engine_state& of, snapshot_options options);
 
     bool advance(byte_buffer& out);
     void begin_key(byte_buffer& out, entry& e, std::size_t database);
@@ -192,7 +192,7 @@ private:
     void stop_writing() noexcept;
     void let_changes_go() noexcept;
 
-    engine::state& state_;
+    engine_state& state_;
     const snapshot_options options_;
     file_writer file_;
     bool begun_ = false;
@@ -205,7 +205,7 @@ private:
     std::uint64_t keys_ = 0;
     std::uint64_t begun_keys_ = 0;
 
-    std::array<part, engine::databases> parts_;
+    std::array<part, engine_databases> parts_;
     std::size_t part_ = 0;                 // where the walk is
     std::vector<dictionary::slot> found_;  // in the bucket at the cursor
     std::size_t next_found_ = 0;
@@ -215,13 +215,13 @@ private:
     writing_entry ahead_;    // one that is about to change
     bool current_is_awaited_ = false;
     bool written_ahead_ = false;  // an awaited one, since write_ahead() told so
-    std::size_t written_database_ = engine::databases;  // of the last key in the output
+    std::size_t written_database_ = engine_databases;  // of the last key in the output
 
     std::deque<byte_buffer> pieces_;  // whole keys that wait, behind the rest of the current one
     std::size_t waiting_ = 0;
     bool is_crowded_ = false;  // since more than half of what may wait did
     std::int64_t hold_ends_us_ = 0;
-    std::size_t waiting_database_ = engine::databases;  // of the last one of them
+    std::size_t waiting_database_ = engine_databases;  // of the last one of them
     value_writer change_writer_;
     std::deque<adopted_entry> adopted_;
     std::size_t held_ = 0;

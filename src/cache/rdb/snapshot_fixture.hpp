@@ -56,7 +56,7 @@ inline void go_on(cache_with_client& it) {
 }
 
 // What a digest leaves out: the groups of a stream, with what is pending.
-inline std::string written_stream(engine::state& state, entry& of) {
+inline std::string written_stream(engine_state& state, entry& of) {
     byte_buffer out;
     rdb::value_writer writer(state.env);
     writer.begin_value(of);
@@ -66,10 +66,10 @@ inline std::string written_stream(engine::state& state, entry& of) {
 
 // Of all keys, values and times, whether these are over or not.
 inline std::string fingerprint(engine& of) {
-    engine::state& state = of.internals();
+    engine_state& state = of.internals();
     std::uint64_t times = 0;
     std::uint64_t streams = 0;
-    for (unsigned i = 0; i < engine::databases; ++i) {
+    for (unsigned i = 0; i < engine_databases; ++i) {
         if (state.keyspaces[i] == nullptr) continue;
         dictionary::iterator all(state.keyspaces[i]->table());
         while (const dictionary::slot* const place = all.next()) {

@@ -9,7 +9,6 @@
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/tracking.hpp"
 #include "cache/clients/waits.hpp"
-#include "cache/engine/execution.hpp"
 #include "cache/persistence/propagation.hpp"
 #include "cache/script/scripting.hpp"
 
@@ -54,7 +53,7 @@ constexpr std::int64_t longest_ttl_ms = std::int64_t{100} * 366 * 86'400 * 1000;
 // How soon results are looked at again that a late script or a pause holds up.
 constexpr std::int64_t postponement_us = 10'000;
 
-static_assert(engine::databases <= 256);
+static_assert(engine_databases <= 256);
 std::string scoped_key(unsigned database, std::string_view key) {
     std::string name;
     name.reserve(1 + key.size());
@@ -74,7 +73,7 @@ void for_each_key(const call& c, F&& what) {
 
 }  // namespace
 
-read_through::read_through(engine::state& home, const hook_options& options, hook_host& host)
+read_through::read_through(engine_state& home, const hook_options& options, hook_host& host)
     : home_(home),
       options_(options),
       host_(host),
@@ -85,7 +84,7 @@ read_through::read_through(engine::state& home, const hook_options& options, hoo
 read_through::~read_through() = default;
 
 read_through& read_through::attach(engine& to, const hook_options& options, hook_host& host) {
-    engine::state& s = to.internals();
+    engine_state& s = to.internals();
     s.hooked = std::make_unique<read_through>(s, options, host);
     s.slow_path |= slow_path::read_through;
     s.note_observers();

@@ -120,7 +120,7 @@ public:
     static constexpr std::size_t copied_at_once = 16U << 10;
     static constexpr std::size_t max_negative_bytes = 16U << 20;
 
-    read_through(engine::state& home, const hook_options& options, hook_host& host);
+    read_through(engine_state& home, const hook_options& options, hook_host& host);
     read_through(const read_through&) = delete;
     read_through& operator=(const read_through&) = delete;
     ~read_through();
@@ -206,7 +206,7 @@ private:
     bool take_miss(hook_job& job);
     bool take_change(hook_job& job);
 
-    engine::state& home_;
+    engine_state& home_;
     hook_options options_;
     hook_host& host_;
     write_behind queue_;

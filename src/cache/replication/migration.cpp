@@ -9,7 +9,6 @@
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/tracking.hpp"
 #include "cache/clients/waits.hpp"
-#include "cache/engine/execution.hpp"
 #include "cache/persistence/propagation.hpp"
 #include "cache/rdb/payload.hpp"
 #include "cache/read_through/read_through.hpp"
@@ -46,7 +45,7 @@ bool changes_held_key(const migrations& its, unsigned database, const command_sp
 // While it lives what happens is that session's doing, which waits; null: nobody's.
 class doing_of {
 public:
-    doing_of(engine::state& s, session* who)
+    doing_of(engine_state& s, session* who)
         : state_(s),
           outer_(std::exchange(s.executing, who)),
           outer_pushes_(std::exchange(s.own_pushes, {})) {}
@@ -58,7 +57,7 @@ public:
     doing_of& operator=(const doing_of&) = delete;
 
 private:
-    engine::state& state_;
+    engine_state& state_;
     session* outer_;
     byte_buffer outer_pushes_;
 };
@@ -74,7 +73,7 @@ void migrations::note_changes(unsigned database) noexcept {
     for (auto& each : held_[database]) each.second = true;
 }
 
-migration::migration(engine::state& s, std::uint64_t asked_by, migration_order what)
+migration::migration(engine_state& s, std::uint64_t asked_by, migration_order what)
     : state_(s), asked_by_(asked_by), order_(std::move(what)) {
     if (state_.migrating == nullptr) state_.migrating = std::make_unique<migrations>();
     ++state_.migrating->count_;
@@ -161,7 +160,7 @@ std::int64_t migration::pause_ends_us() const noexcept {
 }
 
 std::string migration::remove(const std::vector<std::size_t>& indexes) {
-    engine::state& s = state_;
+    engine_state& s = state_;
     if (s.replicating != nullptr && s.replicating->is_replica())
         return "this server follows another one since";
     session* const who = find_session(s, asked_by_);
@@ -204,7 +203,7 @@ bool waits_for_migration(call& c) {
         // Within a transaction.
         if ((spec.flags & command_flag::selects_database) != 0 && args.size() == 2) {
             const auto number = parse_integer(args[1]);
-            if (number && *number >= 0 && *number < engine::databases)
+            if (number && *number >= 0 && *number < engine_databases)
                 database = static_cast<unsigned>(*number);
         }
         waits = waits || changes_held_key(its, database, spec, args);

@@ -51,7 +51,7 @@ public:
     static constexpr std::size_t most_unsent = 64U << 20;
 
     /// `asked_by` is the number of the session that gets the answer.
-    migration(engine::state& s, std::uint64_t asked_by, migration_order what);
+    migration(engine_state& s, std::uint64_t asked_by, migration_order what);
     ~migration();
     migration(const migration&) = delete;
     migration& operator=(const migration&) = delete;
@@ -84,7 +84,7 @@ private:
     void let_go(std::size_t end) noexcept;
     void leave() noexcept;
 
-    engine::state& state_;
+    engine_state& state_;
     std::uint64_t asked_by_;
     migration_order order_;
     std::size_t released_ = 0;
@@ -110,7 +110,7 @@ private:
     friend class migration;
 
     /// By database, and whether they have changed; the names are those in their orders.
-    std::array<std::unordered_map<std::string_view, bool>, engine::databases> held_;
+    std::array<std::unordered_map<std::string_view, bool>, engine_databases> held_;
     std::size_t count_ = 0;
     std::size_t unsent_ = 0;
 };

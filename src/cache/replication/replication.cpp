@@ -33,7 +33,7 @@ bool takes_feed(const replica& of) noexcept {
 
 }  // namespace
 
-replication::replication(engine::state& of)
+replication::replication(engine_state& of)
     : state_(of),
       id_(of.run_id),
       second_id_(no_id),
@@ -44,7 +44,7 @@ replication::~replication() {
     if (listens_) remove_sink(state_, *this);
 }
 
-replication& replication::of(engine::state& s) {
+replication& replication::of(engine_state& s) {
     if (s.replicating == nullptr) s.replicating = std::make_unique<replication>(s);
     return *s.replicating;
 }
@@ -520,9 +520,9 @@ void replication::wait_for_copies(call& c, const awaited_copies& wanted, std::in
     extras.waits_for = wait_kind::replicas;
     extras.awaited = wanted;
     extras.deadline_us = deadline_us;
+    state_.copy_waits.push_back(&c.client);
     c.client.blocked = true;
     ++state_.blocked_sessions;
-    waits_.push_back(&c.client);
     if (wanted.replicas == 0 || awaits_replicas()) return;
     // They would tell within a second by themselves.
     const std::uint64_t written = c.client.written_offset;
@@ -545,13 +545,13 @@ void replication::answer(session& who, const copies& have) {
             reply_copies(reply, extras.awaited.on_disks, have.own_disk, have.replicas);
         }
     }
-    cache::forget_wait(state_, who);
+    forget_wait(state_, who);
     who.wake();
 }
 
 void replication::serve_waits() {
-    for (std::size_t i = 0; i < waits_.size();) {
-        session& who = *waits_[i];
+    for (std::size_t i = 0; i < state_.copy_waits.size();) {
+        session& who = *state_.copy_waits[i];
         const awaited_copies& wanted = who.extras->awaited;
         const copies have = count(who.written_offset, wanted);
         if (have.are_enough || lacks_own_disk(wanted))
@@ -563,10 +563,6 @@ void replication::serve_waits() {
 
 void replication::end_wait(session& who) {
     answer(who, count(who.written_offset, who.extras->awaited));
-}
-
-void replication::forget_wait(session& who) noexcept {
-    if (std::erase(waits_, &who) > 0) --state_.blocked_sessions;
 }
 
 // --- From time to time ------------------------------------------------------------------------

@@ -21,6 +21,7 @@
 #include <eddy/base/byte_buffer.hpp>
 
 #include "cache/engine/call.hpp"
+#include "cache/engine/engine.hpp"
 #include "cache/persistence/propagation.hpp"
 #include "cache/replication/failover_plan.hpp"
 #include "cache/replication/own_expirations.hpp"
@@ -127,10 +128,10 @@ public:
         enum class part : std::uint8_t { none, head, copy, feed } from = part::none;
     };
 
-    explicit replication(engine::state& of);
+    explicit replication(engine_state& of);
     ~replication();
     /// The engine's, made when it is first asked for.
-    static replication& of(engine::state& s);
+    static replication& of(engine_state& s);
     static replication& of(engine& home) { return of(home.internals()); }
     /// Null while it was not asked for.
     static replication* find(engine& home) noexcept;
@@ -217,7 +218,6 @@ public:
     void disk_advanced() { serve_waits(); }
     /// Its time is over.
     void end_wait(session& who);
-    void forget_wait(session& who) noexcept;
 
     /// Periodic work: PINGs, timeouts, the end of the backlog. Some ten times a second.
     void tick();
@@ -316,7 +316,7 @@ private:
     void serve_waits();
     void answer(session& who, const copies& have);
 
-    engine::state& state_;
+    engine_state& state_;
     std::string id_;
     std::string second_id_;
     std::int64_t second_offset_ = -1;
@@ -330,7 +330,6 @@ private:
     std::int64_t kept_alive_us_ = 0;
     std::int64_t waiting_since_us_ = 0;
     std::vector<replica*> replicas_;  // those that are more than introduced
-    std::vector<session*> waits_;     // WAIT
 
     failover_plan failover_;
     own_expirations expirations_;
@@ -346,15 +345,15 @@ private:
 /// too few follow. `flags` are of all that it will run.
 bool refused_by_replication(call& c, std::uint64_t flags);
 /// replication::lacks_data() of an engine that may never have led or followed.
-bool lacks_data(const engine::state& s) noexcept;
+bool lacks_data(const engine_state& s) noexcept;
 /// Whether what is here may be old, and is not to be shown to this session.
-bool is_stale(const engine::state& s, const session& caller) noexcept;
+bool is_stale(const engine_state& s, const session& caller) noexcept;
 inline constexpr std::string_view loading_text = "LOADING Redis is loading the dataset in memory";
 inline constexpr std::string_view stale_text =
     "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
 /// Whether a script of this session may not write.
-bool is_read_only_replica(const engine::state& s, const session& caller) noexcept;
+bool is_read_only_replica(const engine_state& s, const session& caller) noexcept;
 /// Whether commands that write are refused, as too few replicas are there.
-bool lacks_replicas(const engine::state& s) noexcept;
+bool lacks_replicas(const engine_state& s) noexcept;
 
 }  // namespace eddy::cache

@@ -24,7 +24,7 @@ public:
 
 std::int64_t signed_of(std::uint64_t value) noexcept { return static_cast<std::int64_t>(value); }
 
-void add_link_fields(const engine::state& s, const replication& its, lines& to) {
+void add_link_fields(const engine_state& s, const replication& its, lines& to) {
     const std::int64_t now_us = s.env.steady_us;
     const auto since = [now_us](std::int64_t then_us) {
         return then_us == 0 ? std::int64_t{-1} : (now_us - then_us) / second_us;
@@ -101,7 +101,7 @@ std::string replica_host(const replica& of) {
     return host;
 }
 
-std::string replication_info(const engine::state& s) {
+std::string replication_info(const engine_state& s) {
     const replication* const its = s.replicating.get();
     const replication_options& options = s.options.replication;
     lines to;

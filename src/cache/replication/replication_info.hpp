@@ -15,6 +15,6 @@ std::string_view link_name(link_state now) noexcept;
 std::string replica_host(const replica& of);
 
 /// Lines of INFO's section, below its head.
-std::string replication_info(const engine::state& s);
+std::string replication_info(const engine_state& s);
 
 }  // namespace eddy::cache

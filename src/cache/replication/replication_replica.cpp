@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view no_write_text = "READONLY You can't write against a read only replica.";
 constexpr std::string_view few_replicas_text = "NOREPLICAS Not enough good replicas to write.";
 
-bool is_replica(const engine::state& s) noexcept {
+bool is_replica(const engine_state& s) noexcept {
     return s.replicating != nullptr && s.replicating->is_replica();
 }
 
@@ -171,23 +171,23 @@ bool refused_by_replication(call& c, std::uint64_t flags) {
     return true;
 }
 
-bool lacks_replicas(const engine::state& s) noexcept {
+bool lacks_replicas(const engine_state& s) noexcept {
     const replication_options& its = s.options.replication;
     if (its.min_replicas_to_write <= 0 || its.min_replicas_max_lag_s <= 0) return false;
     return s.replicating == nullptr || s.replicating->lacks_replicas();
 }
 
-bool lacks_data(const engine::state& s) noexcept {
+bool lacks_data(const engine_state& s) noexcept {
     return s.replicating != nullptr && s.replicating->lacks_data();
 }
 
-bool is_stale(const engine::state& s, const session& caller) noexcept {
+bool is_stale(const engine_state& s, const session& caller) noexcept {
     return is_replica(s) && !s.options.replication.serve_stale_data &&
            s.replicating->link() != link_state::connected &&
            (caller.special & session::master) == 0;
 }
 
-bool is_read_only_replica(const engine::state& s, const session& caller) noexcept {
+bool is_read_only_replica(const engine_state& s, const session& caller) noexcept {
     return is_replica(s) && s.options.replication.read_only &&
            (caller.special & session::master) == 0;
 }

@@ -9,10 +9,13 @@
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/messages.hpp"
+#include "cache/clients/serving.hpp"
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/tracking.hpp"
 #include "cache/clients/waits.hpp"
+#include "cache/engine/engine.hpp"
 #include "cache/engine/execution.hpp"
+#include "cache/engine/running.hpp"
 #include "cache/persistence/persistence.hpp"
 #include "cache/persistence/propagation.hpp"
 #include "cache/replication/replication.hpp"
@@ -254,12 +257,12 @@ void script_runner::run_command(call& inner, const command_spec& spec) {
     const std::uint8_t db = session_.db;
     constexpr auto seen = slow_path::propagates | slow_path::replica | slow_path::pause;
     if ((state_.slow_path & seen) == 0) {
-        state_.slow.run_unless_skipped(inner);
+        run_and_count(inner);
         return;
     }
     const expiry_scope expiry(inner);
     recording record(state_, spec);
-    state_.slow.run_unless_skipped(inner);
+    run_and_count(inner);
     record.end({inner.args, inner.count}, db);
 }
 
@@ -283,12 +286,12 @@ std::string_view script_runner::execute(const std::string_view* args, std::size_
     inner.in_exec = true;
     inner.in_script = true;
     const auto reject = [&](std::string_view text) {
-        state_.commands.failed(inner);
-        state_.commands.rejected(inner);
+        inner.count_failure();
+        inner.count_rejection();
         return refuse(text);
     };
     if (!session_.unlimited && !permits(inner)) [[unlikely]] {
-        state_.commands.rejected(inner);
+        inner.count_rejection();
         constexpr std::string_view code = "-NOPERM ";
         const std::string reason(command_reply_.text().substr(code.size()));
         command_reply_.clear();
@@ -304,7 +307,7 @@ std::string_view script_runner::execute(const std::string_view* args, std::size_
             const std::string trouble = save_trouble_text(state_);
             if (!trouble.empty()) {
                 inner.error(trouble);
-                state_.commands.rejected(inner);
+                inner.count_rejection();
                 return command_reply_.text();
             }
         }
@@ -476,7 +479,7 @@ void script_runner::finish_late() {
     who.special &= static_cast<std::uint16_t>(~session::reply_skip);
     clear(late_pushes_);
     clear(reply_);
-    state_.slow.end_late(*call_);
+    end_late(*call_);
     call_.reset();
     {
         // WAIT asks for what this session wrote.

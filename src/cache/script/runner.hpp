@@ -109,7 +109,7 @@ public:
     void seed_random(lua::stack in);
 
     // For redis_library.cpp.
-    engine::state& state() noexcept { return state_; }
+    engine_state& state() noexcept { return state_; }
     session& own_session() noexcept { return session_; }
     /// Executes a command of the script's and returns its reply, which ends with the next one. The
     /// error is in `refusal`, a static text, if it was not executed.
@@ -135,7 +135,7 @@ private:
     std::int64_t clock_ns() const noexcept;
     std::int64_t look_ns() noexcept;
 
-    engine::state& state_;
+    engine_state& state_;
     own session_;
 
     lua::fiber fiber_;

@@ -13,7 +13,7 @@ bool script_gap::is_there(bool is_wanted) noexcept {
         release();
         return false;
     }
-    engine::state& s = home_.internals();
+    engine_state& s = home_.internals();
     if (!scripting::is_late(s)) return true;
     if (!std::exchange(holds_scripts_, true)) scripting::hold_back(s);
     return false;

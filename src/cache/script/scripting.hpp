@@ -33,27 +33,27 @@ std::uint64_t flags_of(const call& c, std::uint64_t flags);
 void run_with_scripts(call& c, void (*what)(call&));
 
 /// A script was left in the middle and goes on by go_on(). Other sessions' commands wait.
-bool is_late(const engine::state& s) noexcept;
+bool is_late(const engine_state& s) noexcept;
 /// It takes longer than busy_reply_ms: they get busy_text() from now on.
-bool is_busy(const engine::state& s) noexcept;
-void go_on(engine::state& s);
+bool is_busy(const engine_state& s) noexcept;
+void go_on(engine_state& s);
 /// Lets so much time pass within run_with_scripts(): what runs there is late meanwhile. Elsewhere
 /// it returns at once.
-void pause(engine::state& s, std::int64_t us);
+void pause(engine_state& s, std::int64_t us);
 /// Scripts that would begin wait, until as many calls of let_begin(). Only while one is late.
-void hold_back(engine::state& s) noexcept;
-void let_begin(engine::state& s) noexcept;
-std::string_view busy_text(const engine::state& s) noexcept;
+void hold_back(engine_state& s) noexcept;
+void let_begin(engine_state& s) noexcept;
+std::string_view busy_text(const engine_state& s) noexcept;
 /// The session goes: what it runs ends.
-void forget(engine::state& s, session& who);
+void forget(engine_state& s, session& who);
 
 /// The codes of all libraries of functions, for the dump file. O(their bytes).
-std::vector<std::string> library_codes(const engine::state& s);
+std::vector<std::string> library_codes(const engine_state& s);
 /// Loads one of a dump file, in place of one of the same name if it `replaces`. Why it cannot be,
 /// or empty.
-std::string load_library(engine::state& s, std::string_view code, bool replaces = true);
+std::string load_library(engine_state& s, std::string_view code, bool replaces = true);
 /// All libraries of functions go.
-void drop_libraries(engine::state& s) noexcept;
+void drop_libraries(engine_state& s) noexcept;
 
 /// For INFO.
 struct usage {
@@ -65,7 +65,7 @@ struct usage {
     std::size_t libraries = 0;
     std::size_t library_bytes = 0;
 };
-usage use(const engine::state& s) noexcept;
+usage use(const engine_state& s) noexcept;
 
 }  // namespace scripting
 }  // namespace eddy::cache

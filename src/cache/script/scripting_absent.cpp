@@ -18,20 +18,20 @@ namespace scripting {
 
 std::uint64_t flags_of(const call&, std::uint64_t flags) { return flags; }
 void run_with_scripts(call& c, void (*what)(call&)) { what(c); }
-bool is_late(const engine::state&) noexcept { return false; }
-bool is_busy(const engine::state&) noexcept { return false; }
-void go_on(engine::state&) {}
-void pause(engine::state&, std::int64_t) {}
-void hold_back(engine::state&) noexcept {}
-void let_begin(engine::state&) noexcept {}
-std::string_view busy_text(const engine::state&) noexcept { return busy_script_text; }
-void forget(engine::state&, session&) {}
-std::vector<std::string> library_codes(const engine::state&) { return {}; }
-std::string load_library(engine::state&, std::string_view, bool) {
+bool is_late(const engine_state&) noexcept { return false; }
+bool is_busy(const engine_state&) noexcept { return false; }
+void go_on(engine_state&) {}
+void pause(engine_state&, std::int64_t) {}
+void hold_back(engine_state&) noexcept {}
+void let_begin(engine_state&) noexcept {}
+std::string_view busy_text(const engine_state&) noexcept { return busy_script_text; }
+void forget(engine_state&, session&) {}
+std::vector<std::string> library_codes(const engine_state&) { return {}; }
+std::string load_library(engine_state&, std::string_view, bool) {
     return "this eddy was built without scripts: build it with -DEDDY_SCRIPTS=ON";
 }
-void drop_libraries(engine::state&) noexcept {}
-usage use(const engine::state&) noexcept { return {}; }
+void drop_libraries(engine_state&) noexcept {}
+usage use(const engine_state&) noexcept { return {}; }
 
 }  // namespace scripting
 

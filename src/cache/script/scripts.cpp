@@ -56,34 +56,34 @@ std::uint64_t flags_of(const call& c, std::uint64_t flags) {
 
 void run_with_scripts(call& c, void (*what)(call&)) { scripts_of(c).runner().on_fiber(c, what); }
 
-bool is_late(const engine::state& s) noexcept {
+bool is_late(const engine_state& s) noexcept {
     return s.scripting != nullptr && s.scripting->runner().is_late();
 }
 
-bool is_busy(const engine::state& s) noexcept {
+bool is_busy(const engine_state& s) noexcept {
     return s.scripting != nullptr && s.scripting->runner().is_busy();
 }
 
-void go_on(engine::state& s) { s.scripting->runner().go_on(); }
+void go_on(engine_state& s) { s.scripting->runner().go_on(); }
 
-void pause(engine::state& s, std::int64_t us) {
+void pause(engine_state& s, std::int64_t us) {
     if (s.scripting != nullptr) s.scripting->runner().pause(us);
 }
 
-void hold_back(engine::state& s) noexcept { s.scripting->runner().hold_back(); }
+void hold_back(engine_state& s) noexcept { s.scripting->runner().hold_back(); }
 
-void let_begin(engine::state& s) noexcept { s.scripting->runner().let_begin(); }
+void let_begin(engine_state& s) noexcept { s.scripting->runner().let_begin(); }
 
-void forget(engine::state& s, session& who) {
+void forget(engine_state& s, session& who) {
     if (s.scripting != nullptr) s.scripting->runner().forget(who);
 }
 
-std::string_view busy_text(const engine::state& s) noexcept {
+std::string_view busy_text(const engine_state& s) noexcept {
     const script_call* const running = s.scripting->runner().running();
     return running != nullptr && running->is_function ? busy_function_text : busy_script_text;
 }
 
-std::vector<std::string> library_codes(const engine::state& s) {
+std::vector<std::string> library_codes(const engine_state& s) {
     std::vector<std::string> codes;
     if (s.scripting == nullptr) return codes;
     if (const libraries* const known = s.scripting->functions_if_any()) {
@@ -92,20 +92,20 @@ std::vector<std::string> library_codes(const engine::state& s) {
     return codes;
 }
 
-std::string load_library(engine::state& s, std::string_view code, bool replaces) {
+std::string load_library(engine_state& s, std::string_view code, bool replaces) {
     if (s.scripting == nullptr) s.scripting.reset(new scripts(*s.home));
     std::string why;
     s.scripting->functions().load(code, replaces, why);
     return why;
 }
 
-void drop_libraries(engine::state& s) noexcept {
+void drop_libraries(engine_state& s) noexcept {
     if (s.scripting != nullptr && s.scripting->functions_if_any() != nullptr) {
         s.scripting->functions().flush();
     }
 }
 
-usage use(const engine::state& s) noexcept {
+usage use(const engine_state& s) noexcept {
     if (s.scripting == nullptr) return {};
     scripts& of = *s.scripting;
     usage now;

@@ -93,7 +93,7 @@ private:
 
 /// Everything there is, with the times at which keys end.
 inline std::string describe(engine& of) {
-    engine::state& s = of.internals();
+    engine_state& s = of.internals();
     std::vector<std::string> keys;
     for (unsigned number = 0; number < engine::databases; ++number) {
         const keyspace* const in = s.keyspaces[number].get();

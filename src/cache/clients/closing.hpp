@@ -1,0 +1,13 @@
+// Closing of sessions, and what their limits go by.
+#pragma once
+
+#include "cache/engine/engine_state.hpp"
+
+namespace eddy::cache {
+
+client_class class_of(const session& who) noexcept;
+
+/// Closes another session, or one's own behind its reply.
+void kill(engine_state& s, session& who);
+
+}  // namespace eddy::cache

@@ -1,0 +1,185 @@
+// Commands that waited run where their keys are ready.
+#include "cache/clients/serving.hpp"
+
+#include "cache/acl/access.hpp"
+#include "cache/catalog/command_table.hpp"
+#include "cache/clients/messages.hpp"
+#include "cache/clients/session_extras.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/engine/running.hpp"
+#include "cache/persistence/propagation.hpp"
+#include "cache/read_through/read_through.hpp"
+#include "cache/replication/replication.hpp"
+
+#include <chrono>
+#include <new>
+#include <span>
+#include <utility>
+
+namespace eddy::cache {
+namespace {
+
+std::int64_t clock_us() noexcept {
+    using namespace std::chrono;
+    return duration_cast<microseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+// For SLOWLOG, where nothing has become of a wait for a key.
+void keep_if_slow(engine_state& s, session& who) {
+    resp::reply_writer reply(who.extras->outbox, who.protocol);
+    call c{s, who, reply, &s.database(who.db)};
+    who.extras->waiting.for_each(
+        [&](const command_spec& spec, std::span<const std::string_view> args) {
+            c.spec = &spec;
+            c.args = args.data();
+            c.count = args.size();
+            keep_waited(c, 0);
+        });
+}
+
+// As if the command came anew, once the key is ready: of its keys the first that is there is
+// served.
+bool serve_in_order(call& c, const session_extras& extras, std::span<const std::string_view> keys,
+                    std::string_view ready) {
+    const auto has_type = [&](const call::slot* place) {
+        return keyspace::at(place)->type == extras.awaited_type;
+    };
+    const call::slot* const place = c.keys->find(ready);
+    if (place == nullptr || !has_type(place)) return false;
+    for (const std::string_view each : keys) {
+        if (each == ready) break;
+        const call::slot* const earlier = c.keys->find(each);
+        if (earlier == nullptr) continue;
+        if (has_type(earlier)) return extras.serve(c, each);
+        c.wrong_type();
+        return true;
+    }
+    return extras.serve(c, ready);
+}
+
+// Runs the waiting command's `serve` for a key. What it causes for the session itself comes behind
+// the reply.
+bool serve_one(engine_state& s, session& who, std::string_view key) {
+    session_extras& extras = *who.extras;
+    session* const outer = std::exchange(s.executing, &who);
+    byte_buffer outer_pushes = std::move(s.own_pushes);
+    resp::reply_writer reply(extras.outbox, who.protocol);
+    const std::size_t reply_begin = extras.outbox.size();
+    bool served = false;
+    try {
+        call c{s, who, reply, &s.database(who.db)};
+        c.reply_begin = reply_begin;
+        extras.waiting.for_each([&](const command_spec& spec,
+                                    std::span<const std::string_view> args) {
+            c.spec = &spec;
+            c.args = args.data();
+            c.count = args.size();
+            c.hash = s.env.hash(args[1]);
+            // What its user may do can have changed meanwhile.
+            if (!who.unlimited && !permits(c)) {
+                c.count_rejection();
+                served = true;
+                return;
+            }
+            const unsigned database = c.keys->number();
+            const expiry_scope expiry(c);
+            recording record(s, spec);
+            const bool is_timed = !s.slow.skips(spec.flags, args.size());
+            const std::int64_t began_us = is_timed ? clock_us() : 0;
+            try {
+                served =
+                    extras.ordered_keys == 0
+                        ? extras.serve(c, key)
+                        : serve_in_order(c, extras,
+                                         args.subspan(extras.first_key, extras.ordered_keys), key);
+            } catch (const std::bad_alloc&) {
+                drop_empty_values(*c.keys, args);
+                throw;
+            }
+            if (served && is_timed) keep_waited(c, clock_us() - began_us);
+            record.end(args, database);
+        });
+        if (served && takes_no_reply(who)) extras.outbox.truncate(c.reply_begin);
+        extras.outbox.append(s.own_pushes.text());
+        // Without a reply nothing else wakes it.
+        if (!served && !s.own_pushes.empty()) who.wake();
+    } catch (const std::bad_alloc&) {
+        // It is the one to be closed, not who has made the key ready.
+        extras.outbox.truncate(reply_begin);
+        served = true;
+        who.closing = true;
+    }
+    s.own_pushes = std::move(outer_pushes);
+    s.executing = outer;
+    if (!served) return false;
+    finish_wait(s, who);
+    check_output(s, who);
+    return true;
+}
+
+}  // namespace
+
+void serve_waiting(engine_state& s) {
+    while (!s.ready_keys.empty()) {
+        const engine_state::ready_key ready = std::move(s.ready_keys.front());
+        s.ready_keys.pop_front();
+        const scoped_name name{ready.database, ready.key};
+        keyspace& keys = s.database(ready.database);
+        // Those who wait for a value of another type; they stay where they are.
+        intrusive_list<name_topic::member> unserved;
+        name_topic* topic = s.awaited.find(name);
+        if (topic != nullptr) topic->noted = false;
+        while (topic != nullptr && !topic->members.empty()) {
+            const bool is_there = keys.find(ready.key) != nullptr;
+            if (!is_there && !topic->has_flags) break;
+            name_topic::member& next = topic->members.pop_front();
+            const bool may_be_served = is_there || next.flag;
+            if (!may_be_served || !serve_one(s, *next.who, ready.key)) unserved.push_back(next);
+            topic = s.awaited.find(name);
+        }
+        if (unserved.empty()) continue;
+        unserved.splice_back(topic->members);
+        topic->members.splice_back(unserved);
+    }
+}
+
+void unblock(engine_state& s, session& who, unblocked_by why) {
+    session_extras& extras = *who.extras;
+    if (extras.waits_for == wait_kind::replicas && why == unblocked_by::timeout) {
+        return s.replicating->end_wait(who);
+    }
+    if (extras.waits_for == wait_kind::key) keep_if_slow(s, who);
+    if (!takes_no_reply(who)) {
+        resp::reply_writer reply(extras.outbox, who.protocol);
+        if (why == unblocked_by::timeout) {
+            reply.null_array();
+        } else {
+            constexpr std::string_view text = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+            reply.error(text);
+            count_failure(s, who, text);
+        }
+    }
+    finish_wait(s, who);
+}
+
+std::int64_t engine::deadline_us(const session& who) noexcept {
+    return who.blocked ? who.extras->deadline_us : session::no_deadline;
+}
+
+void engine::end_wait(session& who) {
+    state& s = *state_;
+    if (!who.blocked || s.env.steady_us < who.extras->deadline_us) return;
+    if (who.extras->waits_for == wait_kind::script) return;
+    if (who.extras->waits_for == wait_kind::hook) return s.hooked->end_wait(who);
+    if (who.extras->waits_for == wait_kind::key || who.extras->waits_for == wait_kind::replicas)
+        return unblock(s, who, unblocked_by::timeout);
+    if (who.extras->waits_for == wait_kind::time) {
+        if (!takes_no_reply(who)) resp::reply_writer(who.extras->outbox, who.protocol).ok();
+        return finish_wait(s, who);
+    }
+    if (who.extras->waits_for == wait_kind::room) return finish_wait(s, who);
+    if (is_client_paused(s)) who.extras->deadline_us = s.paused_until_us;
+}
+
+}  // namespace eddy::cache

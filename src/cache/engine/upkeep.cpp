@@ -1,0 +1,234 @@
+// Upkeep between batches: eviction, expiration, and the freeing of what was deleted.
+#include <eddy/base/assert.hpp>
+
+#include "cache/clients/serving.hpp"
+#include "cache/clients/tracking.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/engine/engine.hpp"
+#include "cache/engine/engine_state.hpp"
+#include "cache/engine/field_expiry.hpp"
+#include "cache/engine/server_host.hpp"
+#include "cache/rdb/snapshot.hpp"
+#include "cache/replication/replication.hpp"
+#include "cache/script/scripting.hpp"
+#include "cache/types/timed_fields.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace eddy::cache {
+namespace {
+
+// What a snapshot holds back does not count.
+bool is_over_limit(const engine_state& s) noexcept {
+    const std::size_t used = s.used_memory();
+    if (used <= s.options.max_memory || s.snapshot == nullptr) return used > s.options.max_memory;
+    return used - std::min(used, s.snapshot->held_bytes()) > s.options.max_memory;
+}
+
+// Of all that a sweep has to pass, so many buckets, from the number of keys: exact counts would
+// take longer than the sweep of a small table.
+double share_of(const engine_state& s, std::size_t buckets) noexcept {
+    constexpr double keys_a_bucket = 10;
+    std::size_t keys = 0;
+    for (const auto& each : s.keyspaces) {
+        if (each != nullptr && each->expiring() > 0) keys += each->size();
+    }
+    const double passed = static_cast<double>(buckets + 1) * keys_a_bucket;
+    return keys == 0 ? 1 : std::min(passed / static_cast<double>(keys), 1.0);
+}
+
+bool ends_snapshot(const engine_state& s) noexcept {
+    return s.snapshot != nullptr && s.snapshot->has_ended();
+}
+
+bool free_some(engine_state& s, std::size_t steps, slice_limit& slice) {
+    const bool more = s.env.free_some(steps, slice);
+    if (!ends_snapshot(s)) return more;
+    if (slice.is_over()) return true;
+    constexpr std::size_t entries_a_bucket = 8;
+    if (s.snapshot->clear_some(steps / entries_a_bucket + 1, slice)) return true;
+    s.snapshot.reset();
+    s.note_obstacle_ended();
+    return more;
+}
+
+bool evict_some(engine_state& s, std::size_t, slice_limit& slice) {
+    const std::uint64_t before = s.env.counters.evicted_keys;
+    const bool is_later = s.make_room(slice) == engine_state::room::later;
+    s.note_limit();
+    // Where nothing is left to evict another turn changes nothing.
+    return (is_later || s.env.counters.evicted_keys != before) && is_over_limit(s);
+}
+
+// Within a script no key goes by itself.
+bool may_sweep(const engine_state& s) noexcept {
+    constexpr auto keeping = slow_path::replica | slow_path::loading | slow_path::pause;
+    return s.sweeps && (s.slow_path & keeping) == 0 && !scripting::is_late(s);
+}
+
+// Of a replica, which leaves all other keys to its master.
+bool has_own_expirations(const engine_state& s) {
+    constexpr auto keeping = slow_path::loading | slow_path::pause;
+    return s.sweeps && (s.slow_path & keeping) == 0 && !scripting::is_late(s) &&
+           s.replicating != nullptr && s.replicating->expirations().is_due(s.env.now_ms);
+}
+
+bool sweep_keys(engine_state& s, std::size_t steps, slice_limit& slice) {
+    keyspace* one = nullptr;
+    for (std::size_t tried = 0; one == nullptr && tried < engine_databases; ++tried) {
+        keyspace* const next = s.keyspaces[s.upkeep_database].get();
+        s.upkeep_database = (s.upkeep_database + 1) % engine_databases;
+        if (next != nullptr && next->expiring() > 0) one = next;
+    }
+    if (one == nullptr) return false;
+    statistics& n = s.env.counters;
+    const std::int64_t began_ns = slice.seen_ns();
+    const keyspace::swept done = one->sweep(steps, slice);
+    const std::int64_t ended_ns = slice.is_over() ? slice.seen_ns() : slice.read_clock();
+    n.sweep_ns += static_cast<std::uint64_t>(ended_ns - began_ns);
+    n.sweeps_cut += slice.is_over() ? 1 : 0;
+    // As Redis does it: each sweep moves the average by a part.
+    constexpr double part = 0.05;
+    const double share =
+        done.expiring == 0 ? 0
+                           : static_cast<double>(done.removed) / static_cast<double>(done.expiring);
+    n.expired_share += (share - n.expired_share) * part;
+    s.swept_share = share_of(s, done.passed);
+    // A database full of expired keys is worth another round at once.
+    return done.many;
+}
+
+struct upkeep_part {
+    bool (*has_work)(const engine_state&);
+    bool (*work)(engine_state&, std::size_t steps, slice_limit&);  // true: there is more
+};
+constexpr upkeep_part upkeep_parts[] = {
+    {[](const engine_state& s) { return s.env.discarded() > 0 || ends_snapshot(s); }, free_some},
+    {[](const engine_state& s) {
+         return s.options.max_memory != 0 && is_over_limit(s) && !scripting::is_late(s);
+     },
+     evict_some},
+    {[](const engine_state& s) {
+         return may_sweep(s) && std::ranges::any_of(s.keyspaces, [](const auto& each) {
+                    return each != nullptr && each->expiring() > 0;
+                });
+     },
+     sweep_keys},
+    {[](const engine_state& s) { return may_sweep(s) && has_fields_to_end(s); }, sweep_fields},
+    {has_own_expirations,
+     [](engine_state& s, std::size_t steps, slice_limit& slice) {
+         return s.replicating->expirations().expire_some(
+             s.env, s.keyspaces, steps, slice,
+             [&s](keyspace& in, keyspace::slot* place, std::uint64_t hash) {
+                 return expire_fields(s, in, place, hash, fields_expired_by_command);
+             });
+     }},
+    {is_over_tracking_limit, shrink_tracking_table}};
+
+}  // namespace
+
+// What was not found yet is no reason to refuse a command: each goes on with the walk, which passes
+// all keys in the end, and upkeep() does without commands.
+bool engine_state::make_room() {
+    if (options.max_memory == 0 || used_memory() <= options.max_memory) [[likely]] {
+        if (env.counters.over_limit_since_us != 0) note_limit();
+        return true;
+    }
+    slice_limit slice(env.slice_time, longest_slice_ns);
+    const room found = make_room(slice);
+    note_limit();
+    return found != room::none;
+}
+
+void engine_state::note_obstacle_ended() noexcept {
+    if (server != nullptr) server->obstacle_ended();
+}
+
+void engine_state::note_limit() noexcept {
+    statistics& n = env.counters;
+    const bool was_over = n.over_limit_since_us != 0;
+    if (was_over == (options.max_memory != 0 && is_over_limit(*this))) return;
+    if (was_over) n.over_limit_us += env.steady_us - n.over_limit_since_us;
+    n.over_limit_since_us = was_over ? 0 : env.steady_us;
+}
+
+engine_state::room engine_state::make_room(slice_limit& slice) {
+    const std::size_t limit = options.max_memory;
+    // Another server, or a file, says which keys there are.
+    if ((slow_path & (slow_path::replica | slow_path::loading)) != 0) return room::there;
+    // Within a script no key goes by itself. What needs room waits as well.
+    if (scripting::is_late(*this)) return room::there;
+    // What replicas are sent must come to an end. What needs room waits as well.
+    if ((slow_path & slow_path::pause) != 0) return room::there;
+    // No client adds a key. Hooks do, and keys must go for those.
+    if (options.mode == access_mode::readonly && hooked == nullptr) return room::there;
+    if (limit == 0 || used_memory() <= limit) return room::there;
+    // What was deleted but not freed yet comes first. A huge value is freed in slices, more in each
+    // than a command adds, and no other key need go for it.
+    const auto is_coming = [&] {
+        for (int i = 0; i < engine::max_evictions && !slice.is_over() && is_over_limit(*this);
+             ++i) {
+            if (!env.free_some(engine::max_evictions, slice)) break;
+        }
+        return !is_over_limit(*this) || env.discarded() > 0;
+    };
+    if (is_coming()) return room::there;
+    if (options.policy == eviction::none) return room::none;
+    for (int i = 0; i < engine::max_evictions; ++i) {
+        // Where some went, this command may run; the next one goes on, as in Redis.
+        if (i > 0 && slice.is_over_after(slice_limit::a_look / 4)) return room::there;
+        bool is_later = false;
+        bool evicted = false;
+        for (std::size_t tried = 0; tried < engine_databases && !evicted && !is_later; ++tried) {
+            keyspace* const victim = keyspaces[evict_database % engine_databases].get();
+            ++evict_database;
+            if (victim == nullptr) continue;
+            const keyspace::evicted what = victim->evict_one(slice);
+            evicted = what == keyspace::evicted::one;
+            is_later = what == keyspace::evicted::later;
+        }
+        if (is_later) return room::later;
+        if (!evicted) return room::none;
+        if (is_coming()) return room::there;
+    }
+    return room::there;
+}
+
+double engine::swept_share() const noexcept { return state_->swept_share; }
+
+bool engine::upkeep(std::size_t steps) {
+    state& s = *state_;
+    s.swept_share = 1;
+    static_cast<void>(is_client_paused(s));
+    slice_limit slice(s.env.slice_time, longest_slice_ns);
+    const std::size_t first = s.upkeep_part;
+    bool more = false;
+    for (std::size_t i = 0; i < std::size(upkeep_parts); ++i) {
+        const std::size_t turn = (first + i) % std::size(upkeep_parts);
+        const upkeep_part& its = upkeep_parts[turn];
+        if (!its.has_work(s)) continue;
+        if (slice.is_over()) {
+            // Who takes the whole slice takes it from nobody twice.
+            s.upkeep_part = turn;
+            more = true;
+            break;
+        }
+        more |= its.work(s, steps, slice);
+    }
+    // Those who wait for a key may have been told that one expired.
+    if (s.has_effects && !scripting::is_late(s)) serve_waiting(s);
+    if (!s.tracking.changes.empty()) send_broadcasts(s);
+    return more;
+}
+
+bool engine::wind_up() {
+    EDDY_ASSERT(state_->sessions.empty());
+    state_->env.observer = nullptr;
+    for (const auto& each : state_->keyspaces) {
+        if (each != nullptr && each->size() > 0) each->clear();
+    }
+    return upkeep();
+}
+
+}  // namespace eddy::cache
