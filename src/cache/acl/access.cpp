@@ -42,13 +42,13 @@ acl::verdict check(const call& c) { return c.client.user->check(*c.spec, c.all_a
 
 }  // namespace
 
-void use_default_user(engine_state& s, session& who) {
+void use_default_user(configuration& s, session& who) {
     who.user = &s.users.default_user();
     who.authenticated = !s.users.require_password();
     note_permissions(s, who);
 }
 
-void note_permissions(engine_state& s, session& who) {
+void note_permissions(const configuration& s, session& who) {
     who.unlimited =
         (who.authenticated || !s.users.require_password()) && who.user->allows_everything();
 }

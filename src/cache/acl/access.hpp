@@ -11,9 +11,9 @@ namespace eddy::cache {
 struct call;
 
 /// Makes a new session, or one that RESET, act for the default user.
-void use_default_user(engine_state& s, session& who);
+void use_default_user(configuration& s, session& who);
 /// Works out anew what the session need not be asked for, after its user has changed.
-void note_permissions(engine_state& s, session& who);
+void note_permissions(const configuration& s, session& who);
 /// The same for all sessions.
 void note_all_permissions(engine_state& s);
 

@@ -7,7 +7,8 @@
 // The room acl holds users, permission checks and the ACL file. Files in reading order:
 //
 //   acl.hpp                users, selectors, rules
-//   access.hpp             a session's user, NOPERM refusals, ACL LOG
+//   access.hpp             a session's user, NOPERM refusals
+//   access_log.hpp         ACL LOG
 //   acl_file.hpp           the users as a file: ACL LOAD and SAVE
 //   secret_arguments.hpp   arguments that MONITOR and SLOWLOG leave out
 //

@@ -10,7 +10,7 @@ client_class class_of(const session& who) noexcept {
     return (who.special & session::subscriber) != 0 ? client_class::pubsub : client_class::normal;
 }
 
-void kill(engine_state& s, session& who) {
+void kill(client_state& s, session& who) {
     if (who.closing) return;
     who.closing = true;
     if (who.extras) {

@@ -1,13 +1,14 @@
 // Closing of sessions, and what their limits go by.
 #pragma once
 
-#include "cache/engine/engine_state.hpp"
+#include "cache/clients/client_state.hpp"
+#include "cache/engine/options.hpp"
 
 namespace eddy::cache {
 
 client_class class_of(const session& who) noexcept;
 
 /// Closes another session, or one's own behind its reply.
-void kill(engine_state& s, session& who);
+void kill(client_state& s, session& who);
 
 }  // namespace eddy::cache

@@ -154,7 +154,7 @@ std::size_t publish_to_shard(engine_state& s, std::string_view channel, std::str
                        encoded_push{"smessage", channel, message});
 }
 
-void unsubscribe_all(engine_state& s, session& who) {
+void unsubscribe_all(client_state& s, session& who) {
     if (!who.extras) return;
     s.channels.remove_all(who.extras->channels);
     s.patterns.remove_all(who.extras->patterns);
@@ -181,7 +181,7 @@ void feed_monitors(const call& c) {
     for (session* const each : s.monitors) push_to(s, *each, line);
 }
 
-void stop_monitoring(engine_state& s, session& who) noexcept {
+void stop_monitoring(client_state& s, session& who) noexcept {
     if ((who.special & session::monitoring) == 0) return;
     who.special &= static_cast<std::uint16_t>(~session::monitoring);
     s.monitors.erase(std::find(s.monitors.begin(), s.monitors.end(), &who));

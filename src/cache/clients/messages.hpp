@@ -26,11 +26,11 @@ std::size_t publish(engine_state& s, std::string_view channel, std::string_view 
 std::size_t publish_to_shard(engine_state& s, std::string_view channel, std::string_view message);
 
 /// Drops all subscriptions, without a word.
-void unsubscribe_all(engine_state& s, session& who);
+void unsubscribe_all(client_state& s, session& who);
 
 /// Sends a line to clients in MONITOR: the session's command. Not for commands of administrators,
 /// and without secret arguments.
 void feed_monitors(const call& c);
-void stop_monitoring(engine_state& s, session& who) noexcept;
+void stop_monitoring(client_state& s, session& who) noexcept;
 
 }  // namespace eddy::cache

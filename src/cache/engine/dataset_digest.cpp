@@ -111,7 +111,7 @@ sha1_digest value_digest(environment& env, const entry& of) {
     return made;
 }
 
-sha1_digest dataset_digest(engine_state& of) {
+sha1_digest dataset_digest(dataset& of) {
     sha1_digest all{};
     for (std::uint32_t number = 0; number < engine_databases; ++number) {
         const keyspace* const keys = of.keyspaces[number].get();

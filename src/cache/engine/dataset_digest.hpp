@@ -3,13 +3,13 @@
 #pragma once
 
 #include "base/sha1.hpp"
-#include "cache/engine/engine_state.hpp"
+#include "cache/keyspace/dataset.hpp"
 
 namespace eddy::cache {
 
 /// Of one value, with the fact that it has an expiry. O(its size).
 sha1_digest value_digest(environment& env, const entry& of);
 /// Of all databases. O(all there is).
-sha1_digest dataset_digest(engine_state& of);
+sha1_digest dataset_digest(dataset& of);
 
 }  // namespace eddy::cache

@@ -29,9 +29,11 @@
 // The engine stands on memory, keyspace, types and catalog; it shares a floor with acl, clients,
 // config, rdb, persistence, replication, read_through and script. Its files in reading order:
 //
-//   engine.hpp, call.hpp          the interface to servers, and to commands
+//   engine.hpp, call.hpp          the interface to servers, and to commands; batch.cpp, upkeep.cpp
+//                                 and lifetime.cpp have the functions of the first
 //   options.hpp                   what CONFIG changes
-//   engine_state.hpp              the state shared by commands and rooms
+//   engine_state.hpp              the state shared by commands and rooms: clients/client_state.hpp,
+//                                 config/configuration.hpp, keyspace/dataset.hpp and so on
 //   execution.hpp                 MULTI, pauses, refusals before a command runs
 //   running.hpp                   a command that runs, and its time
 //   planner.hpp, keys_ahead.hpp   prefetching
@@ -46,6 +48,7 @@
 
 #include "cache/clients/session.hpp"
 #include "cache/engine/options.hpp"
+#include "cache/keyspace/dataset.hpp"
 #include "cache/keyspace/statistics.hpp"
 #include "cache/memory/large_argument.hpp"
 #include "cache/memory/slice_limit.hpp"

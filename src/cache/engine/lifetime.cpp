@@ -46,8 +46,24 @@ void write_run_id(std::span<char> to, random_generator& random) noexcept {
     for (char& each : to) each = "0123456789abcdef"[random() >> 60];
 }
 
+configuration::configuration(engine_options given) : options(std::move(given)) {}
+
+configuration::~configuration() = default;
+
+client_state::client_state(environment& env)
+    : watched(env.hash),
+      channels(env.hash),
+      patterns(env.hash),
+      shard_channels(env.hash),
+      awaited(env.hash),
+      tracking(env) {}
+
+client_state::~client_state() = default;
+
 engine_state::engine_state(engine_options given)
-    : options(std::move(given)), env(options.seed != 0 ? options.seed : entropy_seed()) {
+    : configuration(std::move(given)),
+      dataset(options.seed != 0 ? options.seed : entropy_seed()),
+      client_state(env) {
     started_us = system_time_us();
     env.now_us = env.steady_us = started_us;
     env.now_ms = started_us / 1000;

@@ -14,8 +14,6 @@
 
 namespace eddy::cache {
 
-inline constexpr unsigned engine_databases = 16;
-
 /// Permissions of all clients together.
 enum class access_mode : std::uint8_t {
     readwrite,

@@ -7,6 +7,7 @@
 //
 //   keyspace.hpp      one database: lookup, change, expiration, sweep; strings, too
 //   environment.hpp   memory, hash, time and deferred release for all databases of an engine
+//   dataset.hpp       all databases of an engine
 //   dictionary.hpp    the hash table (extendible hashing)
 //   eviction.hpp      eviction policies and queues; keyspace_eviction.cpp the choice of a key
 //   key_event.hpp     events; statistics.hpp counters

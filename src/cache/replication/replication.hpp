@@ -8,6 +8,7 @@
 // The room replication holds data shared with other servers. Files in reading order:
 //
 //   replication.hpp        roles, replicas, WAIT; replication_replica.cpp the replica's half
+//   replication_state.hpp  what an engine has of it
 //   replication_feed.hpp   the stream's bytes: backlog and unsent output
 //   failover_plan.hpp      FAILOVER; replication_failover.cpp
 //   replication_info.hpp   INFO and ROLE

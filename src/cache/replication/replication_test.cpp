@@ -2,6 +2,7 @@
 #include "cache/replication/replication.hpp"
 
 #include "cache/clients/waits.hpp"
+#include "cache/persistence/save_host.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/testing/replication_fixture.hpp"
 #include "cache/testing/test_client.hpp"
