@@ -336,6 +336,145 @@ class Aof(AofTest):
         self.rewritten(client, 1)
         self.check(disk)
 
+    @staticmethod
+    def fill_more(client):
+        """What fill() lacks: groups with pending entries, functions, large values of each type."""
+        for i in range(300):
+            client("XADD", "x", f"{i + 1}-{i}", "field", i, f"other {i % 3}", "v" * i)
+            client("RPUSH", "long list", f"element {i}", "e" * (i % 100))
+            client("HSET", "large hash", f"field {i}", "v" * (i % 200))
+            client("ZADD", "ranks", i / 3 - 50, f"member {i}" * 5)
+        client("ZADD", "ranks", "inf", "last", "-inf", "first", "1e-300", "small")
+        client("SET", "large", "x" * 1_000_000)
+        client("RPUSH", "list of large", "a" * 100_000, "", "b" * 5000, -7)
+        client("SET", "k" * 10_000, "long name")
+        client("XGROUP", "CREATE", "x", "g", 0)
+        client("XGROUP", "CREATE", "x", "other", "$", "ENTRIESREAD", 300)
+        client("XREADGROUP", "GROUP", "g", "c", "COUNT", 100, "STREAMS", "x", ">")
+        client("XREADGROUP", "GROUP", "g", "d", "COUNT", 50, "STREAMS", "x", ">")
+        client("XACK", "x", "g", "3-2", "4-3")
+        client("XGROUP", "CREATECONSUMER", "x", "g", "idle")
+        client("XDEL", "x", "200-199", "300-299")
+        client("XADD", "emptied", "7-1", "f", "v")
+        client("XDEL", "emptied", "7-1")
+        client("XGROUP", "CREATE", "made", "g", "$", "MKSTREAM")
+        client("PFADD", "counted", *range(1000))
+        client("PEXPIREAT", "large hash", 9_000_000_000_000)
+        client("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 7 end)")
+
+    def facts(self, client):
+        """What DEBUG DIGEST leaves out, too."""
+        found = [client("DEBUG", "DIGEST"), client("FCALL", "f", 0), client("PEXPIRETIME", "large hash")]
+        for stream in ("x", "emptied", "made"):
+            described = client("XINFO", "STREAM", stream)
+            named = dict(zip(described[::2], described[1::2]))
+            found += [named[name] for name in (b"length", b"last-generated-id", b"max-deleted-entry-id",
+                                               b"entries-added", b"groups")]
+        for group in ("g", "other"):
+            pending = client("XPENDING", "x", group, "-", "+", 1000)
+            found.append([(entry, consumer, times) for entry, consumer, _, times in pending])
+        groups = client("XINFO", "GROUPS", "x")
+        # In some versions of Redis the lag is another one behind a removed entry.
+        found.append([group[:10] for group in groups])
+        found.append(sorted(consumer[1] for consumer in client("XINFO", "CONSUMERS", "x", "g")))
+        return found
+
+    def test_without_the_preamble_a_rewrite_writes_commands(self):
+        folder, disk, port = self.folder(), self.folder(), free_port()
+        first = self.daemon(folder=folder)
+        client = self.cache(first, port, disk, "--config", "aof-use-rdb-preamble no")
+        self.assertEqual(client("CONFIG", "GET", "aof-use-rdb-preamble")[1], b"no")
+        fill(client, "first")
+        self.fill_more(client)
+        client("HSET", "timed", *range(200))
+        client("HPEXPIREAT", "timed", 9_000_000_000_000, "FIELDS", 2, 10, 20)
+        client("HPEXPIRE", "timed", 1, "FIELDS", 1, 30)
+        before = int(client.info()["aof_rewrites"])
+        # Long enough for changes meanwhile.
+        client("CONFIG", "SET", "rdb-key-save-delay", 200)
+        client("BGREWRITEAOF")
+        eventually(lambda: client.info()["aof_rewrite_in_progress"] == "1", "the rewrite's start")
+        for i in range(300):
+            client("APPEND", f"text {i}", "changed")
+            client("RPUSH", "long list", "changed")
+            client("HSET", "large hash", f"field {i}", "changed")
+            client("ZINCRBY", "ranks", 1, f"member {i}" * 5)
+        client("DEL", "set", "list of large")
+        client("XACK", "x", "g", "7-6")
+        client("CONFIG", "SET", "rdb-key-save-delay", 0)
+        self.rewritten(client, before + 1)
+        facts = self.facts(client)
+        field_times = client("HPEXPIRETIME", "timed", "FIELDS", 3, 10, 20, 40)
+        self.assertEqual(field_times, [9_000_000_000_000, 9_000_000_000_000, -1])
+        eventually(lambda: client.info()["aof_buffer_length"] == "0", "the write")
+        first.kill()
+        self.assertEqual(self.parts(disk, "base.rdb"), [])
+        base, = self.parts(disk, "base.aof")
+        with open(base, "rb") as file:
+            self.assertEqual(file.read(10), b"*3\r\n$8\r\nFU")
+        self.check(disk)
+        second = self.daemon(folder=folder)
+        client = self.client(port)
+        self.assertEqual(self.facts(client), facts)
+        self.assertEqual(client("HPEXPIRETIME", "timed", "FIELDS", 3, 10, 20, 40), field_times)
+        # The next one follows the setting.
+        client("CONFIG", "SET", "aof-use-rdb-preamble", "yes")
+        client("BGREWRITEAOF")
+        eventually(lambda: self.parts(disk, "base.rdb"), "the rewrite")
+        self.rewritten(client, 1)
+        self.assertEqual(self.parts(disk, "base.aof"), [])
+        second.kill()
+        self.daemon(folder=folder)
+        self.assertEqual(self.facts(self.client(port)), facts)
+
+    def test_commands_of_a_rewrite_go_to_redis_and_back(self):
+        folder, disk, port = self.folder(), self.folder(), free_port()
+        daemon = self.daemon(folder=folder)
+        client = self.cache(daemon, port, disk, "--config", "aof-use-rdb-preamble no")
+        fill(client, "first")
+        self.fill_more(client)
+        before = int(client.info()["aof_rewrites"])
+        client("BGREWRITEAOF")
+        self.rewritten(client, before + 1)
+        fill(client, "second")
+        facts = self.facts(client)
+        daemon.must("stop", "db")
+        self.check(disk)
+        server, redis = self.redis(disk, "--aof-use-rdb-preamble", "no", "--enable-debug-command", "yes")
+        self.assertEqual(self.facts(redis), facts)
+        redis("SET", "of redis", 1)
+        redis("BGREWRITEAOF")
+        eventually(lambda: redis.info()["aof_rewrite_in_progress"] == "0"
+                   and redis.info()["aof_rewrite_scheduled"] == "0", "the rewrite")
+        redis("SET", "behind", 1)
+        facts = self.facts(redis)
+        server.stop()
+        self.assertEqual(len(self.parts(disk, "base.aof")), 1)
+        self.assertEqual(self.parts(disk, "base.rdb"), [])
+        daemon.must("start", "db")
+        client = self.client(port)
+        self.assertEqual(self.facts(client), facts)
+        self.assertEqual(client("CONFIG", "GET", "aof-use-rdb-preamble")[1], b"no")
+
+    def test_a_kill_while_commands_are_rewritten_loses_nothing(self):
+        folder, disk, port = self.folder(), self.folder(), free_port()
+        daemon = self.daemon(folder=folder)
+        client = self.cache(daemon, port, disk, "--appendfsync", "always",
+                            "--config", "aof-use-rdb-preamble no")
+        fill(client, "first")
+        self.fill_more(client)
+        for round_ in range(3):
+            client("CONFIG", "SET", "rdb-key-save-delay", 2000)
+            client("BGREWRITEAOF")
+            eventually(lambda: client.info()["aof_rewrite_in_progress"] == "1", "the rewrite's start")
+            for i in range(20 * round_):
+                client("INCR", f"number {i}")
+            facts = self.facts(client)
+            daemon.kill()
+            daemon = self.daemon(folder=folder)
+            client = self.client(port)
+            self.assertEqual(self.facts(client), facts)
+
     def test_an_incomplete_end_is_cut_off(self):
         folder, disk, port = self.folder(), self.folder(), free_port()
         daemon = self.daemon(folder=folder)

@@ -34,7 +34,7 @@ struct append_file_settings {
     std::uint64_t rewrite_percentage = 100;  ///< growth since the last rewrite; 0: never by itself
     std::uint64_t rewrite_min_size = 64U << 20;
     bool load_truncated = true;        ///< an incomplete last command is cut off
-    bool use_rdb_preamble = true;      ///< no effect: a rewrite writes RDB, not commands
+    bool use_rdb_preamble = true;      ///< a rewrite writes RDB, not commands
     bool no_fsync_on_rewrite = false;  ///< while a rewrite is on its way
 };
 

@@ -14,6 +14,7 @@
 #include <eddy/base/byte_buffer.hpp>
 
 #include "cache/engine/call.hpp"
+#include "cache/types/number.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -64,18 +65,6 @@ public:
 
 private:
     unsigned selected_ = change::any_database;
-};
-
-/// A number as an argument.
-class decimal {
-public:
-    explicit decimal(std::int64_t value) noexcept
-        : size_(static_cast<std::uint8_t>(write_integer(text_, value) - text_)) {}
-    operator std::string_view() const noexcept { return {text_, size_}; }
-
-private:
-    char text_[max_integer_text];
-    std::uint8_t size_;
 };
 
 /// Whether a sink is attached. Checked before an argument is made for it.

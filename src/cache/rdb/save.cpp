@@ -18,11 +18,21 @@ constexpr std::size_t fetched_together = 64;
 
 }  // namespace
 
-file_writer::file_writer(environment& env) noexcept
-    : value_(env), has_expiring_fields_(env.fields != nullptr && env.fields->size() != 0) {}
+void put_select(byte_buffer& out, file_form form, std::size_t database) {
+    form == file_form::rdb ? put_select(out, database) : put_select_command(out, database);
+}
+
+void put_library(byte_buffer& out, file_form form, std::string_view code) {
+    form == file_form::rdb ? put_library(out, code) : put_load_command(out, code);
+}
+
+file_writer::file_writer(environment& env, file_form form) noexcept
+    : form_(form),
+      key_(env, form),
+      has_expiring_fields_(env.fields != nullptr && env.fields->size() != 0) {}
 
 void file_writer::count(const byte_buffer& out, std::size_t before) noexcept {
-    sum_ = crc64(sum_, out.text().substr(before));
+    if (form_ == file_form::rdb) sum_ = crc64(sum_, out.text().substr(before));
 }
 
 void file_writer::header(byte_buffer& out) {
@@ -36,6 +46,7 @@ void file_writer::header(byte_buffer& out) {
 
 void file_writer::begin_file(byte_buffer& out, std::int64_t at_s, std::size_t used_memory,
                              bool aof_base) {
+    if (form_ == file_form::commands) return;
     header(out);
     aux(out, "redis-ver", compatible_version);
     aux(out, "redis-bits", "64");
@@ -45,6 +56,7 @@ void file_writer::begin_file(byte_buffer& out, std::int64_t at_s, std::size_t us
 }
 
 void file_writer::aux(byte_buffer& out, std::string_view name, std::string_view value) {
+    if (form_ == file_form::commands) return;
     const std::size_t before = out.size();
     out.append(static_cast<char>(opcode::aux));
     put_text(out, name);
@@ -54,13 +66,14 @@ void file_writer::aux(byte_buffer& out, std::string_view name, std::string_view 
 
 void file_writer::library(byte_buffer& out, std::string_view code) {
     const std::size_t before = out.size();
-    put_library(out, code);
+    put_library(out, form_, code);
     count(out, before);
 }
 
 void file_writer::select(byte_buffer& out, std::size_t database, std::size_t keys,
                          std::size_t expiring) {
     select(out, database);
+    if (form_ == file_form::commands) return;
     const std::size_t before = out.size();
     out.append(static_cast<char>(opcode::sizes));
     put_length(out, keys);
@@ -70,23 +83,24 @@ void file_writer::select(byte_buffer& out, std::size_t database, std::size_t key
 
 void file_writer::select(byte_buffer& out, std::size_t database) {
     const std::size_t before = out.size();
-    put_select(out, database);
+    put_select(out, form_, database);
     count(out, before);
 }
 
 void file_writer::append(byte_buffer& out, std::string_view made) {
     out.append(made);
-    sum_ = crc64(sum_, made);
+    if (form_ == file_form::rdb) sum_ = crc64(sum_, made);
 }
 
 bool file_writer::write(byte_buffer& out, std::size_t limit) {
     const std::size_t before = out.size();
-    const bool done = value_.write(out, limit);
+    const bool done = key_.write(out, limit);
     count(out, before);
     return done;
 }
 
 void file_writer::end(byte_buffer& out) {
+    if (form_ == file_form::commands) return;
     const std::size_t before = out.size();
     out.append(static_cast<char>(opcode::end));
     count(out, before);

@@ -1,11 +1,12 @@
 // Writer of databases as an RDB file, which Redis 7.0 and all later ones load; with expiring hash
-// fields, 7.4 and later ones.
+// fields, 7.4 and later ones. Or as commands, for an append-only file.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
 
 #include "cache/engine/engine.hpp"
 #include "cache/keyspace/keyspace.hpp"
+#include "cache/rdb/command_writer.hpp"
 #include "cache/rdb/value_writer.hpp"
 
 #include <cstddef>
@@ -15,13 +16,43 @@
 
 namespace eddy::cache::rdb {
 
+enum class file_form : std::uint8_t { rdb, commands };
+
+/// Writer of one key in either form. The rules of value_writer.
+class key_writer {
+public:
+    key_writer(environment& env, file_form form) noexcept
+        : form_(form), value_(env), commands_(env) {}
+
+    void begin_key(entry& of) {
+        form_ == file_form::rdb ? value_.begin_key(of) : commands_.begin_key(of);
+    }
+    bool write(byte_buffer& out, std::size_t limit) {
+        std::size_t all = SIZE_MAX;
+        return write(out, limit, all);
+    }
+    bool write(byte_buffer& out, std::size_t limit, std::size_t& parts) {
+        return form_ == file_form::rdb ? value_.write(out, limit, parts)
+                                       : commands_.write(out, limit, parts);
+    }
+
+private:
+    const file_form form_;
+    value_writer value_;
+    command_writer commands_;
+};
+
+/// Select and library outside of a file_writer, for what it append()s later.
+void put_select(byte_buffer& out, file_form form, std::size_t database);
+void put_library(byte_buffer& out, file_form form, std::string_view code);
+
 /// The parts of a file: header(), then select() and keys in any order, then end(). All bytes that
 /// are appended pass through the checksum; the caller may take them from the buffers at any time.
-/// One thread.
+/// A file of commands has neither a header nor an end. One thread.
 class file_writer {
 public:
     /// Decides now whether the file has expiring fields of hashes: none may be added later.
-    explicit file_writer(environment& env) noexcept;
+    explicit file_writer(environment& env, file_form form = file_form::rdb) noexcept;
 
     /// The magic number. aux() may follow.
     void header(byte_buffer& out);
@@ -37,7 +68,7 @@ public:
     void select(byte_buffer& out, std::size_t database);
 
     /// The next key, written by write(). The entry must neither change nor move until that is done.
-    void begin(entry& key) { value_.begin_key(key); }
+    void begin(entry& key) { key_.begin_key(key); }
     /// As value_writer::write(). True as well when no key was begun.
     bool write(byte_buffer& out, std::size_t limit);
 
@@ -50,7 +81,8 @@ public:
     void end(byte_buffer& out);
 
 private:
-    value_writer value_;
+    const file_form form_;
+    key_writer key_;
     bool has_expiring_fields_;
     std::uint64_t sum_ = 0;
 };

@@ -78,12 +78,12 @@ snapshot* snapshot::begin(engine_state& of, snapshot_options options) {
 snapshot::snapshot(engine_state& of, snapshot_options options)
     : state_(of),
       options_(options),
-      file_(of.env),
+      file_(of.env, options.form),
       at_s_(of.env.now_us / 1'000'000),
       used_memory_(of.env.memory.used_bytes()),
-      current_(of.env),
-      ahead_(of.env),
-      change_writer_(of.env) {
+      current_(of.env, options.form),
+      ahead_(of.env, options.form),
+      change_writer_(of.env, options.form) {
     const replication* const stream = of.replicating.get();
     const auto stands =
         options.names_stream && stream != nullptr ? stream->position() : std::nullopt;
@@ -95,7 +95,8 @@ snapshot::snapshot(engine_state& of, snapshot_options options)
     // They go before all keys, a piece at a time.
     byte_buffer made;
     if (options.has_libraries) {
-        for (const std::string& each : scripting::library_codes(state_)) put_library(made, each);
+        for (const std::string& each : scripting::library_codes(state_))
+            put_library(made, options_.form, each);
     }
     for (std::string_view rest = made.text(); !rest.empty();) {
         const std::string_view piece = rest.substr(0, options_.piece_bytes);
@@ -247,7 +248,7 @@ void snapshot::write_now(entry& e, std::size_t database) {
         if (pieces_.empty()) waiting_database_ = written_database_;
         byte_buffer* to = &open_piece(pieces_);
         std::size_t before = to->size();
-        if (waiting_database_ != database) put_select(*to, database);
+        if (waiting_database_ != database) put_select(*to, options_.form, database);
         waiting_database_ = database;
         change_writer_.begin_key(e);
         for (bool whole = false; !whole; before = to->size()) {
@@ -356,7 +357,7 @@ void snapshot::end_ahead() {
     if (waiting_database_ != ahead_.database) {
         byte_buffer& to = open_piece(pieces_);
         const std::size_t before = to.size();
-        put_select(to, ahead_.database);
+        put_select(to, options_.form, ahead_.database);
         waiting_ += to.size() - before;
     }
     waiting_database_ = ahead_.database;

@@ -1,5 +1,5 @@
-// Snapshot of all databases at one instant, written as RDB in slices while commands go on. No fork:
-// each value that is about to change is written first.
+// Snapshot of all databases at one instant, written as RDB, or as commands, in slices while
+// commands go on. No fork: each value that is about to change is written first.
 //
 // A walk visits the entries in the order of their hashes, some at a time. A key that changes before
 // the walk has come to it is written at once, into memory of the snapshot's own; a key that is
@@ -21,7 +21,6 @@
 #include "cache/engine/engine.hpp"
 #include "cache/keyspace/keyspace.hpp"
 #include "cache/rdb/save.hpp"
-#include "cache/rdb/value_writer.hpp"
 
 #include <array>
 #include <cstddef>
@@ -34,6 +33,8 @@
 namespace eddy::cache::rdb {
 
 struct snapshot_options {
+    /// As commands none of the fields of the file's head is written.
+    file_form form = file_form::rdb;
     /// Bytes of changed keys that may wait until step() takes them, with all of the last one's
     /// value: when another changes beyond that the snapshot fails. Beyond half of it commands wait
     /// that would add to it, until three eighths are left.
@@ -152,12 +153,12 @@ private:
     };
     /// A key that is being written. Once it was removed from its database it is the snapshot's.
     struct writing_entry {
-        explicit writing_entry(environment& env) : writer(env) {}
+        writing_entry(environment& env, file_form form) : writer(env, form) {}
         entry* of = nullptr;
         std::size_t database = 0;
         bool is_owned = false;
         std::size_t bytes = 0;  // about, while it is owned
-        value_writer writer;
+        key_writer writer;
         std::deque<byte_buffer> pieces;  // what was written and has not gone out
     };
     struct adopted_entry {
@@ -222,7 +223,7 @@ private:
     bool is_crowded_ = false;  // since more than half of what may wait did
     std::int64_t hold_ends_us_ = 0;
     std::size_t waiting_database_ = engine_databases;  // of the last one of them
-    value_writer change_writer_;
+    key_writer change_writer_;
     std::deque<adopted_entry> adopted_;
     std::size_t held_ = 0;
 };

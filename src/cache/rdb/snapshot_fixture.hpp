@@ -1,6 +1,8 @@
 // Test fixtures for snapshots: a cache with two clients, and the content of a file.
 #pragma once
 
+#include <eddy/wire/resp/request.hpp>
+
 #include "cache/engine/dataset_digest.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"
@@ -64,8 +66,46 @@ inline std::string written_stream(engine_state& state, entry& of) {
     return std::string(out.text());
 }
 
-// Of all keys, values and times, whether these are over or not.
-inline std::string fingerprint(engine& of) {
+// The same without what commands cannot tell: when consumers were seen, what is pending of removed
+// entries, and how the entries are spread over blocks.
+inline std::string stream_in_commands(const redis_stream& of) {
+    std::string all;
+    const auto add = [&all](std::string_view text) { all.append(text) += ' '; };
+    const auto add_number = [&](auto number) { add(std::to_string(number)); };
+    const auto add_id = [&](stream_id id) { add(stream_id_text(id).view()); };
+    redis_stream::walk entries(of, {}, stream_id::max());
+    while (entries.next()) {
+        add_id(entries.id());
+        for (std::size_t i = entries.pairs(); i > 0; --i) {
+            listpack::element field;
+            listpack::element value;
+            entries.pair(field, value);
+            char digits[24];
+            add(field.text(digits));
+            add(value.text(digits));
+        }
+    }
+    add_id(of.last_id());
+    add_id(of.max_deleted_id());
+    add_number(of.entries_added());
+    for (auto group = of.groups().first(); group; group.forward()) {
+        add((*group)->name());
+        add_id((*group)->last_id);
+        add_number((*group)->entries_read);
+        for (auto each = (*group)->consumers.first(); each; each.forward()) add((*each)->name());
+        for (auto each = (*group)->pending.first(); each; each.forward()) {
+            if (!of.contains(each->id)) continue;
+            add_id(each->id);
+            add_number(each->of->delivered_ms);
+            add_number(each->of->deliveries);
+            add(each->of->owner->name());
+        }
+    }
+    return all;
+}
+
+// Of all keys, values and times, whether these are over or not, as far as the form has them.
+inline std::string fingerprint(engine& of, rdb::file_form form = rdb::file_form::rdb) {
     engine_state& state = of.internals();
     std::uint64_t times = 0;
     std::uint64_t streams = 0;
@@ -79,16 +119,45 @@ inline std::string fingerprint(engine& of) {
                 name = (name ^ static_cast<unsigned char>(c)) * 0x100000001b3;
             times += name * static_cast<std::uint64_t>(e.expiry());
             if (e.type == value_type::stream)
-                streams += name * std::hash<std::string>()(written_stream(state, e));
+                streams += name * std::hash<std::string>()(
+                                      form == rdb::file_form::rdb
+                                          ? written_stream(state, e)
+                                          : stream_in_commands(*e.pointer<redis_stream>()));
         }
     }
     return hexadecimal(dataset_digest(state)) + " " + std::to_string(times) + " " +
            std::to_string(streams) + " " + std::to_string(of.stats().keys) + " keys";
 }
 
-inline std::string loaded(std::string_view file) {
+struct file_session final : session {
+    explicit file_session(engine& home) : session(home, internal{}) { special = master; }
+};
+
+// Whether all commands were understood and done.
+inline bool execute_file(engine& to, std::string_view commands) {
+    file_session from(to);
+    resp::request_parser parser;
+    byte_buffer out;
+    while (!commands.empty()) {
+        const resp::request_outcome next = parser.next(commands);
+        if (next.status != resp::parse_status::complete) return false;
+        out.clear();
+        if (to.execute(from, {&next.request, 1}, out) != 1) return false;
+        commands.remove_prefix(next.consumed);
+    }
+    return to.stats().errors == 0;
+}
+
+inline std::string loaded(std::string_view file, rdb::file_form form = rdb::file_form::rdb) {
     cache_with_client to(99);
     to.set_time(1);
+    if (form == rdb::file_form::commands) {
+        // XCLAIM allows no delivery in the future; what has expired stays all the same.
+        to.set_time(2 * start_ms);
+        if (!execute_file(to.home, file)) return "fault: commands";
+        to.set_time(1);
+        return fingerprint(to.home, form);
+    }
     rdb::load_options options;
     options.keep_expired = true;
     rdb::loader loader(to.home, options);

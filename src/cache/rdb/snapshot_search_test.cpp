@@ -156,6 +156,7 @@ rdb::snapshot_options random_options(random_generator& random) {
     made.aof_base = random.below(3) == 0;
     made.stream_database = static_cast<int>(random.below(3)) - 1;
     if (random.below(8) == 0) made.max_waiting = random.below(50'000);
+    if (random.below(3) == 0) made.form = rdb::file_form::commands;
     return made;
 }
 
@@ -176,8 +177,8 @@ public:
     void one_image() {
         commands(random_.below(200));
         while (!snapshot::may_begin(it_.home)) commands(1);
-        const std::string before = fingerprint(it_.home);
         const rdb::snapshot_options options = random_options(random_);
+        const std::string before = fingerprint(it_.home, options.form);
         snapshot* const image = snapshot::begin(it_.home, options);
         ASSERT_NE(image, nullptr);
         const std::size_t most = 1 + random_.below(4000);
@@ -194,7 +195,7 @@ public:
         }
         if (now == status::failed) ASSERT_LT(options.max_waiting, 50'000U) << image->fault();
         image->end();
-        if (now == status::done) EXPECT_EQ(loaded(file), before);
+        if (now == status::done) EXPECT_EQ(loaded(file, options.form), before);
     }
 
     void end() {

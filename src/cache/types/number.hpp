@@ -34,6 +34,18 @@ inline char* write_integer(char* to, std::int64_t value) noexcept {
     return std::to_chars(to, to + max_integer_text, value).ptr;
 }
 
+/// A number as an argument.
+class decimal {
+public:
+    explicit decimal(std::int64_t value) noexcept
+        : size_(static_cast<std::uint8_t>(write_integer(text_, value) - text_)) {}
+    operator std::string_view() const noexcept { return {text_, size_}; }
+
+private:
+    char text_[max_integer_text];
+    std::uint8_t size_;
+};
+
 /// A floating-point number, as strtold reads it, with nothing before or behind it; not NaN.
 std::optional<long double> parse_float(std::string_view text) noexcept;
 

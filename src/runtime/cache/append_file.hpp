@@ -137,8 +137,10 @@ private:
     bool lacks_whole_data() const noexcept;
     task<outcome<>> rewrite();
     task<outcome<>> write_base(append_manifest::part increment, bool appends);
-    task<outcome<>> begin_snapshot(std::optional<file> increment, bool goes_on);
-    task<outcome<>> list_base(append_manifest::part increment, bool appends, std::uint64_t size);
+    task<outcome<>> begin_snapshot(std::optional<file> increment, bool goes_on,
+                                   eddy::cache::rdb::file_form form);
+    task<outcome<>> list_base(append_manifest::part base, append_manifest::part increment,
+                              bool appends, std::uint64_t size);
     task<void> end_snapshot();
     bool has_lost_files() const;
     bool lacks_base() const;

@@ -25,6 +25,7 @@
 namespace eddy::runtime::cache {
 namespace {
 
+using eddy::cache::rdb::file_form;
 using eddy::cache::rdb::snapshot;
 
 constexpr std::string_view temporary_name = "temp-rewriteaof-bg-0.aof";
@@ -166,7 +167,10 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
         outcome<> listed = co_await write_manifest(std::move(more));
         if (!listed) co_return listed;
     }
-    if (auto begun = co_await begin_snapshot(std::move(opened), goes_on); !begun) co_return begun;
+    // The option may change before the end.
+    const file_form form = settings().use_rdb_preamble ? file_form::rdb : file_form::commands;
+    if (auto begun = co_await begin_snapshot(std::move(opened), goes_on, form); !begun)
+        co_return begun;
     const std::string temporary = path_of(std::string(temporary_name));
     const outcome<std::uint64_t> written =
         co_await write_snapshot(context_.settings, *snapshot_, temporary);
@@ -179,7 +183,12 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
     }
     if (appends && (!state.is_on() || state.has_missed()))
         co_return refuse(unwanted, "appendonly was turned off during the rewrite");
-    if (auto listed = co_await list_base(increment, appends, *written); !listed) co_return listed;
+    append_manifest::part base{
+        fmt::format("{}.{}.base.{}", settings().filename, manifest_.last_base + 1,
+                    form == file_form::rdb ? "rdb" : "aof"),
+        manifest_.last_base + 1};
+    if (auto listed = co_await list_base(std::move(base), increment, appends, *written); !listed)
+        co_return listed;
     co_await remove_history();
     const std::chrono::duration<double> took = loop::current().now() - began;
     events_.write(fmt::format("wrote a snapshot of {} bytes to {} in {:.3f} s", *written,
@@ -189,7 +198,8 @@ task<outcome<>> append_file::write_base(append_manifest::part increment, bool ap
 
 /// Begins the snapshot and, if there is one, the file of the changes behind it, at the same
 /// instant.
-task<outcome<>> append_file::begin_snapshot(std::optional<file> increment, bool goes_on) {
+task<outcome<>> append_file::begin_snapshot(std::optional<file> increment, bool goes_on,
+                                            file_form form) {
     eddy::cache::append_log& state = log();
     // Half of what a script does must not be in the snapshot without the other half.
     eddy::cache::script_gap gap(engine_);
@@ -203,7 +213,7 @@ task<outcome<>> append_file::begin_snapshot(std::optional<file> increment, bool 
     gap.release();
     context_.update_time();
     // The instant: nothing is executed until all of this is done.
-    snapshot_ = snapshot::begin(engine_, {.aof_base = true});
+    snapshot_ = snapshot::begin(engine_, {.form = form, .aof_base = true});
     EDDY_ASSERT(snapshot_ != nullptr);
     if (!increment) co_return outcome<>();
     if (state.is_on()) {
@@ -224,13 +234,11 @@ task<outcome<>> append_file::begin_snapshot(std::optional<file> increment, bool 
 
 /// Lists the snapshot, which is complete under its temporary name, in the place of all that came
 /// before its instant.
-task<outcome<>> append_file::list_base(append_manifest::part increment, bool appends,
-                                       std::uint64_t size) {
+task<outcome<>> append_file::list_base(append_manifest::part base, append_manifest::part increment,
+                                       bool appends, std::uint64_t size) {
     eddy::cache::append_log& state = log();
     append_manifest made;
-    made.last_base = manifest_.last_base + 1;
-    made.base = append_manifest::part{
-        fmt::format("{}.{}.base.rdb", settings().filename, made.last_base), made.last_base};
+    made.last_base = base.sequence;
     made.last_increment = appends ? increment.sequence : manifest_.last_increment;
     if (appends) made.increments.push_back(increment);
     made.history = manifest_.history;
@@ -238,9 +246,10 @@ task<outcome<>> append_file::list_base(append_manifest::part increment, bool app
     for (const append_manifest::part& each : manifest_.increments) {
         if (each.sequence != increment.sequence) made.history.push_back(each);
     }
-    const std::string base = path_of(made.base->name);
-    const result<> renamed = co_await file::rename(path_of(std::string(temporary_name)), base);
-    if (!renamed) co_return disk_problem("rename the new", base, renamed.error());
+    const std::string path = path_of(base.name);
+    made.base = std::move(base);
+    const result<> renamed = co_await file::rename(path_of(std::string(temporary_name)), path);
+    if (!renamed) co_return disk_problem("rename the new", path, renamed.error());
     outcome<> listed = co_await write_manifest(std::move(made));
     if (!listed) co_return listed;
     if (appends && (!state.is_on() || state.has_missed()))
