@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string_view>
+#include <utility>
 
 namespace eddy::lua {
 namespace {
@@ -19,23 +20,36 @@ using clock = std::chrono::steady_clock;
 // A name is looked for among thousands of others at worst: this takes some milliseconds then.
 constexpr std::size_t piece_bytes = 512;
 
+// LuaJIT skips a first line that begins with '#', and a byte order mark, as if each text came from
+// a file. For Lua 5.1 they are syntax errors, as they are behind a space.
+bool is_skipped_at_front(std::string_view text) noexcept {
+    return text.starts_with('#') || text.starts_with('\xef');
+}
+
 // Lua reads it through a callback.
 class source {
 public:
-    explicit source(std::string_view text) noexcept : left_(text) {}
+    explicit source(std::string_view text, bool begun = false) noexcept
+        : left_(text), begun_(begun) {}
 
     // The next piece, null at the end.
     const char* next(std::size_t& size) noexcept {
         size = std::min(left_.size(), piece_bytes);
         if (size == 0) return nullptr;
+        if (!std::exchange(begun_, true) && is_skipped_at_front(left_)) {
+            size = 1;
+            return " ";
+        }
         const char* const piece = left_.data();
         left_.remove_prefix(size);
         return piece;
     }
     bool is_empty() const noexcept { return left_.empty(); }
+    bool has_begun() const noexcept { return begun_; }
 
 private:
     std::string_view left_;
+    bool begun_;
 };
 
 // --- Within a script -----------------------------------------------------------------------------
@@ -54,7 +68,7 @@ const char* next_piece(lua_State* in, void* of, std::size_t* size) {
             luaL_error(in, "reader function must return a string");
         std::size_t given = 0;
         const char* const bytes = lua_tolstring(in, -1, &given);
-        text = source({bytes, given});
+        text = source({bytes, given}, text.has_begun());
         lua_replace(in, 3);
     }
     return text.next(*size);

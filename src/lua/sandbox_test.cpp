@@ -110,6 +110,26 @@ TEST(sandbox, has_no_way_out) {
     EXPECT_THAT(lua("return assert(loadstring('\\27LJ\\2\\0'))"), HasSubstr("attempt to load"));
 }
 
+TEST(sandbox, a_first_line_with_a_number_sign_is_a_syntax_error) {
+    sandboxed_lua lua;
+    const auto is_refused = [&](const std::string& text, const char* near) {
+        EXPECT_THAT(lua(text), HasSubstr(near)) << text;
+    };
+    is_refused("#comment", ":1: unexpected symbol near '#'");
+    is_refused("#\nreturn 'x'", ":1: unexpected symbol near '#'");
+    is_refused("#!/usr/bin/lua\nreturn 'x'", ":1: unexpected symbol near '#'");
+    is_refused("return assert(loadstring('#\\nreturn 1'))", "unexpected symbol near '#'");
+    is_refused(
+        "local n = 0 return assert(load(function() n = n + 1 "
+        "return ({'#', '\\nreturn 1'})[n] end))",
+        "unexpected symbol near '#'");
+    EXPECT_THAT(lua("\xef\xbb\xbfreturn 'x'"), StartsWith("error: "));
+    // Later pieces are as they are.
+    EXPECT_EQ(lua("local n = 0 return assert(load(function() n = n + 1 "
+                  "return ({'return \"', '#a', '\\195\\169\"'})[n] end))()"),
+              "#a\xc3\xa9");
+}
+
 TEST(sandbox, keeps_nothing_of_a_script) {
     sandboxed_lua lua;
     for (const char* const script :
