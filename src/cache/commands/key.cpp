@@ -14,6 +14,7 @@
 #include "cache/types/encoding_name.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -126,20 +127,26 @@ void scan(call& c) {
     if (!cursor) return;
     scan_options options;
     if (!options.parse(c, 2, true)) return;
+    const auto is_wanted = [&](slot s) {
+        const entry& e = *dictionary::entry_of(s);
+        return options.matches(e.key()) &&
+               (!options.type || is_word(*options.type, type_name(e.type)));
+    };
     std::vector<slot> found;
+    std::vector<slot> over;
     std::size_t visited = 0;
     do {
         const std::size_t before = found.size();
-        *cursor = c.keys->scan(*cursor, found);
-        visited += std::max<std::size_t>(found.size() - before, 1);
-        const auto unwanted = [&](slot s) {
-            const entry& e = *dictionary::entry_of(s);
-            return !options.matches(e.key()) ||
-                   (options.type && !is_word(*options.type, type_name(e.type)));
-        };
+        over.clear();
+        *cursor = c.keys->scan(*cursor, found, over);
+        visited += std::max<std::size_t>(found.size() - before + over.size(), 1);
         found.erase(std::remove_if(found.begin() + static_cast<std::ptrdiff_t>(before), found.end(),
-                                   unwanted),
+                                   std::not_fn(is_wanted)),
                     found.end());
+        // As in Redis these are removed, and no others. Each entry is here once: the table does not
+        // change within its scan.
+        for (const slot s : over)
+            if (is_wanted(s)) c.keys->find_to_read(dictionary::entry_of(s)->key());
     } while (*cursor != 0 && visited < static_cast<std::uint64_t>(options.count));
     c.reply.array(2);
     c.reply.bulk_integer(static_cast<std::int64_t>(*cursor));

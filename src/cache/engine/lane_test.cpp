@@ -606,8 +606,9 @@ TEST(lane, what_many_threads_change_at_once_adds_up) {
     std::size_t own = 0;
     std::uint64_t cursor = 0;
     std::vector<keyspace::slot> found;
+    std::vector<keyspace::slot> over;
     do {
-        cursor = beside.home.internals().database(0).scan(cursor, found);
+        cursor = beside.home.internals().database(0).scan(cursor, found, over);
         for (const keyspace::slot each : found)
             own += keyspace::at(&each)->key().starts_with("own:");
         found.clear();

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -368,15 +369,15 @@ void keyspace::watch_fields(const slot* place, std::uint64_t hash) {
     env_.fields->note(fields);
 }
 
-std::uint64_t keyspace::scan(std::uint64_t cursor, std::vector<slot>& found) const {
-    const std::size_t before = found.size();
+std::uint64_t keyspace::scan(std::uint64_t cursor, std::vector<slot>& found,
+                             std::vector<slot>& over) const {
+    const auto before = static_cast<std::ptrdiff_t>(found.size());
     const std::uint64_t next = table_.scan(cursor, found);
-    const auto over = [this](slot s) {
+    const auto is_expired = [this](slot s) {
         return (s & dictionary::expires_bit) != 0 && is_over(*dictionary::entry_of(s));
     };
-    found.erase(
-        std::remove_if(found.begin() + static_cast<std::ptrdiff_t>(before), found.end(), over),
-        found.end());
+    std::copy_if(found.begin() + before, found.end(), std::back_inserter(over), is_expired);
+    found.erase(std::remove_if(found.begin() + before, found.end(), is_expired), found.end());
     return next;
 }
 

@@ -191,8 +191,9 @@ public:
         table_.prefetch_entry(hash, to_write);
     }
 
-    /// As dictionary::scan(), without the keys whose time is over.
-    std::uint64_t scan(std::uint64_t cursor, std::vector<slot>& found) const;
+    /// As dictionary::scan(), without the keys whose time is over: these are appended to `over`.
+    std::uint64_t scan(std::uint64_t cursor, std::vector<slot>& found,
+                       std::vector<slot>& over) const;
     /// A key that is there, or null when there is none. Its time may be over.
     entry* random() const noexcept { return table_.random(env_.random); }
 

@@ -76,6 +76,32 @@ TEST_F(propagated, flushes_of_nothing_are_recorded) {
     EXPECT_THAT(ask_("INFO persistence"), HasSubstr("rdb_changes_since_last_save:0\r\n"));
 }
 
+TEST_F(propagated, scan_removes_the_expired_keys_that_it_would_return) {
+    quietly("SET text 1 PX 10 ; SET stays 1 ; RPUSH list a ; PEXPIRE list 10");
+    set_time(20);
+    EXPECT_THAT(after("SCAN 0 MATCH no*"), IsEmpty());
+    EXPECT_THAT(after("SCAN 0 TYPE list COUNT 1000"), ElementsAre("DEL list"));
+    EXPECT_EQ(ask_("DBSIZE"), ":2\r\n");
+    EXPECT_THAT(after("SCAN 0 COUNT 1000"), ElementsAre("DEL text"));
+    EXPECT_EQ(ask_("SCAN 0 COUNT 1000"), "*2\r\n$1\r\n0\r\n*1\r\n$5\r\nstays\r\n");
+    EXPECT_THAT(ask_("INFO stats"), HasSubstr("expired_keys:2\r\n"));
+}
+
+TEST_F(propagated, a_scan_of_many_expired_keys_removes_all_of_them) {
+    for (int i = 0; i < 2000; ++i) {
+        const std::string n = std::to_string(i);
+        ask_({"SET", "k" + n, n, "PX", i % 3 == 0 ? "100000" : "10"});
+    }
+    set_time(20);
+    for (std::string cursor = "0";;) {
+        const std::string page = ask_({"SCAN", cursor, "COUNT", "50"});
+        cursor = page.substr(page.find("\r\n", 4) + 2);
+        cursor = cursor.substr(0, cursor.find('\r'));
+        if (cursor == "0") break;
+    }
+    EXPECT_EQ(ask_("DBSIZE"), ":667\r\n");
+}
+
 TEST_F(propagated, the_database_is_named_when_it_changes) {
     ask_("SET a 1");
     ask_("SELECT 3");
