@@ -275,6 +275,29 @@ class Aof(AofTest):
         self.assertEqual(redis("GET", "meanwhile"), b"1")
         self.assertIsNone(redis("GET", "later"))
 
+    def test_while_it_is_off_a_rewrite_writes_the_base_alone(self):
+        folder, disk, port = self.folder(), self.folder(), free_port()
+        daemon = self.daemon(folder=folder)
+        daemon.must("create", "cache", "db", "-p", str(port), "--dir", disk, "--mode", "admin",
+                    "--save", "off", "-s")
+        client = self.client(port)
+        fill(client, "first")
+        digest = client("DEBUG", "DIGEST")
+        for times, preamble in ((1, "yes"), (2, "no")):
+            client("CONFIG", "SET", "aof-use-rdb-preamble", preamble)
+            self.assertEqual(client("BGREWRITEAOF"), "+Background append only file rewriting started")
+            self.rewritten(client, times)
+            base = f"appendonly.aof.{times}.base." + ("rdb" if preamble == "yes" else "aof")
+            folder_now = os.path.join(disk, "appendonlydir")
+            eventually(lambda: sorted(os.listdir(folder_now)) == [base, "appendonly.aof.manifest"],
+                       "the base alone")
+            with open(os.path.join(folder_now, "appendonly.aof.manifest")) as file:
+                self.assertEqual(file.read(), f"file {base} seq {times} type b\n")
+        self.assertEqual(client.info()["aof_enabled"], "0")
+        daemon.must("stop", "db")
+        _, redis = self.redis(disk)
+        self.assertEqual(redis("DEBUG", "DIGEST"), digest)
+
     def test_it_is_rewritten_by_itself(self):
         folder, disk, port = self.folder(), self.folder(), free_port()
         daemon = self.daemon(folder=folder)
