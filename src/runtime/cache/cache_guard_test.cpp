@@ -389,6 +389,35 @@ TEST_P(cache_guard, a_shutdown_that_is_given_up_saves_nothing) {
     });
 }
 
+TEST_P(cache_guard, a_shutdown_that_fails_after_anothers_stop_holds_no_writes) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        supervised one(unbound({{"dir", folder.path()}, {"save", "3600 1"}, {"mode", "admin"}}));
+        co_await one.start();
+        talker replica = co_await silent_replica(one.cache->local());
+        talker first = co_await talker::to(one.cache->local());
+        talker second = co_await talker::to(one.cache->local());
+        talker writer = co_await talker::to(one.cache->local());
+        EXPECT_EQ(co_await ask(writer, "SET k v"), "+OK");
+        co_await first.say("SHUTDOWN\r\n");
+        while (co_await replica.line() != "GETACK\r") {
+        }
+        co_await second.say("SHUTDOWN NOW\r\n");
+        co_await until([&] { return one.above->stops == 1; });
+        co_await writer.say("SET k w\r\n");
+        // The first one's save fails now, and so does the stop's.
+        std::filesystem::remove(folder.file("dump.rdb"));
+        std::filesystem::create_directories(folder.file("dump.rdb.tmp/in the way"));
+        co_await replica.say("REPLCONF ACK 1000000\r\n");
+        EXPECT_EQ(co_await first.line(), "-ERR Errors trying to SHUTDOWN. Check logs.\r");
+        EXPECT_FALSE((co_await one.cache->prepare_stop(0s)).has_value());
+        EXPECT_EQ(co_await second.line(), "-ERR Errors trying to SHUTDOWN. Check logs.\r");
+        EXPECT_EQ(co_await writer.line(), "+OK\r") << "writes go on";
+        EXPECT_EQ(co_await ask(writer, "SHUTDOWN ABORT"), "-ERR No shutdown in progress.");
+        co_await one.cache->stop(0s);
+    });
+}
+
 TEST_P(cache_guard, shutdown_now_waits_for_no_replica) {
     run([&]() -> task<void> {
         supervised one(unbound({{"mode", "admin"}}));
