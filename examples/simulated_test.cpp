@@ -58,7 +58,7 @@ task<> answer_client(stream peer) {
     }
 }
 
-/// The same by somebody in a hurry, who takes one read for one message.
+/// The same with a bug: it takes one read for one message.
 task<> answer_hastily(stream peer) {
     while (auto received = co_await peer.read()) {
         if (received->size() < head_size) co_return;
