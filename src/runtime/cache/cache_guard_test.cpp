@@ -199,6 +199,10 @@ TEST_P(cache_guard, options_that_cannot_work_are_refused_with_what_to_do) {
                 HasSubstr("maxmemory cannot be \"lots\""));
     EXPECT_THAT(why(unbound({{"config", "port 5"}})), HasSubstr("option of its own"));
     EXPECT_THAT(why(unbound({{"config", "requirepass \"open"}})), HasSubstr("in double quotes"));
+    // An unset shell variable must not open the cache to all.
+    for (const std::string bare : {"requirepass", "requirepass ; hz 5", "hz 5; requirepass "})
+        EXPECT_THAT(why(unbound({{"config", bare}})), HasSubstr("NAME VALUE")) << bare;
+    EXPECT_EQ(why(unbound({{"config", "requirepass \"\"; hz 5"}})), "");
     EXPECT_EQ(why(unbound({{"config", "; requirepass \"a b\";hz 5 ; "}})), "");
 }
 
@@ -224,7 +228,7 @@ TEST(cache_parameters, what_is_joined_is_split_again) {
     EXPECT_EQ(cache::split_parameters(R"(a "\x41\xFf\n\r\t\a\b\x4\xg1\z")"),
               parameter_list({{"a", "A\xff\n\r\t\a\bx4xg1z"}}));
     EXPECT_EQ(cache::split_parameters("a \\x41"), parameter_list({{"a", "\\x41"}}));
-    EXPECT_EQ(cache::split_parameters("a"), parameter_list({{"a", ""}}));
+    EXPECT_FALSE(cache::split_parameters("a"));
     EXPECT_EQ(cache::split_parameters(" ; ;"), parameter_list());
     EXPECT_FALSE(cache::split_parameters("a \"x"));
     EXPECT_FALSE(cache::split_parameters("a \"x\\\""));

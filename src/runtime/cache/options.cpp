@@ -476,7 +476,8 @@ outcome<> read_parameters(const settings& chosen, eddy::cache::parameters_target
     const auto parameters = split_parameters(chosen.text("config"));
     if (!parameters)
         return refuse(400, fmt::format("--config cannot be \"{}\": write NAME VALUE, several "
-                                       "joined by ;, and a value with a ; in double quotes",
+                                       "joined by ;, and a value that is empty or has a ; in "
+                                       "double quotes",
                                        chosen.text("config")));
     for (const auto& [name, value] : *parameters) {
         if (name == "io-threads")

@@ -95,6 +95,7 @@ std::optional<parameter_list> split_parameters(std::string_view text) {
             std::string_view plain = text.substr(0, text.find(';'));
             text.remove_prefix(plain.size());
             while (plain.ends_with(' ')) plain.remove_suffix(1);
+            if (plain.empty()) return std::nullopt;
             value = plain;
         }
         all.emplace_back(name, std::move(value));

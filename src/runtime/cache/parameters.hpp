@@ -11,9 +11,10 @@ namespace eddy::runtime::cache {
 
 using parameter_list = std::vector<std::pair<std::string, std::string>>;
 
-/// Names and values; none when a quote stays open or something follows one. A value in double
-/// quotes may hold everything; \\, \" and \xHH, any byte by two hexadecimal digits, stand for what
-/// they do in redis.conf, and so do \n, \r, \t, \a and \b.
+/// Names and values; none when a quote stays open, something follows one, or a name has no value:
+/// an empty value is written "". A value in double quotes may hold everything; \\, \" and \xHH, any
+/// byte by two hexadecimal digits, stand for what they do in redis.conf, and so do \n, \r, \t, \a
+/// and \b.
 std::optional<parameter_list> split_parameters(std::string_view text);
 
 /// The same the other way, in printable ASCII.
