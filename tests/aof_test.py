@@ -535,6 +535,25 @@ class Aof(AofTest):
         with open(part, "rb") as file:
             self.assertEqual(file.read(), before)
 
+    def test_an_incomplete_base_is_damage(self):
+        folder, disk, port = self.folder(), self.folder(), free_port()
+        daemon = self.daemon(folder=folder)
+        client = self.cache(daemon, port, disk)
+        client("CONFIG", "SET", "aof-use-rdb-preamble", "no")
+        for i in range(50):
+            client("SET", f"k{i}", i)
+        client("BGREWRITEAOF")
+        eventually(lambda: self.parts(disk, "base.aof"), "a base of commands")
+        eventually(lambda: client.info()["aof_rewrite_in_progress"] == "0", "the rewrite has ended")
+        daemon.must("stop", "db")
+        part = self.parts(disk, "base.aof")[-1]
+        size = os.path.getsize(part) // 2
+        os.truncate(part, size)
+        refused = daemon.run("start", "db")
+        self.assertNotEqual(refused.status, 0, "a base is listed once it is complete")
+        self.assertIn(part, refused.err)
+        self.assertEqual(os.path.getsize(part), size)
+
     def test_two_caches_do_not_share_a_folder(self):
         folder, disk = self.folder(), self.folder()
         daemon = self.daemon(folder=folder)

@@ -218,7 +218,9 @@ task<outcome<bool>> append_file::load() {
                                          parts.end(), [this](const append_manifest::part& later) {
                                              return size_of(path_of(later.name)) == 0;
                                          });
-        const bool may_cut = is_last && settings().load_truncated;
+        // A base is listed once it is complete: that of a crash has nothing behind it.
+        const bool is_whole = i == 0 && manifest_.base && !manifest_.increments.empty();
+        const bool may_cut = is_last && !is_whole && settings().load_truncated;
         const outcome<append_counts> part =
             co_await load_append_part(engine_, path_of(parts[i].name), may_cut, events_);
         if (!part) co_return std::unexpected(part.error());
