@@ -400,7 +400,7 @@ class CacheFlags(FlagTest):
             client.sendall(b"PING\r\n")
             self.assertEqual(read_line(client), "+PONG")
         self.assert_refused(daemon.run("edit", "r", "--tls-ca-cert-dir", daemon.folder), 1, "exclude each other")
-        self.assert_refused(daemon.run("edit", "r", "--tls-protocols", "SSLv3"), 1, "TLSv1.2 and TLSv1.3")
+        self.assert_refused(daemon.run("edit", "r", "--tls-protocols", "SSLv3"), 1, "write TLSv1.2, TLSv1.3")
 
         def spoken():
             with made.connect(port) as client:
