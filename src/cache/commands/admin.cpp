@@ -3,6 +3,7 @@
 #include "cache/clients/waits.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/engine/server_host.hpp"
+#include "cache/script/scripting.hpp"
 
 namespace eddy::cache::commands {
 
@@ -33,6 +34,9 @@ void shutdown(call& c) {
         if (server != nullptr && server->abort_shutdown()) return c.reply.ok();
         return c.error("ERR No shutdown in progress.");
     }
+    // Half of what a script does would be saved.
+    if (how.saves != saving::never && scripting::is_late(c.state))
+        return c.error(scripting::busy_text(c.state));
     if (server == nullptr || !server->can_shut_down()) {
         return c.error("ERR a cache is stopped by its daemon: run `eddy stop` with its name");
     }

@@ -93,6 +93,19 @@ TEST_F(late_scripts, others_wait_until_the_threshold_and_are_told_busy_then) {
     EXPECT_EQ(d_.pushed(), "+PONG\r\n");
 }
 
+TEST_F(late_scripts, a_shutdown_that_saves_is_refused) {
+    engine_.internals().options.mode = access_mode::admin;
+    set_threshold("1");
+    EXPECT_EQ(begin(a_, "while true do end"), "");
+    while (!engine_.script_is_busy()) engine_.go_on();
+    EXPECT_EQ(begin(b_, arguments{"SHUTDOWN"}), busy);
+    EXPECT_EQ(begin(b_, arguments{"SHUTDOWN", "SAVE", "NOW"}), busy);
+    // This engine has no server that it could stop.
+    EXPECT_THAT(begin(b_, arguments{"SHUTDOWN", "NOSAVE"}), HasSubstr("eddy stop"));
+    EXPECT_EQ(b_("SCRIPT KILL"), "+OK\r\n");
+    finish_all();
+}
+
 TEST_F(late_scripts, a_killed_script_ends_wherever_its_error_is_caught) {
     set_threshold("0");
     for (const std::string catches :
