@@ -53,7 +53,10 @@ TEST_P(server_threads, a_line_reaches_the_clients_of_all_loops_but_its_sender) {
             }
         }
         // One has a line before its loop has counted it.
-        co_await until([&] { return server->count().messages_out == 30; });
+        co_await until([&] {
+            const metrics now = server->count();
+            return now.messages_out == 30 && now.latency->count() == 6;
+        });
         const metrics counted = server->count();
         EXPECT_EQ(counted.connections_now, 6U);
         EXPECT_EQ(counted.messages_in, 6U);
