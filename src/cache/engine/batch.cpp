@@ -221,7 +221,7 @@ void engine::check_outputs() {
     if (s.env.steady_us < s.outputs_due_us) return;
     s.outputs_due_us = session::no_deadline;
     s.sessions.for_each([&](session& each) {
-        // The limits may be others than when it was told of these.
+        // The limits may have changed since it was notified.
         const std::size_t unsent = each.held().output;
         if (unsent > 0)
             set_unsent(each, unsent);

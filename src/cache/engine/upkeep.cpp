@@ -209,7 +209,7 @@ bool engine::upkeep(std::size_t steps) {
         const upkeep_part& its = upkeep_parts[turn];
         if (!its.has_work(s)) continue;
         if (slice.is_over()) {
-            // Who takes the whole slice takes it from nobody twice.
+            // This part comes first the next time, so that no part waits for two slices.
             s.upkeep_part = turn;
             more = true;
             break;

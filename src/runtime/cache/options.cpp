@@ -7,6 +7,7 @@
 #include "runtime/cache/parameters.hpp"
 #include "runtime/cache/protection.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/option_tables.hpp"
 #include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
@@ -337,21 +338,9 @@ std::vector<option> client_options() {
 }  // namespace
 
 std::vector<option> option_table() {
-    std::vector<option> table;
-    const auto add = [&table](const std::vector<option>& rows) {
-        table.insert(table.end(), rows.begin(), rows.end());
-    };
-    add(listening_options());
-    add(tls_options());
-    add(shm_options());
-    add(redis_tls_options());
-    add(access_options());
-    add(file_options());
-    add(replication_options());
-    add(hook_options());
-    add(hook_queue_options());
-    add(client_options());
-    return table;
+    return joined({listening_options(), tls_options(), shm_options(), redis_tls_options(),
+                   access_options(), file_options(), replication_options(), hook_options(),
+                   hook_queue_options(), client_options()});
 }
 
 namespace {

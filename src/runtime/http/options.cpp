@@ -3,6 +3,7 @@
 
 #include "http/alpn.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/option_tables.hpp"
 #include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
@@ -140,17 +141,8 @@ std::vector<option> log_options() {
 }  // namespace
 
 std::vector<option> option_table() {
-    std::vector<option> table;
-    const auto add = [&table](const std::vector<option>& rows) {
-        table.insert(table.end(), rows.begin(), rows.end());
-    };
-    add(listening_options());
-    add(tls_options());
-    add(shm_options());
-    add(file_options());
-    add(client_options());
-    add(log_options());
-    return table;
+    return joined({listening_options(), tls_options(), shm_options(), file_options(),
+                   client_options(), log_options()});
 }
 
 outcome<config> read_config(const settings& chosen) {

@@ -2,6 +2,7 @@
 #include "runtime/server/options.hpp"
 
 #include "runtime/listening.hpp"
+#include "runtime/option_tables.hpp"
 #include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
@@ -195,17 +196,8 @@ std::vector<option> log_options() {
 }  // namespace
 
 std::vector<option> option_table() {
-    std::vector<option> table;
-    const auto add = [&table](const std::vector<option>& rows) {
-        table.insert(table.end(), rows.begin(), rows.end());
-    };
-    add(listening_options());
-    add(tls_options());
-    add(shm_options());
-    add(message_options());
-    add(client_options());
-    add(log_options());
-    return table;
+    return joined({listening_options(), tls_options(), shm_options(), message_options(),
+                   client_options(), log_options()});
 }
 
 outcome<config> read_config(const settings& chosen) {

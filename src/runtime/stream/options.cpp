@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "handoff/receiver.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/option_tables.hpp"
 
 #include <fmt/format.h>
 #include <pwd.h>
@@ -308,16 +309,8 @@ std::vector<option> limit_options() {
 }  // namespace
 
 std::vector<option> option_table() {
-    std::vector<option> table;
-    const auto add = [&table](const std::vector<option>& rows) {
-        table.insert(table.end(), rows.begin(), rows.end());
-    };
-    add(handoff_options());
-    add(backend_options());
-    add(time_options());
-    add(mock_options());
-    add(limit_options());
-    return table;
+    return joined(
+        {handoff_options(), backend_options(), time_options(), mock_options(), limit_options()});
 }
 
 outcome<config> read_config(const settings& chosen) {
