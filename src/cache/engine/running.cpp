@@ -36,7 +36,7 @@ void count_time(const call& c, steady_clock::duration took) noexcept {
 
 slow_log::record record_of(const call& c) {
     slow_log::record made = slow_log::record_of(*c.spec, c.all_args());
-    // A script's commands are nobody's, as in Redis.
+    // A script's commands do not count for a client, as in Redis.
     if (!c.in_script) made.address = c.client.address;
     made.client = c.client.name();
     return made;

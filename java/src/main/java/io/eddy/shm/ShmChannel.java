@@ -62,7 +62,8 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
     /**
      * What a selector registers for OP_READ, for a channel that is not blocking. It is ready when read() has returned 0
      * and there are bytes or the end, or when write() has written less than it was given and there is room: call both, as
-     * far as you want them, until they return 0 again; that is also what resets it. Closed with this channel.
+     * far as you want them, until they return 0 again; that is also what resets it. It may be ready once more after all
+     * bytes were read, as the notification of them may come late. Closed with this channel.
      *
      * @throws UnsupportedOperationException if it was accepted by a listener without {@link ShmOptions.Doorbell#SOCKET}, or
      *     has no shared memory
