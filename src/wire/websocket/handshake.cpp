@@ -7,6 +7,7 @@
 #include "wire/websocket/extensions.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace eddy::websocket {
 namespace {
@@ -127,6 +128,42 @@ result<> add_response_fields(http1::header_list& to, const agreement& agreed) {
     }
     if (agreed.extensions.empty()) return {};
     return to.add(extensions_field, agreed.extensions);
+}
+
+namespace {
+
+/// Host and port without the scheme's own port.
+std::string_view without_port(std::string_view authority, std::string_view port) noexcept {
+    return authority.ends_with(port) ? authority.substr(0, authority.size() - port.size())
+                                     : authority;
+}
+
+/// Whether an origin is of the host and port that a request is sent to.
+bool is_of_host(std::string_view origin, std::string_view host) noexcept {
+    if (host.empty()) return false;
+    for (const auto& [scheme, port] :
+         {std::pair<std::string_view, std::string_view>{"http://", ":80"}, {"https://", ":443"}}) {
+        if (!http1::equal_ignoring_case(origin.substr(0, scheme.size()), scheme)) continue;
+        return http1::equal_ignoring_case(without_port(origin.substr(scheme.size()), port),
+                                          without_port(host, port));
+    }
+    return false;
+}
+
+}  // namespace
+
+bool is_origin_allowed(const http1::request_head& request,
+                       std::span<const std::string> origins) noexcept {
+    const std::string_view host = request.headers.find("Host").value_or("");
+    for (const http1::header field : request.headers) {
+        if (!http1::equal_ignoring_case(field.name, "Origin") || is_of_host(field.value, host))
+            continue;
+        const bool is_listed = std::ranges::any_of(origins, [&](std::string_view each) {
+            return each == "*" || http1::equal_ignoring_case(each, field.value);
+        });
+        if (!is_listed) return false;
+    }
+    return true;
 }
 
 result<> add_error_fields(http1::header_list& to, const handshake_error& error) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace eddy::websocket {
 namespace {
@@ -49,6 +50,36 @@ agreement agree(const std::string& text, const server_policy& policy = {}) {
     auto agreed = check_request(request_of(text), policy);
     EXPECT_TRUE(agreed) << text << agreed.error().what;
     return agreed ? *agreed : agreement();
+}
+
+bool allows(const std::string& fields, const std::vector<std::string>& origins = {}) {
+    return is_origin_allowed(request_of("GET / HTTP/1.1\r\n" + fields + "\r\n"), origins);
+}
+
+TEST(websocket_handshake, pages_of_other_hosts_may_not_connect) {
+    EXPECT_TRUE(allows("Host: h\r\n")) << "no page sends it";
+    EXPECT_TRUE(allows("Host: h\r\nOrigin: http://h\r\n"));
+    EXPECT_TRUE(allows("Host: h\r\nOrigin: https://h\r\n"));
+    EXPECT_TRUE(allows("Host: H:9000\r\norigin: HTTP://h:9000\r\n"));
+    EXPECT_TRUE(allows("Host: h:443\r\nOrigin: https://h\r\n"));
+    EXPECT_TRUE(allows("Host: h\r\nOrigin: http://h:80\r\n"));
+    EXPECT_TRUE(allows("Host: [::1]:9000\r\nOrigin: http://[::1]:9000\r\n"));
+    for (const std::string origin :
+         {"http://evil", "http://h:9000", "https://h:80", "null", "h", "", "http://", "ws://h",
+          "http://h.evil", "http://evil.h", "http://h/", "http://h http://evil", "*"})
+        EXPECT_FALSE(allows("Host: h\r\nOrigin: " + origin + "\r\n")) << origin;
+    EXPECT_FALSE(allows("Host: h\r\nOrigin: http://h\r\nOrigin: http://evil\r\n"));
+    EXPECT_FALSE(is_origin_allowed(request_of("GET / HTTP/1.0\r\nOrigin: http://\r\n\r\n"), {}));
+}
+
+TEST(websocket_handshake, pages_of_listed_origins_may_connect) {
+    const std::vector<std::string> some{"https://a.example", "null"};
+    EXPECT_TRUE(allows("Host: h\r\nOrigin: https://A.example\r\n", some));
+    EXPECT_TRUE(allows("Host: h\r\nOrigin: null\r\n", some));
+    EXPECT_TRUE(allows("Host: h\r\nOrigin: http://h\r\n", some));
+    EXPECT_FALSE(allows("Host: h\r\nOrigin: http://a.example\r\n", some));
+    EXPECT_FALSE(allows("Host: h\r\nOrigin: https://a.example:8443\r\n", some));
+    EXPECT_TRUE(allows("Host: h\r\nOrigin: http://evil\r\n", {"*"}));
 }
 
 TEST(websocket_handshake, answers_the_key_of_the_standard) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <expected>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,6 +94,13 @@ struct client_offer {
 /// True if a request asks for a WebSocket: "Upgrade: websocket" with "Connection: Upgrade", case
 /// ignored. check_request() says whether it may have one.
 bool is_upgrade(const http1::request_head& request) noexcept;
+
+/// Whether the page that sends a request may connect, by the request's Origin (RFC 6454), which
+/// browsers send with each request for a WebSocket and scripts cannot change. True without Origin:
+/// no page sends it; if it is of http or https with the host and port of the Host field; and if
+/// `origins` has it, such as "https://example.org", or "*". Case is ignored.
+bool is_origin_allowed(const http1::request_head& request,
+                       std::span<const std::string> origins) noexcept;
 
 /// Judges the request for a WebSocket and chooses subprotocol and compression. An offer of
 /// compression that cannot be met is declined. The error is 426 for a request that is no upgrade,
