@@ -180,6 +180,18 @@ class ServerFlags(FlagTest):
         daemon.must("send", "r", "a line")
         self.assertEqual(raw.recv(100), b"a line\n")
 
+    @effect_of("server", "raw-http")
+    def test_raw_http(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "server", "r", "--raw-http")
+        raw, browser = self.joined(daemon, port, 2)
+        browser.sendall(b"GET / HTTP/1.1\r\n")
+        self.assertEqual(read_line(raw), "GET / HTTP/1.1")
+        daemon.must("edit", "r", "--unset", "raw-http")
+        with connect(port) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            self.assertIn(b"HTTP/1.1 426 Upgrade Required", all_of(client))
+
     @effect_of("server", "max-connections")
     def test_max_connections(self):
         daemon = self.daemon()

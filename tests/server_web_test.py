@@ -3,10 +3,12 @@
 
 import base64
 import os
+import socket
 import struct
 
 import harness
 from harness import connect, eventually, free_port, read_line
+from shm_client import ShmClient
 
 TEXT, CLOSE = 1, 8
 
@@ -121,6 +123,89 @@ class OneAudience(harness.EddyTest):
         self.certificates = harness.Certificates(self.folder())
         self.create("--threads", "3", "--tls", "--cert", self.certificates.cert, "--key", self.certificates.key)
         self.check(self.secure)
+
+
+@harness.on_each_backend
+class NoAudience(harness.EddyTest):
+    """Requests that a server must not forward, over each transport."""
+
+    BEGINNINGS = (b"GET / HTTP/1.1\r\n", b"POST / HTTP/1.1\r\n", b"PRI * HTTP/2.0\r\n", b"GET /\r\n",
+                  b"get / HTTP/1.1\n", b"\r\nGET / HTTP/1.1\r\n", b"M-SEARCH * HTTP/1.1\r\n", b"GET  x\r\n",
+                  b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\n", b"FOO / HTTP/0.9\r\n")
+    REST = b"Host: x\r\nCookie: secret\r\nConnection: close\r\nContent-Length: 7\r\n\r\nsecret\n"
+
+    def check(self, daemon, client, all_of_client):
+        """`client()` is a new connection, `all_of_client(it)` what comes until its end."""
+        speaker, listener = client(), client()
+        speaker.sendall(b"first\n")
+        self.assertEqual(read_line(listener), "first")
+        listener.sendall(b"second\n")
+        self.assertEqual(read_line(speaker), "second")
+        for number, begin in enumerate(self.BEGINNINGS):
+            browser = client()
+            browser.sendall(begin + self.REST)
+            self.assertTrue(all_of_client(browser).startswith(b"HTTP/1.1 "), begin)
+            # The transport's own pieces: a byte, then the rest.
+            browser = client()
+            browser.sendall(begin[:1])
+            eventually(lambda: daemon.list()["x"]["connections"] == 3, "it is known")
+            browser.sendall(begin[1:] + self.REST)
+            self.assertTrue(all_of_client(browser).startswith(b"HTTP/1.1 "), begin)
+            speaker.sendall(b"marker %d\n" % number)
+            self.assertEqual(read_line(listener), f"marker {number}")
+            eventually(lambda: daemon.list()["x"]["connections"] == 2, "it has gone")
+
+    def create(self, *flags):
+        daemon = self.daemon()
+        made = daemon.run("create", "server", "x", *flags, "-s")
+        if "does not have" in made.err:
+            self.skipTest("this build has no TLS")
+        self.assertEqual(made.status, 0, made)
+        return daemon
+
+    def opened(self, client):
+        self.addCleanup(client.close)
+        return client
+
+    def test_over_tcp_on_several_threads(self):
+        port = free_port()
+        daemon = self.create("-p", str(port), "--threads", "3")
+        self.check(daemon, lambda: self.opened(connect(port)), harness.all_of)
+
+    def test_over_tls_beside_files(self):
+        certificates = harness.Certificates(self.folder())
+        port = free_port()
+        daemon = self.create("-p", str(port), "--tls", "--cert", certificates.cert, "--key", certificates.key,
+                             "--http", self.folder())
+        self.check(daemon, lambda: self.opened(certificates.connect(port)), harness.all_of)
+
+    def test_over_a_unix_socket(self):
+        path = os.path.join(self.folder(), "s")
+        daemon = self.create("--unix", path)
+
+        def client():
+            made = self.opened(socket.socket(socket.AF_UNIX))
+            made.settimeout(harness.DEADLINE_S)
+            made.connect(path)
+            return made
+
+        self.check(daemon, client, harness.all_of)
+
+    def test_over_shared_memory(self):
+        path = os.path.join(self.folder(), "s")
+        daemon = self.create("-p", str(free_port()), "--shm-path", path)
+        self.check(daemon, lambda: self.opened(ShmStream(path)), lambda client: client.rest())
+
+
+class ShmStream:
+    """The part of a socket that NoAudience uses, over shared memory."""
+
+    def __init__(self, path):
+        self.over = ShmClient(path)
+        self.sendall, self.recv, self.close = self.over.send, self.over.receive, self.over.close
+
+    def rest(self):
+        return self.recv(1 << 20)
 
 
 if __name__ == "__main__":

@@ -238,6 +238,21 @@ task<void> files_are_served_beside_messages(std::string type) {
     EXPECT_THAT(co_await nowhere.failure_to_start(), HasSubstr("cannot be served"));
 }
 
+task<void> requests_are_messages(std::string type) {
+    for (const bool takes : {false, true}) {
+        subject s(type, with({{"raw_http", takes}}));
+        co_await s.start();
+        talker raw = co_await join(s);
+        talker browser = co_await join(s);
+        co_await browser.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        if (takes)
+            EXPECT_EQ(co_await raw.line(), "GET / HTTP/1.1\r");
+        else
+            EXPECT_THAT(co_await browser.rest(), StartsWith("HTTP/1.1 426 "));
+        co_await s->stop(0s);
+    }
+}
+
 task<void> rates_are_limited(std::string option) {
     subject s("server", with({{option, 5}}));
     co_await s.start();
@@ -593,6 +608,7 @@ const effect_table own_effects = {
     {{"server", "mode"}, {mode_directs_messages}},
     {{"server", "framing"}, {framing_says_what_a_message_is}},
     {{"server", "http"}, {files_are_served_beside_messages}},
+    {{"server", "raw-http"}, {requests_are_messages}},
     {{"server", "max-connections"}, {connections_are_limited}},
     {{"server", "rate-limit"}, {each_clients_rate_is_limited, sim}},
     {{"server", "global-rate-limit"}, {the_common_rate_is_limited, sim}},
@@ -811,6 +827,12 @@ TEST(options, what_contradicts_itself_is_refused_with_the_reason) {
          {{"port", 1}, {"mode", "in"}, {"log_traffic", true}},
          "go to the journal anyway"},
         {"server", {{"port", 1}, {"framing", "raw"}, {"max_line", 9}}, "there are no lines"},
+        {"server",
+         {{"port", 1}, {"http", "/"}, {"raw_http", true}},
+         "--http and --raw-http exclude each other"},
+        {"server",
+         {{"listen", "udp://:1"}, {"raw_http", true}},
+         "--raw-http has no effect with UDP"},
         {"server", {{"port", 1}, {"max_queue", "64k"}}, "--max-queue 64k is too small for lines"},
         {"cache", {{"port", 1}, {"eviction", "allkeys-lru"}}, "add --maxmemory"},
         {"cache", {{"listen", "udp://:1"}}, "a cache cannot serve udp://"},

@@ -157,17 +157,11 @@ bool broadcast::send_part(client& to, const std::shared_ptr<const byte_buffer>& 
     return true;
 }
 
-/// Keeps messages for a client that may be about to ask for a WebSocket. False: it is raw.
+/// Keeps messages for a client that may be about to send a request. False: it gets them now.
 bool broadcast::hold_back(client& to, const_bytes part, std::uint64_t messages) {
-    const bool is_new = loop::current().now() - to.touched_at() < hold_time;
+    const bool is_late = !to.held() && loop::current().now() >= to.held_until();
     const std::size_t size = (to.held() ? to.held()->bytes.size() : 0) + part.size();
-    if (to.has_begun_request) {
-        // Its task decides what it speaks, or ends it.
-        if (size > hold_limit) {
-            counted_.dropped += messages;
-            return true;
-        }
-    } else if ((!to.held() && !is_new) || size > hold_limit) {
+    if (is_late || size > hold_limit) {
         to.become_raw();
         return false;
     }

@@ -36,10 +36,11 @@ private:
     counters& counted_;
 };
 
-/// Time after connecting that a new client has to send a request for a WebSocket before it gets
-/// messages, and bytes of them that are held back meanwhile at most: beyond either it is a raw
-/// client.
+/// Time after connecting that a new client has to begin a request before it gets messages, time
+/// that it may then pause within its first line, and bytes of messages that are held back meanwhile
+/// at most: beyond any of them it gets messages, and a request of it is refused.
 inline constexpr duration hold_time = std::chrono::milliseconds(150);
+inline constexpr duration first_line_time = std::chrono::seconds(2);
 inline constexpr std::size_t hold_limit = 32 * 1024;
 
 class client;
@@ -86,6 +87,10 @@ public:
         out.abort();
     }
 
+    /// Until when messages are held back for it, if it is undecided.
+    time_point held_until() const noexcept {
+        return touched_at() + (input.empty() ? hold_time : first_line_time);
+    }
     /// What is held back for it; null if nothing is.
     held_messages* held() const noexcept {
         return speaks == speech::undecided ? static_cast<held_messages*>(extra.get()) : nullptr;
@@ -95,7 +100,7 @@ public:
         return speaks == speech::web ? static_cast<web_peer*>(extra.get()) : nullptr;
     }
 
-    /// It speaks the server's framing: gets what was held back, and all that follows.
+    /// It gets what was held back, and all messages that follow.
     void become_raw() noexcept {
         if (speaks != speech::undecided) return;
         const held_messages* const all = held();
@@ -121,10 +126,9 @@ public:
     bool paid = false;
     /// Part of the batch that goes out next is this client's own.
     bool sent_in_batch = false;
-    /// It has sent something.
-    bool has_spoken = false;
-    /// It is undecided, and `input` begins a request, which must not reach others as messages.
-    bool has_begun_request = false;
+    /// `input` is none of a request, which must not reach others as messages. Not known before its
+    /// first line, also when it gets messages already.
+    bool is_judged = false;
     /// It sends nothing more.
     bool finished = false;
     /// It is being closed and gets no more messages.
@@ -149,17 +153,20 @@ private:
 };
 
 inline held_messages::held_messages(client& of) : client_(of) {
-    loop& here = loop::current();
-    here.arm(*this, of.touched_at() + hold_time);
+    loop::current().arm(*this, of.held_until());
 }
 
 inline held_messages::~held_messages() {
     if (armed()) loop::current().disarm(*this);
 }
 
-/// The last call on this object.
+/// Perhaps the last call on this object.
 inline void held_messages::fire() noexcept {
-    if (!client_.has_begun_request) client_.become_raw();
+    loop& here = loop::current();
+    if (here.now() < client_.held_until())
+        here.arm(*this, client_.held_until());
+    else
+        client_.become_raw();
 }
 
 }  // namespace eddy::runtime::server

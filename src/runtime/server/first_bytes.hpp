@@ -16,15 +16,38 @@ enum class speech : std::uint8_t {
     web,        ///< WebSocket, once such a request was answered
 };
 
-/// First lines and heads that are longer are raw.
-inline constexpr std::size_t longest_first_head = 16 * 1024;
+/// Bytes of a first line whose end has not come that are judged; a longer one is decided without
+/// its end.
+inline constexpr std::size_t longest_first_line = 16 * 1024;
+/// Blanks and empty lines before the first line that wait for it. More of them are messages; the
+/// line behind them is still judged.
+inline constexpr std::size_t longest_blank_start = 64;
 
-/// Judges all bytes that have come. With `takes_requests` whatever begins with a request line is
-/// HTTP; without, only a whole head that asks for a WebSocket is.
-speech judge_first_bytes(std::string_view bytes, bool takes_requests);
+/// Rules of the recognition.
+struct first_bytes_rules {
+    /// A message is a line, so a client that has sent none can wait for the end of its first.
+    bool by_line = true;
+    /// Bytes of a message at most, if `by_line`.
+    std::size_t longest_message = longest_first_line;
+};
 
-/// Whether bytes that are not decided begin a request line: a method, a space and the begin of a
-/// target. Others must not get them as messages: what follows may have a password.
-bool begins_request(std::string_view bytes, bool takes_requests);
+/// Judges all bytes that a client has sent so far; `is_end`: it sends no more. The first line that
+/// is not blank makes them HTTP
+/// - if it begins with GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE, PATCH or PRI and a
+///   blank,
+/// - if it begins with the name of any registered method, in any case, and a target behind it: a
+///   path, "*" or a URL,
+/// - or if its last word is a version of HTTP, "HTTP/" and a digit.
+/// What may still become one of these is undecided. With messages that are not lines, the third
+/// rule holds for a line that has come whole, and is waited for behind a word in capitals and a
+/// target only. Bytes of HTTP must not reach other clients: they may have passwords and cookies.
+speech judge_first_bytes(std::string_view bytes, const first_bytes_rules& rules,
+                         bool is_end = false) noexcept;
+
+/// Whether the bytes are blanks and empty lines only.
+bool is_blank(std::string_view bytes) noexcept;
+
+/// Whether the bytes begin a TLS handshake (RFC 8446, 5.1): a browser does so at a URL of https.
+bool begins_tls(std::string_view bytes) noexcept;
 
 }  // namespace eddy::runtime::server

@@ -36,9 +36,23 @@ eddy::http::response answer_of(int status, std::string_view what) {
 
 }  // namespace
 
+/// In place of files. The connection ends, since the client expects another server.
+eddy::http::response http_visit::refuse_request() {
+    worker_.note_refused_request(client_);
+    auto refused = answer_of(426, "this port serves messages and WebSocket, and no files");
+    const auto added = eddy::websocket::add_error_fields(refused.headers, {426, {}});
+    const auto closes = refused.headers.add("Connection", "close");
+    EDDY_ASSERT(added.has_value() && closes.has_value());
+    return refused;
+}
+
 task<eddy::http::response> http_visit::handle(eddy::http::request& incoming) {
-    if (files_ != nullptr && !eddy::websocket::is_upgrade(incoming.head()))
-        return files_->serve(incoming, incoming.path());
+    if (!eddy::websocket::is_upgrade(incoming.head())) {
+        if (files_ != nullptr) return files_->serve(incoming, incoming.path());
+        return [](http_visit& self) -> task<eddy::http::response> {
+            co_return self.refuse_request();
+        }(*this);
+    }
     return [](http_visit& self, const eddy::http::request& asked) -> task<eddy::http::response> {
         const auto agreed = eddy::websocket::check_request(asked.head(), {});
         if (!agreed) {
@@ -56,6 +70,7 @@ task<eddy::http::response> http_visit::handle(eddy::http::request& incoming) {
 }
 
 eddy::http::response http_visit::reject(int status, std::string_view what) {
+    if (files_ == nullptr) worker_.note_refused_request(client_);
     return answer_of(status, what);
 }
 

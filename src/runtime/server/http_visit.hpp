@@ -35,6 +35,8 @@ public:
     bool is_ending() const noexcept override;
 
 private:
+    eddy::http::response refuse_request();
+
     worker& worker_;
     client& client_;
     eddy::http::static_files* files_;

@@ -45,7 +45,8 @@ outcome<> check_combinations(const settings& chosen, const config& read) {
                                      {"framing", "max-line"});
             !ok)
             return ok;
-        if (auto ok = without_effect(chosen, "UDP", "HTTP needs a stream", {"http"}); !ok)
+        if (auto ok = without_effect(chosen, "UDP", "HTTP needs a stream", {"http", "raw-http"});
+            !ok)
             return ok;
         if (auto ok =
                 without_effect(chosen, "UDP", "one socket receives all datagrams", {"threads"});
@@ -122,6 +123,11 @@ std::vector<option> message_options() {
          .help = "also serve the files of this folder to HTTP clients on the same port. WebSocket "
                  "is recognised with and without it",
          .is_path = true},
+        {.name = "raw-http",
+         .kind = option_kind::flag,
+         .help = "make HTTP requests messages, with their passwords and cookies. Otherwise a "
+                 "client whose first line begins like a request, such as \"GET /\", is "
+                 "answered by HTTP, and none of it is forwarded. WebSocket is not recognised then"},
     };
 }
 
@@ -234,6 +240,11 @@ outcome<config> read_config(const settings& chosen) {
     if (!read.http_root.empty() && !read.http_root.starts_with('/'))
         return refuse(400, fmt::format("--http cannot be \"{}\": write the whole path, from /",
                                        read.http_root));
+    read.takes_raw_http = chosen.flag("raw-http");
+    if (read.takes_raw_http && !read.http_root.empty())
+        return refuse(400,
+                      "--http and --raw-http exclude each other: with --raw-http requests are "
+                      "messages");
     read.log_traffic = chosen.flag("log-traffic");
     if (auto ok = check_combinations(chosen, read); !ok) return std::unexpected(ok.error());
     return read;

@@ -26,9 +26,8 @@ constexpr duration farewell = std::chrono::seconds(5);
 constexpr std::size_t bytes_a_queued_message = 64;
 /// Batches of other loops that are taken in before other work of the loop has its turn.
 constexpr int batches_a_turn = 16;
-/// At most so long a client that has begun a request line may pause within it, and within the head
-/// behind it; then it is closed.
-constexpr duration first_head_time = std::chrono::seconds(2);
+/// Between two lines of the journal about refused requests: each connection may send one.
+constexpr duration refusal_note_pause = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -89,6 +88,10 @@ void worker::apply(const config& chosen) {
 void worker::take(stream accepted, serving::connection_slot slot) {
     auto c = std::make_unique<client>(clients_, std::move(accepted), tasks_, queue_options(),
                                       client_limiter_, std::move(slot));
+    if (config_.takes_raw_http) {
+        c->is_judged = true;
+        c->become_raw();
+    }
     cancel_source& cancel = c->cancel;
     tasks_.spawn(serve(std::move(c)).under(cancel));
 }
@@ -106,7 +109,7 @@ task<void> worker::drain(duration limit) {
     out_.flush();
     clients_.for_each([&](connection& each) {
         auto& c = static_cast<client&>(each);
-        if (!c.has_begun_request) c.become_raw();
+        if (c.input.empty()) c.become_raw();
         if (c.speaks == speech::http && c.doing() == activity::resting)
             c.close();
         else
@@ -269,11 +272,8 @@ void worker::see_off(const client& c, bool out_of_memory) {
     c.touch();
     counted_.bytes_in += got.size();
     const time_point arrived = loop::current().now();
-    const bool is_first = !std::exchange(c.has_spoken, true);
-    if (is_first && c.speaks == speech::raw && begins_request(got.text(), files_.has_value()))
-        return refuse_request(c, "it sent an HTTP request after it had received messages");
-    if (c.speaks != speech::raw)
-        return c.web() ? receive_frames(c, got.text()) : receive_first(c, got.text(), arrived);
+    if (c.web()) return receive_frames(c, got.text());
+    if (!c.is_judged) return receive_first(c, got.text(), arrived);
     if (!c.input.empty()) {
         c.input.append(got.text());
         got.reset();
@@ -284,9 +284,57 @@ void worker::see_off(const client& c, bool out_of_memory) {
     return made;
 }
 
-/// A request, with its cookies, is none of the messages that others get, though it cannot be
-/// answered: it is not whole, or messages have been sent before.
-worker::progress worker::refuse_request(const client& c, std::string_view why) {
+/// The client has finished sending. A last line without a newline is a line all the same.
+[[gnu::noinline]] worker::progress worker::finish_input(client& c) {
+    progress made;
+    if (!std::exchange(c.finished, true) && !c.input.empty() && !c.web()) {
+        if (!std::exchange(c.is_judged, true) &&
+            judge_first_bytes(c.input.text(), recognition(), true) == speech::http)
+            return begin_http(c);
+        c.become_raw();
+        if (config_.messages == framing::line && !c.input.text().ends_with('\n'))
+            c.input.append('\n');
+        made = consume_rest(c, loop::current().now());
+    }
+    c.become_raw();
+    if (made.next == progress::then::read) made.next = progress::then::close;
+    return made;
+}
+
+first_bytes_rules worker::recognition() const noexcept {
+    return {.by_line = config_.messages == framing::line, .longest_message = config_.max_line};
+}
+
+/// The first line of a client decides what it speaks.
+worker::progress worker::receive_first(client& c, std::string_view text, time_point arrived) {
+    c.input.append(text);
+    const first_bytes_rules rules = recognition();
+    if (rules.by_line && begins_tls(c.input.text()))
+        return refuse_client(c, "it began a TLS handshake on a connection without TLS, see --tls");
+    switch (judge_first_bytes(c.input.text(), rules)) {
+        case speech::http: return begin_http(c);
+        case speech::undecided:
+            if (c.input.size() <= longest_blank_start || !is_blank(c.input.text())) return {};
+            break;
+        default:
+            c.is_judged = true;
+            c.become_raw();
+            break;
+    }
+    return consume_rest(c, arrived);
+}
+
+/// A request, with its cookies, is none of the messages that others get, though after messages it
+/// cannot be answered.
+worker::progress worker::begin_http(const client& c) {
+    if (c.speaks != speech::undecided)
+        return refuse_client(c, "it sent an HTTP request after it had received messages");
+    progress made;
+    made.next = progress::then::http;
+    return made;
+}
+
+worker::progress worker::refuse_client(const client& c, std::string_view why) {
     ++counted_.errors;
     context_.events.write(fmt::format("client {} closed: {}", c.id(), why));
     progress over;
@@ -294,37 +342,18 @@ worker::progress worker::refuse_request(const client& c, std::string_view why) {
     return over;
 }
 
-/// The client has finished sending. A last line without a newline is a line all the same.
-[[gnu::noinline]] worker::progress worker::finish_input(client& c) {
-    progress made;
-    c.become_raw();
-    if (!std::exchange(c.finished, true) && !c.input.empty() && !c.web()) {
-        c.input.append('\n');
-        made = consume_rest(c, loop::current().now());
-    }
-    if (made.next == progress::then::read) made.next = progress::then::close;
-    return made;
+void worker::note_refused_request(const client& c) {
+    const time_point now = loop::current().now();
+    if (refusal_noted_at_ && now - *refusal_noted_at_ < refusal_note_pause) return;
+    refusal_noted_at_ = now;
+    context_.events.write(
+        fmt::format("client {} sent an HTTP request, which was refused: --http serves files, "
+                    "--raw-http makes requests messages",
+                    c.id()));
 }
 
-/// The first bytes of a client decide what it speaks.
-worker::progress worker::receive_first(client& c, std::string_view text, time_point arrived) {
-    c.input.append(text);
-    progress made;
-    switch (judge_first_bytes(c.input.text(), files_.has_value())) {
-        case speech::undecided:
-            c.has_begun_request = begins_request(c.input.text(), files_.has_value());
-            made.next = progress::then::decide;
-            return made;
-        case speech::http: made.next = progress::then::http; return made;
-        default: break;
-    }
-    c.has_begun_request = false;
-    c.become_raw();
-    return consume_rest(c, arrived);
-}
-
-/// Waits for more of the first bytes, for a rate limit, for slow readers, or for other loops; or
-/// serves requests. Yields what is next.
+/// Waits for a rate limit, for slow readers, or for other loops; or serves requests. Yields what is
+/// next.
 [[gnu::noinline]] task<worker::progress> worker::go_on(progress::then next, duration length,
                                                        client& c) {
     progress over;
@@ -333,18 +362,6 @@ worker::progress worker::receive_first(client& c, std::string_view text, time_po
         return c.cancel.requested() ? over : consume_rest(c, loop::current().now());
     };
     switch (next) {
-        case progress::then::decide: {
-            const duration patience = c.has_begun_request ? first_head_time : hold_time;
-            auto got = co_await with_timeout(patience, c.socket.read());
-            if (got) co_return receive(c, std::move(*got));
-            const bool has_paused = got.error() == errc::timed_out;
-            if (!has_paused && got.error() != errc::end_of_stream) break;
-            if (c.has_begun_request)
-                co_return refuse_request(c, "its HTTP request did not arrive whole");
-            if (!has_paused) co_return finish_input(c);
-            c.become_raw();
-            co_return rest();
-        }
         case progress::then::http: {
             co_await serve_http(c);
             if (!c.web()) break;

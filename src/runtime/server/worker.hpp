@@ -13,6 +13,7 @@
 #include "runtime/server/broadcast.hpp"
 #include "runtime/server/client.hpp"
 #include "runtime/server/exchange.hpp"
+#include "runtime/server/first_bytes.hpp"
 #include "runtime/server/options.hpp"
 #include "runtime/server/server_context.hpp"
 #include "transport/serving/loop_worker.hpp"
@@ -61,6 +62,9 @@ public:
     /// Whether it drains: HTTP connections end with the response at hand.
     bool is_draining() const noexcept { return is_draining_; }
 
+    /// Writes to the journal that a client's request was refused, at most once a minute.
+    void note_refused_request(const client& c);
+
     /// Requests by HTTP. Any thread.
     std::uint64_t http_requests() const noexcept { return http_requests_; }
 
@@ -73,7 +77,6 @@ private:
     struct progress {
         enum class then : std::uint8_t {
             read,
-            decide,  // more of the first bytes
             http,
             pause,
             wait_for_readers,
@@ -101,8 +104,10 @@ private:
     void greet(const client& c);
     void see_off(const client& c, bool out_of_memory);
     progress receive(client& c, lease got);
-    progress refuse_request(const client& c, std::string_view why);
+    progress refuse_client(const client& c, std::string_view why);
     progress receive_first(client& c, std::string_view text, time_point arrived);
+    progress begin_http(const client& c);
+    first_bytes_rules recognition() const noexcept;
     progress receive_frames(client& c, std::string_view text);
     task<void> serve_http(client& c);
     std::size_t max_web_message() const noexcept;
@@ -131,6 +136,7 @@ private:
     mutable std::mutex latency_guard_;
     std::optional<eddy::http::static_files> files_;
     tally http_requests_;
+    std::optional<time_point> refusal_noted_at_;
     std::size_t http_clients_ = 0;
     event no_http_clients_;  // for drain()
     bool is_draining_ = false;
