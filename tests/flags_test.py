@@ -192,6 +192,22 @@ class ServerFlags(FlagTest):
             client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             self.assertIn(b"HTTP/1.1 426 Upgrade Required", all_of(client))
 
+    @effect_of("server", "origins")
+    def test_origins(self):
+        daemon = self.daemon()
+        port = self.create(daemon, "server", "r")
+
+        def status():
+            with connect(port) as page:
+                page.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                             b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                             b"Origin: https://a.example\r\n\r\n")
+                return read_line(page).split()[1]
+
+        self.assertEqual(status(), "403")
+        daemon.must("edit", "r", "--origins", "https://a.example")
+        self.assertEqual(status(), "101")
+
     @effect_of("server", "max-connections")
     def test_max_connections(self):
         daemon = self.daemon()

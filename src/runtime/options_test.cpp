@@ -253,6 +253,21 @@ task<void> requests_are_messages(std::string type) {
     }
 }
 
+task<void> origins_may_connect(std::string type) {
+    for (const char* origins : {"", "http://a.example"}) {
+        subject s(type, with({{"origins", origins}}));
+        co_await s.start();
+        talker page = co_await join(s);
+        co_await page.say(
+            "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+            "Origin: http://a.example\r\n\r\n");
+        EXPECT_THAT(co_await page.line(),
+                    StartsWith(*origins == '\0' ? "HTTP/1.1 403 " : "HTTP/1.1 101 "));
+        co_await s->stop(0s);
+    }
+}
+
 task<void> rates_are_limited(std::string option) {
     subject s("server", with({{option, 5}}));
     co_await s.start();
@@ -609,6 +624,7 @@ const effect_table own_effects = {
     {{"server", "framing"}, {framing_says_what_a_message_is}},
     {{"server", "http"}, {files_are_served_beside_messages}},
     {{"server", "raw-http"}, {requests_are_messages}},
+    {{"server", "origins"}, {origins_may_connect}},
     {{"server", "max-connections"}, {connections_are_limited}},
     {{"server", "rate-limit"}, {each_clients_rate_is_limited, sim}},
     {{"server", "global-rate-limit"}, {the_common_rate_is_limited, sim}},
@@ -830,6 +846,14 @@ TEST(options, what_contradicts_itself_is_refused_with_the_reason) {
         {"server",
          {{"port", 1}, {"http", "/"}, {"raw_http", true}},
          "--http and --raw-http exclude each other"},
+        {"server",
+         {{"port", 1}, {"raw_http", true}, {"origins", "*"}},
+         "--origins has no effect with --raw-http"},
+        {"server",
+         {{"port", 1}, {"origins", "https://a.example,b.example"}},
+         "\"b.example\" is no origin"},
+        {"server", {{"port", 1}, {"origins", "https://a.example/"}}, "write a scheme and a host"},
+        {"server", {{"port", 1}, {"origins", "https://*.example"}}, "write a scheme and a host"},
         {"server",
          {{"listen", "udp://:1"}, {"raw_http", true}},
          "--raw-http has no effect with UDP"},

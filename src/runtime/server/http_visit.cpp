@@ -38,7 +38,7 @@ eddy::http::response answer_of(int status, std::string_view what) {
 
 /// In place of files. The connection ends, since the client expects another server.
 eddy::http::response http_visit::refuse_request() {
-    worker_.note_refused_request(client_);
+    worker_.note(worker::refusal::no_files, client_);
     auto refused = answer_of(426, "this port serves messages and WebSocket, and no files");
     const auto added = eddy::websocket::add_error_fields(refused.headers, {426, {}});
     const auto closes = refused.headers.add("Connection", "close");
@@ -61,6 +61,11 @@ task<eddy::http::response> http_visit::handle(eddy::http::request& incoming) {
             EDDY_ASSERT(added.has_value());
             co_return refused;
         }
+        if (!eddy::websocket::is_origin_allowed(asked.head(), self.worker_.origins())) {
+            self.worker_.note(worker::refusal::origin, self.client_,
+                              asked.headers().find("Origin").value_or(""));
+            co_return answer_of(403, "a page of this origin may not connect (--origins)");
+        }
         eddy::http::response switching(101);
         const auto added = eddy::websocket::add_response_fields(switching.headers, *agreed);
         EDDY_ASSERT(added.has_value());
@@ -70,7 +75,7 @@ task<eddy::http::response> http_visit::handle(eddy::http::request& incoming) {
 }
 
 eddy::http::response http_visit::reject(int status, std::string_view what) {
-    if (files_ == nullptr) worker_.note_refused_request(client_);
+    if (files_ == nullptr) worker_.note(worker::refusal::no_files, client_);
     return answer_of(status, what);
 }
 

@@ -45,7 +45,8 @@ outcome<> check_combinations(const settings& chosen, const config& read) {
                                      {"framing", "max-line"});
             !ok)
             return ok;
-        if (auto ok = without_effect(chosen, "UDP", "HTTP needs a stream", {"http", "raw-http"});
+        if (auto ok = without_effect(chosen, "UDP", "HTTP needs a stream",
+                                     {"http", "raw-http", "origins"});
             !ok)
             return ok;
         if (auto ok =
@@ -54,6 +55,12 @@ outcome<> check_combinations(const settings& chosen, const config& read) {
             return ok;
         if (auto ok = without_effect(chosen, "UDP", "datagrams are never queued for a peer",
                                      {"slow-reader", "max-queue"});
+            !ok)
+            return ok;
+    }
+    if (read.takes_raw_http) {
+        if (auto ok =
+                without_effect(chosen, "--raw-http", "WebSocket is not recognised", {"origins"});
             !ok)
             return ok;
     }
@@ -123,6 +130,12 @@ std::vector<option> message_options() {
          .help = "also serve the files of this folder to HTTP clients on the same port. WebSocket "
                  "is recognised with and without it",
          .is_path = true},
+        {.name = "origins",
+         .value_name = "LIST",
+         .help = "pages that may open a WebSocket, besides those of the host and port that they "
+                 "connect to: origins joined by commas, such as https://example.org; * is all. "
+                 "Others get 403; clients that are no browsers send no Origin and may connect",
+         .live = true},
         {.name = "raw-http",
          .kind = option_kind::flag,
          .help = "make HTTP requests messages, with their passwords and cookies. Otherwise a "
@@ -199,6 +212,27 @@ std::vector<option> log_options() {
     };
 }
 
+/// Refuses what no browser sends as an origin, since it would have no effect.
+outcome<std::vector<std::string>> read_origins(std::string_view text) {
+    std::vector<std::string> read;
+    while (!text.empty()) {
+        const std::size_t comma = text.find(',');
+        const std::string_view one = text.substr(0, comma);
+        text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+        const std::size_t scheme = one.find("://");
+        const bool is_origin = scheme != std::string_view::npos && scheme > 0 &&
+                               scheme + 3 < one.size() &&
+                               one.find_first_of("/*?# ", scheme + 3) == std::string_view::npos;
+        if (!is_origin && one != "*" && one != "null")
+            return refuse(400, fmt::format("--origins: \"{}\" is no origin; write a scheme and a "
+                                           "host, such as https://example.org, with :PORT if it "
+                                           "has one, or * for all",
+                                           one));
+        read.emplace_back(one);
+    }
+    return read;
+}
+
 }  // namespace
 
 std::vector<option> option_table() {
@@ -240,6 +274,9 @@ outcome<config> read_config(const settings& chosen) {
     if (!read.http_root.empty() && !read.http_root.starts_with('/'))
         return refuse(400, fmt::format("--http cannot be \"{}\": write the whole path, from /",
                                        read.http_root));
+    auto origins = read_origins(chosen.text("origins"));
+    if (!origins) return std::unexpected(origins.error());
+    read.origins = std::move(*origins);
     read.takes_raw_http = chosen.flag("raw-http");
     if (read.takes_raw_http && !read.http_root.empty())
         return refuse(400,

@@ -45,9 +45,10 @@ struct config {
     std::size_t max_line = 0;
     slow_reader_policy slow_reader = slow_reader_policy::disconnect;
     std::size_t max_queue = 0;
-    bool takes_raw_http = false;  ///< requests are messages; WebSocket is not recognised
-    std::string http_root;        ///< folder of files for HTTP on the port; empty: none
-    std::string log_file;         ///< empty: none
+    bool takes_raw_http = false;            ///< requests are messages; WebSocket is not recognised
+    std::vector<std::string> origins = {};  ///< of pages that may open a WebSocket; "*": all
+    std::string http_root;                  ///< folder of files for HTTP on the port; empty: none
+    std::string log_file;                   ///< empty: none
     bool log_traffic = false;
 };
 

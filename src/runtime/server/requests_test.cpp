@@ -331,5 +331,37 @@ TEST_P(server_requests, raw_http_makes_them_messages) {
     });
 }
 
+TEST_P(server_requests, pages_of_other_hosts_may_not_open_a_websocket) {
+    run([&]() -> task<void> {
+        const auto upgrade = [](std::string_view origin) {
+            return "GET / HTTP/1.1\r\nHost: x:9000\r\nUpgrade: websocket\r\n"
+                   "Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                   "Sec-WebSocket-Version: 13\r\nOrigin: " +
+                   std::string(origin) + "\r\n\r\n";
+        };
+        const auto status_for = [&](subject& server, std::string_view origin) -> task<std::string> {
+            talker page = co_await join(server);
+            co_await page.say(upgrade(origin));
+            co_return co_await page.line();
+        };
+        subject server("server", any_port);
+        co_await server.start();
+        EXPECT_THAT(co_await status_for(server, "http://x:9000"), StartsWith("HTTP/1.1 101 "));
+        EXPECT_THAT(co_await status_for(server, "http://evil.example"),
+                    StartsWith("HTTP/1.1 403 "));
+        EXPECT_THAT(co_await status_for(server, "null"), StartsWith("HTTP/1.1 403 "));
+        EXPECT_TRUE(server.events.has("a page of http://evil.example, which may not connect"));
+        must_do(server->apply(server.parse(with({{"origins", "https://a.example,null"}}))));
+        EXPECT_THAT(co_await status_for(server, "https://a.example"), StartsWith("HTTP/1.1 101 "));
+        EXPECT_THAT(co_await status_for(server, "null"), StartsWith("HTTP/1.1 101 "));
+        EXPECT_THAT(co_await status_for(server, "http://evil.example"),
+                    StartsWith("HTTP/1.1 403 "));
+        must_do(server->apply(server.parse(with({{"origins", "*"}}))));
+        EXPECT_THAT(co_await status_for(server, "http://evil.example"),
+                    StartsWith("HTTP/1.1 101 "));
+        co_await server->stop(0s);
+    });
+}
+
 }  // namespace
 }  // namespace eddy::runtime

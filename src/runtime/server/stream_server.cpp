@@ -265,6 +265,7 @@ outcome<> stream_server::apply(const settings& changed) {
     config_.rate_limit = read->rate_limit;
     config_.global_rate_limit = read->global_rate_limit;
     config_.idle_timeout = read->idle_timeout;
+    config_.origins = std::move(read->origins);
     options_ = changed;
     if (!running_) return {};
     if (has_new_pace) running_->context.pace.set(config_.global_rate_limit);

@@ -28,6 +28,8 @@ constexpr std::size_t bytes_a_queued_message = 64;
 constexpr int batches_a_turn = 16;
 /// Between two lines of the journal about refused requests: each connection may send one.
 constexpr duration refusal_note_pause = std::chrono::minutes(1);
+/// Bytes of an origin in such a line.
+constexpr std::size_t longest_noted_origin = 256;
 
 }  // namespace
 
@@ -78,6 +80,7 @@ void worker::apply(const config& chosen) {
     config_.rate_limit = chosen.rate_limit;
     config_.global_rate_limit = chosen.global_rate_limit;
     config_.idle_timeout = chosen.idle_timeout;
+    config_.origins = chosen.origins;
     clients_.set_limits(limits());
     if (!has_new_pace) return;
     client_limiter_ = limiter_for(config_.rate_limit);
@@ -342,14 +345,22 @@ worker::progress worker::refuse_client(const client& c, std::string_view why) {
     return over;
 }
 
-void worker::note_refused_request(const client& c) {
+void worker::note(refusal reason, const client& c, std::string_view origin) {
     const time_point now = loop::current().now();
-    if (refusal_noted_at_ && now - *refusal_noted_at_ < refusal_note_pause) return;
-    refusal_noted_at_ = now;
-    context_.events.write(
-        fmt::format("client {} sent an HTTP request, which was refused: --http serves files, "
-                    "--raw-http makes requests messages",
-                    c.id()));
+    std::optional<time_point>& last = noted_at_[static_cast<std::size_t>(reason)];
+    if (last && now - *last < refusal_note_pause) return;
+    last = now;
+    if (reason == refusal::no_files) {
+        context_.events.write(
+            fmt::format("client {} sent an HTTP request, which was refused: --http serves files, "
+                        "--raw-http makes requests messages",
+                        c.id()));
+    } else {
+        context_.events.write(
+            fmt::format("client {} is a page of {}, which may not connect: see "
+                        "--origins",
+                        c.id(), origin.substr(0, longest_noted_origin)));
+    }
 }
 
 /// Waits for a rate limit, for slow readers, or for other loops; or serves requests. Yields what is

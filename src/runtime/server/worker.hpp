@@ -18,12 +18,15 @@
 #include "runtime/server/server_context.hpp"
 #include "transport/serving/loop_worker.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace eddy::runtime::server {
 
@@ -62,8 +65,13 @@ public:
     /// Whether it drains: HTTP connections end with the response at hand.
     bool is_draining() const noexcept { return is_draining_; }
 
-    /// Writes to the journal that a client's request was refused, at most once a minute.
-    void note_refused_request(const client& c);
+    /// Reasons to refuse a request.
+    enum class refusal : std::uint8_t { no_files, origin };
+    /// Writes to the journal why a client's request was refused, for each reason at most once a
+    /// minute.
+    void note(refusal reason, const client& c, std::string_view origin = {});
+    /// Of pages that may open a WebSocket.
+    const std::vector<std::string>& origins() const noexcept { return config_.origins; }
 
     /// Requests by HTTP. Any thread.
     std::uint64_t http_requests() const noexcept { return http_requests_; }
@@ -136,7 +144,7 @@ private:
     mutable std::mutex latency_guard_;
     std::optional<eddy::http::static_files> files_;
     tally http_requests_;
-    std::optional<time_point> refusal_noted_at_;
+    std::array<std::optional<time_point>, 2> noted_at_;  // by refusal
     std::size_t http_clients_ = 0;
     event no_http_clients_;  // for drain()
     bool is_draining_ = false;
