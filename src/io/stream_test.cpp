@@ -7,6 +7,7 @@
 #include "io/testing.hpp"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstddef>
@@ -232,6 +233,71 @@ TEST_P(stream_io, a_peer_that_closes_with_bytes_unread_is_a_reset) {
         pair.client.close();
         EXPECT_EQ(error_of(co_await pair.server.read()), errno_code(ECONNRESET));
         EXPECT_TRUE(error_of(co_await pair.server.write_all("to nobody")));
+    });
+}
+
+TEST_P(stream_io, an_abort_is_a_reset_behind_what_the_peer_has) {
+    run([this]() -> task<> {
+        for (const bool has_read : {false, true}) {
+            connection pair = co_await connect();
+            must(co_await pair.client.write_all("hello"));
+            must(co_await pair.server.write_all("part of it"));
+            if (has_read) EXPECT_EQ(must(co_await pair.server.read()).text(), "hello");
+            std::string got;
+            while (got.size() < 10) got += must(co_await pair.client.read()).text();
+            pair.server.abort();
+            EXPECT_FALSE(pair.server);
+            pair.server.abort();
+            EXPECT_EQ(error_of(co_await pair.client.read()), errno_code(ECONNRESET));
+        }
+    });
+}
+
+TEST_P(stream_io, an_abort_ends_what_waits) {
+    run([this]() -> task<> {
+        connection pair = co_await connect();
+        std::vector<std::error_code> ends;
+        co_await join_scope([&](scope& children) -> task<> {
+            children.spawn([](stream& of, std::vector<std::error_code>& into) -> task<> {
+                into.push_back(error_of(co_await of.read()));
+            }(pair.server, ends));
+            children.spawn([](stream& of, std::vector<std::error_code>& into) -> task<> {
+                const std::vector<std::byte> much(std::size_t{32} << 20);
+                into.push_back(error_of(co_await of.write_all(much)));
+            }(pair.server, ends));
+            for (int i = 0; i < 3; ++i) co_await here().yield();
+            EXPECT_TRUE(ends.empty());
+            pair.server.abort();
+        });
+        EXPECT_EQ(ends, (std::vector<std::error_code>(2, errc::cancelled)));
+        std::error_code end;
+        while (!end) end = error_of(co_await pair.client.read());
+        EXPECT_EQ(end, errno_code(ECONNRESET));
+    });
+}
+
+/// Where another process has the socket, too, closing it does not end the connection.
+TEST_P(stream_io, an_abort_resets_a_socket_that_is_shared) {
+    if (simulated()) GTEST_SKIP() << "it has no descriptors";
+    run([this]() -> task<> {
+        connection pair = co_await connect();
+        const unique_fd other(::dup(pair.server.native_handle()));
+        pair.server.abort();
+        EXPECT_EQ(error_of(co_await pair.client.read()), errno_code(ECONNRESET));
+    });
+}
+
+/// A Unix socket can tell a reset only by bytes that were not read.
+TEST_P(stream_io, an_abort_of_a_unix_socket_is_an_end_unless_bytes_are_unread) {
+    run([this]() -> task<> {
+        const temporary_folder folder;
+        listener accepting = must(here().listen(must(endpoint::unix_path(folder.file("s")))));
+        stream client = must(co_await here().connect(accepting.local()));
+        stream server = must(co_await accepting.accept());
+        must(co_await server.write_all("all"));
+        server.abort();
+        EXPECT_EQ(must(co_await client.read()).text(), "all");
+        EXPECT_EQ(error_of(co_await client.read()), errc::end_of_stream);
     });
 }
 

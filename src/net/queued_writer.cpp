@@ -346,8 +346,12 @@ void queued_writer::fail_with(std::error_code error) noexcept {
 }
 
 void queued_writer::abort() noexcept {
+    const bool is_cut = queued_bytes() > 0;
     fail_with(errc::closed);
-    stream_->close();
+    if (is_cut)
+        stream_->abort();
+    else
+        stream_->close();
 }
 
 /// Completes the waits whose condition is met. Room is granted first come, first served.

@@ -513,6 +513,24 @@ TEST_P(a_queued_writer, notifies_all_when_it_is_aborted) {
     });
 }
 
+TEST_P(a_queued_writer, resets_the_connection_when_an_abort_drops_messages) {
+    run([&]() -> task<> {
+        for (const bool is_full : {false, true}) {
+            connection ends = co_await connect();  // Unix sockets have no reset
+            scope tasks(co_await current_source());
+            queued_writer out(ends.client, tasks);
+            if (is_full) fill(ends.client);
+            must(out.enqueue("the last one"));
+            EXPECT_EQ(out.queued_bytes() > 0, is_full);
+            out.abort();
+            co_await tasks.join();
+            std::error_code end;
+            while (!end) end = error_of(co_await ends.server.read());
+            EXPECT_EQ(end, is_full ? errno_code(ECONNRESET) : make_error_code(errc::end_of_stream));
+        }
+    });
+}
+
 TEST_P(a_queued_writer, sends_a_part_of_what_an_owner_keeps) {
     run([&]() -> task<> {
         connection ends = co_await connect_ends();

@@ -432,4 +432,10 @@ void connection::close() noexcept {
     ::shutdown(state_->life->socket(), SHUT_RDWR);
 }
 
+void connection::abort() noexcept {
+    if (!is_open()) return;
+    state_->life->mark_closed();
+    ::shutdown(state_->life->socket(), SHUT_RDWR);
+}
+
 }  // namespace eddy::shm

@@ -132,6 +132,17 @@ TEST_P(shm_connections, flush_what_was_appended_when_they_close) {
     EXPECT_EQ(error_of(pair.second.read_some(buffer)), errc::end_of_stream);
 }
 
+TEST_P(shm_connections, end_by_a_reset_after_an_abort) {
+    both pair = connected();
+    must(pair.first.write_all(as_bytes("part of it")));
+    pair.first.abort();
+    EXPECT_FALSE(pair.first.is_open());
+    EXPECT_EQ(error_of(pair.first.write_all(as_bytes("x"))), errc::closed);
+    std::vector<std::byte> buffer(100);
+    EXPECT_EQ(text_of(pair.second.read_some(buffer, 40s), buffer), "part of it");
+    EXPECT_EQ(error_of(pair.second.read_some(buffer, 40s)), errno_code(ECONNRESET));
+}
+
 TEST_P(shm_connections, close_in_one_thread_while_another_one_writes) {
     for (int round = 0; round < 50; ++round) {
         both pair = connected();

@@ -276,6 +276,7 @@ void shm_stream::cancel(write_operation& op) noexcept {
     EDDY_ASSERT(writer_ == &op);
     shared_->disarm_writer();
     writer_ = nullptr;
+    is_cut_ = true;
     op.set_error(errc::cancelled);
     op.complete_later();
 }
@@ -297,14 +298,18 @@ result<> shm_stream::shutdown_write() noexcept {
 void shm_stream::close() noexcept {
     is_closing_ = true;
     if (reader_) cancel(*reader_);
-    const bool is_cut = writer_ != nullptr;
     if (writer_) cancel(*writer_);
-    // A stream that ends within a write has no orderly end.
-    if (!is_cut && !shared_->is_finished() && shared_->finish()) wake_reader();
+    // Without the word of the end the peer takes the socket's end for a reset.
+    if (!is_cut_ && !shared_->is_finished() && shared_->finish()) wake_reader();
     bell_.close();
     const bool no_bell = ended_unused(is_watching_, bell_op_ ? &*bell_op_ : nullptr);
     const bool no_pause = ended_unused(is_pausing_, pause_op_ ? &*pause_op_ : nullptr);
     if (no_bell && no_pause) delete this;
+}
+
+void shm_stream::abort() noexcept {
+    is_cut_ = true;
+    close();
 }
 
 }  // namespace eddy::shm

@@ -42,6 +42,7 @@ public:
     int native_handle() const noexcept override { return -1; }
     int option_handle() const noexcept override { return bell_.driver().option_handle(); }
     void close() noexcept override;
+    void abort() noexcept override;
 
     result<const_bytes> peek() noexcept;
     void consume(std::size_t size) noexcept;
@@ -76,6 +77,7 @@ private:
     bool is_watching_ = false;  // bell_op_ is under way
     bool is_pausing_ = false;   // pause_op_ is
     bool is_closing_ = false;
+    bool is_cut_ = false;  // a write was given up: the stream has no orderly end
 };
 
 }  // namespace eddy::shm

@@ -227,6 +227,47 @@ TEST_P(shm_streams, lend_bytes_where_they_lie) {
     });
 }
 
+TEST_P(shm_streams, end_by_a_reset_after_an_abort) {
+    run([&]() -> task<> {
+        for (const bool waits : {false, true}) {
+            ends pair = co_await connected();
+            must(co_await pair.server.write_all("part of it"));
+            std::error_code end;
+            scope waiting(co_await current_source());
+            if (waits) {
+                EXPECT_EQ(must(co_await pair.client.read()).text(), "part of it");
+                waiting.spawn([](stream* from, std::error_code* into) -> task<> {
+                    *into = error_of(co_await from->read());
+                }(&pair.client, &end));
+                co_await loop::current().yield();
+            }
+            pair.server.abort();
+            EXPECT_FALSE(pair.server);
+            co_await waiting.join();
+            if (!waits) {
+                EXPECT_EQ(must(co_await pair.client.read()).text(), "part of it");
+                end = error_of(co_await pair.client.read());
+            }
+            EXPECT_EQ(end, errno_code(ECONNRESET));
+        }
+    });
+}
+
+TEST_P(shm_streams, have_no_orderly_end_after_a_cancelled_write) {
+    run([&]() -> task<> {
+        ends pair = co_await connected();
+        const auto write = [](stream& to) -> task<result<>> {
+            const std::vector<std::byte> much(8 * 1024 * 1024);
+            co_return co_await to.write_all(const_bytes(much));
+        };
+        EXPECT_EQ(error_of(co_await with_timeout(5ms, write(pair.server))), errc::timed_out);
+        pair.server.close();
+        std::error_code end;
+        while (!end) end = error_of(co_await pair.client.read());
+        EXPECT_EQ(end, errno_code(ECONNRESET));
+    });
+}
+
 TEST_P(shm_streams, go_over_the_socket_where_a_side_shares_no_memory) {
     for (const bool client_shares : {false, true}) {
         run([&]() -> task<> {

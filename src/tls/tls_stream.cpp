@@ -428,21 +428,25 @@ result<> tls_stream::shutdown_write() noexcept {
     return {};
 }
 
-void tls_stream::close() noexcept {
+/// The end of the handle; with `resets` without close_notify, whatever was written.
+void tls_stream::end(bool resets) noexcept {
     closing_ = true;
     loop::current().disarm(*this);
     leave_list();
-    const auto end = [](auto*& op) {
+    const auto cancel_wait = [](auto*& op) {
         if (!op) return;
         op->set_error(errc::cancelled);
         std::exchange(op, nullptr)->complete_later();
     };
-    cut_ = cut_ || writer_ || owed_;
-    end(shaker_);
-    end(reader_);
-    end(writer_);
+    cut_ = cut_ || writer_ || owed_ || resets;
+    cancel_wait(shaker_);
+    cancel_wait(reader_);
+    cancel_wait(writer_);
     if (secure_ && !write_end_ && !cut_ && !flushing_ && !engine_.has_output()) engine_.finish();
-    below_.close();
+    if (resets)
+        below_.abort();
+    else
+        below_.close();
     engine_.drop_input();
     const bool no_input = ended_unused(receiving_, input_op_ ? &*input_op_ : nullptr);
     operation* output = nullptr;

@@ -67,7 +67,8 @@ public:
     /// None: writing to the socket itself would break the protocol.
     int native_handle() const noexcept override { return -1; }
     int option_handle() const noexcept override { return below_.driver().option_handle(); }
-    void close() noexcept override;
+    void close() noexcept override { end(false); }
+    void abort() noexcept override { end(true); }
 
     /// Most bytes that one write encrypts in a turn of the loop: the cipher costs the other
     /// connections their time even when the peer reads as fast.
@@ -102,6 +103,7 @@ private:
     void encrypt_next(write_operation& op, std::size_t& budget);
     void encrypt(const_bytes plain);
     void send_end() noexcept;
+    void end(bool resets) noexcept;
     void complete_waiters(bool from_loop);
 
     stream below_;

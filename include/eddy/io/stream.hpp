@@ -173,6 +173,9 @@ public:
     virtual int option_handle() const noexcept { return native_handle(); }
     /// The handle is gone: release everything, after the last completion.
     virtual void close() noexcept = 0;
+    /// As close(), but the peer sees a reset instead of an end: stream::abort(). A driver without
+    /// one does not override it.
+    virtual void abort() noexcept { close(); }
 
 protected:
     ~stream_driver() = default;
@@ -273,8 +276,16 @@ public:
     /// Signals to the peer that no more bytes follow; shutdown(2), whose errors these are, such as
     /// ENOTCONN. errc::closed, and errc::unsupported for pipes and terminals.
     [[nodiscard]] result<> shutdown_write() noexcept { return driver_->shutdown_write(); }
-    /// Closes the connection. Waits of its coroutines end with errc::cancelled.
+    /// Closes the connection: the peer reads what was written, then the end. Waits of its
+    /// coroutines end with errc::cancelled. The destructor does the same. TLS and shared memory
+    /// signal no end after a write that was cut off.
     void close() noexcept { std::exchange(driver_, &closed_stream_driver())->close(); }
+    /// Closes the connection by a reset, so that the peer does not take a message that broke off
+    /// for a whole one, and may lose what was written last. TCP sends RST, also while other
+    /// processes have the socket; TLS sends no close_notify; over shared memory the peer reads what
+    /// was written, then ECONNRESET. Unix sockets and pipes have no reset: as close(), and the peer
+    /// of a Unix socket sees ECONNRESET only where bytes that it sent were not read.
+    void abort() noexcept { std::exchange(driver_, &closed_stream_driver())->abort(); }
 
     /// Gives the connection to another loop: yields a descriptor for its adopt(), and closes this
     /// stream. Only before the first read and after the last write: bytes that came would stay

@@ -132,7 +132,8 @@ public:
     /// stream has been closed. Reading goes on as before.
     task<result<>> graceful_shutdown(duration limit);
 
-    /// Drops the queue and closes the stream.
+    /// Drops the queue and closes the stream. Where bytes were queued the peer sees a reset
+    /// (stream::abort()), since what it has got is not all.
     void abort() noexcept;
 
     /// Raises max_queued_bytes; the watermarks stay. A lower one has no effect.

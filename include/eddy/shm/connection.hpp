@@ -48,9 +48,9 @@ inline constexpr std::size_t most_packets = 1024 * 1024;
 
 struct connection_state;
 
-/// A connection. One thread may read while another one writes; close() and is_open() are for any
-/// thread. It must outlive the calls of other threads. Errors of all of them: errc::closed after
-/// close(); ECONNRESET, from reading after everything was read, if the peer died or broke the
+/// A connection. One thread may read while another one writes; close(), abort() and is_open() are
+/// for any thread. It must outlive the calls of other threads. Errors of all of them: errc::closed
+/// after close(); ECONNRESET, from reading after everything was read, if the peer died or broke the
 /// protocol; EPIPE from writing to one that has gone.
 class connection {
 public:
@@ -123,6 +123,9 @@ public:
     /// end, which is ECONNRESET if this cuts off a write of another thread. The memory stays mapped
     /// until this object dies.
     void close() noexcept;
+    /// As close() without the end: the peer reads what was flushed, then ECONNRESET, so that it
+    /// does not take a message that broke off for a whole one. Without shared memory as close().
+    void abort() noexcept;
 
     /// Whether the bytes go over shared memory, and not over the socket.
     bool shares_memory() const noexcept;

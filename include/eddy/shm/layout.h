@@ -14,6 +14,10 @@
  * A HELLO without EDDY_SHM_FEATURE_MEMORY brings no descriptor: this peer cannot share memory, and
  * both go on with the bytes of the stream on the socket itself.
  *
+ * The end: a side that has finished sends no more bytes behind EDDY_SHM_END. A socket that ends
+ * while the word of its side is 0 is a reset: the side has aborted the connection, or died. Its
+ * peer reads what was published, then reports the reset.
+ *
  * Memory file: EDDY_SHM_HEADER_SIZE bytes of words, then the ring that its owner sends through. It
  * is sealed (fcntl(2)) with F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE and F_SEAL_SEAL. Each
  * word that a peer reads is checked after it was copied; a word out of its range ends the

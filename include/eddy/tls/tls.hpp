@@ -7,7 +7,9 @@
 //
 // The result is an ordinary stream. Its close() and shutdown_write() signal an orderly end to the
 // peer (close_notify); a connection that ends without one reads as errc::truncated, since a man in
-// the middle could have cut it.
+// the middle could have cut it. abort() sends none, and so does a close(), or a destructor, after a
+// write that failed, was cancelled or still waits. A stream does not know the messages of its user:
+// one that ends in the middle of a message, whose end the close would be, calls abort().
 //
 // Once write_all() has returned, its bytes are encrypted and with the stream below, for TCP in the
 // socket: a close() loses no more of them than one of the TCP connection would. The same holds for

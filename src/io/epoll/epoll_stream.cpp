@@ -192,4 +192,9 @@ void epoll_stream::close() noexcept {
     backend_.retire(*this);
 }
 
+void epoll_stream::abort() noexcept {
+    reset_connection(socket_.get());
+    close();
+}
+
 }  // namespace eddy

@@ -33,6 +33,7 @@ public:
     endpoint peer() const noexcept override { return peer_endpoint(socket_.get()); }
     int native_handle() const noexcept override { return socket_.get(); }
     void close() noexcept override;
+    void abort() noexcept override;
 
     void on_events(std::uint32_t events) override;
 

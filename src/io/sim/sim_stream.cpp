@@ -240,7 +240,8 @@ void sim_stream::meet_fault() {
 }
 
 void sim_stream::abort() noexcept {
-    reset_peer();
+    // As in the kernel: pipes and Unix sockets have no reset.
+    if (!is_pipe() && !local_.is_unix()) reset_peer();
     close();
 }
 

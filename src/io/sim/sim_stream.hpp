@@ -38,8 +38,7 @@ public:
     int native_handle() const noexcept override { return -1; }
     void close() noexcept override;
 
-    /// Closes so that the peer sees a reset, whatever was read.
-    void abort() noexcept;
+    void abort() noexcept override;
     /// The first half of it: close() follows.
     void reset_peer() noexcept;
 

@@ -588,6 +588,11 @@ void uring_stream::close() noexcept {
     free_if_done();
 }
 
+void uring_stream::abort() noexcept {
+    reset_connection(socket_.get());
+    close();
+}
+
 void uring_stream::free_if_done() noexcept {
     if (in_flight_ == 0) delete this;
 }

@@ -48,6 +48,7 @@ public:
     endpoint peer() const noexcept override { return peer_endpoint(socket_.get()); }
     int native_handle() const noexcept override { return socket_.get(); }
     void close() noexcept override;
+    void abort() noexcept override;
 
     /// A stream without a reader stops receiving once this many buffers wait for it, so that one
     /// slow consumer does not hold the buffers of all.
