@@ -1,27 +1,38 @@
 // Factories of TLS streams, and queries of their negotiated properties.
 #include <eddy/tls/tls.hpp>
 
+#include "io/linger.hpp"
 #include "tls/tls_listener.hpp"
 #include "tls/tls_stream.hpp"
 
 #include <openssl/x509.h>
 
 #include <cerrno>
+#include <chrono>
 #include <new>
 #include <utility>
 
 namespace eddy::tls {
 namespace {
 
+/// For a client that reads the alert which has refused it.
+constexpr linger_limits alert_linger{.whole = std::chrono::seconds(5),
+                                     .idle = std::chrono::seconds(1)};
+
 task<result<stream>> shake_hands(stream plain, context as, std::string server_name,
                                  duration timeout) {
+    const bool is_server = as.state().is_server();
     result<stream> made =
         start_handshake(std::move(plain), std::move(as), std::move(server_name), timeout, nullptr);
     if (!made) co_return made;
     auto& driver = static_cast<tls_stream&>(made->driver());
     const result<> done = co_await awaiting<handshake_operation>(driver);
-    if (!done) co_return fail(done.error());
-    co_return made;
+    if (done) co_return made;
+    // A client of TLS 1.3 that is refused for its certificate has sent its request already, and
+    // would lose the alert if that were unread at the close.
+    stream* const below = is_server ? driver.refused_below() : nullptr;
+    if (below != nullptr && below->shutdown_write()) co_await linger(*below, alert_linger);
+    co_return fail(done.error());
 }
 
 std::string subject_of(X509* certificate) {

@@ -436,6 +436,70 @@ TEST_P(tls_faults, an_end_with_a_cancelled_write_is_not_orderly) {
     });
 }
 
+TEST_P(tls_faults, an_abort_sends_no_orderly_end) {
+    run([&]() -> task<> {
+        for (const bool waits : {false, true}) {
+            testing::connection ends = co_await secure();
+            must(co_await ends.client.write_all("part of it"));
+            EXPECT_EQ(must(co_await ends.server.read()).text(), "part of it");
+            std::error_code waited;
+            scope waiting(co_await current_source());
+            if (waits)
+                waiting.spawn([](stream& from, std::error_code& end) -> task<> {
+                    end = error_of(co_await from.read());
+                }(ends.client, waited));
+            ends.client.abort();
+            EXPECT_FALSE(ends.client);
+            co_await waiting.join();
+            if (waits) EXPECT_EQ(waited, errc::cancelled);
+            EXPECT_EQ(error_of(co_await ends.server.read()), errno_code(ECONNRESET));
+        }
+    });
+}
+
+/// Over a Unix socket there is no reset, but no close_notify either.
+TEST_P(tls_faults, an_abort_is_seen_over_a_unix_socket) {
+    run([&]() -> task<> {
+        const testing::temporary_folder folder;
+        listener accepting = must(here().listen(must(endpoint::unix_path(folder.file("s")))));
+        testing::connection plain;
+        plain.client = must(co_await here().connect(accepting.local()));
+        plain.server = must(co_await accepting.accept());
+        both_ends made = co_await shake_hands(std::move(plain), client_, server_);
+        stream client = must(std::move(made.client));
+        stream server = must(std::move(made.server));
+        must(co_await server.write_all("part of it"));
+        EXPECT_EQ(must(co_await client.read()).text(), "part of it");
+        server.abort();
+        const std::error_code end = error_of(co_await client.read());
+        EXPECT_TRUE(end == errc::truncated || end == errno_code(ECONNRESET)) << end.message();
+    });
+}
+
+/// A client of TLS 1.3 knows of its refusal only by the alert, and sends its request before.
+TEST_P(tls_faults, a_refused_client_that_sends_gets_the_alert) {
+    run([&]() -> task<> {
+        server_options options = usual_server();
+        options.clients = client_verification::required;
+        options.client_ca = test_authority().pem();
+        const context strict = tls::must(context::server(options));
+        for (int i = 0; i < 10; ++i) {
+            testing::connection plain = co_await connect();
+            result<stream> served = fail(errc::closed);
+            co_await join_scope([&](scope& ends) -> task<> {
+                ends.spawn(accept_into(std::move(plain.server), strict, served));
+                stream client =
+                    must(co_await tls::connect(std::move(plain.client), client_, "localhost"));
+                const std::vector<std::byte> piece(64 * 1024);
+                for (int sent = 0; sent < 32; ++sent)
+                    if (!co_await client.write_all(const_bytes(piece))) break;
+                EXPECT_EQ(error_of(co_await client.read()), errc::certificate_refused);
+            });
+            EXPECT_EQ(error_of(served), errc::untrusted_certificate);
+        }
+    });
+}
+
 TEST_P(tls_faults, resets_at_any_moment_end_both_sides) {
     if (!simulated()) GTEST_SKIP() << "the simulator resets";
     loop_options options;

@@ -78,6 +78,11 @@ void tls_stream::advance_handshake() {
     }
 }
 
+stream* tls_stream::refused_below() noexcept {
+    const bool is_refused = handshake_end_ && handshake_end_ == engine_.error();
+    return is_refused && !receiving_ && !flushing_ ? &below_ : nullptr;
+}
+
 bool tls_stream::start(handshake_operation& op) {
     EDDY_PRECONDITION(!shaker_, "a second handshake of one stream: await the first");
     if (!shaking_) {

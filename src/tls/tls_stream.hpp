@@ -53,6 +53,9 @@ public:
     /// The listener is gone, and its list with it.
     void forget_list() noexcept { counted_ = nullptr; }
     const engine* finished_engine() const noexcept { return secure_ ? &engine_ : nullptr; }
+    /// After a handshake that this side has refused: the stream below, whose peer has the alert
+    /// ahead; else null.
+    stream* refused_below() noexcept;
 
     bool start(handshake_operation& op);
     bool start(read_operation& op) override;

@@ -164,7 +164,9 @@ inline constexpr duration default_handshake_timeout = std::chrono::seconds(10);
 task<result<stream>> connect(stream plain, context as, std::string_view server_name,
                              duration timeout = default_handshake_timeout);
 
-/// The same as a server. `as` must be a server's context.
+/// The same as a server. `as` must be a server's context. After a handshake that it has refused it
+/// waits for the client's end, at most a second without a byte and 5 s in all, so that the alert
+/// reaches it.
 task<result<stream>> accept(stream plain, context as, duration timeout = default_handshake_timeout);
 
 /// Handshakes that a listener has under way at once.
