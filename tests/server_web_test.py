@@ -145,15 +145,17 @@ class NoAudience(harness.EddyTest):
             browser = client()
             browser.sendall(begin + self.REST)
             self.assertTrue(all_of_client(browser).startswith(b"HTTP/1.1 "), begin)
-            # The transport's own pieces: a byte, then the rest.
+            browser.close()
+            eventually(lambda: daemon.list()["x"]["connections"] == 2, "it has gone")
             browser = client()
             browser.sendall(begin[:1])
             eventually(lambda: daemon.list()["x"]["connections"] == 3, "it is known")
             browser.sendall(begin[1:] + self.REST)
             self.assertTrue(all_of_client(browser).startswith(b"HTTP/1.1 "), begin)
+            browser.close()
+            eventually(lambda: daemon.list()["x"]["connections"] == 2, "it has gone")
             speaker.sendall(b"marker %d\n" % number)
             self.assertEqual(read_line(listener), f"marker {number}")
-            eventually(lambda: daemon.list()["x"]["connections"] == 2, "it has gone")
 
     def create(self, *flags):
         daemon = self.daemon()
@@ -193,7 +195,7 @@ class NoAudience(harness.EddyTest):
 
     def test_over_shared_memory(self):
         path = os.path.join(self.folder(), "s")
-        daemon = self.create("-p", str(free_port()), "--shm-path", path)
+        daemon = self.create("-p", str(free_port()), "--shm", "--shm-path", path)
         self.check(daemon, lambda: self.opened(ShmStream(path)), lambda client: client.rest())
 
 
