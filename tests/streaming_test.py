@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 
@@ -158,9 +159,25 @@ class StreamDaemonTest(harness.EddyTest):
         self.addCleanup(program.wait, DEADLINE_S)
         self.addCleanup(program.kill)
         if is_ready:
-            path = env["DAEMON_SOCKET_PATH"] if env else self.path
-            eventually(lambda: os.path.exists(path), "its socket")
+            self.await_ready(program)
         return program
+
+    @staticmethod
+    def await_ready(program):
+        """Its socket listens before, its metrics' port only then. What it prints later stays unread."""
+        lines = []
+
+        def read():
+            for line in iter(program.stderr.readline, ""):
+                lines.append(line)
+                if line.startswith("eddy stream-daemon ready: "):
+                    return
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        reader.join(DEADLINE_S)
+        if not lines or not lines[-1].startswith("eddy stream-daemon ready: "):
+            program.kill()
+            raise AssertionError(f"the program did not become ready; it printed {lines}")
 
 
 class StreamDaemon(StreamDaemonTest):

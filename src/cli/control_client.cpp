@@ -7,6 +7,7 @@
 
 #include "base/private_folder.hpp"
 #include "cli/local_path.hpp"
+#include "io/posix/unix_listener.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -62,12 +63,13 @@ std::unexpected<std::error_code> fail_within_answer(std::error_code error) {
 bool has_listener(std::istream& sockets, std::string_view path) {
     // Num RefCount Protocol Flags Type St Inode Path; __SO_ACCEPTCON is the flag of a listener.
     constexpr std::string_view listens = "00010000";
+    const std::string bound = bound_name(path);
     for (std::string line; std::getline(sockets, line);) {
-        if (!line.ends_with(path)) continue;
+        if (!line.ends_with(path) && !line.ends_with(bound)) continue;
         std::istringstream words(line);
         std::string number, references, protocol, flags, type, state, inode, at;
         words >> number >> references >> protocol >> flags >> type >> state >> inode >> at;
-        if (flags == listens && at == path) return true;
+        if (flags == listens && (at == path || at == bound)) return true;
     }
     return false;
 }

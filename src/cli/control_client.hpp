@@ -36,7 +36,8 @@ struct unreachable {
     bool is_absent = false;  ///< nothing listens at its socket
 };
 
-/// True if a socket listens at `path`, as far as the lines of /proc/net/unix in `sockets` show.
+/// True if a socket listens at `path`, as far as the lines of /proc/net/unix in `sockets` show: at
+/// the path itself, or under the name that it had before (bound_name()).
 /// They are readable where the socket's folder is not.
 bool has_listener(std::istream& sockets, std::string_view path);
 

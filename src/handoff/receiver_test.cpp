@@ -65,7 +65,7 @@ TEST_P(handoff_receivers, share_a_socket_that_listens_already) {
         const handoff_socket listening = must(listen_for_handoffs(path(), options));
         const auto copy = [&] {
             const int fd = ::fcntl(listening.socket.socket.get(), F_DUPFD_CLOEXEC, 0);
-            return handoff_socket{{unique_fd(fd), {}}, listening.local};
+            return handoff_socket{{unique_fd(fd), {}, {}}, listening.local};
         };
         notes of_first;
         notes of_second;
@@ -117,7 +117,7 @@ TEST_P(handoff_receivers, leave_handoffs_to_others_but_not_for_long) {
         const handoff_socket listening = must(listen_for_handoffs(path(), options));
         const auto copy = [&] {
             const int fd = ::fcntl(listening.socket.socket.get(), F_DUPFD_CLOEXEC, 0);
-            return handoff_socket{{unique_fd(fd), {}}, listening.local};
+            return handoff_socket{{unique_fd(fd), {}, {}}, listening.local};
         };
         modest_notes of_modest;
         notes of_other;

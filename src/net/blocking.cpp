@@ -146,7 +146,7 @@ result<> stream::shutdown_write() noexcept {
 }
 
 void listener::close() noexcept {
-    if (fd_) remove_socket_file(local(), {device_, inode_});
+    if (fd_) remove_socket_file(local_, {device_, inode_});
     socket::close();
 }
 
@@ -154,6 +154,7 @@ listener& listener::operator=(listener&& other) noexcept {
     if (this != &other) {
         close();
         socket::operator=(std::move(other));
+        local_ = other.local_;
         device_ = other.device_;
         inode_ = other.inode_;
     }
@@ -268,6 +269,7 @@ result<listener> listen(const endpoint& local, const listen_options& options) {
     auto opened = open_listener(local, options, true);
     if (!opened) return fail(opened.error());
     listener made(std::move(opened->socket));
+    made.local_ = opened->local;
     made.device_ = opened->file.device;
     made.inode_ = opened->file.inode;
     return made;

@@ -138,13 +138,15 @@ def free_port():
 
 
 def listening_inodes(path):
-    """Inodes of the sockets that listen at a path; proc(5), /proc/net/unix."""
+    """Inodes of the sockets that listen at a path; proc(5), /proc/net/unix, which has Eddy's under the name before the rename."""
     found = set()
+    folder, name = os.path.split(path)
+    names = (path, os.path.join(folder, f".{name}.eddy"))
     with open("/proc/net/unix", encoding="utf-8", errors="replace") as table:
         next(table)
         for line in table:
             fields = line.rstrip("\n").split(None, 7)
-            if len(fields) == 8 and int(fields[3], 16) & ACCEPTING and fields[7] == path:
+            if len(fields) == 8 and int(fields[3], 16) & ACCEPTING and fields[7] in names:
                 found.add(fields[6])
     return found
 
@@ -224,7 +226,7 @@ class Daemon:
 
     def wait_until_ready(self):
         end = time.monotonic() + READY_WITHIN_S
-        while not listening_inodes(self.socket):
+        while not (os.path.exists(self.socket) and listening_inodes(self.socket)):
             if self.process.poll() is not None or time.monotonic() > end:
                 raise Missing(f"{self.name} does not start: {self.log()[-2000:]}")
             time.sleep(0.01)

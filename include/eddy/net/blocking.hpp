@@ -102,6 +102,9 @@ public:
     listener() noexcept = default;
     /// Waits for a connection. TCP streams have TCP_NODELAY set. EMFILE and the like pass.
     [[nodiscard]] result<stream> accept() noexcept;
+    /// The address that it listens on, with the port that the kernel chose for port 0; empty when
+    /// it is closed.
+    endpoint local() const noexcept { return native_handle() < 0 ? endpoint() : local_; }
     /// Closes it; so does the destructor. The file of a Unix listener goes if it is still its own.
     void close() noexcept;
     ~listener() { close(); }
@@ -114,6 +117,7 @@ private:
     friend result<listener> listen(const endpoint& local, const listen_options& options);
     using socket::socket;
 
+    endpoint local_;
     // Of a Unix listener's file.
     dev_t device_ = 0;
     ino_t inode_ = 0;

@@ -17,7 +17,17 @@ namespace eddy::unix_socket {
 
 /// Listens on the running loop at `path`, of at most 107 bytes; "@name" is a name in the abstract
 /// namespace, which has no file and no permissions. listen_options::unix_mode sets the file's
-/// permissions. The file goes when the listener closes, unless another one has taken its path.
+/// permissions.
+///
+/// The file appears when the socket listens, by rename(2): a path that exists can be connected to.
+/// A file of a dead socket is replaced in one step; any other file, also a socket of a process that
+/// does not listen yet, is EADDRINUSE. The folder must be writable, as for bind(2). The kernel has
+/// the socket under the name before the rename, so ss(8), and getpeername(2) of programs without
+/// Eddy, show /run/.chat.sock.eddy for /run/chat.sock; streams' local() and peer() yield the path,
+/// unless it has less than 6 bytes of room or a last component of more than 76 bytes. A process
+/// that is killed in that moment leaves this file and .chat.sock.eddy-lock, which go with the next
+/// start at the path. The path goes when the listener closes, unless another one has taken it.
+///
 /// Errors: errc::bad_address, bind(2)'s.
 [[nodiscard]] result<listener> listen(std::string_view path, const listen_options& options = {});
 

@@ -11,13 +11,16 @@ namespace eddy {
 class epoll_listener final : public listener_driver, public epoll_driver {
 public:
     epoll_listener(epoll_backend& backend, opened_listener opened) noexcept
-        : backend_(backend), socket_(std::move(opened.socket)), file_(opened.file) {}
+        : backend_(backend),
+          socket_(std::move(opened.socket)),
+          file_(opened.file),
+          local_(opened.local) {}
     /// Registers the socket. After a failure the object may be deleted directly.
     result<> open();
 
     bool start(accept_operation& op) override;
     void cancel(accept_operation& op) noexcept override;
-    endpoint local() const noexcept override { return local_endpoint(socket_.get()); }
+    endpoint local() const noexcept override { return local_; }
     int native_handle() const noexcept override { return socket_.get(); }
     void close() noexcept override;
 
@@ -30,6 +33,7 @@ private:
     epoll_backend& backend_;
     unique_fd socket_;  // none after close()
     socket_file file_;
+    endpoint local_;
     accept_operation* acceptor_ = nullptr;
     bool readable_ = false;
 };

@@ -4,6 +4,7 @@
 
 #include "io/posix/posix_datagram.hpp"
 #include "io/posix/signals.hpp"
+#include "io/posix/unix_listener.hpp"
 
 #include <fcntl.h>
 #include <net/if.h>
@@ -85,53 +86,11 @@ result<> bind_to(int fd, const endpoint& local) noexcept {
     return {};
 }
 
-/// The path of a Unix address; empty for unnamed and abstract ones, which are not in the
-/// file system.
-std::string socket_path(const endpoint& local) {
-    if (!local.is_unix()) return {};
-    constexpr std::size_t head = offsetof(sockaddr_un, sun_path);
-    if (local.size() <= head) return {};
-    sockaddr_un address;
-    std::memcpy(&address, local.data(), sizeof(address));
-    return {address.sun_path, ::strnlen(address.sun_path, local.size() - head)};
-}
-
 /// The socket file at `path`; none where there is no file or one of another kind.
 socket_file file_at(const std::string& path) noexcept {
     struct stat info;
     if (path.empty() || ::lstat(path.c_str(), &info) < 0 || !S_ISSOCK(info.st_mode)) return {};
     return {info.st_dev, info.st_ino};
-}
-
-/// The socket file at `local` if no process listens on it, else none. Any other file is not ours to
-/// replace.
-socket_file stale_file_at(const endpoint& local) noexcept {
-    const socket_file there = file_at(socket_path(local));
-    if (there.inode == 0) return {};
-    unique_fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (!probe) return {};
-    const bool refused =
-        ::connect(probe.get(), local.data(), local.size()) < 0 && errno == ECONNREFUSED;
-    return refused ? there : socket_file();
-}
-
-result<socket_file> bind_unix(int fd, const endpoint& local, const listen_options& options) {
-    const std::string path = socket_path(local);
-    auto bound = bind_to(fd, local);
-    if (!bound && bound.error() == errno_code(EADDRINUSE)) {
-        remove_socket_file(local, stale_file_at(local));
-        bound = bind_to(fd, local);
-    }
-    if (!bound) return fail(bound.error());
-    const socket_file file = file_at(path);
-    // No client can connect before listen(2), so the permissions are in force from the beginning.
-    if (options.unix_mode >= 0 && !path.empty() &&
-        ::chmod(path.c_str(), static_cast<mode_t>(options.unix_mode)) < 0) {
-        const int error = errno;
-        remove_socket_file(local, file);
-        return fail_errno(error);
-    }
-    return file;
 }
 
 result<> bind_tcp(int fd, const endpoint& local) noexcept {
@@ -162,25 +121,27 @@ result<> bind_outgoing(int fd, const endpoint& peer, const local_binding& from) 
     return bind_to(fd, from.address);
 }
 
+result<> bind_and_listen(int fd, const endpoint& local, const listen_options& options) noexcept {
+    auto bound = local.is_unix() ? bind_to(fd, local) : bind_tcp(fd, local);
+    if (!bound) return bound;
+    if (::listen(fd, options.backlog) < 0) return fail_errno();
+    return {};
+}
+
 result<opened_listener> open_listener_of_type(const endpoint& local, const listen_options& options,
                                               int type_and_flags) {
     endpoint address = local;
     auto fd = open_for_bind(address, type_and_flags, options);
     if (!fd) return fail(fd.error());
-    socket_file file;
-    if (address.is_unix()) {
-        auto bound = bind_unix(fd->get(), address, options);
-        if (!bound) return fail(bound.error());
-        file = *bound;
-    } else if (auto bound = bind_tcp(fd->get(), address); !bound) {
-        return fail(bound.error());
+    if (!socket_path(address).empty()) {
+        const auto file = listen_at_path(fd->get(), address, options);
+        if (!file) return fail(file.error());
+        return opened_listener{std::move(*fd), *file, address};
     }
-    if (::listen(fd->get(), options.backlog) < 0) {
-        const int error = errno;
-        remove_socket_file(address, file);
-        return fail_errno(error);
-    }
-    return opened_listener{std::move(*fd), file};
+    if (auto listens = bind_and_listen(fd->get(), address, options); !listens)
+        return fail(listens.error());
+    const endpoint chosen = local_endpoint(fd->get());
+    return opened_listener{std::move(*fd), socket_file(), chosen};
 }
 
 }  // namespace
@@ -215,6 +176,7 @@ result<opened_listener> adopt_listener(unique_fd socket) {
         if (auto set = set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1); !set)
             return fail(set.error());
     opened_listener adopted;
+    adopted.local = local_endpoint(socket.get());
     adopted.socket = std::move(socket);
     adopted.is_adopted = true;
     return adopted;
@@ -290,14 +252,14 @@ endpoint local_endpoint(int fd) noexcept {
     endpoint address;
     socklen_t size = endpoint::capacity();
     if (::getsockname(fd, address.data(), &size) == 0) address.resize(size);
-    return address;
+    return published(address);
 }
 
 endpoint peer_endpoint(int fd) noexcept {
     endpoint address;
     socklen_t size = endpoint::capacity();
     if (::getpeername(fd, address.data(), &size) == 0) address.resize(size);
-    return address;
+    return published(address);
 }
 
 std::size_t gather(const write_operation& op, iovec (&vectors)[max_write_pieces]) noexcept {

@@ -26,11 +26,12 @@ struct socket_file {
 struct opened_listener {
     unique_fd socket;
     socket_file file;
+    endpoint local;           ///< with the real port, or the path
     bool is_adopted = false;  ///< other processes may listen on it, and go on
 };
 
 /// A listening socket, close-on-exec. TCP sockets have SO_REUSEADDR, and TCP_NODELAY, which
-/// accepted sockets inherit. A stale Unix socket file (connects to it are refused) is replaced.
+/// accepted sockets inherit. The file of a Unix socket is there once it listens: listen_at_path().
 result<opened_listener> open_listener(const endpoint& local, const listen_options& options,
                                       bool nonblocking);
 /// The same for a Unix socket of type `socket_type`, such as SOCK_SEQPACKET.
@@ -72,6 +73,7 @@ void reset_connection(int fd) noexcept;
 void drop_unread(int fd) noexcept;
 inline constexpr std::size_t max_dropped = 8 * 1024 * 1024;
 
+/// Of a Unix listener, and of its connections, the path: published().
 endpoint local_endpoint(int fd) noexcept;
 endpoint peer_endpoint(int fd) noexcept;
 

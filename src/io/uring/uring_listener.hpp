@@ -15,6 +15,7 @@ public:
         : backend_(backend),
           socket_(std::move(opened.socket)),
           file_(opened.file),
+          local_(opened.local),
           is_adopted_(opened.is_adopted),
           latest_(socket_.get()) {
         backend_.driver_opened();
@@ -22,7 +23,7 @@ public:
 
     bool start(accept_operation& op) override;
     void cancel(accept_operation& op) noexcept override;
-    endpoint local() const noexcept override { return local_endpoint(socket_.get()); }
+    endpoint local() const noexcept override { return local_; }
     int native_handle() const noexcept override { return socket_.get(); }
     void close() noexcept override;
 
@@ -49,6 +50,7 @@ private:
     uring_backend& backend_;
     unique_fd socket_;
     socket_file file_;
+    endpoint local_;
     bool is_adopted_;
     accept_operation* waiter_ = nullptr;
     std::vector<unique_fd> waiting_;  // from first_waiting_ on; keeps its memory
