@@ -11,8 +11,8 @@ import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.LinkedHashSet;
 import java.util.Set;
+import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
@@ -25,6 +25,8 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
      */
     static final int MOST_WAITING = 128;
     private static final int BACKLOG = 1024;
+    /** Pause after an error of accept(2). */
+    private static final long TICK_NS = 50_000_000;
     private static final Object CLOSED = new Object();
     /** stat(2): S_IFMT and S_IFSOCK. */
     private static final int TYPE_MASK = 0xf000;
@@ -38,13 +40,18 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
     /** Identity of the socket's file; null for an abstract name. */
     private final Object fileKey;
     private final AtomicLong failures = new AtomicLong();
-    /** Connections, or an IOException of accept(2), or CLOSED. */
-    private final BlockingQueue<Object> accepted = new LinkedBlockingQueue<>();
+    /** Connections, or an IOException of accept(2), or CLOSED. With room for all there can be, so that adding never fails. */
+    private final BlockingQueue<Object> accepted = new ArrayBlockingQueue<>(MOST_WAITING + 2);
 
     private final ReentrantLock lock = new ReentrantLock();
     /** By the time at which they came. */
     private final Set<Guest> guests = new LinkedHashSet<>();
     private boolean isPaused;
+    /** Until when it stays so after an error; System.nanoTime(). */
+    private long pausedUntil = System.nanoTime();
+    /** Whether an error waits for accept(): the next one is of the same kind, as a rule. */
+    private boolean hasError;
+    private boolean hasLogged;
     private volatile boolean isClosed;
 
     /** A peer whose exchange is under way. */
@@ -55,7 +62,7 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
 
         Guest(Handshake with) {
             this.with = with;
-            deadline = System.nanoTime() + options.handshakeTimeout.toNanos();
+            deadline = Deadlines.of(Deadlines.limit(options.handshakeTimeout));
         }
 
         @Override
@@ -71,34 +78,61 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
             }
         }
 
+        @Override
+        public void onFailure(Throwable error) {
+            lock.lock();
+            try {
+                drop();
+                log(error);
+                resume();
+            } finally {
+                lock.unlock();
+            }
+        }
+
+        /** On failure the socket, and the handshake, are the caller's. */
         void begin() throws IOException {
             its = Watcher.handshakes().add(with.fd, Watcher.READABLE, this);
-            guests.add(this);
+            try {
+                guests.add(this);
+            } catch (RuntimeException | Error error) {
+                Watcher.handshakes().remove(with.fd, its);
+                throw error;
+            }
             step();
         }
 
+        /** Whatever fails is the end of this peer's handshake, and of nothing else. */
         private void step() {
             try {
+                Faults.at("step");
                 Handshake.Next next = with.step();
                 if (next != Handshake.Next.DONE) {
                     int events = next == Handshake.Next.READABLE ? Watcher.READABLE : Watcher.WRITABLE;
                     Watcher.handshakes().change(with.fd, events, its);
                     return;
                 }
-                guests.remove(this);
                 Watcher.handshakes().remove(with.fd, its);
-                accepted.add(with.connection());
+                // The last that can fail: the descriptor is the connection's then.
+                Connection made = with.connection();
+                guests.remove(this);
+                accepted.add(made);
             } catch (IOException error) {
                 drop();
+            } catch (RuntimeException | Error error) {
+                drop();
+                log(error);
             }
         }
 
         private void drop() {
-            guests.remove(this);
+            if (!guests.remove(this)) {
+                return;
+            }
             Watcher.handshakes().remove(with.fd, its);
-            with.discard();
-            Native.close(with.fd);
+            // Before the peer sees it.
             failures.incrementAndGet();
+            discard(with, with.fd);
         }
     }
 
@@ -113,7 +147,9 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
         }
         fd = made;
         Object key = null;
-        long added;
+        boolean isWatched = false;
+        // The first client may come before there is a token.
+        lock.lock();
         try {
             bind();
             if (!address.isAbstract()) {
@@ -126,14 +162,17 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
             if (listening < 0) {
                 throw Errors.binding(address, listening);
             }
-            added = Watcher.handshakes().add(fd, Watcher.READABLE, this);
-        } catch (IOException | RuntimeException | Error error) {
-            Native.close(fd);
-            throw error;
+            fileKey = key;
+            Watcher.handshakes().addTimed(this);
+            token = Watcher.handshakes().add(fd, Watcher.READABLE, this);
+            isWatched = true;
+        } finally {
+            if (!isWatched) {
+                Watcher.handshakes().removeTimed(this);
+                Native.close(fd);
+            }
+            lock.unlock();
         }
-        fileKey = key;
-        token = added;
-        Watcher.handshakes().addTimed(this);
     }
 
     private void bind() throws IOException {
@@ -182,6 +221,29 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
         }
     }
 
+    /** Connections wait in the listener's queue meanwhile. */
+    @Override
+    public void onFailure(Throwable error) {
+        lock.lock();
+        try {
+            pauseForATick();
+            log(error);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Errors that are no peer's fault: the first one of a listener is a warning. */
+    private void log(Throwable error) {
+        try {
+            System.getLogger("io.eddy.shm").log(hasLogged ? System.Logger.Level.DEBUG : System.Logger.Level.WARNING,
+                    "a connection to " + address + " was dropped in its handshake", error);
+            hasLogged = true;
+        } catch (RuntimeException | Error again) {
+            // As of memory, for the message.
+        }
+    }
+
     private boolean isFull() {
         return guests.size() + accepted.size() >= MOST_WAITING;
     }
@@ -209,40 +271,57 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
 
     /** Such errors concern no connection: there may be no descriptors left. It is tried again with the next tick. */
     private void fail(IOException error) {
+        pauseForATick();
+        if (!hasError) {
+            hasError = true;
+            accepted.add(error);
+        }
+    }
+
+    private void pauseForATick() {
+        pausedUntil = System.nanoTime() + TICK_NS;
         pause();
-        accepted.add(error);
     }
 
     private void begin(int peer) {
-        if (!PeerUser.isAllowed(peer, options.allowedUsers)) {
-            Native.close(peer);
-            failures.incrementAndGet();
-            return;
-        }
         Handshake with = null;
         try {
+            if (!PeerUser.isAllowed(peer, options.allowedUsers)) {
+                failures.incrementAndGet();
+                Native.close(peer);
+                return;
+            }
+            Faults.at("begin");
             with = new Handshake(peer, options, doorbell);
             new Guest(with).begin();
         } catch (IOException error) {
-            if (with != null) {
-                with.discard();
-            }
-            Native.close(peer);
+            discard(with, peer);
             fail(error);
+        } catch (RuntimeException | Error error) {
+            failures.incrementAndGet();
+            discard(with, peer);
+            log(error);
         }
+    }
+
+    private static void discard(Handshake with, int peer) {
+        if (with != null) {
+            with.discard();
+        }
+        Native.close(peer);
     }
 
     private void pause() {
         if (!isPaused) {
-            isPaused = true;
             Watcher.handshakes().change(fd, 0, token);
+            isPaused = true;
         }
     }
 
     private void resume() {
-        if (isPaused && !isClosed && !isFull()) {
-            isPaused = false;
+        if (isPaused && !isClosed && !isFull() && System.nanoTime() - pausedUntil >= 0) {
             Watcher.handshakes().change(fd, Watcher.READABLE, token);
+            isPaused = false;
         }
     }
 
@@ -252,12 +331,15 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
         try {
             while (!guests.isEmpty()) {
                 Guest first = guests.iterator().next();
-                if (first.deadline - now > 0) {
+                if (!Deadlines.isLate(first.deadline, now)) {
                     break;
                 }
                 first.drop();
             }
             resume();
+            if (isPaused && !isFull()) {
+                return pausedUntil;
+            }
             return guests.isEmpty() ? Long.MAX_VALUE : guests.iterator().next().deadline;
         } finally {
             lock.unlock();
@@ -294,11 +376,12 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
         }
         if (found == CLOSED) {
             // For the next one that waits.
-            accepted.add(CLOSED);
+            accepted.offer(CLOSED);
             throw new SocketException("Socket closed");
         }
         lock.lock();
         try {
+            hasError &= !(found instanceof IOException);
             resume();
         } finally {
             lock.unlock();
@@ -331,20 +414,31 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
             isClosed = true;
             Watcher.handshakes().removeTimed(this);
             Watcher.handshakes().remove(fd, token);
-            for (Guest each : guests.toArray(new Guest[0])) {
-                each.drop();
+            try {
+                while (!guests.isEmpty()) {
+                    guests.iterator().next().drop();
+                }
+                removeFile();
+            } finally {
+                Native.close(fd);
             }
-            removeFile();
-            Native.close(fd);
         } finally {
             lock.unlock();
+            closeAccepted();
         }
-        for (Object each; (each = accepted.poll()) != null;) {
-            if (each instanceof Connection) {
-                ((Connection) each).close();
+    }
+
+    private void closeAccepted() {
+        try {
+            for (Object each; (each = accepted.poll()) != null;) {
+                if (each instanceof Connection) {
+                    ((Connection) each).close();
+                }
             }
+        } finally {
+            // For those that wait in accept(). Full, if at all, of what a call that failed above has left there.
+            accepted.offer(CLOSED);
         }
-        accepted.add(CLOSED);
     }
 
     /** Unless another listener has taken its place. */

@@ -23,8 +23,6 @@ final class Connection {
     /** And between two readings of the clock, and of what else ends a wait. */
     private static final int POLLS_BETWEEN = 32;
 
-    private static final Cleaner CLEANER = Cleaner.create();
-
     private final Wire wire;
     private final Cleaner.Cleanable cleanable;
     private final boolean hasFutex;
@@ -64,8 +62,7 @@ final class Connection {
         readSpin = new SpinHistory(options.waiting);
         writeSpin = new SpinHistory(options.waiting);
         wire = new Wire(fd, out != null, this);
-        // Of a connection that was dropped without close(), as a Socket may be.
-        cleanable = CLEANER.register(this, wire::close);
+        cleanable = wire.closeAfter(this);
     }
 
     boolean sharesMemory() {
@@ -85,7 +82,7 @@ final class Connection {
         }
     }
 
-    /** What it had published is all there will be. */
+    /** What it had published is all there will be. Also after an error of this thread with it. */
     void onPeerGone() {
         isPeerGone = true;
         wakeAll(false);
@@ -95,13 +92,13 @@ final class Connection {
     private void wakeAll(boolean isClosing) {
         LockSupport.unpark(reader);
         LockSupport.unpark(writer);
-        Runnable called = listener;
-        if (called != null) {
-            called.run();
-        }
         if (out != null && (isClosing || isPeerGone)) {
             wakeReader();
             wakeWriter();
+        }
+        Runnable called = listener;
+        if (called != null) {
+            called.run();
         }
     }
 
@@ -565,7 +562,7 @@ final class Connection {
             if (size == 0 && findNothing(false) && isReadAtEnd()) {
                 return false;
             }
-            size = isInputShut ? 0 : in.allBytes();
+            size = isInputShut ? 0 : in.span(in.allBytes());
             view.limit(in.index() + size).position(in.index());
             return true;
         } finally {
@@ -792,7 +789,7 @@ final class Connection {
         writing.enter();
         try {
             checkWritable();
-            int size = out.room(Integer.MAX_VALUE);
+            int size = out.span(out.room(Integer.MAX_VALUE));
             view.limit(out.index() + size).position(out.index());
         } finally {
             writing.exit();
@@ -878,16 +875,22 @@ final class Connection {
     /** Of a thread within a call that close() would wait for: another one closes it. */
     void closeLater() {
         if (markClosed()) {
-            Sleeper.inHelper(this::endAll);
+            Sleeper.inHelper(this::endAll, wire::shutdown);
         }
     }
 
+    /** Where that fails, the peer sees the end at least; the garbage collector frees the rest. */
     private void endAll() {
-        wakeAll(true);
-        writing.close();
-        finish();
-        wire.shutdown();
-        reading.close();
+        try {
+            wakeAll(true);
+            writing.close();
+            finish();
+            wire.shutdown();
+            reading.close();
+        } catch (RuntimeException | Error error) {
+            wire.shutdown();
+            throw error;
+        }
         cleanable.clean();
         if (out != null && !hasViews) {
             out.memory().unmap();

@@ -29,7 +29,7 @@ final class Connector {
     static Connection connect(ShmSocketAddress to, ShmOptions options, long nanos, BooleanSupplier isClosed)
             throws IOException {
         checkSystem();
-        long deadline = Deadlines.of(Math.min(nanos, options.handshakeTimeout.toNanos()));
+        long deadline = Deadlines.of(Math.min(nanos, Deadlines.limit(options.handshakeTimeout)));
         int fd = Native.socket();
         if (fd < 0) {
             throw Errors.of("socket", fd);

@@ -51,6 +51,11 @@ abstract class Direction extends DirectionPadding {
         return (int) position & mask;
     }
 
+    /** Of so many bytes from the own position on, those that one call can copy, and one view has. */
+    final int span(int count) {
+        return Math.min(count, Layout.MOST_OF_A_BUFFER - index());
+    }
+
     /** After a position was stored: whether the peer sleeps on it, and was not woken from this sleep yet. */
     final boolean isPeerAsleep() {
         if (isAsymmetric) {

@@ -26,6 +26,17 @@ final class Errors {
         return new SocketException(what + ": " + text(-outcome));
     }
 
+    /** What was caught as a Throwable, unchecked: an Error or a RuntimeException is thrown on as it is. */
+    static AssertionError unchecked(Throwable error) {
+        if (error instanceof Error) {
+            throw (Error) error;
+        }
+        if (error instanceof RuntimeException) {
+            throw (RuntimeException) error;
+        }
+        return new AssertionError(error);
+    }
+
     static IOException connecting(ShmSocketAddress to, int outcome) {
         return new ConnectException(to + ": " + text(-outcome));
     }

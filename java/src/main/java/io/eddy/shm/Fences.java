@@ -22,9 +22,12 @@ final class Fences {
     /** Whether it is registered; else a thread of its own begins to register it. */
     static boolean isReady() {
         if (!isReady && !IS_BEGUN.get() && IS_BEGUN.compareAndSet(false, true)) {
-            Thread thread = new Thread(Fences::register, "eddy-shm-fence");
-            thread.setDaemon(true);
-            thread.start();
+            try {
+                Threads.start("eddy-shm-fence", Fences::register);
+            } catch (OutOfMemoryError noThread) {
+                // Without fences, each entry of a guard is an atomic operation. It is tried again.
+                IS_BEGUN.set(false);
+            }
         }
         return isReady;
     }

@@ -105,8 +105,13 @@ final class Guard extends GuardState {
         if (!take(BUSY)) {
             throw new SocketException("Socket closed");
         }
-        awaitBiased();
-        offerBias();
+        try {
+            awaitBiased();
+            offerBias();
+        } catch (RuntimeException | Error error) {
+            STATE.setRelease(this, FREE);
+            throw error;
+        }
     }
 
     /** False while another thread is in, or once closed. */

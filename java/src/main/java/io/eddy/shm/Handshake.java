@@ -31,7 +31,12 @@ final class Handshake {
         this.doorbell = doorbell;
         isAsymmetric = options.hasAsymmetricFence && Fences.register();
         if (options.sharesMemory) {
-            create();
+            try {
+                create();
+            } catch (IOException | RuntimeException | Error error) {
+                discard();
+                throw error;
+            }
         }
     }
 
@@ -41,18 +46,13 @@ final class Handshake {
         if (file < 0) {
             throw Errors.of("memfd_create", file);
         }
-        long address = Native.map(file, size, true);
-        // After the own mapping, which the seal against writing would refuse.
-        int sealed = address < 0 ? (int) address : Native.seal(file);
-        if (sealed < 0) {
-            Native.close(file);
-            if (address >= 0) {
-                Native.unmap(address, Layout.HEADER_SIZE + 2L * size);
-            }
-            throw Errors.of("sharing memory", sealed);
-        }
         ownFile = file;
-        own = new Memory(address, size);
+        own = Memory.map(file, size, true);
+        // After the own mapping, which the seal against writing would refuse.
+        int sealed = Native.seal(file);
+        if (sealed < 0) {
+            throw Errors.of("sealing memory", sealed);
+        }
         // The peer may read it as soon as it has the HELLO.
         own.setRelease(Layout.HEAD, options.firstPosition);
     }
@@ -134,11 +134,7 @@ final class Handshake {
             if (checked <= 0) {
                 throw new ProtocolException("the peer's memory is not sealed, or has another size");
             }
-            long address = Native.map(peerFile, size, false);
-            if (address < 0) {
-                throw Errors.of("mmap", (int) address);
-            }
-            peerMemory = new Memory(address, size);
+            peerMemory = Memory.map(peerFile, size, false);
             Native.close(peerFile);
             peerFile = -1;
         }

@@ -26,6 +26,12 @@ final class Layout {
 
     static final int HEADER_SIZE = 65536;
 
+    /**
+     * Bytes of a ByteBuffer over memory at most: MemorySegment.asByteBuffer() refuses more. It ends eight bytes before
+     * the end of the largest ring's second mapping does.
+     */
+    static final int MOST_OF_A_BUFFER = Integer.MAX_VALUE - 8;
+
     static final int HEAD = 128;
     static final int TAIL = 256;
     static final int READER = 384;

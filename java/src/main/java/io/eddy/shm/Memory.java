@@ -1,6 +1,7 @@
 // Words and rings of a memory file through direct buffers: JDK 17 to 21.
 package io.eddy.shm;
 
+import java.io.IOException;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.lang.ref.Cleaner;
@@ -21,19 +22,29 @@ final class Memory {
     private final ByteBuffer header;
     private final ByteBuffer ring;
 
-    Memory(long address, int ringSize) {
-        this.mapping = new Mapping(address, ringSize);
-        this.ringSize = ringSize;
-        this.header = Native.buffer(address, Layout.HEADER_SIZE);
-        // A buffer ends at 2^31 - 1, where the last span of the largest ring does.
-        long twice = Math.min(2L * ringSize, Integer.MAX_VALUE);
-        this.ring = Native.buffer(address + Layout.HEADER_SIZE, twice);
+    private Memory(Mapping mapping) {
+        this.mapping = mapping;
+        ringSize = mapping.ringSize;
+        header = Native.buffer(mapping.address(), Layout.HEADER_SIZE);
+        ring = Native.buffer(mapping.address() + Layout.HEADER_SIZE, Math.min(2L * ringSize, Layout.MOST_OF_A_BUFFER));
         // Views of the ring keep it reachable, and with it the mapping.
         CLEANER.register(ring, mapping);
     }
 
+    /** Maps a memory file of a ring of this size. The descriptor stays the caller's. */
+    static Memory map(int file, int ringSize, boolean isWritable) throws IOException {
+        Mapping made = new Mapping(ringSize);
+        made.map(file, isWritable);
+        try {
+            return new Memory(made);
+        } catch (RuntimeException | Error error) {
+            made.run();
+            throw error;
+        }
+    }
+
     long address(int offset) {
-        return mapping.address + offset;
+        return mapping.address() + offset;
     }
 
     long getAcquire(int offset) {

@@ -1,12 +1,13 @@
 // System calls of Linux by JNI: JDK 17 to 21.
 package io.eddy.shm;
 
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.OutputStream;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 
 /**
  * The system calls that shared memory needs: src/main/native/eddy_shm.c. Results are 0 or more, or the negated errno. Any
@@ -15,7 +16,16 @@ import java.nio.file.StandardCopyOption;
  * <p>The library is loaded from {@code java.library.path}, or from the jar, by way of a temporary file.
  */
 final class Native {
-    private static final String REFUSAL = load();
+    private static boolean isTried;
+    private static String refusal;
+
+    static {
+        try {
+            refusal();
+        } catch (OutOfMemoryError later) {
+            // An error here would be that of each later use. refusal() tries again.
+        }
+    }
 
     private Native() {}
 
@@ -39,7 +49,10 @@ final class Native {
             }
             Path file = Files.createTempFile("eddy_shm", ".so");
             try {
-                Files.copy(library, file, StandardCopyOption.REPLACE_EXISTING);
+                // Not by a channel, which needs direct memory.
+                try (OutputStream copy = new FileOutputStream(file.toFile())) {
+                    library.transferTo(copy);
+                }
                 System.load(file.toString());
             } finally {
                 Files.delete(file);
@@ -50,9 +63,13 @@ final class Native {
         }
     }
 
-    /** Whether this system can be used at all; the reason if not. */
-    static String refusal() {
-        return REFUSAL;
+    /** Whether this system can be used at all; the reason if not. Before anything else. */
+    static synchronized String refusal() {
+        if (!isTried) {
+            refusal = load();
+            isTried = true;
+        }
+        return refusal;
     }
 
     static native int socket();

@@ -76,7 +76,7 @@ final class Receiver extends ReceiverState {
 
     /** Copies what is there; 0 while there is nothing. Followed by consume(). */
     int copy(byte[] into, int from, int length) throws IOException {
-        int count = Math.min(bytes(), length);
+        int count = span(Math.min(bytes(), length));
         if (count > 0) {
             peer.get(index(), into, from, count);
         }
@@ -84,7 +84,7 @@ final class Receiver extends ReceiverState {
     }
 
     int copy(ByteBuffer into) throws IOException {
-        int count = Math.min(bytes(), into.remaining());
+        int count = span(Math.min(bytes(), into.remaining()));
         if (count > 0) {
             peer.get(index(), into, count);
         }

@@ -103,7 +103,7 @@ final class Sender extends SenderState {
 
     /** Copies as much as there is room for, unpublished. */
     int append(byte[] bytes, int from, int length) throws IOException {
-        int count = Math.min(room(length), length);
+        int count = span(Math.min(room(length), length));
         if (count > 0) {
             // The second message of a packet and those behind it: a single one comes first.
             if (count <= SMALL && position != published && position + count - claimed > 0) {
@@ -140,7 +140,7 @@ final class Sender extends SenderState {
     }
 
     int append(ByteBuffer bytes) throws IOException {
-        int count = Math.min(room(bytes.remaining()), bytes.remaining());
+        int count = span(Math.min(room(bytes.remaining()), bytes.remaining()));
         if (count > 0) {
             own.put(index(), bytes, count);
             position += count;

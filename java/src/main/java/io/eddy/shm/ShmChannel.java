@@ -25,6 +25,7 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
     private final AtomicBoolean isRung = new AtomicBoolean();
     private volatile boolean isBlocking = true;
     private volatile Pipe bell;
+    private ByteBuffer bellByte;
 
     ShmChannel(Connection connection, boolean hasSocketDoorbell) {
         this.connection = connection;
@@ -76,6 +77,7 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
             throw new UnsupportedOperationException("selectors need shared memory and the doorbell SOCKET");
         }
         if (bell == null) {
+            bellByte = ByteBuffer.allocateDirect(1);
             Pipe made = Pipe.open();
             made.source().configureBlocking(false);
             made.sink().configureBlocking(false);
@@ -89,11 +91,21 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
     }
 
     private void ring() {
-        if (isRung.compareAndSet(false, true)) {
-            try {
-                bell.sink().write(ByteBuffer.allocate(1));
-            } catch (IOException closed) {
-                // The channel is, too.
+        if (!isRung.compareAndSet(false, true)) {
+            return;
+        }
+        boolean isWritten = false;
+        try {
+            // Memory of its own: on the thread of all connections, no allocation may fail.
+            synchronized (bellByte) {
+                bell.sink().write(bellByte.clear());
+            }
+            isWritten = true;
+        } catch (IOException closed) {
+            // The channel is, too.
+        } finally {
+            if (!isWritten) {
+                isRung.set(false);
             }
         }
     }

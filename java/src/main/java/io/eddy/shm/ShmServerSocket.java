@@ -90,15 +90,30 @@ public class ShmServerSocket extends ServerSocket {
     /** Waits for a {@link ShmSocket}. close() ends it with a SocketException, SO_TIMEOUT with a SocketTimeoutException. */
     @Override
     public Socket accept() throws IOException {
-        return new ShmSocket(acceptConnection(), acceptor.address, options);
+        Connection accepted = acceptConnection();
+        try {
+            return new ShmSocket(accepted, acceptor.address, options);
+        } catch (RuntimeException | Error error) {
+            accepted.close();
+            throw error;
+        }
     }
 
     /** The same for a channel. */
     public ShmChannel acceptChannel() throws IOException {
-        return new ShmChannel(acceptConnection(), acceptor.hasSocketDoorbell());
+        Connection accepted = acceptConnection();
+        try {
+            return new ShmChannel(accepted, acceptor.hasSocketDoorbell());
+        } catch (RuntimeException | Error error) {
+            accepted.close();
+            throw error;
+        }
     }
 
-    /** Connections that never came about: of users that may not connect, of peers that broke the protocol, or too late. */
+    /**
+     * Connections that never came about: of users that may not connect, of peers that broke the protocol or were too
+     * late, and those that an error ended, as of memory.
+     */
     public long failures() {
         Acceptor its = acceptor;
         return its == null ? 0 : its.failures();

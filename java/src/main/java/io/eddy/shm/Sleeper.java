@@ -35,8 +35,14 @@ final class Sleeper {
         this.connection = connection;
     }
 
-    static void inHelper(Runnable work) {
-        Helpers.POOL.execute(work);
+    /** {@code otherwise}: what is done here where no thread can be started; the garbage collector frees the rest. */
+    static void inHelper(Runnable work, Runnable otherwise) {
+        try {
+            Helpers.POOL.execute(work);
+        } catch (RuntimeException | Error error) {
+            otherwise.run();
+            throw error;
+        }
     }
 
     /** Parks until the deadline, an unpark, or for no reason. */
@@ -71,7 +77,7 @@ final class Sleeper {
         try {
             sleep.get();
         } catch (ExecutionException error) {
-            throw new AssertionError(error);
+            throw Errors.unchecked(error.getCause());
         } catch (InterruptedException interrupt) {
             while (!sleep.isDone()) {
                 wake(address);

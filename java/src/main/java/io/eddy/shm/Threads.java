@@ -1,12 +1,14 @@
 // Kinds of threads, and of processors that they run on.
 package io.eddy.shm;
 
+import java.io.File;
+import java.io.FileInputStream;
 import java.io.IOException;
+import java.io.InputStream;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import java.nio.charset.StandardCharsets;
 
 /** Facts about threads and processors. */
 final class Threads {
@@ -31,7 +33,23 @@ final class Threads {
         try {
             return IS_VIRTUAL != null && (boolean) IS_VIRTUAL.invokeExact(Thread.currentThread());
         } catch (Throwable error) {
-            throw new AssertionError(error);
+            throw Errors.unchecked(error);
+        }
+    }
+
+    /** Starts a daemon thread that takes nothing over from the thread that happens to start it. */
+    static void start(String name, Runnable work) {
+        Thread thread = new Thread(null, work, name, 0, false);
+        thread.setDaemon(true);
+        thread.setContextClassLoader(null);
+        Faults.at("thread");
+        thread.start();
+    }
+
+    /** Not by a channel, as those of {@code Files} are: that needs direct memory, and an error here is one for good. */
+    private static String contentOf(String path) throws IOException {
+        try (InputStream file = new FileInputStream(path)) {
+            return new String(file.readAllBytes(), StandardCharsets.UTF_8);
         }
     }
 
@@ -39,14 +57,14 @@ final class Threads {
     private static boolean hasQuota() {
         try {
             String path = "";
-            for (String line : Files.readAllLines(Path.of("/proc/self/cgroup"))) {
+            for (String line : contentOf("/proc/self/cgroup").split("\n")) {
                 if (line.startsWith("0::")) {
                     path = line.substring(3);
                 }
             }
             for (;;) {
-                Path limit = Path.of("/sys/fs/cgroup" + path + "/cpu.max");
-                if (Files.isReadable(limit) && !Files.readString(limit).startsWith("max")) {
+                String limit = "/sys/fs/cgroup" + path + "/cpu.max";
+                if (new File(limit).canRead() && !contentOf(limit).startsWith("max")) {
                     return true;
                 }
                 int slash = path.lastIndexOf('/');

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /** One daemon thread that calls what it watches. Any thread may add and remove. */
@@ -12,11 +13,17 @@ final class Watcher {
     /** A socket's owner. Called on the watcher's thread; it must not block. */
     interface Watched {
         void onReady(int events);
+
+        /** onReady() has thrown this: ends what is watched, which would otherwise be called again and again. */
+        default void onFailure(Throwable error) {}
     }
 
     /** What has deadlines. Called on the watcher's thread; it must not block. */
     interface Timed {
-        /** Ends what is late; returns System.nanoTime() of the next deadline, or Long.MAX_VALUE for none. */
+        /**
+         * Ends what is late; returns System.nanoTime() of the next deadline, or Long.MAX_VALUE for none. Called again soon
+         * after it has thrown.
+         */
         long expire(long now);
     }
 
@@ -68,10 +75,14 @@ final class Watcher {
         if (made < 0) {
             throw Errors.of("epoll_create1", made);
         }
+        try {
+            Threads.start(name, () -> run(made));
+        } catch (RuntimeException | Error error) {
+            // No thread: there may be one for the next that comes.
+            Native.close(made);
+            throw error;
+        }
         epoll = made;
-        Thread thread = new Thread(this::run, name);
-        thread.setDaemon(true);
-        thread.start();
     }
 
     /** Watches a socket, level-triggered. Returns a token for change() and remove(). */
@@ -79,23 +90,41 @@ final class Watcher {
         lock.lock();
         try {
             start();
-            int slot = freeCount > 0 ? free[--freeCount] : used++;
-            if (slot == slots.length) {
-                slots = Arrays.copyOf(slots, 2 * slot);
-                generations = Arrays.copyOf(generations, 2 * slot);
-                free = Arrays.copyOf(free, 2 * slot);
-            }
+            int slot = takeSlot();
             slots[slot] = owner;
-            long token = (long) generations[slot] << 32 | slot;
-            int added = Native.epollControl(epoll, ADD, fd, events, token);
-            if (added < 0) {
-                release(slot);
-                throw Errors.of("epoll_ctl", added);
+            boolean isAdded = false;
+            try {
+                long token = (long) generations[slot] << 32 | slot;
+                int added = Native.epollControl(epoll, ADD, fd, events, token);
+                if (added < 0) {
+                    throw Errors.of("epoll_ctl", added);
+                }
+                isAdded = true;
+                return token;
+            } finally {
+                if (!isAdded) {
+                    release(slot);
+                }
             }
-            return token;
         } finally {
             lock.unlock();
         }
+    }
+
+    /** All arrays grow, or none does. */
+    private int takeSlot() {
+        if (freeCount > 0) {
+            return free[--freeCount];
+        }
+        if (used == slots.length) {
+            Watched[] moreSlots = Arrays.copyOf(slots, 2 * used);
+            Faults.at("slots");
+            int[] moreGenerations = Arrays.copyOf(generations, 2 * used);
+            free = Arrays.copyOf(free, 2 * used);
+            slots = moreSlots;
+            generations = moreGenerations;
+        }
+        return used++;
     }
 
     void change(int fd, int events, long token) {
@@ -150,22 +179,58 @@ final class Watcher {
         }
     }
 
-    private void run() {
-        long[] tokens = new long[BATCH];
-        int[] events = new int[BATCH];
-        int wait = -1;
+    /** For ever. What one owner throws ends that owner, and nothing else. */
+    private void run(int its) {
+        long[] tokens = null;
+        int[] events = null;
+        int wait = TICK_MS;
         for (;;) {
-            int count = Native.epollWait(epoll, tokens, events, wait);
-            for (int i = 0; i < count; ++i) {
-                Watched found = owner(tokens[i]);
-                if (found != null) {
-                    found.onReady(events[i]);
+            try {
+                // An interrupt is of no use to this thread, and would close the pipe that a selector waits for.
+                Thread.interrupted();
+                if (events == null) {
+                    tokens = new long[BATCH];
+                    events = new int[BATCH];
                 }
+                int count = Native.epollWait(its, tokens, events, wait);
+                // Until all have been asked for their next deadline.
+                wait = TICK_MS;
+                for (int i = 0; i < count; ++i) {
+                    call(tokens[i], events[i]);
+                }
+                if (count < 0 && count != -Errors.EINTR) {
+                    pause();
+                }
+                wait = untilNextDeadline();
+            } catch (Throwable error) {
+                pause();
             }
-            wait = untilNextDeadline();
         }
     }
 
+    private void call(long token, int events) {
+        Watched found = owner(token);
+        if (found == null) {
+            return;
+        }
+        try {
+            Faults.at(name);
+            found.onReady(events);
+        } catch (Throwable error) {
+            try {
+                found.onFailure(error);
+            } catch (Throwable again) {
+                pause();
+            }
+        }
+    }
+
+    /** After a failure that may come again at once. */
+    private static void pause() {
+        LockSupport.parkNanos(TICK_MS * 1_000_000L);
+    }
+
+    /** The next wait, in milliseconds. */
     private int untilNextDeadline() {
         Timed[] all;
         lock.lock();
@@ -180,7 +245,11 @@ final class Watcher {
         long now = System.nanoTime();
         boolean hasDeadline = false;
         for (Timed each : all) {
-            hasDeadline |= each.expire(now) != Long.MAX_VALUE;
+            try {
+                hasDeadline |= each.expire(now) != Long.MAX_VALUE;
+            } catch (RuntimeException | Error error) {
+                hasDeadline = true;
+            }
         }
         return hasDeadline ? TICK_MS : -1;
     }

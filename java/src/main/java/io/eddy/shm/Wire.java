@@ -2,6 +2,7 @@
 package io.eddy.shm;
 
 import java.io.IOException;
+import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.lang.ref.WeakReference;
 import java.util.concurrent.locks.ReentrantLock;
@@ -13,7 +14,9 @@ import java.util.concurrent.locks.ReentrantLock;
  */
 final class Wire implements Watcher.Watched {
     private static final int DROPPED = 256;
-    private static final ThreadLocal<byte[]> DROP = ThreadLocal.withInitial(() -> new byte[DROPPED]);
+    private static final Cleaner CLEANER = Cleaner.create();
+    /** Bytes without meaning, of the watcher's thread. */
+    private static final byte[] DROP = new byte[DROPPED];
 
     private final int fd;
     private final boolean isBell;
@@ -43,12 +46,33 @@ final class Wire implements Watcher.Watched {
     public void onReady(int events) {
         Connection its = connection.get();
         if (its == null) {
+            // The garbage collector is about to close it.
+            stopWatching();
             return;
         }
         if (isBell && takeBells()) {
             its.onPeerGone();
         } else {
             its.onBell();
+        }
+    }
+
+    /** As if the peer had gone: what its threads wait for may have been missed. */
+    @Override
+    public void onFailure(Throwable error) {
+        Connection its = connection.get();
+        if (its != null) {
+            its.onPeerGone();
+        }
+        stopWatching();
+    }
+
+    private void stopWatching() {
+        lock.lock();
+        try {
+            unwatch();
+        } finally {
+            lock.unlock();
         }
     }
 
@@ -59,7 +83,7 @@ final class Wire implements Watcher.Watched {
             if (isClosed || !isWatched) {
                 return false;
             }
-            int size = Native.receive(fd, DROP.get(), 0, DROPPED);
+            int size = Native.receive(fd, DROP, 0, DROPPED);
             if (size > 0 || size == -Errors.EAGAIN || size == -Errors.EINTR) {
                 return false;
             }
@@ -67,6 +91,22 @@ final class Wire implements Watcher.Watched {
             return true;
         } finally {
             lock.unlock();
+        }
+    }
+
+    /** Of a connection that is dropped without close(), as a Socket may be. On failure, the descriptor is the caller's again. */
+    Cleaner.Cleanable closeAfter(Connection its) {
+        try {
+            return CLEANER.register(its, this::close);
+        } catch (RuntimeException | Error error) {
+            lock.lock();
+            try {
+                isClosed = true;
+                unwatch();
+            } finally {
+                lock.unlock();
+            }
+            throw error;
         }
     }
 

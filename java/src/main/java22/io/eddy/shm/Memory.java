@@ -1,6 +1,7 @@
 // Words and rings of a memory file through memory segments: JDK 22 and newer.
 package io.eddy.shm;
 
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -25,16 +26,27 @@ final class Memory {
     private final Mapping mapping;
     private final ByteBuffer buffer;
 
-    Memory(long address, int ringSize) {
-        this.ringSize = ringSize;
-        mapping = new Mapping(address, ringSize);
-        base = address;
-        ring = address + Layout.HEADER_SIZE;
-        // A buffer ends at 2^31 - 1, where the last span of the largest ring does.
-        long twice = Math.min(2L * ringSize, Integer.MAX_VALUE);
+    private Memory(Mapping mapping) {
+        this.mapping = mapping;
+        ringSize = mapping.ringSize;
+        base = mapping.address();
+        ring = base + Layout.HEADER_SIZE;
+        long twice = Math.min(2L * ringSize, Layout.MOST_OF_A_BUFFER);
         // Views of the ring keep the arena reachable, and with it the mapping.
         Mapping its = mapping;
         buffer = MemorySegment.ofAddress(ring).reinterpret(twice, Arena.ofAuto(), segment -> its.run()).asByteBuffer();
+    }
+
+    /** Maps a memory file of a ring of this size. The descriptor stays the caller's. */
+    static Memory map(int file, int ringSize, boolean isWritable) throws IOException {
+        Mapping made = new Mapping(ringSize);
+        made.map(file, isWritable);
+        try {
+            return new Memory(made);
+        } catch (RuntimeException | Error error) {
+            made.run();
+            throw error;
+        }
     }
 
     long address(int offset) {

@@ -12,14 +12,18 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SegmentAllocator;
 import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
+import java.lang.ref.Cleaner;
 import java.util.Locale;
+import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * The system calls that shared memory needs. Results are 0 or more, or the negated errno. Any thread. The class of the
+ * The system calls that shared memory needs. Results are 0 or more, or the negated errno (-1 of those that free). Any
+ * thread. The class of the
  * same name for JDK 17 to 21 has the same methods by JNI.
  */
 final class Native {
@@ -76,8 +80,8 @@ final class Native {
     private static final MethodHandle LISTEN = withErrno("listen", JAVA_INT, JAVA_INT, JAVA_INT);
     private static final MethodHandle ACCEPT4 =
             withErrno("accept4", JAVA_INT, JAVA_INT, ADDRESS, ADDRESS, JAVA_INT);
-    private static final MethodHandle SHUTDOWN = withErrno("shutdown", JAVA_INT, JAVA_INT, JAVA_INT);
-    private static final MethodHandle CLOSE = withErrno("close", JAVA_INT, JAVA_INT);
+    private static final MethodHandle SHUTDOWN = withoutErrno("shutdown", JAVA_INT, JAVA_INT, JAVA_INT);
+    private static final MethodHandle CLOSE = withoutErrno("close", JAVA_INT, JAVA_INT);
     private static final MethodHandle SEND = withErrno("send", JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT);
     private static final MethodHandle RECV = withErrno("recv", JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT);
     private static final MethodHandle SENDMSG = withErrno("sendmsg", JAVA_LONG, JAVA_INT, ADDRESS, JAVA_INT);
@@ -94,7 +98,7 @@ final class Native {
     private static final MethodHandle FSTATFS = withErrno("fstatfs", JAVA_INT, JAVA_INT, ADDRESS);
     private static final MethodHandle MMAP =
             withErrno("mmap", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG);
-    private static final MethodHandle MUNMAP = withErrno("munmap", JAVA_INT, JAVA_LONG, JAVA_LONG);
+    private static final MethodHandle MUNMAP = withoutErrno("munmap", JAVA_INT, JAVA_LONG, JAVA_LONG);
     private static final MethodHandle EPOLL_CREATE1 = withErrno("epoll_create1", JAVA_INT, JAVA_INT);
     private static final MethodHandle EPOLL_CTL =
             withErrno("epoll_ctl", JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS);
@@ -116,18 +120,103 @@ final class Native {
     private static final MethodHandle SETAFFINITY =
             withErrno("sched_setaffinity", JAVA_INT, JAVA_INT, JAVA_LONG, ADDRESS);
 
-    private static final MemorySegment BELL = Arena.global().allocateFrom("!");
-    /** struct timespec of the thread's sleep. Threads that sleep here are platform threads. */
-    private static final ThreadLocal<MemorySegment> TIME =
-            ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(16, 8));
+    // Nothing here allocates native memory while the class is initialized: without any left, that fails for good.
+    private static MemorySegment bell;
+    /** Of the one call of epollControl() under way: struct epoll_event, and errno. */
+    private static MemorySegment controlled;
+    private static final ReentrantLock CONTROL = new ReentrantLock();
 
-    /** Memory of a thread that waits for sockets, which allocates nothing then. */
-    private static final class Scratch {
-        static final int EVENTS = 64;
-        static final ThreadLocal<Scratch> OF_THREAD = ThreadLocal.withInitial(Scratch::new);
+    /** Events that epollWait() finds at most. */
+    private static final int MOST_EVENTS = 64;
 
-        final MemorySegment state = Arena.ofAuto().allocate(STATE);
-        final MemorySegment found = Arena.ofAuto().allocate(EVENT_SIZE * EVENTS, 8);
+    /**
+     * Native memory of one call. A platform thread has a block for all its calls, which allocate nothing then. What does
+     * not fit, and virtual threads, have an arena of the call. None of it counts as direct memory, as that of
+     * {@code Arena.ofAuto()} does: the program may have used that up.
+     */
+    private static final class Frame implements SegmentAllocator, AutoCloseable {
+        private static final long BLOCK = 4096;
+        private static final Cleaner CLEANER = Cleaner.create();
+        private static final ThreadLocal<Frame> OF_THREAD = ThreadLocal.withInitial(Frame::ofThread);
+
+        /** Null for an arena alone. */
+        private final MemorySegment block;
+        /** Beside the block, for calls that wait: without an object for a slice. Null for an arena alone. */
+        final MemorySegment state;
+        final MemorySegment time;
+        final MemorySegment found;
+        private long used;
+        private Arena arena;
+
+        private Frame() {
+            block = null;
+            state = null;
+            time = null;
+            found = null;
+        }
+
+        private Frame(SegmentAllocator from) {
+            block = from.allocate(BLOCK, 8);
+            state = from.allocate(STATE);
+            time = from.allocate(16, 8);
+            found = from.allocate(EVENT_SIZE * MOST_EVENTS, 8);
+        }
+
+        static Frame ofPlatformThread() {
+            return OF_THREAD.get();
+        }
+
+        /** Freed after the end of the thread. */
+        private static Frame ofThread() {
+            Arena lasting = Arena.ofShared();
+            try {
+                // Of no arena: each call would count itself in one that is shared.
+                Frame made = new Frame((size, alignment) ->
+                        MemorySegment.ofAddress(lasting.allocate(size, alignment).address()).reinterpret(size));
+                CLEANER.register(made, lasting::close);
+                return made;
+            } catch (RuntimeException | Error error) {
+                lasting.close();
+                throw error;
+            }
+        }
+
+        static Frame open() {
+            return Threads.isVirtual() ? new Frame() : OF_THREAD.get();
+        }
+
+        @Override
+        public MemorySegment allocate(long size, long alignment) {
+            return allocate(size, alignment, true);
+        }
+
+        /** Bytes that the call overwrites. */
+        MemorySegment allocateRaw(int size) {
+            return allocate(Math.max(size, 1), 1, false);
+        }
+
+        private MemorySegment allocate(long size, long alignment, boolean clears) {
+            long at = (used + alignment - 1) & -alignment;
+            if (block == null || size > BLOCK - at) {
+                if (arena == null) {
+                    arena = Arena.ofConfined();
+                }
+                return arena.allocate(size, alignment);
+            }
+            used = at + size;
+            MemorySegment made = block.asSlice(at, size);
+            return clears ? made.fill((byte) 0) : made;
+        }
+
+        @Override
+        public void close() {
+            used = 0;
+            Arena its = arena;
+            if (its != null) {
+                arena = null;
+                its.close();
+            }
+        }
     }
 
     private Native() {}
@@ -140,8 +229,13 @@ final class Native {
         return LINKER.downcallHandle(symbol(name), FunctionDescriptor.of(result, arguments), ERRNO);
     }
 
+    private static MethodHandle withoutErrno(String name, MemoryLayout result, MemoryLayout... arguments) {
+        return LINKER.downcallHandle(symbol(name), FunctionDescriptor.of(result, arguments));
+    }
+
+    /** Of a method handle: it declares Throwable. An Error, as that of memory, is the caller's. */
     private static AssertionError impossible(Throwable error) {
-        return new AssertionError(error);
+        throw Errors.unchecked(error);
     }
 
     private static int outcome(int result, MemorySegment state) {
@@ -158,8 +252,8 @@ final class Native {
     }
 
     static int socket() {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
             return outcome((int) SOCKET.invokeExact(state, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), state);
         } catch (Throwable error) {
             throw impossible(error);
@@ -167,9 +261,9 @@ final class Native {
     }
 
     static int socketPair(int[] fds) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            MemorySegment both = arena.allocate(JAVA_INT, 2);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
+            MemorySegment both = frame.allocate(JAVA_INT, 2);
             int made = outcome((int) SOCKETPAIR.invokeExact(state, AF_UNIX,
                     SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, both), state);
             fds[0] = both.getAtIndex(JAVA_INT, 0);
@@ -181,34 +275,34 @@ final class Native {
     }
 
     /** {@code name}: sun_path of unix(7), at most 108 bytes. */
-    private static MemorySegment address(Arena arena, byte[] name) {
-        MemorySegment made = arena.allocate(2 + name.length, 8);
+    private static MemorySegment address(Frame frame, byte[] name) {
+        MemorySegment made = frame.allocate(2 + name.length, 8);
         made.set(JAVA_SHORT, 0, (short) AF_UNIX);
         MemorySegment.copy(name, 0, made, JAVA_BYTE, 2, name.length);
         return made;
     }
 
     static int connect(int fd, byte[] name) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            return outcome((int) CONNECT.invokeExact(state, fd, address(arena, name), 2 + name.length), state);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
+            return outcome((int) CONNECT.invokeExact(state, fd, address(frame, name), 2 + name.length), state);
         } catch (Throwable error) {
             throw impossible(error);
         }
     }
 
     static int bind(int fd, byte[] name) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            return outcome((int) BIND.invokeExact(state, fd, address(arena, name), 2 + name.length), state);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
+            return outcome((int) BIND.invokeExact(state, fd, address(frame, name), 2 + name.length), state);
         } catch (Throwable error) {
             throw impossible(error);
         }
     }
 
     static int listen(int fd, int backlog) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
             return outcome((int) LISTEN.invokeExact(state, fd, backlog), state);
         } catch (Throwable error) {
             throw impossible(error);
@@ -216,8 +310,8 @@ final class Native {
     }
 
     static int accept(int fd) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
             return outcome((int) ACCEPT4.invokeExact(state, fd, MemorySegment.NULL, MemorySegment.NULL,
                     SOCK_CLOEXEC | SOCK_NONBLOCK), state);
         } catch (Throwable error) {
@@ -227,9 +321,9 @@ final class Native {
 
     /** Bytes that receive() would find. */
     static int available(int fd) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            MemorySegment size = arena.allocate(JAVA_INT);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
+            MemorySegment size = frame.allocate(JAVA_INT);
             int failed = outcome((int) IOCTL.invokeExact(state, fd, FIONREAD, size), state);
             return failed < 0 ? failed : size.get(JAVA_INT, 0);
         } catch (Throwable error) {
@@ -238,27 +332,25 @@ final class Native {
     }
 
     static int shutdown(int fd, int how) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            return outcome((int) SHUTDOWN.invokeExact(state, fd, how), state);
+        try {
+            return (int) SHUTDOWN.invokeExact(fd, how);
         } catch (Throwable error) {
             throw impossible(error);
         }
     }
 
     static int close(int fd) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            return outcome((int) CLOSE.invokeExact(state, fd), state);
+        try {
+            return (int) CLOSE.invokeExact(fd);
         } catch (Throwable error) {
             throw impossible(error);
         }
     }
 
     static int send(int fd, byte[] bytes, int from, int size) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            MemorySegment copy = arena.allocate(Math.max(size, 1));
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
+            MemorySegment copy = frame.allocateRaw(size);
             MemorySegment.copy(bytes, from, copy, JAVA_BYTE, 0, size);
             return (int) outcome((long) SEND.invokeExact(state, fd, copy, (long) size, MSG_DONTWAIT | MSG_NOSIGNAL), state);
         } catch (Throwable error) {
@@ -267,13 +359,13 @@ final class Native {
     }
 
     static int receive(int fd, byte[] into, int from, int size) {
-        if (size > EVENT_SIZE * Scratch.EVENTS || Threads.isVirtual()) {
-            try (Arena arena = Arena.ofConfined()) {
-                return receive(fd, into, from, size, arena.allocate(STATE), arena.allocate(Math.max(size, 1)));
+        if (size > EVENT_SIZE * MOST_EVENTS || Threads.isVirtual()) {
+            try (Frame frame = Frame.open()) {
+                return receive(fd, into, from, size, frame.allocate(STATE), frame.allocateRaw(size));
             }
         }
-        Scratch scratch = Scratch.OF_THREAD.get();
-        return receive(fd, into, from, size, scratch.state, scratch.found);
+        Frame its = Frame.ofPlatformThread();
+        return receive(fd, into, from, size, its.state, its.found);
     }
 
     private static int receive(int fd, byte[] into, int from, int size, MemorySegment state, MemorySegment copy) {
@@ -291,18 +383,23 @@ final class Native {
     /** Sends a byte without meaning; one that finds no room is not needed. */
     static void ring(int fd) {
         try {
-            long ignored = (long) RING.invokeExact(fd, BELL, 1L, MSG_DONTWAIT | MSG_NOSIGNAL);
+            MemorySegment byteOfBell = bell;
+            if (byteOfBell == null) {
+                byteOfBell = Arena.global().allocateFrom("!");
+                bell = byteOfBell;
+            }
+            long ignored = (long) RING.invokeExact(fd, byteOfBell, 1L, MSG_DONTWAIT | MSG_NOSIGNAL);
         } catch (Throwable error) {
             throw impossible(error);
         }
     }
 
     /** struct msghdr with one span of bytes and room for descriptors. */
-    private static MemorySegment message(Arena arena, MemorySegment bytes, MemorySegment control) {
-        MemorySegment span = arena.allocate(16, 8);
+    private static MemorySegment message(Frame frame, MemorySegment bytes, MemorySegment control) {
+        MemorySegment span = frame.allocate(16, 8);
         span.set(ADDRESS, 0, bytes);
         span.set(JAVA_LONG, 8, bytes.byteSize());
-        MemorySegment made = arena.allocate(56, 8);
+        MemorySegment made = frame.allocate(56, 8);
         made.set(ADDRESS, 16, span);
         made.set(JAVA_LONG, 24, 1);
         made.set(ADDRESS, 32, control);
@@ -311,16 +408,16 @@ final class Native {
     }
 
     static int sendDescriptor(int fd, byte[] bytes, int descriptor) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            MemorySegment copy = arena.allocate(bytes.length);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
+            MemorySegment copy = frame.allocate(bytes.length);
             MemorySegment.copy(bytes, 0, copy, JAVA_BYTE, 0, bytes.length);
-            MemorySegment control = arena.allocate(24, 8);
+            MemorySegment control = frame.allocate(24, 8);
             control.set(JAVA_LONG, 0, 20);
             control.set(JAVA_INT, 8, SOL_SOCKET);
             control.set(JAVA_INT, 12, SCM_RIGHTS);
             control.set(JAVA_INT, 16, descriptor);
-            return (int) outcome((long) SENDMSG.invokeExact(state, fd, message(arena, copy, control),
+            return (int) outcome((long) SENDMSG.invokeExact(state, fd, message(frame, copy, control),
                     MSG_DONTWAIT | MSG_NOSIGNAL), state);
         } catch (Throwable error) {
             throw impossible(error);
@@ -334,11 +431,11 @@ final class Native {
     static int receiveMessage(int fd, byte[] into, int from, int[] found) {
         found[0] = -1;
         found[1] = 0;
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            MemorySegment copy = arena.allocate(into.length - from);
-            MemorySegment control = arena.allocate(16 + 4 * MOST_DESCRIPTORS, 8);
-            MemorySegment message = message(arena, copy, control);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
+            MemorySegment copy = frame.allocate(into.length - from);
+            MemorySegment control = frame.allocate(16 + 4 * MOST_DESCRIPTORS, 8);
+            MemorySegment message = message(frame, copy, control);
             int got = (int) outcome((long) RECVMSG.invokeExact(state, fd, message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC), state);
             if (got < 0) {
                 return got;
@@ -368,10 +465,10 @@ final class Native {
 
     /** The user of a Unix socket's peer; {@code into[0]}. */
     static int peerUser(int fd, int[] into) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            MemorySegment credentials = arena.allocate(12, 4);
-            MemorySegment size = arena.allocateFrom(JAVA_INT, 12);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
+            MemorySegment credentials = frame.allocate(12, 4);
+            MemorySegment size = frame.allocateFrom(JAVA_INT, 12);
             int done = outcome((int) GETSOCKOPT.invokeExact(state, fd, SOL_SOCKET, SO_PEERCRED, credentials, size), state);
             into[0] = credentials.get(JAVA_INT, 4);
             return done;
@@ -390,9 +487,9 @@ final class Native {
 
     /** A new memory file of this size. */
     static int memoryFile(long size) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            MemorySegment name = arena.allocateFrom("eddy-shm");
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
+            MemorySegment name = frame.allocateFrom("eddy-shm");
             // CLOEXEC, ALLOW_SEALING, and NOEXEC_SEAL, which kernels before 6.3 do not know.
             int fd = outcome((int) MEMFD_CREATE.invokeExact(state, name, 0xb), state);
             if (fd == -22) {
@@ -418,8 +515,8 @@ final class Native {
     }
 
     static int addSeals(int fd, int seals) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
             return outcome((int) FCNTL.invokeExact(state, fd, F_ADD_SEALS, seals), state);
         } catch (Throwable error) {
             throw impossible(error);
@@ -428,13 +525,13 @@ final class Native {
 
     /** 1 for a sealed memory file of this size; 0 for another file. */
     static int isMemoryFile(int fd, long size) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
             int found = (int) FCNTL.invokeExact(state, fd, F_GET_SEALS, 0);
             if (found < 0 || (found & SEALS) != SEALS) {
                 return 0;
             }
-            MemorySegment system = arena.allocate(256, 8);
+            MemorySegment system = frame.allocate(256, 8);
             int read = outcome((int) FSTATFS.invokeExact(state, fd, system), state);
             if (read < 0) {
                 return read;
@@ -454,8 +551,8 @@ final class Native {
         long once = Layout.HEADER_SIZE + (long) ringSize;
         long all = once + ringSize;
         int protection = isWritable ? PROT_READ | PROT_WRITE : PROT_READ;
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
             // The room for both first, so that the second one has its place.
             long base = outcome((long) MMAP.invokeExact(state, 0L, all, 0, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L), state);
             if (base < 0) {
@@ -475,9 +572,8 @@ final class Native {
     }
 
     static int unmap(long address, long size) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            return outcome((int) MUNMAP.invokeExact(state, address, size), state);
+        try {
+            return (int) MUNMAP.invokeExact(address, size);
         } catch (Throwable error) {
             throw impossible(error);
         }
@@ -485,13 +581,13 @@ final class Native {
 
     /** Sleeps while the word has this value, at most so long; {@code Long.MAX_VALUE} for no limit. */
     static void futexWait(long address, int seen, long nanos) {
-        MemorySegment time = MemorySegment.NULL;
-        if (nanos != Long.MAX_VALUE) {
-            time = TIME.get();
-            time.set(JAVA_LONG, 0, nanos / 1_000_000_000);
-            time.set(JAVA_LONG, 8, nanos % 1_000_000_000);
-        }
         try {
+            MemorySegment time = MemorySegment.NULL;
+            if (nanos != Long.MAX_VALUE) {
+                time = Frame.ofPlatformThread().time;
+                time.set(JAVA_LONG, 0, nanos / 1_000_000_000);
+                time.set(JAVA_LONG, 8, nanos % 1_000_000_000);
+            }
             // Not FUTEX_PRIVATE_FLAG: the waker is another process.
             long ignored = (long) FUTEX.invokeExact(SYS_FUTEX, address, (long) FUTEX_WAIT, (long) seen, time, 0L, 0L);
         } catch (Throwable error) {
@@ -537,9 +633,9 @@ final class Native {
 
     /** Has this thread run on one processor, below 64. */
     static int pin(int processor) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            MemorySegment set = arena.allocateFrom(JAVA_LONG, 1L << processor);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
+            MemorySegment set = frame.allocateFrom(JAVA_LONG, 1L << processor);
             return outcome((int) SETAFFINITY.invokeExact(state, 0, 8L, set), state);
         } catch (Throwable error) {
             throw impossible(error);
@@ -547,37 +643,44 @@ final class Native {
     }
 
     static int epollCreate() {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
             return outcome((int) EPOLL_CREATE1.invokeExact(state, SOCK_CLOEXEC), state);
         } catch (Throwable error) {
             throw impossible(error);
         }
     }
 
-    /** {@code operation}: 1 adds, 2 removes, 3 changes. */
+    /** {@code operation}: 1 adds, 2 removes, 3 changes. Allocates nothing after the first call. */
     static int epollControl(int epoll, int operation, int fd, int events, long data) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            MemorySegment event = arena.allocate(16, 8);
+        CONTROL.lock();
+        try {
+            if (controlled == null) {
+                controlled = Arena.global().allocate(16 + STATE.byteSize(), 8);
+            }
+            MemorySegment event = controlled.asSlice(0, 16);
+            MemorySegment state = controlled.asSlice(16);
             event.set(JAVA_INT, 0, events);
             event.set(UNALIGNED_LONG, EVENT_DATA, data);
             return outcome((int) EPOLL_CTL.invokeExact(state, epoll, operation, fd, event), state);
         } catch (Throwable error) {
             throw impossible(error);
+        } finally {
+            CONTROL.unlock();
         }
     }
 
     /** {@code milliseconds} as epoll_wait(2). Platform threads. */
     static int epollWait(int epoll, long[] data, int[] events, int milliseconds) {
         try {
-            Scratch scratch = Scratch.OF_THREAD.get();
-            int most = Math.min(data.length, Scratch.EVENTS);
-            int count = outcome((int) EPOLL_WAIT.invokeExact(scratch.state, epoll, scratch.found, most, milliseconds),
-                    scratch.state);
+            Frame its = Frame.ofPlatformThread();
+            MemorySegment state = its.state;
+            MemorySegment found = its.found;
+            int most = Math.min(data.length, MOST_EVENTS);
+            int count = outcome((int) EPOLL_WAIT.invokeExact(state, epoll, found, most, milliseconds), state);
             for (int i = 0; i < count; ++i) {
-                events[i] = scratch.found.get(ValueLayout.JAVA_INT_UNALIGNED, EVENT_SIZE * i);
-                data[i] = scratch.found.get(UNALIGNED_LONG, EVENT_SIZE * i + EVENT_DATA);
+                events[i] = found.get(ValueLayout.JAVA_INT_UNALIGNED, EVENT_SIZE * i);
+                data[i] = found.get(UNALIGNED_LONG, EVENT_SIZE * i + EVENT_DATA);
             }
             return count;
         } catch (Throwable error) {
@@ -586,9 +689,9 @@ final class Native {
     }
 
     static int poll(int fd, int events, int milliseconds) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            MemorySegment watched = arena.allocate(8, 4);
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
+            MemorySegment watched = frame.allocate(8, 4);
             watched.set(JAVA_INT, 0, fd);
             watched.set(JAVA_SHORT, 4, (short) events);
             return outcome((int) POLL.invokeExact(state, watched, 1L, milliseconds), state);

@@ -81,11 +81,21 @@ final class Fixtures {
 
     /** A JVM that runs a class of the tests. */
     static Process java(Class<?> main, String... arguments) throws IOException {
-        List<String> command = new java.util.ArrayList<>(List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-cp",
-                System.getProperty("java.class.path"), main.getName()));
+        return java(List.of(), main, arguments);
+    }
+
+    /** The same with options of the JVM. */
+    static Process java(List<String> options, Class<?> main, String... arguments) throws IOException {
+        return new ProcessBuilder(javaCommand(options, main, arguments)).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    }
+
+    static List<String> javaCommand(List<String> options, Class<?> main, String... arguments) {
+        List<String> command = new java.util.ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.addAll(options);
+        command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
         command.addAll(List.of(arguments));
-        return new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        return command;
     }
 
     /** Descriptors and mappings of shared memory that this process has. */

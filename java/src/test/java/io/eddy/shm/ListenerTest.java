@@ -1,0 +1,487 @@
+// Listeners after errors that are no peer's fault: of memory, threads and descriptors.
+package io.eddy.shm;
+
+import static io.eddy.shm.Fixtures.eventually;
+import static io.eddy.shm.Fixtures.get;
+import static io.eddy.shm.Fixtures.inThread;
+import static io.eddy.shm.Fixtures.name;
+import static io.eddy.shm.Fixtures.random;
+import static io.eddy.shm.Fixtures.readExactly;
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.Socket;
+import java.net.SocketException;
+import java.nio.ByteBuffer;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+@Timeout(180)
+class ListenerTest {
+    private static final int LARGEST = ShmOptions.MAX_RING_SIZE;
+    /** Without spinning, so that wake-ups are those of the sockets' thread. */
+    private static final ShmOptions BY_SOCKET =
+            ShmOptions.DEFAULT.withDoorbell(ShmOptions.Doorbell.SOCKET).withWaiting(ShmOptions.Waiting.SLEEP);
+
+    @AfterEach
+    void noMoreErrors() {
+        Faults.injected = null;
+    }
+
+    private static void echo(Socket peer) throws IOException {
+        try (peer) {
+            byte[] buffer = new byte[10_000];
+            for (int size; (size = peer.getInputStream().read(buffer)) >= 0;) {
+                peer.getOutputStream().write(buffer, 0, size);
+            }
+        }
+    }
+
+    /** Accepts for ever, as servers do: an IOException of accept() is no reason to end. */
+    private static ShmServerSocket echoing(String path, ShmOptions options) throws IOException {
+        ShmServerSocket made = new ShmServerSocket(path, options);
+        inThread(() -> {
+            while (!made.isClosed()) {
+                try {
+                    Socket peer = made.accept();
+                    inThread(() -> {
+                        echo(peer);
+                        return null;
+                    });
+                } catch (IOException | OutOfMemoryError error) {
+                    LockSupport.parkNanos(1_000_000);
+                }
+            }
+            return null;
+        });
+        return made;
+    }
+
+    private static void assertEchoes(String path, ShmOptions options) throws IOException {
+        try (ShmSocket client = new ShmSocket(path, options)) {
+            byte[] sent = random(1000, 3);
+            client.getOutputStream().write(sent);
+            assertArrayEquals(sent, readExactly(client.getInputStream(), sent.length));
+        }
+    }
+
+    private static void assertEchoes(String path) throws IOException {
+        assertEchoes(path, ShmOptions.DEFAULT);
+    }
+
+    @Test
+    void theLargestRingIsServed() throws Exception {
+        try (ShmServerSocket first = echoing(name(), ShmOptions.DEFAULT);
+                ShmServerSocket second = echoing(name(), ShmOptions.DEFAULT.withRingSize(LARGEST))) {
+            String[] paths = {first.getLocalSocketAddress().toString(), second.getLocalSocketAddress().toString()};
+            for (String each : paths) {
+                assertEchoes(each, ShmOptions.DEFAULT.withRingSize(LARGEST));
+                assertEchoes(each, ShmOptions.DEFAULT.withRingSize(LARGEST).withFirstPosition(LARGEST - 300));
+                assertEchoes(each);
+            }
+            assertEquals(0, first.failures() + second.failures());
+        }
+    }
+
+    /** No buffer reaches the last bytes of its second mapping. */
+    @Test
+    void theLargestRingIsUsedToItsLastByte() throws Exception {
+        ShmSocket[] both = ShmSocket.pair(ShmOptions.DEFAULT.withRingSize(LARGEST).withFirstPosition(LARGEST - 1));
+        ShmWriter writer = both[0].writer();
+        ShmReader reader = both[1].reader();
+        long written = 0;
+        long read = 0;
+        int rounds = 0;
+        for (int room; (room = writer.room().remaining()) > 0; ++rounds) {
+            // Its pages are not touched but for the last one.
+            writer.room().put(writer.room().limit() - 1, (byte) 7);
+            writer.append(room);
+            written += room;
+        }
+        writer.flush();
+        assertEquals(LARGEST, written);
+        assertEquals(2, rounds);
+        for (ByteBuffer bytes; (bytes = reader.peek()).hasRemaining();) {
+            assertEquals(7, bytes.get(bytes.limit() - 1));
+            read += bytes.remaining();
+            reader.consume(bytes.remaining());
+        }
+        assertEquals(LARGEST, read);
+        byte[] sent = random(100_000, 5);
+        CompletableFuture<byte[]> got = inThread(() -> readExactly(both[1].getInputStream(), sent.length));
+        both[0].getOutputStream().write(sent);
+        assertArrayEquals(sent, get(got));
+        both[0].close();
+        both[1].close();
+    }
+
+    static Stream<Arguments> errorsOfHandshakes() {
+        List<Supplier<Throwable>> errors = List.of(() -> new OutOfMemoryError("injected"),
+                () -> new IllegalStateException("injected"), () -> new StackOverflowError("injected"));
+        return Stream.of("begin", "step", "eddy-shm-handshakes")
+                .flatMap(place -> errors.stream().map(error -> Arguments.of(place, error)));
+    }
+
+    private static void inject(String where, int times, Supplier<Throwable> error) {
+        AtomicInteger left = new AtomicInteger(times);
+        Faults.injected = place -> {
+            if (place.equals(where) && left.getAndDecrement() > 0) {
+                Throwable thrown = error.get();
+                if (thrown instanceof Error) {
+                    throw (Error) thrown;
+                }
+                throw (RuntimeException) thrown;
+            }
+        };
+    }
+
+    @ParameterizedTest
+    @MethodSource("errorsOfHandshakes")
+    void anErrorInAHandshakeEndsThatHandshake(String place, Supplier<Throwable> error) throws Exception {
+        try (ShmServerSocket first = echoing(name(), ShmOptions.DEFAULT);
+                ShmServerSocket second = echoing(name(), ShmOptions.DEFAULT)) {
+            String path = first.getLocalSocketAddress().toString();
+            assertEchoes(path);
+            eventually("the connection has ended", () -> noneIsOpen(path));
+            long before = Fixtures.resources();
+            int times = 5;
+            inject(place, times, error);
+            int failed = 0;
+            for (int i = 0; i < times; ++i) {
+                try {
+                    assertEchoes(path);
+                } catch (IOException dropped) {
+                    ++failed;
+                }
+            }
+            // The thread's own place may be the listener's turn, which comes again.
+            assertTrue(failed == times || place.startsWith("eddy"), failed + " failed");
+            assertEquals(failed, first.failures());
+            Faults.injected = null;
+            assertEchoes(path);
+            assertEchoes(second.getLocalSocketAddress().toString());
+            eventually("all is closed and unmapped", () -> Fixtures.resources() <= before);
+        }
+    }
+
+    private static boolean noneIsOpen(String path) throws IOException {
+        try (Stream<String> lines = Files.lines(Path.of("/proc/net/unix"))) {
+            // The listener itself has state 01.
+            return lines.filter(line -> line.endsWith(" " + path) && line.contains(" 03 ")).count() == 0;
+        }
+    }
+
+    @Test
+    void anErrorOnTheThreadOfConnectionsEndsThatConnection() throws Exception {
+        Socket[] lucky = Fixtures.connected(BY_SOCKET);
+        Socket[] struck = Fixtures.connected(BY_SOCKET);
+        CompletableFuture<Integer> reading = inThread(() -> struck[1].getInputStream().read());
+        CompletableFuture<Integer> others = inThread(() -> lucky[1].getInputStream().read());
+        inject("eddy-shm-connections", 1, () -> new OutOfMemoryError("injected"));
+        // Its peer rings without bytes until the reader ends.
+        Native.ring(descriptorOf(struck[0]));
+        Exception ended = assertThrows(Exception.class, () -> get(reading));
+        assertTrue(ended.getCause() instanceof SocketException, ended.toString());
+        lucky[0].getOutputStream().write(3);
+        assertEquals(3, get(others));
+        for (Socket each : List.of(lucky[0], lucky[1], struck[0], struck[1])) {
+            each.close();
+        }
+        Socket[] later = Fixtures.connected(BY_SOCKET);
+        CompletableFuture<Integer> read = inThread(() -> later[1].getInputStream().read());
+        later[0].getOutputStream().write(4);
+        assertEquals(4, get(read));
+        later[0].close();
+        later[1].close();
+    }
+
+    private static int descriptorOf(Socket socket) throws ReflectiveOperationException {
+        var connection = ShmSocket.class.getDeclaredField("connection");
+        connection.setAccessible(true);
+        var wire = Connection.class.getDeclaredField("wire");
+        wire.setAccessible(true);
+        var fd = Wire.class.getDeclaredField("fd");
+        fd.setAccessible(true);
+        return (int) fd.get(wire.get(connection.get(socket)));
+    }
+
+    @Test
+    void aSelectorWakesAfterTheThreadsWereInterrupted() throws Exception {
+        ShmChannel[] both = ShmChannel.pair(ShmOptions.DEFAULT);
+        try (Selector selector = Selector.open()) {
+            both[1].configureBlocking(false);
+            both[1].selectable().register(selector, SelectionKey.OP_READ);
+            assertEquals(0, both[1].read(ByteBuffer.allocate(10)));
+            for (int i = 0; i < 100; ++i) {
+                Thread.getAllStackTraces().keySet().stream().filter(each -> each.getName().startsWith("eddy-shm"))
+                        .forEach(Thread::interrupt);
+                both[0].write(ByteBuffer.wrap(new byte[] {1}));
+                ByteBuffer into = ByteBuffer.allocate(10);
+                while (into.position() == 0) {
+                    assertTrue(selector.select(Fixtures.DEADLINE_S * 1000) > 0);
+                    selector.selectedKeys().clear();
+                    assertTrue(both[1].read(into) >= 0);
+                }
+                assertEquals(0, both[1].read(into));
+            }
+        }
+        both[0].close();
+        both[1].close();
+    }
+
+    @Test
+    void aLimitLongerThanTheClockCountsIsNone() throws Exception {
+        ShmOptions options = ShmOptions.DEFAULT.withHandshakeTimeout(Duration.ofSeconds(Long.MAX_VALUE));
+        try (ShmServerSocket server = echoing(name(), options)) {
+            assertEchoes(server.getLocalSocketAddress().toString(), options);
+        }
+    }
+
+    /** A process's main: two listeners that echo, in a JVM that lacks something; what, its first argument says. */
+    public static final class Short {
+        public static void main(String[] arguments) throws Exception {
+            String what = arguments[0];
+            if (what.equals("threads")) {
+                failToStartThreads();
+            }
+            List<ByteBuffer> taken = new ArrayList<>();
+            if (what.equals("direct memory")) {
+                takeDirectMemory(taken);
+            }
+            ShmServerSocket first = echoing(arguments[1], ShmOptions.DEFAULT);
+            ShmServerSocket second = echoing(arguments[2], ShmOptions.DEFAULT);
+            if (what.equals("slots")) {
+                inject("slots", 1, () -> new OutOfMemoryError("injected"));
+            }
+            System.out.println("listening");
+            if (what.equals("heap")) {
+                AtomicBoolean isOver = new AtomicBoolean();
+                Thread filling = new Thread(() -> fillHeap(isOver));
+                filling.start();
+                System.in.read();
+                isOver.set(true);
+                filling.join();
+                System.out.println("memory is free");
+            }
+            // Until the test ends it.
+            System.in.read();
+            System.out.println(taken.size() + first.failures() + second.failures());
+        }
+
+        /** The first thread of the library cannot start; the caller gets that. */
+        private static void failToStartThreads() throws IOException {
+            inject("thread", 1, () -> new OutOfMemoryError("unable to create native thread"));
+            String path = name();
+            assertThrows(OutOfMemoryError.class, () -> new ShmServerSocket(path));
+            new ShmServerSocket(path).close();
+        }
+
+        private static void takeDirectMemory(List<ByteBuffer> into) {
+            // Each size at most a few times, as the last attempt takes half a second.
+            for (int size : new int[] {1 << 20, 1 << 12, 1}) {
+                try {
+                    for (;;) {
+                        into.add(ByteBuffer.allocateDirect(size));
+                    }
+                } catch (OutOfMemoryError full) {
+                    // With the next smaller pieces.
+                }
+            }
+        }
+
+        /** Again and again, up to the last bytes. */
+        private static void fillHeap(AtomicBoolean isOver) {
+            while (!isOver.get()) {
+                Object[] chain = null;
+                try {
+                    while (!isOver.get()) {
+                        chain = new Object[] {chain, new byte[100]};
+                    }
+                } catch (OutOfMemoryError full) {
+                    chain = null;
+                }
+                LockSupport.parkNanos(1_000_000);
+            }
+        }
+    }
+
+    private static final class ShortOf implements AutoCloseable {
+        final String[] paths = {name(), name()};
+        final BufferedReader said;
+        private final Process process;
+
+        ShortOf(String what, String... options) throws Exception {
+            // Its warnings say what was injected.
+            process = new ProcessBuilder(Fixtures.javaCommand(List.of(options), Short.class, what, paths[0], paths[1]))
+                    .redirectError(ProcessBuilder.Redirect.DISCARD).start();
+            said = process.inputReader();
+            assertEquals("listening", said.readLine());
+        }
+
+        void tell() throws IOException {
+            process.getOutputStream().write('\n');
+            process.getOutputStream().flush();
+        }
+
+        void assertBothListen() throws Exception {
+            for (String path : paths) {
+                eventually("a connection", () -> {
+                    try {
+                        assertEchoes(path);
+                        return true;
+                    } catch (IOException dropped) {
+                        return false;
+                    }
+                });
+            }
+        }
+
+        @Override
+        public void close() throws Exception {
+            process.destroyForcibly().waitFor();
+        }
+    }
+
+    @Test
+    void aThreadThatDoesNotStartIsStartedByTheNextListener() throws Exception {
+        try (ShortOf threads = new ShortOf("threads")) {
+            threads.assertBothListen();
+        }
+    }
+
+    @Test
+    void aTableThatCouldNotGrowGrowsLater() throws Exception {
+        try (ShortOf slots = new ShortOf("slots")) {
+            List<ShmSocket> many = new ArrayList<>();
+            for (int i = 0; i < 100; ++i) {
+                try {
+                    many.add(new ShmSocket(slots.paths[0]));
+                } catch (IOException dropped) {
+                    // The one that the table would have grown for.
+                }
+            }
+            assertTrue(many.size() >= 98, many.size() + " of 100");
+            slots.assertBothListen();
+            for (ShmSocket each : many) {
+                each.close();
+            }
+        }
+    }
+
+    @Test
+    void connectsWithoutDirectMemory() throws Exception {
+        try (ShortOf memory = new ShortOf("direct memory", "-XX:MaxDirectMemorySize=4m")) {
+            for (int i = 0; i < 20; ++i) {
+                for (String each : memory.paths) {
+                    assertEchoes(each);
+                }
+            }
+        }
+    }
+
+    @Test
+    void listensOnAfterTheHeapWasFull() throws Exception {
+        try (ShortOf heap = new ShortOf("heap", "-Xmx16m", "-XX:+UseSerialGC")) {
+            for (int i = 0; i < 60; ++i) {
+                try {
+                    ShmOptions options = ShmOptions.DEFAULT.withHandshakeTimeout(Duration.ofMillis(100));
+                    new ShmSocket(heap.paths[i % 2], options).close();
+                } catch (IOException dropped) {
+                    // By a listener without memory.
+                }
+            }
+            heap.tell();
+            assertEquals("memory is free", heap.said.readLine());
+            heap.assertBothListen();
+        }
+    }
+
+    /** A process's main: accepts, in a process with few descriptors. */
+    public static final class FewDescriptors {
+        public static void main(String[] arguments) throws Exception {
+            try (ShmServerSocket server = new ShmServerSocket(arguments[0]); InputStream in = System.in) {
+                System.out.println("listening");
+                List<Socket> kept = new ArrayList<>();
+                try {
+                    for (;;) {
+                        kept.add(server.accept());
+                    }
+                } catch (IOException full) {
+                    System.out.println(full.getMessage());
+                }
+                in.read();
+                for (Socket each : kept) {
+                    each.close();
+                }
+                for (;;) {
+                    try (Socket peer = server.accept()) {
+                        peer.getOutputStream().write(peer.getInputStream().read());
+                    } catch (IOException old) {
+                        // Of connections from before.
+                    }
+                }
+            }
+        }
+    }
+
+    @Test
+    void listensOnAfterDescriptorsHadRunOut() throws Exception {
+        String path = name();
+        List<String> command = new ArrayList<>(List.of("sh", "-c", "ulimit -n 100; exec \"$@\"", "sh"));
+        command.addAll(Fixtures.javaCommand(List.of(), FewDescriptors.class, path));
+        Process process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD).start();
+        try (BufferedReader said = process.inputReader()) {
+            assertEquals("listening", said.readLine());
+            List<ShmSocket> clients = new ArrayList<>();
+            CompletableFuture<String> full = inThread(said::readLine);
+            ShmOptions impatient = ShmOptions.DEFAULT.withHandshakeTimeout(Duration.ofSeconds(1));
+            while (!full.isDone()) {
+                try {
+                    clients.add(new ShmSocket(path, impatient));
+                } catch (IOException dropped) {
+                    // There are no descriptors for it.
+                }
+            }
+            assertNotNull(get(full));
+            assertTrue(get(full).contains("Too many open files"), get(full));
+            for (ShmSocket each : clients) {
+                each.close();
+            }
+            process.getOutputStream().write('\n');
+            process.getOutputStream().flush();
+            eventually("a connection", () -> {
+                try (ShmSocket client = new ShmSocket(path, impatient)) {
+                    client.getOutputStream().write(9);
+                    return client.getInputStream().read() == 9;
+                } catch (IOException notYet) {
+                    return false;
+                }
+            });
+        } finally {
+            process.destroyForcibly().waitFor();
+        }
+    }
+}
