@@ -93,6 +93,11 @@ task<bool> batches() {
     auto received = co_await server->receive();
     if (!received) co_return false;
     std::printf("to %s, interface %u\n", received->to.host().c_str(), received->interface);
+    outgoing_datagram answer;
+    answer.bytes = as_bytes("both");
+    answer.to = &received->from;
+    answer.from = &received->to;
+    if (!server->try_send({&answer, 1})) co_return false;
     co_return went == 2U && received->to == server->local() && received->from == client->local();
 }
 

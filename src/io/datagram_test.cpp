@@ -277,6 +277,67 @@ TEST_P(datagram_io, returns_the_destination_address) {
     });
 }
 
+TEST_P(datagram_io, an_answer_comes_from_the_address_that_was_asked) {
+    run([this]() -> task<> {
+        datagram_options telling;
+        telling.local_address = true;
+        for (const char* wildcard : {"*", "0.0.0.0"}) {
+            datagram server = must(here().bind_datagram(must(endpoint::ip(wildcard, 0)), telling));
+            endpoint asked = must(endpoint::ip("127.0.0.2", server.local().port()));
+            datagram client = must(here().bind_datagram(loopback()));
+            must(client.send_to(as_bytes("?"), asked));
+            const datagram_message question = must(co_await server.receive());
+            // One alone, some of a batch, and one that is cut into segments.
+            const std::vector<outgoing_datagram> batch{
+                {as_bytes("1"), &question.from, 0, &question.to},
+                {as_bytes("2"), &question.from, 0, &question.to},
+                {as_bytes("3a4b"), &question.from, 2, &question.to}};
+            EXPECT_EQ(must(server.try_send(std::span(batch).first(1))), 1U);
+            EXPECT_EQ(must(co_await server.send(std::span(batch).subspan(1))), 2U);
+            for (const char* text : {"1", "2", "3a", "4b"}) {
+                const datagram_message answer = must(co_await client.receive());
+                EXPECT_EQ(answer.payload.text(), text);
+                EXPECT_EQ(answer.from, asked);
+            }
+            // A connected socket gets nothing from other addresses.
+            must(client.connect(asked));
+            must(client.send_to(as_bytes("?"), {}));
+            EXPECT_EQ(must(co_await server.receive()).to, question.to);
+            EXPECT_EQ(must(server.try_send(std::span(batch).first(1))), 1U);
+            EXPECT_EQ(must(co_await client.receive()).payload.text(), "1");
+        }
+        datagram server = must(here().bind_datagram(must(endpoint::ip("*", 0)), telling));
+        datagram client = must(here().bind_datagram(must(endpoint::ip("::1", 0))));
+        const endpoint asked = must(endpoint::ip("::1", server.local().port()));
+        must(client.send_to(as_bytes("?"), asked));
+        const datagram_message question = must(co_await server.receive());
+        const outgoing_datagram one{as_bytes("!"), &question.from, 0, &question.to};
+        EXPECT_EQ(must(server.try_send({&one, 1})), 1U);
+        EXPECT_EQ(must(co_await client.receive()).from, asked);
+    });
+}
+
+TEST_P(datagram_io, a_source_that_is_none_is_refused) {
+    run([this]() -> task<> {
+        datagram from = must(here().bind_datagram(must(endpoint::ip("0.0.0.0", 0))));
+        datagram to = must(here().bind_datagram(loopback()));
+        const endpoint where = to.local();
+        for (const char* source : {"224.0.0.1", "255.255.255.255"}) {
+            const endpoint group = must(endpoint::ip(source, 0));
+            const outgoing_datagram one{as_bytes("x"), &where, 0, &group};
+            EXPECT_EQ(error_of(from.try_send({&one, 1})), errno_code(EINVAL)) << source;
+        }
+        // None is the socket's own.
+        const endpoint none;
+        const endpoint wildcard = must(endpoint::ip("0.0.0.0", 0));
+        for (const endpoint* source : {&none, &wildcard}) {
+            const outgoing_datagram one{as_bytes("x"), &where, 0, source};
+            EXPECT_EQ(must(from.try_send({&one, 1})), 1U);
+            EXPECT_EQ(must(co_await to.receive()).from.host(), "127.0.0.1");
+        }
+    });
+}
+
 TEST_P(datagram_io, a_waiting_receive_gets_the_next_one) {
     run([this]() -> task<> {
         datagram to = must(here().bind_datagram(loopback()));

@@ -41,7 +41,9 @@ struct datagram_options {
     /// UDP_GRO: datagrams of one sender and one size may be received joined into one message of up
     /// to 64 KiB; see datagram_message::segments(). Several times cheaper where they come in rows.
     bool join_segments = false;
-    /// Messages carry the address that they were sent to, and the interface (IP_PKTINFO).
+    /// Messages carry the address that they were sent to, and the interface (IP_PKTINFO). A socket
+    /// of a wildcard address needs it to answer from the address that a peer has sent to, which
+    /// connected peers and NATs expect: outgoing_datagram::from.
     bool local_address = false;
     /// The kernel's buffers in bytes, SO_RCVBUF and SO_SNDBUF; 0 leaves them as they are. The
     /// kernel doubles what it is given, and caps it silently (net.core.rmem_max, wmem_max).
@@ -135,7 +137,8 @@ struct datagram_message {
     /// than 29 bytes.
     endpoint from;
     /// With datagram_options::local_address, the address that it was sent to, with this socket's
-    /// port, and the index of the interface that it came in by; else empty and 0.
+    /// port, and the index of the interface that it came in by; else empty and 0. It is
+    /// outgoing_datagram::from of an answer, unless it is a group's or a broadcast address.
     endpoint to;
     /// See `to`.
     std::uint32_t interface = 0;
@@ -159,6 +162,11 @@ struct outgoing_datagram {
     /// 0: one datagram. Else the bytes go out as datagrams of this size, the last may be shorter
     /// (UDP_SEGMENT): at most datagram::max_segments, and 65,507 bytes in all.
     std::uint16_t segment_size = 0;
+    /// The address of this machine that it is sent from, such as datagram_message::to of the
+    /// message that it answers (IP_PKTINFO, IPV6_PKTINFO); its port is ignored. Null or empty: the
+    /// socket's, or what the routes choose. It must live as long as the bytes. ENETUNREACH or
+    /// EINVAL for one that this machine does not have, a group's, and a broadcast address.
+    const endpoint* from = nullptr;
 };
 
 class datagram_driver;

@@ -67,7 +67,8 @@ void read_control(const cmsghdr& one, std::uint16_t port, datagram_message& into
 /// The arguments of one sendmsg(2).
 struct send_arguments {
     iovec vector;
-    alignas(cmsghdr) unsigned char control[CMSG_SPACE(sizeof(std::uint16_t))];
+    alignas(cmsghdr) unsigned char control[CMSG_SPACE(sizeof(std::uint16_t)) +
+                                           CMSG_SPACE(sizeof(in6_pktinfo))];
 
     void fill(msghdr& header, const outgoing_datagram& from) noexcept {
         // The kernel only reads what a send's pointers point to.
@@ -79,14 +80,34 @@ struct send_arguments {
             header.msg_name = const_cast<sockaddr*>(from.to->data());
             header.msg_namelen = from.to->size();
         }
-        if (from.segment_size == 0 || from.bytes.size() <= from.segment_size) return;
+        if (from.segment_size > 0 && from.bytes.size() > from.segment_size)
+            add(header, SOL_UDP, UDP_SEGMENT, from.segment_size);
+        if (from.from) add_source(header, *from.from);
+    }
+
+private:
+    template <class T>
+    void add(msghdr& header, int level, int type, const T& value) noexcept {
         header.msg_control = control;
-        header.msg_controllen = sizeof(control);
-        cmsghdr* const segment = CMSG_FIRSTHDR(&header);
-        segment->cmsg_level = SOL_UDP;
-        segment->cmsg_type = UDP_SEGMENT;
-        segment->cmsg_len = CMSG_LEN(sizeof(from.segment_size));
-        std::memcpy(CMSG_DATA(segment), &from.segment_size, sizeof(from.segment_size));
+        auto* const one = reinterpret_cast<cmsghdr*>(control + header.msg_controllen);
+        header.msg_controllen += CMSG_SPACE(sizeof(value));
+        one->cmsg_level = level;
+        one->cmsg_type = type;
+        one->cmsg_len = CMSG_LEN(sizeof(value));
+        std::memcpy(CMSG_DATA(one), &value, sizeof(value));
+    }
+    void add_source(msghdr& header, const endpoint& source) noexcept {
+        if (source.family() == AF_INET) {
+            in_pktinfo info{};
+            info.ipi_spec_dst = reinterpret_cast<const sockaddr_in*>(source.data())->sin_addr;
+            add(header, IPPROTO_IP, IP_PKTINFO, info);
+        } else if (source.family() == AF_INET6) {
+            const auto& address = *reinterpret_cast<const sockaddr_in6*>(source.data());
+            in6_pktinfo info{};
+            info.ipi6_addr = address.sin6_addr;
+            info.ipi6_ifindex = address.sin6_scope_id;
+            add(header, IPPROTO_IPV6, IPV6_PKTINFO, info);
+        }
     }
 };
 

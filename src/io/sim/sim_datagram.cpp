@@ -152,6 +152,15 @@ result<> sim_datagram::send(const outgoing_datagram& one) noexcept {
                         : target;
         sent.from.set_port(local_.port());
     }
+    if (one.from && one.from->family() != AF_UNSPEC) {
+        const endpoint source = sim_unmapped(*one.from);
+        if (source.family() != target.family() || sim_is_multicast(source) || is_broadcast(source))
+            return fail_errno(EINVAL);
+        if (!sim_is_wildcard(source)) {
+            sent.from = source;
+            sent.from.set_port(local_.port());
+        }
+    }
     for (const const_bytes segment : segments) {
         sent.bytes.assign(segment.begin(), segment.end());
         transmit(sent);
