@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <functional>
 #include <utility>
 
@@ -18,6 +19,11 @@ namespace {
 
 /// After an error of the socket, before the next receive.
 constexpr duration error_pause = std::chrono::milliseconds(50);
+
+bool is_wildcard(const endpoint& where) {
+    const std::string host = where.host();
+    return host == "0.0.0.0" || host == "::";
+}
 
 rate_limiter limiter_for(std::uint64_t per_second) noexcept {
     const auto rate = static_cast<double>(per_second);
@@ -31,6 +37,7 @@ struct datagram_server::running {
 
     noted_datagram bound;
     endpoint address;
+    bool is_wildcard = false;
     scope tasks;
     scope logging;
 };
@@ -60,7 +67,10 @@ duration datagram_server::expiry() const noexcept {
 void datagram_server::set_pace() {
     global_limiter_ = limiter_for(config_.global_rate_limit);
     peer_limiter_ = limiter_for(config_.rate_limit);
-    by_age_.for_each([&](peer& p) { p.limiter = peer_limiter_; });
+    by_age_.for_each([&](peer& p) {
+        p.limiter = peer_limiter_;
+        p.muted_until = {};
+    });
 }
 
 task<outcome<>> datagram_server::start() {
@@ -78,6 +88,19 @@ task<outcome<>> datagram_server::start() {
     }
     running_ = std::make_unique<running>(std::move(*opened));
     running_->address = running_->bound.socket.local();
+    running_->is_wildcard = is_wildcard(running_->address);
+    if (running_->is_wildcard) {
+        datagram_options options;
+        options.local_address = true;
+        const result<> set = running_->bound.socket.set(options);
+        if (!set) {
+            running_.reset();
+            log_.close();
+            co_return refuse(500, fmt::format("the socket cannot report the addresses that "
+                                              "datagrams are sent to: {}",
+                                              set.error().message()));
+        }
+    }
     set_pace();
     said_full_ = false;
     if (log_.is_open()) running_->logging.spawn(log_.run());
@@ -160,7 +183,11 @@ task<void> datagram_server::receive_all() {
 void datagram_server::take(const datagram_message& message) {
     const time_point now = loop::current().now();
     counted_.bytes_in += message.payload.size();
-    peer* const from = know(message.from);
+    if (is_own(message.from)) {
+        ++counted_.dropped;
+        return;
+    }
+    peer* const from = know(message);
     if (!from) return;
     if (message.truncated) {
         ++counted_.errors;
@@ -168,7 +195,7 @@ void datagram_server::take(const datagram_message& message) {
     }
     if (config_.mode == flow::out) return;
     // The peer's own limit first: one that exceeds it takes nothing from the others' share.
-    if (!from->limiter.try_take(1, now) || !global_limiter_.try_take(1, now)) {
+    if (!may_speak(*from) || !global_limiter_.try_take(1, now)) {
         ++counted_.dropped;
         return;
     }
@@ -185,8 +212,31 @@ void datagram_server::take(const datagram_message& message) {
         journal_messages(events_, from->id, text, false);
 }
 
-/// The peer at this address, a new one if there is room.
-datagram_server::peer* datagram_server::know(const endpoint& from) {
+/// Whether the datagram is one of this server, sent to an address of itself: a forged datagram may
+/// have made that a peer's. Of the port's addresses a wildcard socket has those of this machine,
+/// which are those that a socket can be bound to.
+bool datagram_server::is_own(const endpoint& from) {
+    const endpoint& own = running_->address;
+    if (from.port() != own.port()) return false;
+    if (!running_->is_wildcard) return from == own;
+    endpoint there = from;
+    there.set_port(0);
+    const result<datagram> bound = loop::current().bind_datagram(there);
+    return bound || bound.error() != std::errc::address_not_available;
+}
+
+/// Takes one message's leave from the peer's rate limit.
+bool datagram_server::may_speak(peer& from) {
+    const time_point now = loop::current().now();
+    if (now < from.muted_until) return false;
+    if (from.limiter.try_take(1, now)) return true;
+    from.muted_until = now + mute_time;
+    return false;
+}
+
+/// The peer that sends a message, a new one if there is room.
+datagram_server::peer* datagram_server::know(const datagram_message& message) {
+    const endpoint& from = message.from;
     const time_point now = loop::current().now();
     auto found = peers_.find(from);
     if (found == peers_.end()) {
@@ -207,8 +257,11 @@ datagram_server::peer* datagram_server::know(const endpoint& from) {
             events_.write(
                 fmt::format("client {} appeared at {}", found->second->id, from.to_string()));
         }
+    } else {
+        found->second->is_confirmed = true;
     }
     peer& known = *found->second;
+    known.local = message.to;
     known.seen_at = now;
     known.unlink();
     by_age_.push_back(known);
@@ -234,8 +287,8 @@ std::uint64_t datagram_server::send_to_all(const_bytes message, const peer* exce
         count = 0;
     };
     by_age_.for_each([&](peer& to) {
-        if (&to == except) return;
-        batch[count++] = {message, &to.where};
+        if (&to == except || !to.is_confirmed) return;
+        batch[count++] = {message, &to.where, 0, &to.local};
         if (count == batch.size()) flush();
     });
     if (count > 0) flush();
@@ -249,7 +302,17 @@ std::uint64_t datagram_server::send_batch(std::span<const outgoing_datagram> bat
     std::uint64_t sent = 0;
     while (!batch.empty()) {
         const auto gone = running_->bound.socket.try_send(batch);
-        if (!gone) ++counted_.dropped;
+        if (!gone) {
+            // A peer that has sent to a broadcast address or a group, or to an address that this
+            // machine has lost: Linux answers EINVAL or ENETUNREACH.
+            endpoint& local = peers_.find(*batch.front().to)->second->local;
+            const bool is_full = gone.error() == errno_code(EAGAIN);
+            if (!is_full && local.family() != AF_UNSPEC) {
+                local = {};
+                continue;
+            }
+            ++counted_.dropped;
+        }
         sent += gone.value_or(0);
         batch = batch.subspan(gone.value_or(1));
     }

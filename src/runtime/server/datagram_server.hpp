@@ -1,4 +1,10 @@
 // The server runtime over UDP. A peer is an address from which something came lately.
+//
+// The sender's address of a datagram may be forged: that of another server, or of this one. Three
+// rules keep servers from forwarding to each other without end: a peer gets nothing before its
+// second datagram, so that one forged datagram makes no peer of a server that knows nothing of this
+// one; datagrams from this server's own address are dropped; and a peer that reaches its rate limit
+// (by default 1000 a second) is not heard for a second, in which all that circulates ends.
 #pragma once
 
 #include <eddy/base/histogram.hpp>
@@ -32,6 +38,9 @@ class datagram_server final : public instance, private timer {
 public:
     /// A peer that was silent for this long is forgotten, unless --idle-timeout says otherwise.
     static constexpr duration default_peer_expiry = std::chrono::minutes(5);
+    /// Time for which a peer that has reached its rate limit is not heard. Its limit's bucket is
+    /// full then, so on average it gets its rate.
+    static constexpr duration mute_time = std::chrono::seconds(1);
 
     explicit datagram_server(creation from);
     ~datagram_server() override;
@@ -50,9 +59,15 @@ private:
         peer(const endpoint& from, std::uint64_t number, const rate_limiter& pace) noexcept
             : where(from), id(number), limiter(pace) {}
         endpoint where;
+        /// The address of this machine that it sends to, and gets answers from; empty if the socket
+        /// is bound to one, or the kernel refuses to send from it.
+        endpoint local = {};
         std::uint64_t id;
         time_point seen_at{};
+        time_point muted_until{};
         rate_limiter limiter;
+        /// It has sent a second datagram, and gets messages.
+        bool is_confirmed = false;
     };
     struct endpoint_hash {
         std::size_t operator()(const endpoint& where) const noexcept;
@@ -62,7 +77,9 @@ private:
     void fire() noexcept override;
     void watch() noexcept;
     void take(const datagram_message& message);
-    peer* know(const endpoint& from);
+    bool is_own(const endpoint& from);
+    peer* know(const datagram_message& message);
+    bool may_speak(peer& from);
     std::uint64_t send_to_all(const_bytes message, const peer* except);
     std::uint64_t send_batch(std::span<const outgoing_datagram> batch);
     void forget(peer& gone);

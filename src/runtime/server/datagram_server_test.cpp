@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace eddy::runtime {
@@ -29,13 +31,19 @@ public:
     mouth opened(subject& server) {
         return {must(here().bind_datagram(loopback())), server->local()};
     }
-    /// One that the server knows.
+    /// One that the server knows, and sends messages to: it has said "hello" twice.
     task<mouth> join(subject& server) {
-        const std::uint64_t before = server->count().connections_now;
+        const std::uint64_t before = server->count().bytes_in;
         mouth made = opened(server);
-        made.say("hello");
-        co_await until([&] { return server->count().connections_now > before; });
+        for (const std::uint64_t sent : {5U, 10U}) {
+            made.say("hello");
+            co_await until([&] { return server->count().bytes_in >= before + sent; });
+        }
         co_return made;
+    }
+    /// What another's join() makes it hear.
+    static task<void> hear_join(mouth& one) {
+        for (int i = 0; i < 2; ++i) EXPECT_EQ(co_await one.hear(), "hello");
     }
 };
 INSTANTIATE_TEST_SUITE_P(io, datagram_server,
@@ -54,10 +62,10 @@ TEST_P(datagram_server, a_datagram_reaches_the_other_known_peers) {
         co_await server.start();
         mouth a = co_await join(server);
         mouth b = co_await join(server);
-        EXPECT_EQ(co_await a.hear(), "hello");
+        co_await hear_join(a);
         mouth c = co_await join(server);
-        EXPECT_EQ(co_await a.hear(), "hello");
-        EXPECT_EQ(co_await b.hear(), "hello");
+        co_await hear_join(a);
+        co_await hear_join(b);
         a.say("news");
         EXPECT_EQ(co_await b.hear(), "news");
         EXPECT_EQ(co_await c.hear(), "news");
@@ -67,8 +75,8 @@ TEST_P(datagram_server, a_datagram_reaches_the_other_known_peers) {
         const metrics counted = server->count();
         EXPECT_EQ(counted.connections_now, 3U);
         EXPECT_EQ(counted.connections_total, 3U);
-        EXPECT_EQ(counted.messages_in, 4U);
-        EXPECT_EQ(counted.messages_out, 3U + 2U + 3U);
+        EXPECT_EQ(counted.messages_in, 7U);
+        EXPECT_EQ(counted.messages_out, 2U + 4U + 2U + 3U);
         co_await server->stop(1s);
         EXPECT_EQ(server->count().connections_now, 0U);
         EXPECT_EQ((co_await server->send("late")).error().status, 409);
@@ -130,7 +138,7 @@ TEST_P(datagram_server, peers_over_the_limit_are_not_listened_to) {
         mouth a = co_await join(server);
         mouth b = co_await join(server);
         mouth late = opened(server);
-        EXPECT_EQ(co_await a.hear(), "hello");
+        co_await hear_join(a);
         late.say("ignored");
         co_await until([&] { return server->count().connections_refused == 1; });
         b.say("heard");
@@ -174,7 +182,7 @@ TEST_P(datagram_server, modes_choose_the_recipients) {
             mouth a = co_await join(server);
             mouth b = co_await join(server);
             const bool only_in = std::string_view(mode) == "in";
-            EXPECT_EQ(server->count().messages_in, only_in ? 2U : 0U);
+            EXPECT_EQ(server->count().messages_in, only_in ? 4U : 0U);
             EXPECT_EQ(server->count().messages_out, 0U);
             const auto sent = co_await server->send("news");
             if (only_in) {
@@ -219,6 +227,144 @@ TEST_P(datagram_server, the_second_on_a_port_names_the_first_in_its_error) {
             co_await third->stop(0s);
         }
         co_await first->stop(0s);
+    });
+}
+
+TEST_P(datagram_server, answers_come_from_the_address_that_a_peer_sends_to) {
+    run([&]() -> task<void> {
+        for (const char* wildcard : {"*", "0.0.0.0"}) {
+            subject server("server", with({{"udp", true}, {"bind", wildcard}}, {{"port", 0}}));
+            co_await server.start();
+            const endpoint asked = must(endpoint::ip("127.0.0.2", server->local().port()));
+            mouth a{must(here().bind_datagram(loopback())), asked};
+            // A connected one gets nothing from another address.
+            must(a.socket.connect(asked));
+            for (int i = 0; i < 2; ++i) must(a.socket.send_to(as_bytes("hello"), {}));
+            co_await until([&] { return server->count().bytes_in == 10; });
+            mouth b{must(here().bind_datagram(loopback())),
+                    must(endpoint::ip("127.0.0.1", server->local().port()))};
+            b.say("news");
+            EXPECT_EQ(co_await a.hear(), "news");
+            EXPECT_EQ(must_do(co_await server->send("to all")), 1U) << "one has spoken once";
+            EXPECT_EQ(co_await a.hear(), "to all");
+            co_await server->stop(0s);
+        }
+    });
+}
+
+// A group is no address to answer from.
+TEST_P(datagram_server, a_peer_that_sends_to_a_broadcast_address_gets_answers) {
+    run([&]() -> task<void> {
+        subject server("server", with({{"udp", true}, {"bind", "0.0.0.0"}}, {{"port", 0}}));
+        co_await server.start();
+        datagram_options options;
+        options.broadcast = true;
+        mouth a{must(here().bind_datagram(loopback(), options)),
+                must(endpoint::ip(simulated() ? "255.255.255.255" : "127.255.255.255",
+                                  server->local().port()))};
+        for (int i = 0; i < 2; ++i) a.say("hello");
+        co_await until([&] { return server->count().bytes_in == 10; });
+        for (int i = 0; i < 2; ++i) EXPECT_EQ(must_do(co_await server->send("news")), 1U);
+        for (int i = 0; i < 2; ++i) EXPECT_EQ(co_await a.hear(), "news");
+        co_await server->stop(0s);
+    });
+}
+
+json at_port(std::uint16_t port) { return with({{"udp", true}, {"port", port}}); }
+
+// The sender's address of a datagram may be forged.
+TEST_P(datagram_server, one_forged_datagram_does_not_join_two_servers) {
+    run([&]() -> task<void> {
+        subject first("server", over_udp({}), "first");
+        co_await first.start();
+        std::uint16_t port = 0;
+        {
+            mouth forger = opened(first);
+            port = forger.socket.local().port();
+            forger.say("forged");
+            co_await until([&] { return first->count().connections_now == 1; });
+        }
+        subject second("server", at_port(port), "second");
+        co_await second.start();
+        mouth a = co_await join(first);
+        mouth b = co_await join(first);
+        co_await hear_join(a);
+        for (int i = 0; i < 10; ++i) {
+            a.say("message");
+            EXPECT_EQ(co_await b.hear(), "message");
+        }
+        EXPECT_EQ(must_do(co_await first->send("to all")), 2U);
+        mouth c = co_await join(second);
+        EXPECT_EQ(second->count().connections_total, 1U) << "the first server is its peer";
+        EXPECT_EQ(second->count().messages_in, 2U);
+        EXPECT_EQ(first->count().connections_total, 3U);
+        co_await first->stop(0s);
+        co_await second->stop(0s);
+    });
+}
+
+std::uint64_t messages_of(const std::vector<std::unique_ptr<subject>>& servers) {
+    std::uint64_t sum = 0;
+    for (const auto& each : servers) sum += (*each)->count().messages_in;
+    return sum;
+}
+
+// As above, by more datagrams: each of three servers is a peer of the other two.
+TEST_P(datagram_server, what_servers_forward_to_each_other_ends) {
+    run([&]() -> task<void> {
+        std::vector<mouth> places;
+        for (int i = 0; i < 3; ++i) places.push_back({must(here().bind_datagram(loopback())), {}});
+        std::vector<std::unique_ptr<subject>> servers;
+        for (mouth& own : places) {
+            const std::uint16_t port = own.socket.local().port();
+            own.socket.close();
+            servers.push_back(std::make_unique<subject>("server", at_port(port)));
+            subject& server = *servers.back();
+            co_await server.start();
+            for (mouth& other : places) {
+                if (!other.socket) continue;
+                other.server = server->local();
+                for (int i = 0; i < 2; ++i) other.say("forged");
+            }
+        }
+        mouth speaker = co_await join(*servers.front());
+        for (int i = 0; i < 200; ++i) speaker.say("round and round");
+        co_await until([&] { return messages_of(servers) > 1000; });
+        std::uint64_t before = 0;
+        while (before != messages_of(servers)) {
+            before = messages_of(servers);
+            must(co_await here().sleep_for(500ms));
+        }
+        for (auto& each : servers) co_await (*each)->stop(0s);
+    });
+}
+
+TEST_P(datagram_server, a_peer_over_its_rate_is_heard_again_after_a_second) {
+    if (!simulated()) GTEST_SKIP() << "needs a clock that nothing else disturbs";
+    run([&]() -> task<void> {
+        subject server("server", over_udp({}));
+        co_await server.start();
+        mouth fast = opened(server);
+        mouth slow = opened(server);
+        for (int i = 0; i < 1100; ++i) {
+            fast.say("x");
+            if (i % 100 == 0) must(co_await here().sleep_for(1ms));
+        }
+        co_await until([&] {
+            const metrics now = server->count();
+            return now.messages_in + now.dropped == 1100;
+        });
+        EXPECT_GE(server->count().dropped, 50U) << "1000 are the default";
+        slow.say("y");
+        co_await until([&] { return server->count().connections_now == 2; });
+        const std::uint64_t before = server->count().messages_in;
+        must(co_await here().sleep_for(500ms));
+        fast.say("x");
+        must(co_await here().sleep_for(600ms));
+        EXPECT_EQ(server->count().messages_in, before) << "it is heard too early";
+        fast.say("x");
+        co_await until([&] { return server->count().messages_in == before + 1; });
+        co_await server->stop(0s);
     });
 }
 

@@ -105,7 +105,8 @@ std::vector<option> listening_options() {
                       "handoff:///PATH"),
         {.name = "udp",
          .kind = option_kind::flag,
-         .help = "serve UDP on the port; the clients are the senders of recent datagrams"},
+         .help = "serve UDP on the port; the clients are the senders of at least two recent "
+                 "datagrams"},
     };
 }
 
@@ -155,8 +156,9 @@ std::vector<option> client_options() {
          .kind = option_kind::integer,
          .value_name = "N",
          .default_value = "0",
-         .help = "messages a second of each client, with bursts of the same size; a faster TCP "
-                 "client is slowed down, datagrams are dropped; 0 is no limit",
+         .help = "messages a second of each client, with bursts of the same size; 0 is no limit. A "
+                 "faster TCP client is slowed down. With UDP, where it is 1000 by default, what a "
+                 "peer sends for a second after it has reached the limit is dropped",
          .maximum = most_per_second,
          .live = true},
         {.name = "global-rate-limit",
@@ -264,6 +266,8 @@ outcome<config> read_config(const settings& chosen) {
     read.messages = chosen.text("framing") == "raw" ? framing::raw : framing::line;
     read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));
     read.rate_limit = static_cast<std::uint64_t>(chosen.number("rate-limit"));
+    if (read.where.kind == scheme::udp && !chosen.given("rate-limit"))
+        read.rate_limit = default_datagram_rate;
     read.global_rate_limit = static_cast<std::uint64_t>(chosen.number("global-rate-limit"));
     read.idle_timeout = duration(chosen.number("idle-timeout"));
     read.max_line = static_cast<std::size_t>(chosen.number("max-line"));

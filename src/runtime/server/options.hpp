@@ -25,6 +25,10 @@ enum class flow : std::uint8_t {
     out,    ///< none: only `eddy send` reaches the clients
 };
 
+/// --rate-limit of a UDP peer, unless it is given: servers that have become each other's peers, by
+/// datagrams with forged addresses, would otherwise forward without end.
+inline constexpr std::uint64_t default_datagram_rate = 1000;
+
 enum class framing : std::uint8_t {
     line,  ///< a message ends with a newline
     raw,   ///< a message is what arrived at once
