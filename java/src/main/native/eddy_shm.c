@@ -184,13 +184,13 @@ NATIVE(jint, receiveMessage), jint fd, jbyteArray into, jint from, jintArray fou
     return got < 0 ? -failed : (jint)got;
 }
 
-NATIVE(jint, peerUser), jint fd, jintArray into) {
+NATIVE(jint, peer), jint fd, jintArray into) {
     UNUSED;
     struct ucred peer;
     socklen_t size = sizeof(peer);
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return -errno;
-    const jint user = (jint)peer.uid;
-    (*env)->SetIntArrayRegion(env, into, 0, 1, &user);
+    const jint both[2] = {(jint)peer.uid, (jint)peer.pid};
+    (*env)->SetIntArrayRegion(env, into, 0, 2, both);
     return 0;
 }
 

@@ -20,10 +20,12 @@ import java.util.concurrent.locks.ReentrantLock;
 /** A listening Unix socket. A peer that stalls holds up no other. Any thread. */
 final class Acceptor implements Watcher.Watched, Watcher.Timed {
     /**
-     * Connections whose handshake is under way, and those that wait for accept(), at most. At the limit no more are
-     * accepted.
+     * Connections whose handshake is under way, and those that wait for accept(), at most. At the limit one more ends the
+     * oldest handshake of the process that has most of them under way; no more are accepted while all wait for accept().
      */
     static final int MOST_WAITING = 128;
+    /** Connections that are accepted at once, before those of other listeners. */
+    private static final int BATCH = 64;
     private static final int BACKLOG = 1024;
     /** Pause after an error of accept(2). */
     private static final long TICK_NS = 50_000_000;
@@ -57,11 +59,13 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
     /** A peer whose exchange is under way. */
     private final class Guest implements Watcher.Watched {
         private final Handshake with;
+        private final long process;
         private final long deadline;
         private long its;
 
-        Guest(Handshake with) {
+        Guest(Handshake with, long process) {
             this.with = with;
+            this.process = process;
             deadline = Deadlines.of(Deadlines.limit(options.handshakeTimeout));
         }
 
@@ -245,11 +249,30 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
     }
 
     private boolean isFull() {
-        return guests.size() + accepted.size() >= MOST_WAITING;
+        return accepted.size() >= MOST_WAITING;
+    }
+
+    /** Gives up a handshake: clients that stall cannot keep others out. */
+    private void endOne() {
+        Guest chosen = null;
+        int most = 0;
+        for (Guest each : guests) {
+            int count = 0;
+            for (Guest other : guests) {
+                count += other.process == each.process ? 1 : 0;
+            }
+            if (count > most) {
+                most = count;
+                chosen = each;
+            }
+        }
+        if (chosen != null) {
+            chosen.drop();
+        }
     }
 
     private void takeWaiting() {
-        while (!isClosed) {
+        for (int i = 0; i < BATCH && !isClosed; ++i) {
             if (isFull()) {
                 pause();
                 return;
@@ -266,6 +289,9 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
                 return;
             }
             begin(peer);
+            if (guests.size() + accepted.size() > MOST_WAITING) {
+                endOne();
+            }
         }
     }
 
@@ -286,14 +312,15 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
     private void begin(int peer) {
         Handshake with = null;
         try {
-            if (!PeerUser.isAllowed(peer, options.allowedUsers)) {
+            long process = PeerUser.processOf(peer);
+            if (!PeerUser.isAllowed(process, options.allowedUsers)) {
                 failures.incrementAndGet();
                 Native.close(peer);
                 return;
             }
             Faults.at("begin");
             with = new Handshake(peer, options, doorbell);
-            new Guest(with).begin();
+            new Guest(with, process).begin();
         } catch (IOException error) {
             discard(with, peer);
             fail(error);

@@ -107,8 +107,8 @@ final class Native {
      */
     static native int receiveMessage(int fd, byte[] into, int from, int[] found);
 
-    /** The user of a Unix socket's peer; {@code into[0]}. */
-    static native int peerUser(int fd, int[] into);
+    /** The user, and the process, of a Unix socket's peer: two numbers. */
+    static native int peer(int fd, int[] into);
 
     static native int user();
 

@@ -463,14 +463,15 @@ final class Native {
         }
     }
 
-    /** The user of a Unix socket's peer; {@code into[0]}. */
-    static int peerUser(int fd, int[] into) {
+    /** The user, and the process, of a Unix socket's peer: two numbers. */
+    static int peer(int fd, int[] into) {
         try (Frame frame = Frame.open()) {
             MemorySegment state = frame.allocate(STATE);
             MemorySegment credentials = frame.allocate(12, 4);
             MemorySegment size = frame.allocateFrom(JAVA_INT, 12);
             int done = outcome((int) GETSOCKOPT.invokeExact(state, fd, SOL_SOCKET, SO_PEERCRED, credentials, size), state);
             into[0] = credentials.get(JAVA_INT, 4);
+            into[1] = credentials.get(JAVA_INT, 0);
             return done;
         } catch (Throwable error) {
             throw impossible(error);

@@ -195,6 +195,26 @@ class ListenerTest {
     }
 
     @Test
+    void clientsThatStallKeepNoOtherOut() throws Exception {
+        ShmOptions patient = ShmOptions.DEFAULT.withHandshakeTimeout(Duration.ofHours(1));
+        try (ShmServerSocket server = echoing(name(), patient)) {
+            ShmSocketAddress address = (ShmSocketAddress) server.getLocalSocketAddress();
+            int[] stalled = new int[2 * Acceptor.MOST_WAITING];
+            for (int i = 0; i < stalled.length; ++i) {
+                stalled[i] = Native.socket();
+                assertEquals(0, Native.connect(stalled[i], address.name()));
+            }
+            for (int i = 0; i < 10; ++i) {
+                assertEchoes(address.path(), ShmOptions.DEFAULT.withHandshakeTimeout(Duration.ofSeconds(Fixtures.DEADLINE_S)));
+            }
+            assertTrue(server.failures() >= Acceptor.MOST_WAITING, server.failures() + " were given up");
+            for (int each : stalled) {
+                Native.close(each);
+            }
+        }
+    }
+
+    @Test
     void anErrorOnTheThreadOfConnectionsEndsThatConnection() throws Exception {
         Socket[] lucky = Fixtures.connected(BY_SOCKET);
         Socket[] struck = Fixtures.connected(BY_SOCKET);
