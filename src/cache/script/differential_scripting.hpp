@@ -347,9 +347,6 @@ return foo())lua",
                 R"lua(return {struct.unpack("z","a")})lua",
                 R"lua(return {struct.unpack("i9",string.rep("\1",9))})lua",
                 R"lua(return {struct.unpack("i16",string.rep("\1",16))})lua",
-                R"lua(return {struct.unpack("Bc4294967290","\1")})lua",
-                R"lua(return {struct.unpack("c2147483647","a")})lua",
-                R"lua(return {struct.unpack("c99999999999","a")})lua",
                 R"lua(return struct.size("i"))lua",
                 R"lua(return struct.size("bi4"))lua",
                 R"lua(return struct.size("!4bi4"))lua",
@@ -745,8 +742,7 @@ SADD|unordered|5|3|foo|10|bar|2|a
 EVAL|return redis.call("sort","unordered","by","nosort")|0
 EVAL|return redis.call("sort","unordered","by","nosort","desc","limit",1,2)|0
 EVAL|return redis.call("sort_ro","unordered","by","nosort","get","#")|0
-EVAL|return bit.tohex(65535,-2147483648)|0
-EVAL|return {bit.tohex(65535,-8),bit.tohex(65535,-3),bit.tohex(65535),bit.tohex(65535,99),bit.tohex(65535,2147483647)}|0
+EVAL|return {bit.tohex(65535,-8),bit.tohex(65535,-3),bit.tohex(65535),bit.tohex(65535,99)}|0
 EVAL|local t={} for i=1,7989 do t[i]="x" end return redis.call("del",unpack(t))|0
 EVAL|local t={} for i=1,7990 do t[i]="x" end return redis.call("mget",unpack(t))|0
 EVAL|local t={} for i=1,7998 do t[i]=i end return redis.call("del",unpack(t))|0

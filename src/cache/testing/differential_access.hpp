@@ -186,8 +186,8 @@ A: ACL LOG RESET x ; A: ACL LOG RESET ; A: ACL LOG ; A: ACL LOG -1 ; A: ACL LOG 
 A: ACL DRYRUN default ; A: ACL DRYRUN default get ; A: ACL DRYRUN default get x ; A: ACL DRYRUN nosuch get x ; A: ACL DRYRUN default nosuch ;
 A: ACL SETUSER u foo ; A: ACL USERS ; A: ACL SETUSER u +nosuch ; A: ACL SETUSER u -nosuch ; A: ACL SETUSER u +@nosuch ; A: ACL SETUSER u -@nosuch ;
 A: ACL SETUSER u + ; A: ACL SETUSER u - ; A: ACL SETUSER u +@ ; A: ACL SETUSER u +config|nosuch ; A: ACL SETUSER u -config|nosuch ; A: ACL SETUSER u +get| ;
-A: ACL SETUSER u +config| ; A: ACL SETUSER u -get|x ; A: ACL SETUSER u +config|get|x ; A: ACL SETUSER u +nosuch|x ; A: ACL SETUSER u %~x ; A: ACL SETUSER u %X~x ;
-A: ACL SETUSER u %RR~x ; A: ACL SETUSER u %R ; A: ACL SETUSER u % ; A: ACL SETUSER u %Rx ; A: ACL SETUSER u #abc ; A: ACL SETUSER u !abc ; A: ACL SETUSER u <abc ;
+A: ACL SETUSER u +config| ; A: ACL SETUSER u -get|x ; A: ACL SETUSER u +config|get|x ; A: ACL SETUSER u +nosuch|x ; A: ACL SETUSER u %X~x ;
+A: ACL SETUSER u %RR~x ; A: ACL SETUSER u %R ; A: ACL SETUSER u %Rx ; A: ACL SETUSER u #abc ; A: ACL SETUSER u !abc ; A: ACL SETUSER u <abc ;
 A: ACL SETUSER u #2C26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae ; A: ACL SETUSER u (+get ; A: ACL SETUSER u (+get ~x (y ; A: ACL SETUSER u (foo) ;
 A: ACL SETUSER u (+nosuch) ; A: ACL SETUSER u (on) ; A: ACL SETUSER u (+get (~x) ; A: ACL SETUSER u ) ; A: ACL SETUSER u +get) ; A: ACL SETUSER u on off foo ; A: ACL USERS ;
 A: ACL SETUSER u on >x ~y ; A: ACL SETUSER u off <x ~z foo ; A: ACL GETUSER u ; A: ACL DELUSER u ; A: AUTH ; A: AUTH a b c ; A: AUTH a ; A: AUTH nosuch x ; A: AUTH default x ;

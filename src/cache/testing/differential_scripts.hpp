@@ -16,7 +16,7 @@ SREM %k %v ; SMOVE %k %k %v ; HSET %k %v %v ; HDEL %k %v ; HINCRBY %k %v 2 ;
 EXPIRE %k 100 ; EXPIRE %k 0 ; PERSIST %k ; GETDEL %k ; GETEX %k PERSIST ; GETEX %k EX 100 ;
 SETRANGE %k 2 %v ; APPEND %k %v ; SETEX %k 100 %v ; SUNIONSTORE %k %k %k ; LMOVE %k %k LEFT RIGHT ;
 LTRIM %k 0 1 ; LREM %k 0 %v ; LINSERT %k BEFORE %v %v ; LSET %k 0 %v ; MOVE %k 1 ;
-COPY %k %k DB 1 ; MSET %k %v %k %v ; MSETNX %k %v %k %v ; SETNX %k %v ; LMPOP 2 %k %k LEFT COUNT 2 ;
+COPY %k %k DB 1 ; MSET %k %v %k %v ; MSETNX %k %v second %v ; SETNX %k %v ; LMPOP 2 %k %k LEFT COUNT 2 ;
 FLUSHDB ; FLUSHALL ; SWAPDB 0 1 ; SELECT 1 ; SELECT 0 ; SELECT 0 ; NOSUCH ; SET %k ; PUBLISH %c %v ;
 SUBSCRIBE %c ; SUBSCRIBE __keyevent@0__:del ; PSUBSCRIBE __keyspace@0__:* ; PSUBSCRIBE c* ;
 UNSUBSCRIBE %c ; PUNSUBSCRIBE c* ; PUNSUBSCRIBE __keyspace@0__:* ; SSUBSCRIBE %c ;
