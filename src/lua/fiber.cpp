@@ -95,6 +95,7 @@ fiber::fiber() {
     EDDY_ASSERT(::mprotect(memory_, guard_bytes, PROT_NONE) == 0);
     context_ = made.release();
     stack_.low = reinterpret_cast<std::uintptr_t>(memory_ + guard_bytes);
+    stack_.top = stack_.low + stack_bytes;
 }
 
 fiber::~fiber() {

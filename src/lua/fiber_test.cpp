@@ -147,6 +147,26 @@ TEST(native_stack, levels_that_were_left_do_not_count) {
     EXPECT_EQ(enter_levels(most), most);
 }
 
+TEST(native_stack, lower_limits_hold_for_levels_and_for_a_fibers_bytes) {
+    // A thread of its own: levels are told apart by the places of their frames on one stack.
+    const auto levels_entered = [](int wanted) {
+        int entered = 0;
+        std::thread([&] { entered = enter_levels(wanted); }).join();
+        return entered;
+    };
+    native_stack::set_limits({.levels = 5});
+    EXPECT_EQ(levels_entered(6), 5);
+    native_stack::set_limits({.bytes = std::size_t{64} << 10});
+    int levels = 0;
+    fiber f;
+    EXPECT_TRUE(f.start([](void* to) { *static_cast<int*>(to) = deepest(0); }, &levels));
+    native_stack::set_limits({});
+    EXPECT_GT(levels, 5);
+    EXPECT_LT(levels, 64);
+    constexpr int most = native_stack::max_levels;
+    EXPECT_EQ(levels_entered(most + 1), most);
+}
+
 int endless(const volatile char* above) {
     if (above == nullptr) return 0;
     volatile char room[4096] = {};

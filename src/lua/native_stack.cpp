@@ -2,6 +2,8 @@
 // fiber may go on on another thread, whose variables are others.
 #include "lua/native_stack.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include <pthread.h>
 
 namespace eddy::lua {
@@ -12,6 +14,7 @@ constexpr std::uintptr_t least_thread_stack = std::uintptr_t{1} << 20;
 
 thread_local native_stack::state* fiber_stack = nullptr;
 thread_local native_stack::state thread_stack;
+native_stack::limits current_limits;
 
 // Not the address of a variable: AddressSanitizer keeps variables elsewhere.
 std::uintptr_t here() noexcept {
@@ -32,6 +35,11 @@ std::uintptr_t find_thread_low() noexcept {
     return reinterpret_cast<std::uintptr_t>(low) + guard;
 }
 
+bool has_room_at(const native_stack::state& its, std::uintptr_t at) noexcept {
+    if (at <= its.low + native_stack::reserve_bytes) return false;
+    return its.top == 0 || its.top - at < current_limits.bytes;
+}
+
 native_stack::state& running_stack() noexcept {
     if (fiber_stack != nullptr) [[likely]]
         return *fiber_stack;
@@ -42,7 +50,12 @@ native_stack::state& running_stack() noexcept {
 }  // namespace
 
 [[gnu::noinline]] bool native_stack::has_room() noexcept {
-    return here() > running_stack().low + reserve_bytes;
+    return has_room_at(running_stack(), here());
+}
+
+void native_stack::set_limits(limits to) noexcept {
+    EDDY_ASSERT(to.levels <= max_levels);
+    current_limits = to;
 }
 
 [[gnu::noinline]] bool native_stack::enter_level(const void* frame) noexcept {
@@ -50,7 +63,7 @@ native_stack::state& running_stack() noexcept {
     const auto at = reinterpret_cast<std::uintptr_t>(frame);
     // The stack grows downwards.
     while (its.levels > 0 && its.frames[its.levels - 1] <= at) --its.levels;
-    if (its.levels == max_levels || at <= its.low + reserve_bytes) return false;
+    if (its.levels >= current_limits.levels || !has_room_at(its, at)) return false;
     its.frames[its.levels++] = at;
     return true;
 }

@@ -22,9 +22,18 @@ public:
     /// takes microseconds a level to leave them with an error.
     static constexpr std::size_t max_levels = 200;
 
+    /// Limits of all stacks beside the reserve.
+    struct limits {
+        std::size_t levels = max_levels;  ///< at most max_levels
+        std::size_t bytes = SIZE_MAX;     ///< of a fiber's stack
+    };
+    /// Lower limits, for tests: few levels, or few bytes, reach them. Not while a script runs.
+    static void set_limits(limits to) noexcept;
+
     /// Of one stack. Its owner keeps it.
     struct state {
         std::uintptr_t low = 0;  ///< the lowest address that may be used
+        std::uintptr_t top = 0;  ///< of a fiber's stack: where it begins
         std::size_t levels = 0;
         std::array<std::uintptr_t, max_levels> frames{};  ///< of the levels
     };

@@ -356,16 +356,12 @@ TEST_F(scripting, nesting_ends_with_an_error) {
                 HasSubstr("*1\r\n*1\r\n-ERR reached lua stack limit\r\n"));
     EXPECT_THAT(run(a_, "local t = {} t.map = t return t"),
                 ::testing::EndsWith("-ERR reached lua stack limit\r\n"));
-    EXPECT_THAT(run(a_,
-                    "local t = {} for i = 1, 1e5 do t = {t} end cjson.encode_max_depth(1e6) "
-                    "return cjson.encode(t)"),
+    EXPECT_THAT(run(a_, "local t = {} for i = 1, 1100 do t = {t} end return cjson.encode(t)"),
                 HasSubstr("Cannot serialise, excessive nesting"));
-    EXPECT_THAT(run(a_, "cjson.decode_max_depth(1e6) return cjson.decode(string.rep('[', 1e5))"),
+    EXPECT_THAT(run(a_, "return cjson.decode(string.rep('[', 1100))"),
                 HasSubstr("Found too many nested data structures"));
-    EXPECT_THAT(run(a_, "return cmsgpack.unpack(string.rep('\\145', 1e5))"),
-                HasSubstr("stack overflow"));
-    EXPECT_THAT(run(a_, "return loadstring('return ' .. string.rep('(', 1e5))"), StartsWith("$-1"));
-    EXPECT_THAT(run(a_, "return string.find(string.rep('a', 1e5), string.rep('(a)', 1e4))"),
+    EXPECT_THAT(run(a_, "return loadstring('return ' .. string.rep('(', 300))"), StartsWith("$-1"));
+    EXPECT_THAT(run(a_, "return string.find(string.rep('a', 100), string.rep('(a)', 40))"),
                 StartsWith("-ERR "));
     EXPECT_THAT(run(a_, "local function f() return pcall(f) end return f()"), ::testing::Not(""));
     EXPECT_EQ(run(a_, "return 'alive'"), bulk("alive"));
