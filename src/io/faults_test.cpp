@@ -324,6 +324,24 @@ TEST_P(faults_kernel_io, a_reset_right_behind_bytes_is_reported_after_them) {
     });
 }
 
+TEST_P(faults_kernel_io, the_address_of_a_peer_outlives_its_reset) {
+    run([this]() -> task<> {
+        for (const char* const host : {"127.0.0.1", "::1"}) {
+            listener accepting = must(here().listen(must(endpoint::ip(host, 0))));
+            connection pair;
+            pair.server = must(co_await here().connect(accepting.local()));
+            const endpoint theirs = pair.server.local();
+            // It is in the backlog still, or accepted.
+            if (host[0] == ':') reset_by_peer(pair);
+            pair.client = must(co_await accepting.accept());
+            if (pair.server) reset_by_peer(pair);
+            EXPECT_EQ(error_of(co_await pair.client.read()), errno_code(ECONNRESET));
+            EXPECT_EQ(pair.client.peer(), theirs);
+            EXPECT_NE(pair.client.peer().port(), 0);
+        }
+    });
+}
+
 /// A peer in another thread that sends a few bytes and resets the connection at once, so that both
 /// wake the reader together, now and then.
 class abrupt_peers {

@@ -88,7 +88,8 @@ public:
     }
     /// Tells the peer that no more bytes follow; errors are shutdown(2)'s.
     [[nodiscard]] result<> shutdown_write() noexcept;
-    /// The other end's address; empty when it is closed.
+    /// The other end's address; empty when it is closed. Also after the other end has reset the
+    /// connection.
     endpoint peer() const noexcept;
 
 private:

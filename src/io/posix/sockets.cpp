@@ -258,8 +258,21 @@ endpoint local_endpoint(int fd) noexcept {
 endpoint peer_endpoint(int fd) noexcept {
     endpoint address;
     socklen_t size = endpoint::capacity();
-    if (::getpeername(fd, address.data(), &size) == 0) address.resize(size);
-    return published(address);
+    if (::getpeername(fd, address.data(), &size) == 0) {
+        address.resize(size);
+        return published(address);
+    }
+    if (errno != ENOTCONN) return address;
+    // getpeername(2) refuses a connection that the peer has reset; this option still has the
+    // address. It takes the size of the family's address and no larger one.
+    constexpr socklen_t sizes[] = {sizeof(sockaddr_in6), sizeof(sockaddr_in)};
+    for (const socklen_t exact : sizes) {
+        size = exact;
+        if (::getsockopt(fd, SOL_SOCKET, SO_PEERNAME, address.data(), &size) != 0) continue;
+        address.resize(size);
+        break;
+    }
+    return address;
 }
 
 std::size_t gather(const write_operation& op, iovec (&vectors)[max_write_pieces]) noexcept {

@@ -75,6 +75,7 @@ inline constexpr std::size_t max_dropped = 8 * 1024 * 1024;
 
 /// Of a Unix listener, and of its connections, the path: published().
 endpoint local_endpoint(int fd) noexcept;
+/// Also of a connection that the peer has reset.
 endpoint peer_endpoint(int fd) noexcept;
 
 /// Most pieces that one system call takes.
