@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace eddy::http {
 namespace {
@@ -184,6 +185,57 @@ TEST_P(http_hangup, a_long_request_behind_a_streamed_response_waits_for_its_end)
                 EXPECT_TRUE(co_await read_until(client, got, "500000 bytes"));
             });
         });
+    }
+}
+
+/// Keeps the target and the status of each record.
+class record_keeper final : public session_observer {
+public:
+    void enter(session_state) noexcept override {}
+    void note(const exchange_record& what) override {
+        const std::string target = what.request ? what.request->target : "-";
+        records.push_back(target + " " + std::to_string(what.status));
+    }
+    bool is_ending() const noexcept override { return false; }
+
+    std::vector<std::string> records;
+};
+
+TEST_P(http_hangup, a_request_whose_client_has_left_is_recorded_with_499) {
+    record_keeper seen;
+    run([&]() -> task<void> {
+        eddy::testing::connection both = co_await connect();
+        co_await join_scope([&](scope& serving) -> task<void> {
+            serving.spawn(serve_observed(both.server, handler_, limits_, seen));
+            const std::string asked = get("/") + get("/slow");
+            must(co_await both.client.write_all(asked));
+            while (!is_working_) must(co_await here().sleep_for(1ms));
+            both.client.close();
+        });
+    });
+    EXPECT_TRUE(was_cancelled_);
+    EXPECT_EQ(seen.records, (std::vector<std::string>{"/ 200", "/slow 499"}));
+}
+
+TEST_P(http_hangup, a_request_whose_body_is_refused_or_cut_off_is_recorded_with_its_target) {
+    for (const auto& [body, status] :
+         {std::pair("Content-Length: 2000000\r\n\r\n", "413"),
+          std::pair("Content-Length: 10\r\n\r\nabc", "400"),
+          std::pair("Transfer-Encoding: chunked\r\n\r\nx\r\n", "400")}) {
+        record_keeper seen;
+        run([&]() -> task<void> {
+            eddy::testing::connection both = co_await connect();
+            co_await join_scope([&](scope& serving) -> task<void> {
+                serving.spawn(serve_observed(both.server, handler_, limits_, seen));
+                const std::string asked = std::string("POST /form HTTP/1.1\r\nHost: x\r\n") + body;
+                must(co_await both.client.write_all(asked));
+                must(both.client.shutdown_write());
+                std::string got;
+                EXPECT_TRUE(co_await read_until(both.client, got, "\r\n\r\n"));
+                both.client.close();
+            });
+        });
+        EXPECT_EQ(seen.records, std::vector<std::string>{std::string("/form ") + status});
     }
 }
 

@@ -77,6 +77,10 @@ http1::parse_error fault_of_handler(const std::exception_ptr& failure,
     }
 }
 
+/// Status in the record of a request whose connection ended before a response began, as in nginx's
+/// logs. It is never sent.
+constexpr int no_response = 499;
+
 /// For sessions without an observer.
 class unobserved final : public session_observer {
 public:
@@ -168,7 +172,8 @@ private:
     [[gnu::noinline]] task<void> end_watch();
     // What is rare, or waits, has a frame of its own: the compiler would put it into those of its
     // callers, which every connection has.
-    [[gnu::noinline]] task<void> reject(http1::parse_error fault);
+    [[gnu::noinline]] task<void> reject(http1::parse_error fault,
+                                        const http1::request_head* request);
     void make_valid(response& answer);
     bool sends_no_content(const response& answer) const noexcept;
     bool queue(const response& answer);
@@ -215,9 +220,9 @@ task<bool> session::run() {
             case arrival::ended: co_return false;
             case arrival::rests: co_return true;
             case arrival::timed_out:
-                co_await reject(fault_of(errc::timed_out, {}));
+                co_await reject(fault_of(errc::timed_out, {}), nullptr);
                 co_return false;
-            case arrival::malformed: co_await reject(parser_.error()); co_return false;
+            case arrival::malformed: co_await reject(parser_.error(), nullptr); co_return false;
             case arrival::head: break;
         }
         const bool goes_on = co_await answer_request();
@@ -337,7 +342,7 @@ task<bool> session::answer_request() {
         if (watching_) co_await end_watch();
         if (failure) fault = fault_of_handler(failure, head);
         if (hangup_->requested()) {
-            note(&head, answer.status, false);
+            note(&head, no_response, false);
             co_return false;
         }
     }
@@ -347,9 +352,9 @@ task<bool> session::answer_request() {
     if (reader_.failure()) {
         fault = fault_of(reader_.failure(), parser_.error());
         if (fault.status != 0)
-            co_await reject(fault);
+            co_await reject(fault, &head);
         else
-            note(&head, answer.status, false);
+            note(&head, no_response, false);
         co_return false;
     }
     if (answer.status == 101 && !reader_.skip_received())
@@ -388,12 +393,13 @@ task<void> session::end_watch() {
     watching_.reset();
 }
 
-task<void> session::reject(http1::parse_error fault) {
+/// `request` is null where its head is no valid one.
+task<void> session::reject(http1::parse_error fault, const http1::request_head* request) {
     observer_.enter(session_state::working);
     response answer = handler_.reject(fault.status, fault.what);
     make_valid(answer);
     const auto sent = co_await send(std::move(answer), false);
-    note(nullptr, fault.status, sent.has_value());
+    note(request, fault.status, sent.has_value());
     if (sent) co_await linger();
 }
 

@@ -87,9 +87,9 @@ enum class session_state : unsigned char {
 /// it, so that they are sent together, counts as sent.
 struct exchange_record {
     const http1::request_head* request = nullptr;  ///< null for what was no valid request
-    int status = 0;                                ///< of the response
-    bool is_whole = false;                         ///< false if it was cut off
-    std::uint64_t content_bytes = 0;               ///< of the response's content that were sent
+    int status = 0;         ///< of the response; 499 if the connection ended before one began
+    bool is_whole = false;  ///< false if it was cut off
+    std::uint64_t content_bytes = 0;  ///< of the response's content that were sent
     duration time{};              ///< from the end of the request's head to the end of the response
     std::uint64_t bytes_in = 0;   ///< received since the last record
     std::uint64_t bytes_out = 0;  ///< sent since the last record
