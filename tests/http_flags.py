@@ -120,6 +120,7 @@ class HttpFlags(FlagTest):
         self.get(port)
         eventually(lambda: os.path.exists(path) and read_text(path), "it is logged")
         self.assertEqual(json.loads(read_text(path))["status"], 200)
-        daemon.must("edit", "r", "--access-format", "common")
-        self.get(port)
-        eventually(lambda: '"GET / HTTP/1.1" 200 9' in read_text(path), "it is logged")
+        for edited, line in (("common", '"GET / HTTP/1.1" 200 9\n'), ("combined", '"GET / HTTP/1.1" 200 9 "-" "me"\n')):
+            daemon.must("edit", "r", "--access-format", edited)
+            self.get(port, fields={"User-Agent": "me"})
+            eventually(lambda: read_text(path).endswith(line), "it is logged")

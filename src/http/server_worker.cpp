@@ -21,7 +21,8 @@ using serving::connections;
 class server_worker::client final : public connection, public session_observer {
 public:
     client(server_worker& of, stream accepted, serving::connection_slot slot)
-        : connection(of.clients_, std::move(accepted), of.tasks_.source(), std::move(slot)) {}
+        : connection(of.clients_, std::move(accepted), of.tasks_.source(), std::move(slot)),
+          label_(of.label(socket)) {}
 
     server_worker& worker() const noexcept {
         return static_cast<server_worker&>(serving::worker_connections::worker_of(all_));
@@ -43,8 +44,11 @@ public:
             case session_state::working: return connection::enter(activity::working);
         }
     }
-    void note(const exchange_record& what) override { worker().note(socket, what); }
+    void note(const exchange_record& what) override { worker().note(label_.get(), what); }
     bool is_ending() const noexcept override { return all_.draining(); }
+
+private:
+    const std::unique_ptr<const client_label> label_;
 };
 
 // The frame of serve() is what a resting connection costs, beside its stream and its client. It
@@ -183,7 +187,11 @@ task<void> server_worker::serve(client& c) {
     delete &c;
 }
 
-void server_worker::note(const stream& /*client*/, const exchange_record& what) {
+std::unique_ptr<const client_label> server_worker::label(const stream& /*accepted*/) const {
+    return nullptr;
+}
+
+void server_worker::note(const client_label* /*from*/, const exchange_record& what) {
     ++counted_.messages_in;
     ++counted_.messages_out;
     counted_.bytes_in += what.bytes_in;

@@ -10,9 +10,17 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <string_view>
 
 namespace eddy::http {
+
+/// Client of a connection in the lines of a log.
+struct client_label {
+    std::string address;
+    std::string user;
+};
 
 /// One loop's thread, but for what says otherwise.
 class server_worker : public serving::loop_worker {
@@ -35,8 +43,13 @@ public:
     void set_max_connections(std::uint64_t most) noexcept;
 
 protected:
-    /// Counts a response that has ended on a connection. May throw std::bad_alloc.
-    virtual void note(const stream& client, const exchange_record& what);
+    /// Label of a new connection, for note(); null, which takes no memory, by default. Made once,
+    /// at the beginning: a connection that was reset may have no address any more. May throw
+    /// std::bad_alloc; the connection is closed then.
+    virtual std::unique_ptr<const client_label> label(const stream& accepted) const;
+    /// Counts a response that has ended on a connection; `from` is its label. May throw
+    /// std::bad_alloc.
+    virtual void note(const client_label* from, const exchange_record& what);
 
 private:
     class client;

@@ -14,6 +14,8 @@ result<> renew_tls(listener&, const address&) { return fail(errc::unsupported); 
 
 task<result<stream>> secure(stream, address, duration) { co_return fail(errc::unsupported); }
 
+std::string verified_subject(const stream&) { return {}; }
+
 std::string explain_certificates(const address&) { return {}; }
 
 }  // namespace eddy::transport

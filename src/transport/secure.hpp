@@ -1,11 +1,13 @@
-// TLS handshake of the connecting side over a stream that is connected already, such as one that
-// goes through a proxy.
+// TLS over a stream that is connected already: the handshake of the connecting side, such as
+// through a proxy, and the verified name of the peer.
 #pragma once
 
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 #include <eddy/transport/transport.hpp>
+
+#include <string>
 
 namespace eddy::transport {
 
@@ -14,5 +16,9 @@ namespace eddy::transport {
 /// errc::unusable_certificate, or errc::unsupported for other schemes and in builds without TLS.
 /// `below` is closed then.
 task<result<stream>> secure(stream below, address where, duration timeout);
+
+/// Subject of the certificate that the peer has shown and that was verified (RFC 2253); empty
+/// without one, before the handshake, and in builds without TLS.
+std::string verified_subject(const stream& of);
 
 }  // namespace eddy::transport

@@ -261,6 +261,11 @@ task<result<stream>> secure(stream below, address where, duration timeout) {
     co_return co_await tls::connect(std::move(below), *context, where.host, timeout);
 }
 
+std::string verified_subject(const stream& of) {
+    const std::optional<tls::connection_info> agreed = tls::info(of);
+    return agreed && agreed->peer_verified ? agreed->peer_subject : std::string();
+}
+
 std::string explain_certificates(const address& where) {
     // Without a certificate it is a client's, unless a client would have no trouble.
     if (where.tls.cert.empty() && where.tls != tls_parameters()) {

@@ -3,29 +3,44 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <nlohmann/json.hpp>
 
-#include <optional>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
 #include <utility>
 
 namespace eddy::runtime::http {
 namespace {
 
+using eddy::http::client_label;
 using eddy::http::exchange_record;
 
 /// Bytes of one text of the client's in a line, at most.
 constexpr std::size_t text_limit = 4096;
 
-/// As Apache httpd escapes: quotes and backslashes with a backslash, other bytes that are not
-/// printable ASCII as \xHH.
+/// As nginx escapes. No quote is left, so that readers which know no escapes find the fields' ends.
 std::string escaped(std::string_view text) {
     std::string made;
     for (const char c : text.substr(0, text_limit)) {
         const auto byte = static_cast<unsigned char>(c);
-        if (c == '"' || c == '\\')
-            made += {'\\', c};
-        else if (byte < 0x20 || byte >= 0x7f)
-            made += fmt::format("\\x{:02x}", byte);
+        if (c == '"' || c == '\\' || byte < 0x20 || byte >= 0x7f)
+            made += fmt::format("\\x{:02X}", byte);
+        else
+            made += c;
+    }
+    return made;
+}
+
+/// A text that is one word of a line, and not empty.
+std::string escaped_word(std::string_view text) {
+    if (text.empty()) return "-";
+    std::string made;
+    for (const char c : escaped(text)) {
+        if (c == ' ')
+            made += "\\x20";
         else
             made += c;
     }
@@ -36,27 +51,34 @@ std::optional<std::string_view> field(const exchange_record& what, std::string_v
     return what.request ? what.request->headers.find(name) : std::nullopt;
 }
 
-std::string common_line(std::string_view client, const exchange_record& what,
-                        std::chrono::system_clock::time_point ended) {
-    std::string line = fmt::format("{} - - [{:%d/%b/%Y:%H:%M:%S} +0000] ", client,
-                                   fmt::gmtime(std::chrono::system_clock::to_time_t(ended)));
-    if (what.request)
-        line += fmt::format("\"{} {} HTTP/1.{}\"", escaped(what.request->method),
-                            escaped(what.request->target), what.request->minor_version);
-    else
-        line += "\"-\"";
-    line += fmt::format(" {} {}\n", what.status, what.content_bytes);
-    return line;
+/// A field of the request in quotes.
+std::string quoted_field(const exchange_record& what, std::string_view name) {
+    const auto value = field(what, name);
+    return fmt::format("\"{}\"", value && !value->empty() ? escaped(*value) : "-");
 }
 
-std::string json_line(std::string_view client, const exchange_record& what,
+/// IPv4 in the place of an IPv6 address that stands for it.
+endpoint unmapped(const endpoint& from) {
+    if (from.family() != AF_INET6) return from;
+    sockaddr_in6 v6{};
+    std::memcpy(&v6, from.data(), sizeof(v6));
+    if (!IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) return from;
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_port = v6.sin6_port;
+    std::memcpy(&v4.sin_addr, &v6.sin6_addr.s6_addr[12], sizeof(v4.sin_addr));
+    return {reinterpret_cast<const sockaddr*>(&v4), sizeof(v4)};
+}
+
+std::string json_line(const client_label& client, const exchange_record& what,
                       std::chrono::system_clock::time_point ended) {
     const auto since_epoch = ended.time_since_epoch();
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch) % 1000;
     nlohmann::ordered_json line = {
         {"time", fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
                              fmt::gmtime(std::chrono::system_clock::to_time_t(ended)), ms.count())},
-        {"client", client}};
+        {"client", client.address}};
+    if (!client.user.empty()) line["user"] = client.user.substr(0, text_limit);
     if (what.request) {
         line["method"] = what.request->method.substr(0, text_limit);
         line["target"] = what.request->target.substr(0, text_limit);
@@ -76,10 +98,61 @@ std::string json_line(std::string_view client, const exchange_record& what,
 
 }  // namespace
 
-std::string access_line(access_format format, std::string_view client, const exchange_record& what,
-                        std::chrono::system_clock::time_point ended) {
-    return format == access_format::json ? json_line(client, what, ended)
-                                         : common_line(client, what, ended);
+client_label log_label(access_format format, const endpoint& peer, std::string user) {
+    client_label made;
+    const bool is_json = format == access_format::json;
+    const endpoint from = unmapped(peer);
+    if (from.is_unix()) {
+        made.address = "unix:";
+        // A client may choose its name freely, with spaces and line breaks.
+        if (is_json) made.address += from.host();
+    } else if (from.family() == AF_UNSPEC) {
+        made.address = "-";
+    } else if (is_json) {
+        made.address = from.to_string();
+    } else {
+        // Without the zone of a link-local address, which readers of logs take for no address.
+        const std::string host = from.host();
+        made.address = host.substr(0, host.find('%'));
+    }
+    made.user = is_json ? std::move(user) : escaped_word(user);
+    return made;
+}
+
+std::string access_log_writer::line(const client_label& client, const exchange_record& what,
+                                    std::chrono::system_clock::time_point ended) {
+    if (format_ == access_format::json) return json_line(client, what, ended);
+    return apache_line(client, what, std::chrono::system_clock::to_time_t(ended));
+}
+
+std::string access_log_writer::apache_line(const client_label& client, const exchange_record& what,
+                                           std::int64_t second) {
+    std::string line =
+        fmt::format("{} - {} [{}] ", client.address, client.user, local_time(second));
+    if (what.request)
+        line += fmt::format("\"{} {} HTTP/1.{}\"", escaped(what.request->method),
+                            escaped(what.request->target), what.request->minor_version);
+    else
+        line += "\"-\"";
+    line += fmt::format(" {} {}", what.status, what.content_bytes);
+    if (format_ == access_format::combined)
+        line +=
+            fmt::format(" {} {}", quoted_field(what, "Referer"), quoted_field(what, "User-Agent"));
+    line += '\n';
+    return line;
+}
+
+/// "10/Oct/2000:13:55:36 -0700". The view ends with the next call.
+std::string_view access_log_writer::local_time(std::int64_t second) {
+    if (written_ == second) return local_time_;
+    const std::time_t at = second;
+    std::tm local{};
+    if (::localtime_r(&at, &local) == nullptr) local = fmt::gmtime(std::time_t{0});
+    const long minutes = std::labs(local.tm_gmtoff) / 60;
+    local_time_ = fmt::format("{:%d/%b/%Y:%H:%M:%S} {}{:02}{:02}", local,
+                              local.tm_gmtoff < 0 ? '-' : '+', minutes / 60, minutes % 60);
+    written_ = second;
+    return local_time_;
 }
 
 }  // namespace eddy::runtime::http

@@ -133,8 +133,9 @@ std::vector<option> log_options() {
          .kind = option_kind::choice,
          .value_name = "FORMAT",
          .default_value = "common",
-         .help = "lines of the access log: common, as other servers write it, or json",
-         .choices = {"common", "json"}},
+         .help = "lines of the access log: common or combined, as other servers write them, or "
+                 "json",
+         .choices = {"common", "combined", "json"}},
     };
 }
 
@@ -192,6 +193,7 @@ outcome<config> read_config(const settings& chosen) {
     read.limits = read_limits(chosen);
     read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));
     read.access_log = chosen.text("access-log");
+    if (chosen.text("access-format") == "combined") read.format = access_format::combined;
     if (chosen.text("access-format") == "json") read.format = access_format::json;
     return read;
 }

@@ -19,8 +19,9 @@ namespace eddy::runtime::http {
 
 /// Lines of the access log.
 enum class access_format : std::uint8_t {
-    common,  ///< the Common Log Format of NCSA httpd
-    json,    ///< an object a line
+    common,    ///< the Common Log Format of NCSA httpd
+    combined,  ///< the same with Referer and User-Agent, as Apache httpd and nginx write it
+    json,      ///< an object a line
 };
 
 /// Checked and converted.

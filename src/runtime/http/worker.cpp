@@ -3,16 +3,19 @@
 
 #include "http/codings/compression.hpp"
 #include "runtime/clock.hpp"
-#include "runtime/http/access_log.hpp"
+#include "transport/secure.hpp"
 
 #include <fmt/format.h>
 
 #include <chrono>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
 namespace eddy::runtime::http {
 
+using eddy::http::client_label;
 using eddy::http::exchange_record;
 
 namespace {
@@ -26,7 +29,7 @@ worker::worker(const serving::worker_place& place, site_context& of, const confi
                eddy::http::static_files files)
     : server_worker(place, this, chosen.limits, chosen.max_connections),
       context_(of),
-      format_(chosen.format),
+      lines_(chosen.format),
       files_(std::move(files)),
       compressed_(chosen.files.cache_bytes / compressed_share),
       index_(place.index),
@@ -62,8 +65,14 @@ eddy::http::response worker::reject(int status, std::string_view what) {
             fmt::format("{} {}: {}\n", status, http1::reason_phrase(status), what)};
 }
 
-void worker::note(const stream& client, const exchange_record& what) {
-    server_worker::note(client, what);
+std::unique_ptr<const client_label> worker::label(const stream& accepted) const {
+    if (!context_.has_log) return nullptr;
+    return std::make_unique<const client_label>(
+        log_label(lines_.format(), accepted.peer(), transport::verified_subject(accepted)));
+}
+
+void worker::note(const client_label* from, const exchange_record& what) {
+    server_worker::note(from, what);
     const auto place = static_cast<std::size_t>(what.status / 100 - 1);
     if (place < by_status_.size()) ++by_status_[place];
     // The record's time is by the loop's turns, within one of which most requests are answered.
@@ -73,9 +82,8 @@ void worker::note(const stream& client, const exchange_record& what) {
         if (is_shared_) lock.lock();
         latency_.record(static_cast<std::uint64_t>(took.count()));
     }
-    if (!context_.has_log) return;
-    const std::string line =
-        access_line(format_, client.peer().to_string(), what, std::chrono::system_clock::now());
+    if (from == nullptr) return;
+    const std::string line = lines_.line(*from, what, std::chrono::system_clock::now());
     if (!context_.log.append(line, 1)) ++counted_.dropped;
 }
 

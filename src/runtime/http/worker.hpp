@@ -7,12 +7,14 @@
 
 #include "http/codings/coded_cache.hpp"
 #include "http/server_worker.hpp"
+#include "runtime/http/access_log.hpp"
 #include "runtime/http/options.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/shared_log.hpp"
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <mutex>
 #include <string_view>
 
@@ -52,10 +54,12 @@ private:
     task<eddy::http::response> handle(eddy::http::request& incoming) override;
     task<eddy::http::response> answer_compressed(eddy::http::request& incoming);
     eddy::http::response reject(int status, std::string_view what) override;
-    void note(const stream& client, const eddy::http::exchange_record& what) override;
+    std::unique_ptr<const eddy::http::client_label> label(const stream& accepted) const override;
+    void note(const eddy::http::client_label* from,
+              const eddy::http::exchange_record& what) override;
 
     site_context& context_;
-    access_format format_;
+    access_log_writer lines_;
     eddy::http::static_files files_;
     eddy::http::coded_cache compressed_;
     status_classes by_status_;
