@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import unittest.mock
 
 import harness
 from harness import connect, eventually, free_port
@@ -98,6 +99,77 @@ class Site(harness.EddyTest):
         shown = curl("--unix-socket", self.running.socket, "http://eddy/metrics").stdout.decode()
         self.assertIn('eddy_http_requests_total{runtime="site",type="http",code="2xx"} 1', shown)
         self.assertIn('eddy_http_request_seconds_count{runtime="site",type="http"} 1', shown)
+
+    def read_by_goaccess(self, log, log_format, *flags):
+        """What goaccess(1) makes of a log: its summary, and the hosts, requests and agents that it has found."""
+        if shutil.which("goaccess") is None:
+            self.skipTest("goaccess is not installed (Debian's package of that name)")
+        report = os.path.join(self.folder(), "report.json")
+        read = subprocess.run(["goaccess", log, f"--log-format={log_format}", "--no-global-config", "--no-progress",
+                               *flags, "-o", report],
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=120, text=True)
+        self.assertEqual(read.returncode, 0, read)
+        with open(report, encoding="utf-8") as file:
+            made = json.load(file)
+        self.assertEqual(made["general"]["failed_requests"], 0, made["general"])
+        return made["general"]["valid_requests"], {panel: {each["data"] for each in made[panel]["data"]}
+                                                   for panel in ("hosts", "requests", "not_found")}
+
+    def test_goaccess_reads_each_line_of_its_access_log(self):
+        for log_format in ("common", "combined"):
+            with self.subTest(log_format):
+                log = os.path.join(self.folder(), "access.log")
+                self.create("--access-log", log, "--access-format", log_format)
+                self.status("/", "-A", 'a "quoted" \\ agent', "-e", "http://x/?q=\"")
+                self.status("/missing")
+                for what in (b"GET / HT", b"GET / HTTP/2.0\r\n\r\n", b"\"'[] - - \r\n\r\n"):
+                    with connect(self.port) as odd:
+                        odd.sendall(what)
+                        odd.shutdown(socket.SHUT_WR)
+                        self.assertTrue(odd.recv(1))
+                self.running.must("stop", "site")
+                lines, found = self.read_by_goaccess(log, log_format.upper())
+                self.assertEqual(lines, 5)
+                self.assertEqual(found["hosts"], {"127.0.0.1"})
+                self.assertIn("/", found["requests"])
+                self.assertIn("/missing", found["not_found"])
+                self.running.must("remove", "site")
+
+    def test_goaccess_reads_the_log_of_a_unix_socket_without_its_check_of_addresses(self):
+        log, path = os.path.join(self.folder(), "access.log"), os.path.join(self.folder(), "s")
+        self.running.must("create", "http", "site", "--unix", path, "--root", self.root, "--access-log", log, "-s")
+        curl("--unix-socket", path, "http://x/")
+        self.running.must("stop", "site")
+        lines, found = self.read_by_goaccess(log, "COMMON", "--no-ip-validation")
+        self.assertEqual((lines, found["hosts"]), (1, {"unix:"}))
+
+    def test_the_access_log_names_clients_by_their_certificates(self):
+        made = harness.Certificates(self.folder())
+        log = os.path.join(self.folder(), "access.log")
+        created = self.running.run("create", "http", "site", "-p", str(self.port), "--root", self.root, "--access-log",
+                                   log, "--tls", "--cert", made.cert, "--key", made.key, "--ca", made.ca,
+                                   "--client-auth", "optional", "-s")
+        if "does not have" in created.err:
+            self.skipTest("this build has no TLS")
+        self.assertEqual(created.status, 0, created)
+        for own in (True, False):
+            with made.connect(self.port, own) as client:
+                client.sendall(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
+                self.assertTrue(client.recv(1))
+        self.running.must("stop", "site")
+        with open(log, encoding="ascii") as file:
+            self.assertEqual([line.split()[:3] for line in file],
+                             [["127.0.0.1", "-", "CN=client"], ["127.0.0.1", "-", "-"]])
+
+    def test_the_access_log_has_the_time_zone_of_the_daemon(self):
+        log = os.path.join(self.folder(), "access.log")
+        with unittest.mock.patch.dict(os.environ, TZ="<+0545>-5:45"):
+            running = self.daemon()
+        running.must("create", "http", "site", "-p", str(self.port), "--root", self.root, "--access-log", log, "-s")
+        self.status("/")
+        running.must("stop", "site")
+        with open(log, encoding="ascii") as file:
+            self.assertRegex(file.read(), r"^127\.0\.0\.1 - - \[[^]]+ \+0545\] ")
 
     def test_compresses_for_curl(self):
         small = b"<p>a line of text</p>\n" * 200
