@@ -105,6 +105,15 @@ class ControlApi(harness.EddyTest):
         ask("GET", "/v1/runtimes?match=ser*&status=running", "/v1/runtimes")
         ask("PATCH", "/v1/runtimes/server", one, {"group": "g"})
         ask("PATCH", "/v1/runtimes/server", one, {"options": {"nonsense": 1}}, 400)
+        ask("PATCH", "/v1/runtimes/server?live_only=true", one, {"options": {"max_line": "1k"}}, 409)
+        planned = ask("PATCH", "/v1/runtimes/server?dry_run=true", one, {"options": {"max_line": "1k"}})
+        self.assertEqual((planned["effect"], planned["dry_run"], planned["restart"]),
+                         ("restarted", True, {"options": ["max_line"], "drain_s": 5}))
+        self.assertEqual(planned["options"], {"port": planned["port"]}, "nothing was changed")
+        done = ask("PATCH", "/v1/runtimes/server", one, {"options": {"max_line": "1k"}})
+        self.assertEqual((done["effect"], done["restart"], done["options"]["max_line"]),
+                         ("restarted", planned["restart"], "1k"))
+        self.assertNotIn("dry_run", done)
         ask("POST", "/v1/runtimes/server/start", one + "/start")
         ask("POST", "/v1/runtimes/server/reload", one + "/reload")
         ask("POST", "/v1/runtimes/server/send", one + "/send", "hello")

@@ -684,6 +684,24 @@ class CommandFlags(FlagTest):
         shown = daemon.show("b")
         self.assertEqual((shown["owner"], shown["group"]), ("", ""))
 
+    @effect_of("edit", "dry-run", "live-only")
+    def test_edits_that_would_restart(self):
+        daemon = self.daemon(flags=["--drain", "1500ms"])
+        port = self.create(daemon, "server")
+        with connect(port) as client:
+            self.assertEqual(daemon.must("edit", "r", "--max-line", "100", "--dry-run"),
+                             "changing --max-line would restart r: it would refuse new connections for up to 1.5 s "
+                             "(--drain), and until it serves again\n")
+            self.assertEqual(daemon.must("edit", "r", "--max-connections", "5", "--dry-run"),
+                             "r would change while running\n")
+            refused = daemon.run("edit", "r", "--max-line", "100", "--max-connections", "5", "--live-only")
+            self.assert_refused(refused, 1, "--max-line cannot change without a restart")
+            self.assertEqual(daemon.must("edit", "r", "--max-connections", "6", "--live-only"),
+                             "r changed while running\n")
+            client.sendall(b"hello\n")  # it serves on
+            self.assertEqual({name: daemon.show("r")["options"].get(name) for name in ("max_line", "max_connections")},
+                             {"max_line": None, "max_connections": 6})
+
     @effect_of("edit", "discard-keys")
     @effect_of("reload", "discard-keys")
     def test_discard_keys(self):

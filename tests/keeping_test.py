@@ -184,7 +184,9 @@ class Stops(KeepingTest):
 class Edits(KeepingTest):
     def edited(self, daemon, *flags):
         result = daemon.run("edit", "db", *flags)
-        self.assertEqual((result.status, result.err), (0, ""), result)
+        self.assertEqual(result.status, 0, result)
+        # A restart is announced.
+        self.assertRegex(result.err, r"\Aeddy: changing --.* restarts db: .*\n\Z" if "restarted" in result.out else r"\A\Z")
         return result.out
 
     def test_a_password_or_user_in_memory_alone_is_not_forgotten_by_a_restart(self):

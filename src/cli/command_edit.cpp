@@ -14,6 +14,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace eddy::cli {
 namespace {
@@ -30,8 +34,26 @@ std::vector<flag> edit_flags() {
          .help = "reset an option to its default; may be repeated"},
         {.name = "discard-keys",
          .help = "restart a cache even if its keys cannot be kept, or replace them by those of the "
-                 "new --dir"}};
+                 "new --dir"},
+        {.name = "dry-run", .help = "only print what the change would do, such as a restart"},
+        {.name = "live-only", .help = "refuse a change that would restart the runtime"}};
 }
+
+/// Terms of an edit, by the flags that are no options of a runtime.
+struct edit_terms {
+    bool discards_keys = false;
+    bool is_dry_run = false;
+    bool is_live_only = false;
+
+    explicit edit_terms(const arguments& given)
+        : discards_keys(given.is_set("discard-keys")),
+          is_dry_run(given.is_set("dry-run")),
+          is_live_only(given.is_set("live-only")) {}
+
+    static bool has_flag(std::string_view name) noexcept {
+        return name == "discard-keys" || name == "dry-run" || name == "live-only";
+    }
+};
 
 std::expected<json, int> fetch(const context& with, std::string_view name) {
     control_request request;
@@ -64,30 +86,91 @@ std::expected<std::vector<flag>, std::string> flags_for_edit(context& with,
     return every;
 }
 
-int apply(const context& with, std::string_view name, const json& change, bool discards_keys) {
-    auto text = request_body(change);
-    if (!text) return text.error();
+/// Asks for an edit; with `plans` for its plan alone.
+std::expected<json, int> ask_for_edit(const context& with, std::string_view name,
+                                      const std::string& change, const edit_terms& terms,
+                                      bool plans) {
+    std::string query;
+    for (const auto& [is_set, parameter] :
+         {std::pair(terms.discards_keys, "discard_keys"),
+          std::pair(terms.is_live_only, "live_only"), std::pair(plans, "dry_run")})
+        if (is_set) query += fmt::format("{}{}=true", query.empty() ? '?' : '&', parameter);
     control_request request;
     request.method = "PATCH";
-    request.target = runtime_target(name, discards_keys ? discard_query : "");
-    request.body = std::move(*text);
-    auto answer = ask(with, std::move(request));
-    if (!answer) return answer.error();
+    request.target = runtime_target(name, query);
+    request.body = change;
+    return ask(with, std::move(request));
+}
+
+/// "changing --root restarts site: it refuses new connections for up to 5 s (--drain), and until it
+/// serves again".
+std::string restart_text(std::string_view name, const json& answer, bool is_dry_run) {
+    const json restart = answer.value("restart", json::object());
+    std::vector<std::string> flags;
+    for (const json& each : restart.value("options", json::array()))
+        if (each.is_string()) flags.push_back("--" + option_flag(each.get<std::string>()));
+    const double drain_s = number_of(restart, "drain_s");
+    const std::string time =
+        drain_s > 0 ? fmt::format("for up to {:g} s (--drain)", drain_s) : "for a moment";
+    return fmt::format("changing {} {} {}: it {} new connections {}, and until it serves again",
+                       fmt::join(flags, ", "), is_dry_run ? "would restart" : "restarts", name,
+                       is_dry_run ? "would refuse" : "refuses", time);
+}
+
+int report_edit(const context& with, std::string_view name, const json& answer) {
     if (with.json) {
-        print(pretty(*answer));
+        print(pretty(answer));
         return exit_ok;
     }
-    const std::string effect = text_of(*answer, "effect");
+    const std::string effect = text_of(answer, "effect");
     const std::string shown = printable(name);
+    const bool is_dry_run = answer.value("dry_run", false);
+    const std::string_view change = is_dry_run ? "would change" : "changed";
     if (effect == "none")
         print(fmt::format("{} is like that already\n", shown));
     else if (effect == "live")
-        print(fmt::format("{} changed while running\n", shown));
+        print(fmt::format("{} {} while running\n", shown, change));
+    else if (effect == "restarted" && is_dry_run)
+        print(printable(restart_text(name, answer, true)) + "\n");
     else if (effect == "restarted")
         print(fmt::format("{} changed and restarted\n", shown));
     else
-        print(fmt::format("{} changed\n", shown));
+        print(fmt::format("{} {}\n", shown, change));
     return exit_ok;
+}
+
+/// Whether the daemon knows the flags of `terms`: an earlier one would edit without a word.
+/// Complains if not.
+bool knows_flags(const context& with, const edit_terms& terms) {
+    if (!terms.is_dry_run && !terms.is_live_only) return true;
+    control_request request;
+    request.target = "/v1/version";
+    const auto daemon = ask(with, std::move(request));
+    if (!daemon) return false;
+    if (text_of(*daemon, "version") == with.version) return true;
+    complain(
+        fmt::format("nothing was changed: --dry-run and --live-only need a daemon of version "
+                    "{}, and this one is of {}",
+                    with.version, text_of(*daemon, "version")));
+    return false;
+}
+
+/// A restart is announced before it begins.
+int apply(const context& with, std::string_view name, const json& change, const edit_terms& terms) {
+    auto text = request_body(change);
+    if (!text) return text.error();
+    if (!knows_flags(with, terms)) return exit_fatal;
+    if (terms.is_dry_run || !terms.is_live_only) {
+        auto plan = ask_for_edit(with, name, *text, terms, true);
+        if (!plan) return plan.error();
+        // A daemon of an earlier version knows no plans, and has made the change.
+        const bool is_plan = plan->value("dry_run", false);
+        if (terms.is_dry_run || !is_plan) return report_edit(with, name, *plan);
+        if (text_of(*plan, "effect") == "restarted") complain(restart_text(name, *plan, false));
+    }
+    auto answer = ask_for_edit(with, name, *text, terms, false);
+    if (!answer) return answer.error();
+    return report_edit(with, name, *answer);
 }
 
 /// A file that only this user can read, gone with the object unless it is kept.
@@ -143,7 +226,7 @@ json difference(const json& before, const json& after) {
     return change;
 }
 
-int edit_in_editor(const context& with, const std::string& name, bool discards_keys) {
+int edit_in_editor(const context& with, const std::string& name, const edit_terms& terms) {
     auto runtime = fetch(with, name);
     if (!runtime) return runtime.error();
     const json before = {{"options", runtime->value("options", json::object())},
@@ -176,7 +259,7 @@ int edit_in_editor(const context& with, const std::string& name, bool discards_k
     }
     json change = difference(before, after);
     change["options"] = difference(before["options"], after["options"]);
-    const int applied = apply(with, name, change, discards_keys);
+    const int applied = apply(with, name, change, terms);
     if (applied != exit_ok) {
         file.keep();
         complain(fmt::format("your text is kept in {}", file.path()));
@@ -189,7 +272,8 @@ int edit(context& with, const arguments& given) {
     json change = {{"options", json::object()}};
     bool any = false;
     for (const auto& [flag_name, value] : given.values()) {
-        if (flag_name == "socket" || flag_name == "json" || flag_name == "discard-keys") continue;
+        if (flag_name == "socket" || flag_name == "json" || edit_terms::has_flag(flag_name))
+            continue;
         any = true;
         if (flag_name == "owner" || flag_name == "group")
             change[flag_name] = value;
@@ -198,9 +282,8 @@ int edit(context& with, const arguments& given) {
         else
             change["options"][option_key(flag_name)] = value;
     }
-    const bool discards_keys = given.is_set("discard-keys");
-    return any ? apply(with, name, change, discards_keys)
-               : edit_in_editor(with, name, discards_keys);
+    const edit_terms terms(given);
+    return any ? apply(with, name, change, terms) : edit_in_editor(with, name, terms);
 }
 
 }  // namespace
@@ -213,12 +296,16 @@ command edit_command() {
     c.flags = edit_flags();
     c.least = c.most = 1;
     c.examples = {{"eddy edit chat --max-connections 50", "applied without a restart"},
+                  {"eddy edit site --root ./next --dry-run", "prints that this needs a restart"},
                   {"eddy edit db", "opens the options in $VISUAL, $EDITOR or vi"},
                   {"eddy edit db --unset max-connections", ""}};
     c.more =
         "The flags are those of `eddy create` for the runtime's type. Options that cannot change\n"
-        "while it runs restart it; a cache keeps its keys. If it does not start with them, it\n"
-        "starts with the old options.";
+        "while it runs restart it, which is printed before: it refuses new connections while "
+        "those\n"
+        "that it has finish, for up to the daemon's --drain. A cache keeps its keys. If it does "
+        "not\n"
+        "start with them, it starts with the old options.";
     c.run = edit;
     c.more_flags = flags_for_edit;
     return c;

@@ -310,11 +310,22 @@ task<http::response> control_api::edit_runtime(http::request& request) {
     if (!group) co_return error_response(group.error());
     const auto data = restart_data_parameter(request);
     if (!data) co_return error_response(data.error());
-    auto effect = co_await runtimes_.edit(*found, std::move(*options), std::move(*owner),
-                                          std::move(*group), *data);
-    if (!effect) co_return error_response(effect.error());
+    const auto is_live_only = flag_parameter(request, "live_only");
+    if (!is_live_only) co_return error_response(is_live_only.error());
+    const auto is_dry_run = flag_parameter(request, "dry_run");
+    if (!is_dry_run) co_return error_response(is_dry_run.error());
+    edit_request wanted;
+    wanted.options = std::move(*options);
+    wanted.owner = std::move(*owner);
+    wanted.group = std::move(*group);
+    wanted.data = *data;
+    if (*is_live_only) wanted.restart = edit_restart::refused;
+    auto done = *is_dry_run ? co_await runtimes_.plan_edit(*found, std::move(wanted))
+                            : co_await runtimes_.edit(*found, std::move(wanted));
+    if (!done) co_return error_response(done.error());
     json shown = runtimes_.describe(**found);
-    shown["effect"] = to_string(*effect);
+    shown.update(show_edit(*done));
+    if (*is_dry_run) shown["dry_run"] = true;
     co_return json_response(200, shown);
 }
 

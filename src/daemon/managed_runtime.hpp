@@ -66,6 +66,23 @@ enum class restart_data : std::uint8_t {
 enum class edit_effect : std::uint8_t { none, saved, live, restarted };
 std::string_view to_string(edit_effect effect) noexcept;
 
+/// Plan of an edit: its effect, and what a restart means for clients.
+struct edit_plan {
+    edit_effect effect = edit_effect::none;
+    /// Names of the changed options that need the restart; empty without one.
+    std::vector<std::string_view> restart_options = {};
+    /// Of a restart: connections get at most so long to finish. New ones are refused from its
+    /// beginning until the next instance serves.
+    duration drain{};
+
+    friend bool operator==(const edit_plan& plan, edit_effect as) noexcept {
+        return plan.effect == as;
+    }
+};
+
+/// Whether an edit may restart the runtime; if not, one that has to is refused (409).
+enum class edit_restart : std::uint8_t { allowed, refused };
+
 /// Texts about running_state::handover() when it is about to be lost.
 inline constexpr std::string_view handover_text =
     "the data of its last instance is in memory alone; start it, or lose that by --force";

@@ -90,12 +90,11 @@ public:
     task<outcome<>> remove(runtime_ref which, unsaved data = unsaved::kept) {
         return editor_.remove(std::move(which), data);
     }
-    task<outcome<edit_effect>> edit(runtime_ref which, json options,
-                                    std::optional<std::string> owner,
-                                    std::optional<std::string> group,
-                                    restart_data data = restart_data::kept) {
-        return editor_.edit(std::move(which), std::move(options), std::move(owner),
-                            std::move(group), data);
+    task<outcome<edit_plan>> edit(runtime_ref which, edit_request wanted) {
+        return editor_.edit(std::move(which), std::move(wanted));
+    }
+    task<outcome<edit_plan>> plan_edit(runtime_ref which, edit_request wanted) {
+        return editor_.plan_edit(std::move(which), std::move(wanted));
     }
     task<outcome<>> keep_options(runtime_ref which, json options) {
         return editor_.keep_options(std::move(which), std::move(options));

@@ -54,8 +54,7 @@ TEST_F(manager_host_test, a_watch_sees_start_restart_stop_and_removal) {
         EXPECT_THAT(texts(asking->running.host()->resolve(site->desired.record.id)),
                     ElementsAre("site tcp://127.0.0.1:80"));
 
-        const auto edited =
-            co_await runtimes.edit(site, {{"port", 81}}, std::nullopt, std::nullopt);
+        const auto edited = co_await runtimes.edit(site, {.options = {{"port", 81}}});
         EXPECT_TRUE(edited && *edited == edit_effect::restarted);
         EXPECT_THAT(co_await next(*watch), ElementsAre("site tcp://127.0.0.1:81"));
 
@@ -79,12 +78,12 @@ TEST_F(manager_host_test, groups_change_with_their_members) {
         auto watch = asking->running.host()->watch("@front");
         EXPECT_TRUE(watch);
         EXPECT_THAT(co_await next(*watch), ElementsAre("web1 tcp://127.0.0.1:81"));
-        EXPECT_TRUE(co_await runtimes.edit(web2, json::object(), std::nullopt, "front"));
+        EXPECT_TRUE(co_await runtimes.edit(web2, {.group = "front"}));
         EXPECT_THAT(co_await next(*watch),
                     ElementsAre("web1 tcp://127.0.0.1:81", "web2 tcp://127.0.0.1:82"));
         EXPECT_THAT(texts(asking->running.host()->resolve("web*")),
                     ElementsAre("web1 tcp://127.0.0.1:81", "web2 tcp://127.0.0.1:82"));
-        EXPECT_TRUE(co_await runtimes.edit(web1, json::object(), std::nullopt, ""));
+        EXPECT_TRUE(co_await runtimes.edit(web1, {.group = ""}));
         EXPECT_THAT(co_await next(*watch), ElementsAre("web2 tcp://127.0.0.1:82"));
     });
 }

@@ -75,7 +75,7 @@ TEST_F(manager_start_test, what_starts_is_not_changed_and_says_so) {
     keep("long", {{"patient", true}});
     live_meanwhile([](manager& runtimes) -> task<void> {
         const runtime_ref slow = find(runtimes, "long");
-        const auto edited = co_await runtimes.edit(slow, {{"level", 2}}, {}, {});
+        const auto edited = co_await runtimes.edit(slow, {.options = {{"level", 2}}});
         EXPECT_FALSE(edited);
         EXPECT_EQ(edited.error().status, 409);
         EXPECT_THAT(edited.error().message, HasSubstr("\"long\" is still starting"));
@@ -97,7 +97,7 @@ TEST_F(manager_start_test, a_stop_ends_it_and_it_can_be_started_again) {
         EXPECT_TRUE(co_await runtimes.stop(slow));
         EXPECT_EQ(slow->running.status(), runtime_status::stopped);
         EXPECT_EQ(slow->running.reason(), "");
-        EXPECT_TRUE(co_await runtimes.edit(slow, {{"patient", false}}, {}, {}));
+        EXPECT_TRUE(co_await runtimes.edit(slow, {.options = {{"patient", false}}}));
         EXPECT_TRUE(co_await runtimes.start(slow));
         EXPECT_EQ(slow->running.status(), runtime_status::running);
     });

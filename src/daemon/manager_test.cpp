@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -192,41 +193,112 @@ TEST_F(manager_test, finds_by_name_and_id_and_guesses) {
 TEST_F(manager_test, edits_live_what_it_can_and_restarts_for_the_rest) {
     live([](manager& runtimes) -> task<void> {
         const runtime_ref a = co_await make(runtimes, wanted("a"));
-        EXPECT_EQ(*co_await runtimes.edit(a, {{"port", 81}}, {}, {}), edit_effect::saved);
+        EXPECT_EQ(*co_await runtimes.edit(a, {.options = {{"port", 81}}}), edit_effect::saved);
         EXPECT_TRUE(co_await runtimes.start(a));
         const auto number = a->running.number();
-        EXPECT_EQ(*co_await runtimes.edit(a, {{"level", 2}}, {}, {}), edit_effect::live);
+        EXPECT_EQ(*co_await runtimes.edit(a, {.options = {{"level", 2}}}), edit_effect::live);
         EXPECT_EQ(a->running.number(), number);
         EXPECT_EQ(a->journal->read(0, 100).at(a->journal->read(0, 100).size() - 2).text, "level 2");
-        EXPECT_EQ(*co_await runtimes.edit(a, {{"level", 2}}, {}, {}), edit_effect::none);
-        EXPECT_EQ(*co_await runtimes.edit(a, {{"port", 82}}, {}, {}), edit_effect::restarted);
+        EXPECT_EQ(*co_await runtimes.edit(a, {.options = {{"level", 2}}}), edit_effect::none);
+        EXPECT_EQ(*co_await runtimes.edit(a, {.options = {{"port", 82}}}), edit_effect::restarted);
         EXPECT_NE(a->running.number(), number);
         EXPECT_EQ(a->running.status(), runtime_status::running);
         co_await runtimes.refresh();
         EXPECT_EQ(runtimes.describe(*a).at("port"), 82);
-        EXPECT_EQ(*co_await runtimes.edit(a, {{"level", nullptr}}, {}, {}), edit_effect::live);
+        EXPECT_EQ(*co_await runtimes.edit(a, {.options = {{"level", nullptr}}}), edit_effect::live);
         EXPECT_FALSE(a->desired.record.options.contains("level"));
-        EXPECT_EQ(*co_await runtimes.edit(a, json::object(), {}, std::string("g")),
-                  edit_effect::saved);
+        EXPECT_EQ(*co_await runtimes.edit(a, {.group = "g"}), edit_effect::saved);
         EXPECT_EQ(a->desired.record.group, "g");
     });
     EXPECT_EQ(saved("a").at("options").at("port"), 82);
     EXPECT_EQ(saved("a").at("group"), "g");
 }
 
+TEST_F(manager_test, a_planned_edit_names_its_effect_and_changes_nothing) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a", {{"port", 80}}));
+        EXPECT_EQ(*co_await runtimes.plan_edit(a, {.options = {{"port", 81}}}), edit_effect::saved);
+        EXPECT_TRUE(co_await runtimes.start(a));
+        const auto number = a->running.number();
+        EXPECT_EQ(*co_await runtimes.plan_edit(a, {.options = {{"port", 80}}}), edit_effect::none);
+        EXPECT_EQ(*co_await runtimes.plan_edit(a, {.options = {{"level", 2}}}), edit_effect::live);
+        EXPECT_EQ(*co_await runtimes.plan_edit(a, {.group = "g"}), edit_effect::saved);
+        const auto restart =
+            co_await runtimes.plan_edit(a, {.options = {{"level", 2}, {"port", 81}}});
+        EXPECT_EQ(*restart, edit_effect::restarted);
+        EXPECT_EQ(restart->restart_options, std::vector<std::string_view>{"port"});
+        // What the edit itself would be refused for.
+        EXPECT_FALSE(co_await runtimes.plan_edit(a, {.options = {{"nonsense", 1}}}));
+        EXPECT_FALSE(co_await runtimes.plan_edit(a, {.owner = "a"}));
+        EXPECT_FALSE(co_await runtimes.plan_edit(a, {.options = {{"port", 665}}}));
+        EXPECT_EQ(a->running.number(), number);
+        EXPECT_EQ(a->desired.record.options, json({{"port", 80}}));
+        EXPECT_EQ(a->desired.record.group, "");
+    });
+    EXPECT_EQ(saved("a").at("options"), json({{"port", 80}}));
+}
+
+TEST_F(manager_test, an_edit_that_must_not_restart_is_refused_where_it_would) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a", {{"port", 80}}));
+        EXPECT_TRUE(co_await runtimes.start(a));
+        const auto number = a->running.number();
+        const auto refused = co_await runtimes.edit(
+            a, {.options = {{"level", 2}, {"port", 81}}, .restart = edit_restart::refused});
+        EXPECT_FALSE(refused);
+        if (!refused) {
+            EXPECT_EQ(refused.error().status, 409);
+            EXPECT_EQ(refused.error().message,
+                      "\"a\" was not changed: --port cannot change without a restart");
+        }
+        EXPECT_EQ(a->desired.record.options, json({{"port", 80}}));
+        EXPECT_EQ(*co_await runtimes.edit(
+                      a, {.options = {{"level", 2}}, .restart = edit_restart::refused}),
+                  edit_effect::live);
+        EXPECT_EQ(a->running.number(), number);
+        EXPECT_TRUE(co_await runtimes.stop(a));
+        EXPECT_EQ(*co_await runtimes.edit(
+                      a, {.options = {{"port", 81}}, .restart = edit_restart::refused}),
+                  edit_effect::saved);
+    });
+}
+
+TEST_F(manager_test, a_restart_is_announced_in_the_journal) {
+    live([](manager& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a", {{"port", 80}}));
+        EXPECT_TRUE(co_await runtimes.start(a));
+        EXPECT_TRUE(co_await runtimes.edit(a, {.options = {{"port", 81}}}));
+        EXPECT_TRUE(co_await runtimes.reload(a));
+        std::vector<std::string> lines;
+        for (const journal_line& each : a->journal->read(0, 100)) lines.push_back(each.text);
+        const auto at = [&](std::string_view text) {
+            return std::find(lines.begin(), lines.end(), text) - lines.begin();
+        };
+        const auto edited =
+            at("restarts for --port: it refuses new connections for a moment, and until it serves "
+               "again");
+        const auto reloaded = at(
+            "restarts to read its files again: it refuses new connections for a moment, and until "
+            "it serves again");
+        const auto stopped = at("stopped");
+        EXPECT_LT(edited, stopped);
+        EXPECT_LT(stopped, reloaded);
+        EXPECT_LT(reloaded, std::ssize(lines));
+    });
+}
+
 TEST_F(manager_test, an_edit_that_fails_changes_nothing) {
     live([](manager& runtimes) -> task<void> {
         const runtime_ref a = co_await make(runtimes, wanted("a", {{"port", 80}}));
         EXPECT_TRUE(co_await runtimes.start(a));
-        const auto unlucky = co_await runtimes.edit(a, {{"level", 13}}, {}, {});
+        const auto unlucky = co_await runtimes.edit(a, {.options = {{"level", 13}}});
         EXPECT_FALSE(unlucky);
-        const auto taken = co_await runtimes.edit(a, {{"port", 666}}, {}, {});
+        const auto taken = co_await runtimes.edit(a, {.options = {{"port", 666}}});
         EXPECT_FALSE(taken);
         if (!taken)
             EXPECT_NE(taken.error().message.find("keeps its old options"), std::string::npos);
-        EXPECT_FALSE(co_await runtimes.edit(a, {{"nonsense", 1}}, {}, {}));
-        EXPECT_FALSE(co_await runtimes.edit(a, json::object(), std::string("a"), {}))
-            << "nothing owns itself";
+        EXPECT_FALSE(co_await runtimes.edit(a, {.options = {{"nonsense", 1}}}));
+        EXPECT_FALSE(co_await runtimes.edit(a, {.owner = "a"})) << "nothing owns itself";
         EXPECT_EQ(a->running.status(), runtime_status::running);
         co_await runtimes.refresh();
         EXPECT_EQ(runtimes.describe(*a).at("port"), 80);
@@ -246,7 +318,7 @@ TEST_F(manager_test, a_restart_hands_data_over) {
         const runtime_ref a = co_await make(runtimes, wanted("a", {{"port", 80}}));
         EXPECT_TRUE(co_await runtimes.start(a));
         EXPECT_TRUE(co_await runtimes.send(a, "keep this"));
-        EXPECT_EQ(*co_await runtimes.edit(a, {{"port", 81}}, {}, {}), edit_effect::restarted);
+        EXPECT_EQ(*co_await runtimes.edit(a, {.options = {{"port", 81}}}), edit_effect::restarted);
         EXPECT_TRUE(has_line(*a, "has this"));
         EXPECT_EQ(a->running.handover(), nullptr) << "the new instance has it";
         EXPECT_TRUE(co_await runtimes.send(a, "keep that"));
@@ -255,12 +327,13 @@ TEST_F(manager_test, a_restart_hands_data_over) {
         // It starts with neither: the data waits for the next start.
         EXPECT_TRUE(co_await runtimes.send(a, "keep more"));
         const auto number = a->running.number();
-        EXPECT_FALSE(co_await runtimes.edit(a, {{"port", 665}}, {}, {}));
+        EXPECT_FALSE(co_await runtimes.edit(a, {.options = {{"port", 665}}}));
         EXPECT_EQ(a->running.number(), number) << "what is known before stops nothing";
-        EXPECT_FALSE(co_await runtimes.edit(a, {{"port", 666}}, {}, {}));
+        EXPECT_FALSE(co_await runtimes.edit(a, {.options = {{"port", 666}}}));
         EXPECT_EQ(a->running.status(), runtime_status::running);
         EXPECT_TRUE(has_line(*a, "has more")) << "given back to the old options";
-        EXPECT_EQ(*co_await runtimes.edit(a, {{"port", 82}}, {}, {}, restart_data::discarded),
+        EXPECT_EQ(*co_await runtimes.edit(
+                      a, {.options = {{"port", 82}}, .data = restart_data::discarded}),
                   edit_effect::restarted);
         EXPECT_TRUE(co_await runtimes.stop(a));
         EXPECT_EQ(a->running.lost(), "") << "it had none any more";
@@ -279,7 +352,7 @@ TEST_F(manager_test, data_that_no_instance_has_taken_over_is_not_lost_unasked) {
         EXPECT_TRUE(co_await runtimes.start(a));
         EXPECT_TRUE(co_await runtimes.send(a, "keep this"));
         testing::failing = true;
-        EXPECT_THAT(text_of(co_await runtimes.edit(a, {{"port", 81}}, {}, {})),
+        EXPECT_THAT(text_of(co_await runtimes.edit(a, {.options = {{"port", 81}}})),
                     HasSubstr("its data is kept for the next start"));
         EXPECT_THAT(text_of(co_await runtimes.remove(a)),
                     HasSubstr("\"a\" was not removed: the data of its last instance is in memory"));
@@ -316,7 +389,7 @@ TEST_F(manager_test, what_cannot_be_written_is_not_stopped_unless_it_may_be_lost
             if (!refused)
                 EXPECT_NE(refused.error().message.find("the disk is full"), std::string::npos);
         }
-        EXPECT_FALSE(co_await runtimes.edit(a, {{"port", 81}}, {}, {}));
+        EXPECT_FALSE(co_await runtimes.edit(a, {.options = {{"port", 81}}}));
         const auto all = co_await runtimes.prepare_shutdown(std::chrono::seconds(1));
         EXPECT_FALSE(all);
         if (!all) EXPECT_NE(all.error().message.find("\"a\": the disk is full"), std::string::npos);
@@ -351,7 +424,7 @@ TEST_F(manager_test, a_change_that_cannot_be_saved_is_undone) {
         const runtime_ref a = *runtimes.find("a");
         EXPECT_FALSE(co_await runtimes.start(a));
         EXPECT_EQ(a->running.status(), runtime_status::stopped);
-        EXPECT_FALSE(co_await runtimes.edit(a, {{"level", 9}}, {}, {}));
+        EXPECT_FALSE(co_await runtimes.edit(a, {.options = {{"level", 9}}}));
         EXPECT_FALSE(a->desired.record.options.contains("level"));
     });
 }
@@ -382,7 +455,7 @@ TEST_F(manager_test, owned_runtimes_stop_and_go_with_their_owner) {
         owned = wanted("grandchild");
         owned.owner = "child";
         const runtime_ref grandchild = co_await make(runtimes, owned);
-        EXPECT_FALSE(co_await runtimes.edit(boss, json::object(), std::string("grandchild"), {}));
+        EXPECT_FALSE(co_await runtimes.edit(boss, {.owner = "grandchild"}));
         for (const runtime_ref& each : {boss, child, grandchild})
             EXPECT_TRUE(co_await runtimes.start(each));
         EXPECT_TRUE(co_await runtimes.stop(boss));
@@ -608,8 +681,10 @@ TEST_F(manager_test, a_journal_goes_on_with_the_next_daemon_and_goes_with_its_ru
 
 task<void> give_owner(manager& runtimes, std::string name, std::string owner, int& refused,
                       json options = json::object()) {
-    auto given = co_await runtimes.edit(*runtimes.find(name), std::move(options), owner,
-                                        std::nullopt, restart_data::kept);
+    edit_request wanted;
+    wanted.options = std::move(options);
+    wanted.owner = std::move(owner);
+    auto given = co_await runtimes.edit(*runtimes.find(name), std::move(wanted));
     if (!given) ++refused;
 }
 
@@ -711,11 +786,11 @@ TEST_F(manager_test, a_record_of_an_unknown_type_is_kept_and_explained) {
         EXPECT_EQ(unknown->running.status(), runtime_status::failed);
         EXPECT_NE(unknown->running.reason().find("teleporter"), std::string::npos);
         EXPECT_FALSE(co_await runtimes.start(unknown));
-        EXPECT_FALSE(co_await runtimes.edit(unknown, json::object(), {}, {}));
+        EXPECT_FALSE(co_await runtimes.edit(unknown, {}));
         const runtime_ref wrong = *runtimes.find("wrong");
         EXPECT_EQ(wrong->running.status(), runtime_status::failed);
         EXPECT_FALSE(co_await runtimes.start(wrong));
-        EXPECT_TRUE(co_await runtimes.edit(wrong, {{"port", 5}}, {}, {}));
+        EXPECT_TRUE(co_await runtimes.edit(wrong, {.options = {{"port", 5}}}));
         EXPECT_TRUE(co_await runtimes.start(wrong));
         EXPECT_TRUE(co_await runtimes.remove(unknown));
     });

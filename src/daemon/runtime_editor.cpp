@@ -28,6 +28,13 @@ outcome<> check_group(const std::string& group) {
     return group.empty() ? outcome<>() : check_group_name(group);
 }
 
+/// Whether a new record has options that a running instance takes; else it is for its next start.
+bool is_applied_at_once(const managed_runtime& which, const runtime_record& fresh) {
+    const desired_state& desired = which.desired;
+    const bool has_same_options = desired.options && fresh.options == desired.record.options;
+    return which.running.has_instance() && !has_same_options;
+}
+
 /// The last lines of a runtime that is no more.
 void end_journal(runtime_journal& journal) {
     journal.close();
@@ -146,38 +153,77 @@ task<outcome<>> runtime_editor::remove_alone(runtime_ref which, unsaved data) {
 
 // --- Edit -----------------------------------------------------------------------------------
 
-task<outcome<edit_effect>> runtime_editor::edit(runtime_ref which, json options,
-                                                std::optional<std::string> owner,
-                                                std::optional<std::string> group,
-                                                restart_data data) {
+struct runtime_editor::prepared_edit {
+    permit change;  // of the runtime
+    permit owners;  // of all owners, where it changes its own
+    runtime_record fresh;
+    runtime::settings options;
+    edit_plan plan;
+};
+
+task<outcome<runtime_editor::prepared_edit>> runtime_editor::prepare_edit(runtime_ref which,
+                                                                          edit_request wanted) {
     auto held = co_await runtime_lifecycle::lock_unless_starting(which, "edit");
     if (!held) co_return std::unexpected(std::move(held.error()));
     if (which->is_removed) co_return vanished(*which);
-    if (!which->desired.type) co_return refuse(409, which->running.reason());
+    const desired_state& desired = which->desired;
+    if (!desired.type) co_return refuse(409, which->running.reason());
 
-    runtime_record fresh = which->desired.record;
-    result<permit> owners;
-    if (owner) {
+    prepared_edit made{std::move(*held), {}, desired.record, {}, {}};
+    runtime_record& fresh = made.fresh;
+    if (wanted.owner) {
         // Two edits that make runtimes each other's owner must not both pass the check.
-        owners = co_await owners_.lock();
+        auto owners = co_await owners_.lock();
         if (!owners) co_return interrupted();
-        if (auto valid = registry_.check_owner(*owner, fresh.name); !valid)
+        made.owners = std::move(*owners);
+        if (auto valid = registry_.check_owner(*wanted.owner, fresh.name); !valid)
             co_return std::unexpected(std::move(valid.error()));
-        fresh.owner = std::move(*owner);
+        fresh.owner = std::move(*wanted.owner);
     }
-    if (group) {
-        if (auto valid = check_group(*group); !valid)
+    if (wanted.group) {
+        if (auto valid = check_group(*wanted.group); !valid)
             co_return std::unexpected(std::move(valid.error()));
-        fresh.group = std::move(*group);
+        fresh.group = std::move(*wanted.group);
     }
-    if (auto known = unmask_secrets(*which->desired.type, fresh.options, options); !known)
+    if (auto known = unmask_secrets(*desired.type, fresh.options, wanted.options); !known)
         co_return std::unexpected(std::move(known.error()));
-    fresh.options.merge_patch(options);
-    auto checked = check_options(*which->desired.type, fresh.options);
+    fresh.options.merge_patch(wanted.options);
+    auto checked = check_options(*desired.type, fresh.options);
     if (!checked) co_return std::unexpected(std::move(checked.error()));
     fresh.options = checked->to_json();
-    if (fresh == which->desired.record) co_return edit_effect::none;
+    made.options = std::move(*checked);
+    if (fresh == desired.record) co_return made;
+    made.plan.effect = edit_effect::saved;
+    if (is_applied_at_once(*which, fresh)) made.plan = lifecycle_.plan(*which, made.options);
+    if (made.plan == edit_effect::restarted && wanted.restart == edit_restart::refused)
+        co_return refuse(409,
+                         fmt::format("\"{}\" was not changed: --{} cannot change without a restart",
+                                     fresh.name, fmt::join(made.plan.restart_options, ", --")));
+    co_return made;
+}
 
+task<outcome<edit_plan>> runtime_editor::plan_edit(runtime_ref which, edit_request wanted) {
+    const restart_data data = wanted.data;
+    auto prepared = co_await prepare_edit(which, std::move(wanted));
+    if (!prepared) co_return std::unexpected(std::move(prepared.error()));
+    if (prepared->plan == edit_effect::restarted) {
+        auto good =
+            co_await runtime_lifecycle::check_restart(which, std::move(prepared->options), data);
+        if (!good)
+            co_return with_context(fmt::format("\"{}\" keeps its old options", which->name()),
+                                   std::move(good.error()));
+    }
+    co_return std::move(prepared->plan);
+}
+
+task<outcome<edit_plan>> runtime_editor::edit(runtime_ref which, edit_request wanted) {
+    const bool changes_owner = wanted.owner.has_value();
+    const restart_data data = wanted.data;
+    auto prepared = co_await prepare_edit(which, std::move(wanted));
+    if (!prepared) co_return std::unexpected(std::move(prepared.error()));
+    if (prepared->plan == edit_effect::none) co_return edit_plan();
+
+    runtime_record& fresh = prepared->fresh;
     const runtime_record before = which->desired.record;
     auto saved = co_await state_.save(fresh);
     if (!saved)
@@ -185,16 +231,20 @@ task<outcome<edit_effect>> runtime_editor::edit(runtime_ref which, json options,
                                std::move(saved.error()));
     outcome<edit_effect> effect = edit_effect::none;
     // Its owner may have been removed while it was saved.
-    if (auto valid = registry_.check_owner(fresh.owner, fresh.name); owner && !valid)
+    if (auto valid = registry_.check_owner(fresh.owner, fresh.name); changes_owner && !valid)
         effect = std::unexpected(std::move(valid.error()));
     else
-        effect = co_await put_into_effect(which, std::move(fresh), std::move(*checked), data);
+        effect =
+            co_await put_into_effect(which, std::move(fresh), std::move(prepared->options), data);
     if (!effect) {
         EDDY_ASSERT(which->desired.record == before);
         auto restored = co_await state_.save(before);
         if (!restored) log_error(before.name, restored.error().message);
+        co_return std::unexpected(std::move(effect.error()));
     }
-    co_return effect;
+    // An instance that has ended meanwhile was not restarted.
+    if (prepared->plan != *effect) co_return edit_plan{.effect = *effect};
+    co_return std::move(prepared->plan);
 }
 
 task<outcome<>> runtime_editor::keep_options(runtime_ref which, json options) {
@@ -221,8 +271,7 @@ task<outcome<edit_effect>> runtime_editor::put_into_effect(runtime_ref which, ru
                                                            restart_data data) {
     EDDY_ASSERT(which->change_lock.locked());
     desired_state& desired = which->desired;
-    const bool same_options = desired.options && fresh.options == desired.record.options;
-    if (!which->running.has_instance() || same_options) {
+    if (!is_applied_at_once(*which, fresh)) {
         registry_.set_record(*which, std::move(fresh));
         desired.options = std::move(options);
         // What was wrong with the old options is no longer.

@@ -30,6 +30,15 @@ struct runtime_request {
     json options = json::object();
 };
 
+/// A change as the user asks for it.
+struct edit_request {
+    json options = json::object();  ///< merged into those of the runtime; null takes one back
+    std::optional<std::string> owner = {};
+    std::optional<std::string> group = {};
+    restart_data data = restart_data::kept;
+    edit_restart restart = edit_restart::allowed;
+};
+
 /// The control loop's. Everything given outlives it. Each change but adopt() takes the runtime's
 /// change_lock.
 class runtime_editor {
@@ -41,13 +50,12 @@ public:
     task<outcome<runtime_ref>> create(runtime_request request);
     /// Those that it owns, too: managed_runtime::removed_with_it says then which.
     task<outcome<>> remove(runtime_ref which, unsaved data);
-    /// Merges `options` into those of the runtime (null takes one back) and sets owner and group
-    /// where given. A running runtime is notified, or restarted with its data where that is not
-    /// enough. What can be checked is checked before it stops; when it still does not start with
-    /// the new options, it goes on with the old ones.
-    task<outcome<edit_effect>> edit(runtime_ref which, json options,
-                                    std::optional<std::string> owner,
-                                    std::optional<std::string> group, restart_data data);
+    /// Changes options, owner and group. A running runtime is notified, or restarted with its data
+    /// where that is not enough. What can be checked is checked before it stops; when it still does
+    /// not start with the new options, it goes on with the old ones.
+    task<outcome<edit_plan>> edit(runtime_ref which, edit_request wanted);
+    /// What edit() would do now, or the reason for which it would be refused. Changes nothing.
+    task<outcome<edit_plan>> plan_edit(runtime_ref which, edit_request wanted);
     /// Merges `options` into those of the runtime, for its next start: one that runs is not
     /// notified, because it was itself that asked for it.
     task<outcome<>> keep_options(runtime_ref which, json options);
@@ -60,6 +68,9 @@ public:
     task<outcome<>> follow(runtime_ref which, const runtime_record& read, runtime_record stored);
 
 private:
+    /// An edit that has passed its checks.
+    struct prepared_edit;
+    task<outcome<prepared_edit>> prepare_edit(runtime_ref which, edit_request wanted);
     task<outcome<edit_effect>> put_into_effect(runtime_ref which, runtime_record fresh,
                                                runtime::settings options, restart_data data);
     task<outcome<>> remove_alone(runtime_ref which, unsaved data);

@@ -9,6 +9,7 @@
 
 #include "daemon/handover_file.hpp"
 #include "daemon/runtime_options.hpp"
+#include "runtime/units.hpp"
 
 #include <fmt/format.h>
 
@@ -27,6 +28,16 @@ duration file_time_of(const managed_runtime& which) {
 std::string start_text(const endpoint& local) {
     return local.family() == AF_UNSPEC ? std::string("started")
                                        : fmt::format("started on {}", local.to_string());
+}
+
+/// The line about a restart that is about to begin.
+std::string restart_text(std::string_view reason, duration drain) {
+    const std::string time =
+        drain > duration{}
+            ? fmt::format("for up to {} (--drain)", runtime::format_duration(drain.count()))
+            : "for a moment";
+    return fmt::format("restarts {}: it refuses new connections {}, and until it serves again",
+                       reason, time);
 }
 
 void report(const managed_runtime& which, log_level level, std::string_view text) {
@@ -280,10 +291,11 @@ task<outcome<std::shared_ptr<runtime::handover>>> runtime_lifecycle::prepare_res
 
 /// On failure it runs as before, where that is possible.
 task<outcome<>> runtime_lifecycle::restart(runtime_ref which, runtime::settings next,
-                                           restart_data data) {
+                                           restart_data data, std::string reason) {
     EDDY_ASSERT(which->change_lock.locked() && which->running.has_instance());
     auto ready = co_await prepare_restart(which, next, data);
     if (!ready) co_return std::unexpected(std::move(ready.error()));
+    which->journal->write(restart_text(reason, drain_of(*which)));
     auto down = co_await take_down_within(which, drain_of(*which));
     if (!down) co_return down;
     desired_state& desired = which->desired;
@@ -326,7 +338,8 @@ task<outcome<>> runtime_lifecycle::reload(runtime_ref which, restart_data data) 
         which->journal->write("files read again");
         co_return outcome<>();
     }
-    auto restarted = co_await restart(which, *which->desired.options, data);
+    auto restarted =
+        co_await restart(which, *which->desired.options, data, "to read its files again");
     if (restarted) co_return outcome<>();
     const bool goes_on = running.has_instance() && running.status() != runtime_status::failed;
     co_return with_context(
@@ -334,23 +347,43 @@ task<outcome<>> runtime_lifecycle::reload(runtime_ref which, restart_data data) 
         std::move(restarted.error()));
 }
 
+edit_plan runtime_lifecycle::plan(const managed_runtime& which,
+                                  const runtime::settings& next) const {
+    const desired_state& desired = which.desired;
+    EDDY_ASSERT(which.running.has_instance() && desired.type != nullptr && desired.options);
+    edit_plan made;
+    made.restart_options = restart_options(*desired.type, *desired.options, next);
+    made.effect = made.restart_options.empty() ? edit_effect::live : edit_effect::restarted;
+    if (made.effect == edit_effect::restarted) made.drain = drain_of(which);
+    return made;
+}
+
+task<outcome<>> runtime_lifecycle::check_restart(runtime_ref which, runtime::settings next,
+                                                 restart_data data) {
+    const running_state& running = which->running;
+    EDDY_ASSERT(which->change_lock.locked() && running.has_instance());
+    co_return co_await running.where()->check_restart(running.number(), std::move(next),
+                                                      data == restart_data::discarded);
+}
+
 task<outcome<edit_effect>> runtime_lifecycle::apply(runtime_ref which, runtime::settings next,
                                                     restart_data data) {
     desired_state& desired = which->desired;
     const running_state& running = which->running;
     EDDY_ASSERT(which->change_lock.locked() && running.has_instance());
-    EDDY_ASSERT(desired.type != nullptr && desired.options);
-    if (is_live_change(*desired.type, *desired.options, next)) {
+    const edit_plan planned = plan(*which, next);
+    if (planned.effect == edit_effect::live) {
         auto applied = co_await running.where()->apply(running.number(), next);
         if (!applied) co_return std::unexpected(std::move(applied.error()));
         desired.options = std::move(next);
         which->journal->write("options changed");
         co_return edit_effect::live;
     }
-    auto good = co_await running.where()->check_restart(running.number(), next,
-                                                        data == restart_data::discarded);
+    auto good = co_await check_restart(which, next, data);
     if (!good) co_return std::unexpected(std::move(good.error()));
-    auto restarted = co_await restart(which, std::move(next), data);
+    auto restarted =
+        co_await restart(which, std::move(next), data,
+                         fmt::format("for --{}", fmt::join(planned.restart_options, ", --")));
     if (!restarted) co_return std::unexpected(std::move(restarted.error()));
     co_return edit_effect::restarted;
 }

@@ -81,6 +81,11 @@ public:
     task<outcome<>> bring_up(runtime_ref which);
     /// By the drain of its options. Nothing happens without an instance.
     task<outcome<>> take_down(runtime_ref which, unsaved data);
+    /// Plan of apply() for a running instance.
+    edit_plan plan(const managed_runtime& which, const runtime::settings& next) const;
+    /// What apply() checks before a restart.
+    static task<outcome<>> check_restart(runtime_ref which, runtime::settings next,
+                                         restart_data data);
     /// Has a running instance take options that were checked: as it runs if it can, else by a
     /// restart with its data. desired_state::options are these then. On failure it runs as before,
     /// where that is possible.
@@ -95,7 +100,8 @@ private:
     outcome<> fail_stop(managed_runtime& which, problem why);
     task<outcome<>> prepare_stop(runtime_ref which, duration drain);
     task<outcome<>> take_down_within(runtime_ref which, duration drain);
-    task<outcome<>> restart(runtime_ref which, runtime::settings next, restart_data data);
+    task<outcome<>> restart(runtime_ref which, runtime::settings next, restart_data data,
+                            std::string reason);
     task<outcome<std::shared_ptr<runtime::handover>>> prepare_restart(runtime_ref which,
                                                                       runtime::settings next,
                                                                       restart_data data);

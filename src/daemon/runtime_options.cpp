@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace eddy::daemon {
 
@@ -48,8 +50,10 @@ outcome<> unmask_secrets(const runtime::type& type, const json& stored, json& ch
     return {};
 }
 
-bool is_live_change(const runtime::type& type, const runtime::settings& now,
-                    const runtime::settings& next) {
+std::vector<std::string_view> restart_options(const runtime::type& type,
+                                              const runtime::settings& now,
+                                              const runtime::settings& next) {
+    std::vector<std::string_view> names;
     const json before = now.to_json();
     const json after = next.to_json();
     for (const runtime::option& option : type.options) {
@@ -57,9 +61,9 @@ bool is_live_change(const runtime::type& type, const runtime::settings& now,
         const std::string name = option_key(option.name);
         const json old_value = before.contains(name) ? before.at(name) : json();
         const json new_value = after.contains(name) ? after.at(name) : json();
-        if (old_value != new_value) return false;
+        if (old_value != new_value) names.push_back(option.name);
     }
-    return true;
+    return names;
 }
 
 }  // namespace eddy::daemon

@@ -7,6 +7,9 @@
 #include "runtime/settings.hpp"
 #include "runtime/type.hpp"
 
+#include <string_view>
+#include <vector>
+
 namespace eddy::daemon {
 
 /// Parses by the table of the type's options, and applies its check of what the table cannot say.
@@ -20,9 +23,10 @@ json mask_secrets(const runtime::type* type, json options);
 /// the stored one, so it is taken out of `changed`. Refuses (400) the mask in another text.
 outcome<> unmask_secrets(const runtime::type& type, const json& stored, json& changed);
 
-/// Whether a running instance can take `next` in the place of `now`: all differences are in options
-/// that are live.
-bool is_live_change(const runtime::type& type, const runtime::settings& now,
-                    const runtime::settings& next);
+/// The options that differ and are not live, in the order of the table. A running instance can take
+/// `next` in the place of `now` if there are none. The names are the table's.
+std::vector<std::string_view> restart_options(const runtime::type& type,
+                                              const runtime::settings& now,
+                                              const runtime::settings& next);
 
 }  // namespace eddy::daemon

@@ -4,9 +4,11 @@
 #include "daemon/testing.hpp"
 #include "runtime/option.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace eddy::daemon {
@@ -72,13 +74,18 @@ TEST_F(runtime_options_test, a_mask_elsewhere_is_refused) {
     EXPECT_EQ(unmasked.error().message.find("swordfish"), std::string::npos);
 }
 
-TEST_F(runtime_options_test, a_change_is_live_if_all_its_options_are) {
+TEST_F(runtime_options_test, a_change_needs_a_restart_for_options_that_are_not_live) {
     const auto now = parsed({{"port", 80}, {"level", 2}});
-    EXPECT_TRUE(is_live_change(type_, now, now));
-    EXPECT_TRUE(is_live_change(type_, now, parsed({{"port", 80}, {"level", 3}})));
-    EXPECT_TRUE(is_live_change(type_, now, parsed({{"port", 80}})));
-    EXPECT_FALSE(is_live_change(type_, now, parsed({{"port", 81}, {"level", 2}})));
-    EXPECT_FALSE(is_live_change(type_, now, parsed({{"level", 2}})));
+    const auto between = [&](const json& next) {
+        return restart_options(type_, now, parsed(next));
+    };
+    const std::vector<std::string_view> port = {"port"};
+    EXPECT_THAT(restart_options(type_, now, now), ::testing::IsEmpty());
+    EXPECT_THAT(between({{"port", 80}, {"level", 3}}), ::testing::IsEmpty());
+    EXPECT_THAT(between({{"port", 80}}), ::testing::IsEmpty());
+    EXPECT_EQ(between({{"port", 81}, {"level", 2}}), port);
+    EXPECT_EQ(between({{"port", 81}, {"level", 3}}), port);
+    EXPECT_EQ(between({{"level", 2}}), port);
 }
 
 }  // namespace

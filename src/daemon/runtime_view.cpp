@@ -132,6 +132,16 @@ json show_stats(const managed_runtime& which, time_point now) {
     return stats;
 }
 
+json show_edit(const edit_plan& plan) {
+    json shown = {{"effect", to_string(plan.effect)}};
+    if (plan.effect != edit_effect::restarted) return shown;
+    json names = json::array();
+    for (const std::string_view name : plan.restart_options) names.push_back(option_key(name));
+    shown["restart"] = {{"options", std::move(names)},
+                        {"drain_s", std::chrono::duration<double>(plan.drain).count()}};
+    return shown;
+}
+
 json show_removal(const managed_runtime& gone) {
     json shown = removed_json(gone);
     for (const runtime_ref& each : gone.removed_with_it)

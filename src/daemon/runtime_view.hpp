@@ -15,6 +15,9 @@ json show_runtime(const managed_runtime& which, time_point now);
 /// Counters of a runtime as of the last refresh; 0 before the first.
 json show_stats(const managed_runtime& which, time_point now);
 
+/// Effect of an edit, done or planned, and what its restart means for clients.
+json show_edit(const edit_plan& plan);
+
 /// A removed runtime, with what was lost, and those that went with it.
 json show_removal(const managed_runtime& gone);
 
