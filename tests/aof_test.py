@@ -8,6 +8,7 @@ import contextlib
 import glob
 import os
 import random
+import re
 import shutil
 import subprocess
 import threading
@@ -252,6 +253,37 @@ class Aof(AofTest):
         self.check(disk)
         daemon.must("start", "db")
         self.assertEqual(self.client(port)("DEBUG", "DIGEST"), digest)
+
+    def test_the_advice_for_a_damaged_file_can_be_followed_as_it_is_printed(self):
+        folder, port = self.folder(), free_port()
+        disk = os.path.join(self.folder(), "a folder's name")
+        daemon = self.daemon(folder=folder)
+        client = self.cache(daemon, port, disk, "--appendfsync", "no")
+        for i in range(3):
+            client("SET", f"key{i}", i)
+        client.all([("MULTI",), ("SET", "a", 1), ("SET", "b", 1), ("EXEC",)])
+        daemon.must("stop", "db")
+        part, = self.parts(disk, "incr.aof")
+        with open(part, "rb") as file:
+            good = file.read()
+        for bad in (good.replace(b"*3\r\n$3\r\nSET\r\n$4\r\nkey2", b"!3\r\n$3\r\nSET\r\n$4\r\nkey2"),
+                    good.replace(b"SET\r\n$4\r\nkey2", b"SOT\r\n$4\r\nkey2"),
+                    good.replace(b"$3\r\nSET\r\n$1\r\nb", b"$3\r\nSOT\r\n$1\r\nb")):
+            with open(part, "wb") as file:
+                file.write(bad)
+            refused = daemon.run("start", "db")
+            self.assertNotEqual(refused.status, 0)
+            self.assertNotIn("--fix", refused.err)
+            command = re.search(r"with: (truncate .*)$", refused.err.strip(), re.MULTILINE).group(1)
+            subprocess.run(["sh", "-c", command], check=True)
+            self.assertGreater(os.path.getsize(part), 0)
+            daemon.must("start", "db")
+            self.check(disk)
+            client = self.client(port)
+            self.assertEqual(client("EXISTS", "key0", "key1"), 2)
+            self.assertEqual(client("EXISTS", "key2", "a", "b"), 1 if b"SOT\r\n$1" in bad else 0)
+            client.close()
+            daemon.must("stop", "db")
 
     def test_it_is_switched_on_and_off_while_it_runs(self):
         folder, disk, port = self.folder(), self.folder(), free_port()

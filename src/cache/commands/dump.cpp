@@ -89,7 +89,7 @@ void restore(call& c) {
     if (!time) return;
     if (*time < 0) return c.error("ERR Invalid TTL value, must be >= 0");
     const auto payload = rdb::checked_payload(c.arg(3));
-    if (!payload) return c.error("ERR DUMP payload version or checksum are wrong");
+    if (!payload) return c.error(rdb::payload_error(c.arg(3)));
 
     count_check(c, *payload);
     rdb::value_builder value(c.state.env);

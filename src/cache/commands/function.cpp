@@ -242,7 +242,7 @@ void function_restore(call& c) {
         }
     }
     const auto payload = rdb::checked_payload(c.arg(2));
-    if (!payload) return c.error("ERR DUMP payload version or checksum are wrong");
+    if (!payload) return c.error(rdb::payload_error(c.arg(2)));
     std::vector<std::string> codes;
     if (!read_libraries(c, *payload, codes)) return;
     libraries& all = scripts_of(c).functions();

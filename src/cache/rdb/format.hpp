@@ -37,6 +37,11 @@ inline constexpr unsigned written_version_with_expiring_fields = 12;
 /// Versions read: up to Redis 7.4.
 inline constexpr unsigned min_version = 1;
 inline constexpr unsigned max_version = 12;
+/// Begins a file, with a number of four digits; of Valkey since 9.0, with three. The lengths of
+/// both heads are the same.
+inline constexpr std::string_view magic_of_redis = "REDIS";
+inline constexpr std::string_view magic_of_valkey = "VALKEY";
+inline constexpr std::size_t magic_bytes = 9;
 /// Files carry a checksum since this version.
 inline constexpr unsigned first_version_with_checksum = 5;
 

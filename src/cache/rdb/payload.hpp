@@ -11,20 +11,39 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace eddy::cache::rdb {
 
-/// The payload without its footer, when that is valid.
-inline std::optional<std::string_view> checked_payload(std::string_view payload) noexcept {
+/// The version in a payload's footer, when its checksum is right.
+inline std::optional<std::uint16_t> payload_version(std::string_view payload) noexcept {
     if (payload.size() < dump_footer_bytes) return std::nullopt;
     const std::size_t summed = payload.size() - checksum_bytes;
     std::uint64_t sum;
     std::memcpy(&sum, payload.data() + summed, sizeof sum);
+    if (crc64(0, payload.substr(0, summed)) != sum) return std::nullopt;
     std::uint16_t version;
     std::memcpy(&version, payload.data() + summed - sizeof version, sizeof version);
-    if (version > max_version || crc64(0, payload.substr(0, summed)) != sum) return std::nullopt;
-    return payload.substr(0, summed - sizeof version);
+    return version;
+}
+
+/// The payload without its footer, when that is valid.
+inline std::optional<std::string_view> checked_payload(std::string_view payload) noexcept {
+    const auto version = payload_version(payload);
+    if (!version || *version > max_version) return std::nullopt;
+    return payload.substr(0, payload.size() - dump_footer_bytes);
+}
+
+/// Why checked_payload() yields nothing: Redis's text, behind which a version that is too new is
+/// named where the checksum is right.
+inline std::string payload_error(std::string_view payload) {
+    std::string text = "ERR DUMP payload version or checksum are wrong";
+    const auto version = payload_version(payload);
+    if (version && *version > max_version)
+        text += ": it has RDB version " + std::to_string(*version) + ", and versions up to " +
+                std::to_string(max_version) + " are read";
+    return text;
 }
 
 /// Appends the value as in DUMP, or false when it takes more than about `most` bytes: then a part

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 
@@ -84,7 +85,7 @@ std::size_t reader::feed(std::string_view piece) {
                 sums = false;
             }
         } else if (w.fault() != nullptr) {
-            fault_ = {offset_, w.fault()};
+            fault_ = {offset_, w.fault(), is_unknown_format_};
         } else {
             wanted_ = w.needed();
             if (direct) {
@@ -187,19 +188,29 @@ bool reader::read_consumers(window& w) {
 
 bool reader::read_magic(window& w) {
     std::string_view magic;
-    if (!w.take(9, magic)) return false;
+    if (!w.take(magic_bytes, magic)) return false;
+    const bool is_valkeys = magic.starts_with(magic_of_valkey);
+    if (!is_valkeys && !magic.starts_with(magic_of_redis)) return w.fail("this is no RDB file");
+    const std::string_view digits =
+        magic.substr(is_valkeys ? magic_of_valkey.size() : magic_of_redis.size());
     unsigned version = 0;
-    const char* const digits = magic.data() + 5;
-    const auto [at, error] = std::from_chars(digits, digits + 4, version);
-    if (!magic.starts_with("REDIS") || error != std::errc{} || at != digits + 4) {
-        return w.fail("this is no RDB file");
-    }
-    if (version < min_version || version > max_version) {
-        return w.fail("the file's RDB version is not one of 1 to 12");
-    }
+    const auto [at, error] = std::from_chars(digits.begin(), digits.end(), version);
+    if (error != std::errc{} || at != digits.end()) return w.fail("this is no RDB file");
+    if (is_valkeys) return refuse_format(w, " of Valkey", magic, version);
+    if (version < min_version || version > max_version) return refuse_format(w, "", magic, version);
     version_ = version;
     state_ = state::opcode;
     return true;
+}
+
+bool reader::refuse_format(window& w, const char* family, std::string_view magic,
+                           unsigned version) {
+    is_unknown_format_ = true;
+    std::snprintf(format_text_, sizeof format_text_,
+                  "it has RDB version %u%s (%.*s), and versions %u to %u of Redis are read",
+                  version, family, static_cast<int>(magic.size()), magic.data(), min_version,
+                  max_version);
+    return w.fail(format_text_);
 }
 
 bool reader::read_opcode(window& w) {

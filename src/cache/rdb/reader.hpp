@@ -36,7 +36,9 @@ struct reader_options {
 struct read_fault {
     /// Of the first byte of the unit (a length, a string, an element) that is wrong.
     std::uint64_t offset = 0;
-    const char* what = nullptr;  ///< a static text, or the consumer's
+    const char* what = nullptr;  ///< a static text, the reader's or the consumer's
+    /// It is a whole file for another server, or of a later version: nothing in it need be wrong.
+    bool is_unknown_format = false;
 };
 
 /// One input. One thread.
@@ -54,6 +56,9 @@ public:
           options_(options),
           state_(what == input::file ? state::magic : state::opcode),
           one_value_(what == input::value) {}
+
+    reader(const reader&) = delete;
+    reader& operator=(const reader&) = delete;
 
     /// Takes the next bytes. Returns how many of them were taken: all, or fewer when the input's
     /// end or a fault is among them. Throws std::bad_alloc when there is no memory.
@@ -137,6 +142,7 @@ private:
     bool read_consumers(window& w);
     bool read_group_consumer(window& w);
     bool read_owned(window& w);
+    bool refuse_format(window& w, const char* family, std::string_view magic, unsigned version);
     bool end_consumer(window& w);
     bool end_group(window& w);
     bool read_checksum(window& w);
@@ -166,6 +172,8 @@ private:
     std::uint64_t sum_ = 0;  // checksum so far
     std::uint64_t offset_ = 0;
     read_fault fault_;
+    bool is_unknown_format_ = false;
+    char format_text_[128] = {};
     byte_buffer pending_;     // the beginning of a unit whose rest has not come yet
     std::size_t wanted_ = 0;  // bytes of that unit, at least
     text_scratch scratch_[2];

@@ -173,8 +173,20 @@ TEST(rdb_reader, says_what_is_wrong_and_where) {
     const std::string head = magic();
     expect_fault("RADIS0010", "this is no RDB file", 0);
     expect_fault("REDIS00x0", "this is no RDB file", 0);
-    expect_fault("REDIS0013", "the file's RDB version is not one of 1 to 12", 0);
-    expect_fault("REDIS0000", "the file's RDB version is not one of 1 to 12", 0);
+    expect_fault("VALKEY0x0", "this is no RDB file", 0);
+    expect_fault("VALKEE080", "this is no RDB file", 0);
+    expect_fault("REDIS0013",
+                 "it has RDB version 13 (REDIS0013), and versions 1 to 12 of Redis are read", 0);
+    expect_fault("REDIS0000",
+                 "it has RDB version 0 (REDIS0000), and versions 1 to 12 of Redis are read", 0);
+    expect_fault("VALKEY080",
+                 "it has RDB version 80 of Valkey (VALKEY080), and versions 1 to 12 of Redis are "
+                 "read",
+                 0);
+    expect_fault("VALKEY011",
+                 "it has RDB version 11 of Valkey (VALKEY011), and versions 1 to 12 of Redis are "
+                 "read",
+                 0);
     expect_fault(head + byte(8), "a value has an unknown type", 9);
     expect_fault(head + byte(100), "a value has an unknown type", 9);
     expect_fault(head + byte(246), "a function was written by a release candidate of Redis 7.0", 9);

@@ -131,7 +131,7 @@ task<outcome<bool>> append_file::read_manifest() {
     if (!read)
         co_return refuse(500, fmt::format("could not load {}: {}. The file was left as it is: put "
                                           "a good copy in its place, or move the folder away to "
-                                          "begin without keys",
+                                          "begin without it",
                                           path, read.error().message));
     manifest_ = std::move(*read);
     // The move of a single file that was cut short.

@@ -7,6 +7,7 @@
 #include <eddy/wire/resp/request.hpp>
 
 #include "cache/persistence/engine_files.hpp"
+#include "cache/rdb/format.hpp"
 #include "cache/rdb/load.hpp"
 #include "runtime/cache/dump_file.hpp"
 #include "runtime/cache/trusted_limits.hpp"
@@ -36,7 +37,19 @@ constexpr std::size_t slice_commands = 256;
 constexpr std::uint64_t most_reported = 10;
 constexpr duration report_pause = std::chrono::seconds(2);
 
-constexpr std::string_view rdb_magic = "REDIS";
+/// The remedy for a file that cannot be loaded: what the advice in the error proposes.
+enum class remedy : std::uint8_t {
+    another,  ///< nothing in it can be kept
+    cut,      ///< what is behind good() can be dropped
+};
+
+/// Whether a file that begins so may be an RDB file.
+bool may_be_rdb(std::string_view text) noexcept {
+    const auto begins = [text](std::string_view magic) {
+        return text.substr(0, magic.size()) == magic.substr(0, text.size());
+    };
+    return begins(eddy::cache::rdb::magic_of_redis) || begins(eddy::cache::rdb::magic_of_valkey);
+}
 
 /// Whose commands are obeyed.
 struct file_session final : eddy::cache::session {
@@ -79,6 +92,11 @@ public:
     std::uint64_t good() const noexcept { return in_transaction() ? transaction_at_ : offset_; }
     std::uint64_t offset() const noexcept { return offset_; }
     const std::string& wrong() const noexcept { return wrong_; }
+    bool is_unknown_format() const noexcept { return is_unknown_format_; }
+    /// A base in RDB is of use as a whole alone, and of what begins with the fault nothing is left.
+    remedy how_to_mend() const noexcept {
+        return kind_ == kind::commands && good() > 0 ? remedy::cut : remedy::another;
+    }
     append_counts counts;
 
 private:
@@ -91,12 +109,11 @@ private:
 
     bool step_rdb() {
         if (kind_ == kind::unknown) {
-            const std::string_view text = rest_.text().substr(0, rdb_magic.size());
-            if (text != rdb_magic.substr(0, text.size())) {
+            if (!may_be_rdb(rest_.text())) {
                 kind_ = kind::commands;
                 return true;
             }
-            if (text.size() < rdb_magic.size()) return false;
+            if (rest_.size() < eddy::cache::rdb::magic_of_valkey.size()) return false;
             kind_ = kind::rdb;
             eddy::cache::rdb::load_options options;
             // What comes behind may give a key more time.
@@ -119,6 +136,7 @@ private:
         if (rdb_->now() != reader::status::failed) return;
         offset_ = rdb_->fault().offset;
         wrong_ = rdb_->fault().what;
+        is_unknown_format_ = rdb_->fault().is_unknown_format;
     }
 
     bool step_commands() {
@@ -207,14 +225,40 @@ private:
     std::uint64_t offset_ = 0;
     std::uint64_t transaction_at_ = 0;
     std::string wrong_;
+    bool is_unknown_format_ = false;
 };
 
+/// As an argument of a shell's command.
+std::string shell_word(const std::string& text) {
+    constexpr std::string_view plain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%=";
+    if (text.find_first_not_of(plain) == std::string::npos) return text;
+    std::string quoted = "'";
+    for (const char c : text) {
+        if (c == '\'')
+            quoted += "'\\''";
+        else
+            quoted += c;
+    }
+    return quoted + "'";
+}
+
 std::unexpected<problem> damaged(const std::string& path, std::uint64_t offset,
-                                 std::string_view why) {
-    return refuse(500, fmt::format("could not load {}: it is wrong at byte {}: {}. The file was "
-                                   "left as it is: make a copy of it, then try redis-check-aof "
-                                   "--fix, or put a good copy in its place",
-                                   path, offset, why));
+                                 std::string_view why, const part_loader& in) {
+    std::string text =
+        in.is_unknown_format()
+            ? fmt::format("could not load {}: {}. ", path, why)
+            : fmt::format("could not load {}: it is wrong at byte {}: {}. ", path, offset, why);
+    text += "The file was left as it is: put a good copy in its place, or ";
+    if (in.how_to_mend() == remedy::cut)
+        text += fmt::format(
+            "make a copy of it and drop everything from byte {} on with: "
+            "truncate --size={} {}",
+            in.good(), in.good(), shell_word(path));
+    else
+        text += fmt::format("move the folder {} away to begin without it",
+                            path.substr(0, path.rfind('/')));
+    return refuse(500, std::move(text));
 }
 
 }  // namespace
@@ -258,12 +302,13 @@ task<outcome<append_counts>> load_append_part(eddy::cache::engine& to, std::stri
         }
     }
     if (!into.is_wrong()) into.finish();
-    if (into.is_wrong()) co_return damaged(path, into.offset(), into.wrong());
+    if (into.is_wrong()) co_return damaged(path, into.offset(), into.wrong(), into);
     append_counts counts = into.counts;
     counts.size = into.good();
     if (!into.is_cut()) co_return counts;
     if (!may_cut)
-        co_return damaged(path, into.good(), "it ends within a command, or within a transaction");
+        co_return damaged(path, into.good(), "it ends within a command, or within a transaction",
+                          into);
     counts.cut_off = read - counts.size;
     const result<> cut = co_await opened->truncate(counts.size);
     if (!cut) co_return disk_problem("cut", path, cut.error());

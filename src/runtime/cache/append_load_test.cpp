@@ -188,6 +188,65 @@ TEST_P(cache_append_load, damage_is_reported_with_its_place_and_left_alone) {
     });
 }
 
+// A base of Valkey 9 or of a later Redis is in order, and nothing but another program can read it.
+TEST_P(cache_append_load, a_base_of_an_unknown_version_is_named_and_not_called_damaged) {
+    run([&]() -> task<void> {
+        for (const auto& [magic, name] :
+             {std::pair{"VALKEY080", "RDB version 80 of Valkey (VALKEY080)"},
+              std::pair{"REDIS0013", "RDB version 13 (REDIS0013)"}}) {
+            const temporary_folder folder;
+            {
+                subject cache("cache", kept_in(folder));
+                co_await cache.start();
+                co_await cache->stop(1s);
+            }
+            const std::string base = folder.file("appendonlydir/appendonly.aof.1.base.rdb");
+            const std::string bytes = magic + std::string("\xfa\x0avalkey-ver\x05") + "9.1.2";
+            write(base, bytes);
+            subject cache("cache", kept_in(folder));
+            const std::string why = co_await cache.failure_to_start();
+            EXPECT_THAT(why, AllOf(HasSubstr(base), HasSubstr(name), HasSubstr("left as it is"),
+                                   HasSubstr("move the folder " + folder.file("appendonlydir") +
+                                             " away to begin without it")));
+            EXPECT_THAT(why,
+                        ::testing::Not(::testing::AnyOf(HasSubstr("wrong at"), HasSubstr("--fix"),
+                                                        HasSubstr("truncate"))));
+            EXPECT_EQ(content(base), bytes);
+            // The advice.
+            std::filesystem::rename(folder.file("appendonlydir"), folder.file("away"));
+            co_await cache.start();
+            co_await cache->stop(1s);
+        }
+    });
+}
+
+TEST_P(cache_append_load, nothing_is_cut_where_nothing_would_be_left) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        {
+            subject cache("cache", kept_in(folder));
+            co_await cache.start();
+            co_await cache->stop(1s);
+        }
+        const std::string base = folder.file("appendonlydir/appendonly.aof.1.base.rdb");
+        const std::string good = content(base);
+        for (const std::string& bad : {std::string("garbage"), "REDIS" + std::string(9, '!'),
+                                       good.substr(0, good.size() / 2)}) {
+            write(base, bad);
+            subject cache("cache", kept_in(folder));
+            EXPECT_THAT(co_await cache.failure_to_start(),
+                        AllOf(HasSubstr("wrong at byte"), HasSubstr("move the folder"),
+                              ::testing::Not(HasSubstr("truncate"))));
+            EXPECT_EQ(content(base), bad);
+        }
+        write(base, good);
+        write(part(folder, 1), "*1\r\n$5\r\nMULTI\r\n" + encoded({"SOT", "a", "1"}));
+        subject cache("cache", kept_in(folder));
+        EXPECT_THAT(co_await cache.failure_to_start(),
+                    AllOf(HasSubstr("move the folder"), ::testing::Not(HasSubstr("truncate"))));
+    });
+}
+
 // A rewrite begins with the next part, to which nothing is appended before its snapshot has begun.
 TEST_P(cache_append_load, a_crash_while_a_rewrite_begins_loses_no_whole_command) {
     run([&]() -> task<void> {

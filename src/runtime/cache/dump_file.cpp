@@ -116,6 +116,18 @@ task<outcome<std::uint64_t>> write_dump(const eddy::cache::server_settings& by, 
     co_return written;
 }
 
+static std::unexpected<problem> damaged(const std::string& path,
+                                        const eddy::cache::rdb::read_fault& why) {
+    if (why.is_unknown_format)
+        return refuse(500, fmt::format("could not load {}: {}. The file was left as it is: put one "
+                                       "of these in its place, or move it away to begin without it",
+                                       path, why.what));
+    return refuse(500, fmt::format("could not load {}: it is wrong at byte {}: {}. The file was "
+                                   "left as it is: put a good copy in its place, or move it away "
+                                   "to begin without keys",
+                                   path, why.offset, why.what));
+}
+
 task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to,
                                                     const eddy::cache::server_settings& by,
                                                     std::string path,
@@ -174,12 +186,7 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to,
         const bool follows = !by.replica.master_host.empty();
         eddy::cache::replication::of(to).restore(*stands, follows);
     }
-    if (into.now() == reader::status::failed) {
-        co_return refuse(500, fmt::format("could not load {}: it is wrong at byte {}: {}. The file "
-                                          "was left as it is: put a good copy in its place, or "
-                                          "move it away to begin without keys",
-                                          path, into.fault().offset, into.fault().what));
-    }
+    if (into.now() == reader::status::failed) co_return damaged(path, into.fault());
     co_return into.counts();
 }
 

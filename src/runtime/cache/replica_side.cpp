@@ -628,6 +628,8 @@ task<outcome<>> replica_side::link::feed_loader(loader& into, std::optional<std:
             static_cast<void>(socket.try_write(as_bytes(std::string_view("\n"))));
         }
     }
+    if (into.now() != reader::status::done && into.fault().is_unknown_format)
+        co_return lost(fmt::format("its data cannot be read: {}", into.fault().what));
     if (into.now() != reader::status::done)
         co_return lost(fmt::format("its data is wrong at byte {}: {}", into.fault().offset,
                                    into.fault().what));
