@@ -215,9 +215,9 @@ metrics cache_server::count() const {
 endpoint cache_server::local() const { return running_ ? running_->address : endpoint(); }
 
 task<outcome<std::uint64_t>> cache_server::send(std::string) {
-    co_return refuse(400, fmt::format("{} is a cache, which takes commands, not messages; use "
-                                      "redis-cli -p {}",
-                                      name_, local().port()));
+    co_return refuse(400, fmt::format("{0} is a cache, which takes commands, not messages; use: "
+                                      "eddy db {0}",
+                                      name_));
 }
 
 /// Fills the engine.

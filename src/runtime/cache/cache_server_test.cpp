@@ -292,7 +292,7 @@ TEST_P(cache_server, a_message_cannot_be_sent_to_it) {
         co_await cache.start();
         const auto refused = co_await cache->send("hello");
         EXPECT_EQ(refused.error().status, 400);
-        EXPECT_THAT(refused.error().message, HasSubstr("redis-cli -p"));
+        EXPECT_THAT(refused.error().message, HasSubstr("use: eddy db "));
         co_await cache->stop(0s);
     });
 }
