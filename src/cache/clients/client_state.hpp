@@ -57,6 +57,7 @@ struct client_state {
     ~client_state();
 
     intrusive_list<session> sessions;
+    intrusive_list<session> closed;  // by kill(), until retire_closed()
     std::uint64_t next_session_id = 1;
     access_log refusals;
     std::uint32_t observers = 0;  // of observers

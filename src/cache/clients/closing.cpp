@@ -4,20 +4,37 @@
 #include "cache/clients/session_extras.hpp"
 
 namespace eddy::cache {
+namespace {
+
+bool runs_late_script(const session& who) noexcept {
+    return who.blocked && who.extras->waits_for == wait_kind::script;
+}
+
+}  // namespace
 
 client_class class_of(const session& who) noexcept {
     if ((who.special & session::replica) != 0) return client_class::replica;
     return (who.special & session::subscriber) != 0 ? client_class::pubsub : client_class::normal;
 }
 
-void kill(client_state& s, session& who) {
-    if (who.closing) return;
+void kill(engine_state& s, session& who) {
+    if (who.killed) return;
     who.closing = true;
+    const bool is_executing = &who == s.executing;
     if (who.extras) {
-        who.extras->outbox = byte_buffer();
-        if (&who == s.executing) s.own_pushes = byte_buffer();
+        if (!who.extras->has_served) who.extras->outbox = byte_buffer();
+        if (is_executing) s.own_pushes = byte_buffer();
     }
-    if (&who != s.executing) who.close_now();
+    if (is_executing || runs_late_script(who)) return;
+    who.killed = true;
+    // The engine's own are in no list.
+    if (who.linked()) {
+        who.unlink();
+        --s.env.counters.sessions;
+        s.closed.push_back(who);
+        s.has_effects = true;
+    }
+    who.close_now();
 }
 
 }  // namespace eddy::cache

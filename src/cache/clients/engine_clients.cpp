@@ -1,8 +1,11 @@
 // Clients as the server sees them.
 #include "cache/clients/engine_clients.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include "cache/acl/acl_file.hpp"
 #include "cache/clients/client_memory.hpp"
+#include "cache/clients/closing.hpp"
 #include "cache/clients/waits.hpp"
 
 namespace eddy::cache {
@@ -18,6 +21,12 @@ void engine_clients::answer_error(std::uint64_t session, const std::string& erro
 void engine_clients::hold_writes(write_hold why) noexcept { cache::hold_writes(state_, why); }
 
 void engine_clients::let_write(write_hold why) noexcept { cache::let_write(state_, why); }
+
+void engine_clients::retire(session& who) {
+    EDDY_ASSERT(!state_.home->script_is_late(who));
+    who.closing = true;
+    cache::retire(state_, who);
+}
 
 void engine_clients::note_memory(std::size_t bytes) { note_client_memory(state_, bytes); }
 

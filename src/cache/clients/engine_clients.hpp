@@ -27,6 +27,10 @@ public:
     void hold_writes(write_hold why) noexcept;
     void let_write(write_hold why) noexcept;
 
+    /// The client's connection has ended, or will once its last replies are sent: it executes
+    /// nothing more, and no command of others finds it. Not while its script is late.
+    void retire(session& who);
+
     /// Records that a client's buffers have grown by so many bytes, for maxmemory-clients.
     void note_memory(std::size_t bytes);
     /// Counts a client that was closed over client-query-buffer-limit.

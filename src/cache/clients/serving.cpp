@@ -101,6 +101,7 @@ bool serve_one(engine_state& s, session& who, std::string_view key) {
             record.end(args, database);
         });
         if (served && takes_no_reply(who)) extras.outbox.truncate(c.reply_begin);
+        extras.has_served |= extras.outbox.size() > reply_begin;
         extras.outbox.append(s.own_pushes.text());
         // Without a reply nothing else wakes it.
         if (!served && !s.own_pushes.empty()) who.wake();
@@ -114,7 +115,10 @@ bool serve_one(engine_state& s, session& who, std::string_view key) {
     s.executing = outer;
     if (!served) return false;
     finish_wait(s, who);
-    check_output(s, who);
+    if (who.closing)
+        retire(s, who);
+    else
+        check_output(s, who);
     return true;
 }
 
@@ -134,7 +138,7 @@ void serve_waiting(engine_state& s) {
             const bool is_there = keys.find(ready.key) != nullptr;
             if (!is_there && !topic->has_flags) break;
             name_topic::member& next = topic->members.pop_front();
-            const bool may_be_served = is_there || next.flag;
+            const bool may_be_served = (is_there || next.flag) && !next.who->closing;
             if (!may_be_served || !serve_one(s, *next.who, ready.key)) unserved.push_back(next);
             topic = s.awaited.find(name);
         }

@@ -10,7 +10,8 @@
 //   waits.hpp              blocked commands; serving.hpp what they wait for is there
 //   tracking.hpp           CLIENT TRACKING; tracking_table.hpp its tables
 //   client_memory.hpp      maxmemory-clients; buffer_bytes.hpp sums for INFO
-//   client_line.hpp        CLIENT LIST; closing.hpp how a session is closed
+//   client_line.hpp        CLIENT LIST; closing.hpp how a session is closed; retiring.cpp what it
+//                          leaves
 //
 // It stands on keyspace and wire, and on the engine's floor for the state that all sessions share.
 #pragma once
@@ -67,8 +68,8 @@ struct session : list_link<> {
     /// engine::take_output(), or `blocked` has ended. Neither executes nor destroys a session
     /// inside the call.
     virtual void wake() noexcept {}
-    /// Called by the engine, in the same way: the connection must be closed at once, without its
-    /// unsent output.
+    /// Called by the engine, in the same way: the connection must be closed at once, without
+    /// waiting for the peer to take its output.
     virtual void close_now() noexcept {}
     /// Called by the engine, in the same way, for a replica: there is more to be sent to it.
     virtual void feed_grew() noexcept {}
@@ -126,6 +127,8 @@ struct session : list_link<> {
     bool unlimited = true;
     /// QUIT was answered, or the client was killed: no further command is executed.
     bool closing = false;
+    /// Its connection is closed at once, and it is in no list of clients any more.
+    bool killed = false;
     /// A command waits, for a key or the end of a pause; those behind it wait, too.
     bool blocked = false;
     bool no_evict = false;

@@ -137,6 +137,7 @@ struct session_extras {
 
     // What is sent before any further reply.
     byte_buffer outbox;
+    bool has_served = false;         ///< a wait's reply is in it: what it was given is nowhere else
     std::size_t unsent = 0;          ///< bytes taken from it that the connection has not sent yet
     std::int64_t over_since_us = 0;  ///< since when the soft limit is passed; 0: it is not
 

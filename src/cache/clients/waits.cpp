@@ -1,6 +1,7 @@
 // Beginning and ending of waits.
 #include "cache/clients/waits.hpp"
 
+#include "cache/clients/closing.hpp"
 #include "cache/clients/tracking.hpp"
 #include "cache/persistence/propagation.hpp"
 
@@ -279,6 +280,7 @@ void end_save_waits(engine_state& s, std::string_view fault) {
             each.closing = true;
         }
         finish_wait(s, each);
+        if (each.closing) retire(s, each);
     });
 }
 
@@ -336,6 +338,7 @@ void unblock_all(engine_state& s, std::string_view why) {
         }
         each.closing = true;
         finish_wait(s, each);
+        retire(s, each);
     });
 }
 

@@ -190,7 +190,7 @@ void client_kill(call& c) {
     }
     std::int64_t killed = 0;
     c.state.sessions.for_each([&](session& each) {
-        if (each.closing || !filter.fits(each)) return;
+        if (!filter.fits(each)) return;
         if (&each == &c.client && filter.skips_me) return;
         ++killed;
         kill(c.state, each);

@@ -112,7 +112,9 @@ void client_tracking(call& c) {
             const auto id = c.integer(++i);
             if (!id) return;
             redirection = *id;
-            if (find_session(c.state, static_cast<std::uint64_t>(redirection)) == nullptr) {
+            const session* const to =
+                find_session(c.state, static_cast<std::uint64_t>(redirection));
+            if (to == nullptr || (to->closing && to != &c.client)) {
                 return c.error("ERR The client ID you want redirect to does not exist");
             }
         } else if (is_word(word, "bcast")) {

@@ -71,8 +71,11 @@ void run_queued(call& c, const command_spec& spec, std::span<const std::string_v
     const bool obeys = (c.client.special & session::master) != 0;
     if (!obeys && !c.client.unlimited && !still_permits(c)) return c.count_rejection();
     if (is_answered(c) && replies.is_over(c)) return replies.refuse(c);
+    // Behind its own CLIENT KILL a client gets no reply, as in Redis, though the rest is done.
+    const bool is_closing = c.client.closing;
     run(c);
-    if (!is_answered(c)) c.reply.buffer().truncate(c.reply_begin);
+    retire_closed(c.state);
+    if (is_closing || !is_answered(c)) c.reply.buffer().truncate(c.reply_begin);
 }
 
 }  // namespace

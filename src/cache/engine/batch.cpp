@@ -1,6 +1,7 @@
 // Batches of commands: checks, prefetching, execution; and the output of their sessions.
 #include "cache/catalog/command_names.hpp"
 #include "cache/catalog/command_table.hpp"
+#include "cache/clients/closing.hpp"
 #include "cache/clients/messages.hpp"
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/tracking.hpp"
@@ -89,11 +90,25 @@ void prefetch_value(const dictionary& table, std::uint64_t hash) noexcept {
     for (std::size_t i = 0; i < size; i += line) __builtin_prefetch(at + i);
 }
 
+// Closes a client whose replies are over their limit, and retires one that is closing.
+void close_behind_batch(engine_state& s, session& who, byte_buffer& out) {
+    const output_limit& limit = s.options.clients.output[0];
+    if (limit.hard != 0 && out.size() >= limit.hard && class_of(who) == client_class::normal) {
+        ++s.env.counters.output_closed;
+        out.clear();
+        kill(s, who);
+    }
+    if (who.closing && !s.home->script_is_late(who)) [[unlikely]]
+        retire(s, who);
+}
+
 }  // namespace
 
 std::size_t engine::execute(session& who, std::span<const resp::command> commands,
                             byte_buffer& out) {
     state& s = *state_;
+    // Of those that were closed outside of commands.
+    retire_closed(s);
     if (who.extras != nullptr) [[unlikely]]
         take_output(who, out);
     resp::reply_writer reply(out, who.protocol);
@@ -147,13 +162,7 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
         if (s.has_effects) flush_effects(s, out);
     }
     mark.end();
-    const output_limit& limit = s.options.clients.output[0];
-    if (limit.hard != 0 && out.size() >= limit.hard && class_of(who) == client_class::normal) {
-        ++s.env.counters.output_closed;
-        out.clear();
-        who.closing = true;
-        who.close_now();
-    }
+    close_behind_batch(s, who, out);
     s.env.counters.commands += done;
     s.take_rates(0);
     s.peak_memory = std::max(s.peak_memory, s.used_memory());
@@ -190,6 +199,7 @@ void engine::discard(std::vector<large_argument>& large) noexcept {
 void engine::take_output(session& who, byte_buffer& out) {
     if (who.extras == nullptr || who.extras->outbox.empty()) return;
     byte_buffer& outbox = who.extras->outbox;
+    who.extras->has_served = false;
     if (out.empty()) {
         out.swap(outbox);
     } else {

@@ -380,8 +380,10 @@ bool execute_on_slow_path(call& c) {
 
 void flush_effects(engine_state& s, byte_buffer& out) {
     s.has_effects = false;
+    retire_closed(s);
     // What a late script has made ready is served when it has ended.
     if (!scripting::is_late(s)) serve_waiting(s);
+    retire_closed(s);
     s.has_effects = false;
     out.append(s.own_pushes.text());
     s.own_pushes.clear();

@@ -162,17 +162,10 @@ session::~session() {
     // Also one of the engine's own may be in the middle of it: of a file that is given up.
     scripting::forget(s, *this);
     if (id == 0) return;
-    if (s.hooked != nullptr) s.hooked->forget(*this);
     unlink();
     if (s.executing == this) s.executing = nullptr;
-    --s.env.counters.sessions;
-    stop_monitoring(s, *this);
-    forget_tracked(s, *this);
-    if (extras == nullptr) return;
-    forget_wait(s, *this);
-    if (s.replicating != nullptr) s.replicating->forget(*this);
-    unsubscribe_all(s, *this);
-    drop_transaction(s, *this);
+    if (!killed) --s.env.counters.sessions;
+    retire(s, *this);
 }
 
 }  // namespace eddy::cache

@@ -1,6 +1,7 @@
 // Upkeep between batches: eviction, expiration, and the freeing of what was deleted.
 #include <eddy/base/assert.hpp>
 
+#include "cache/clients/closing.hpp"
 #include "cache/clients/serving.hpp"
 #include "cache/clients/tracking.hpp"
 #include "cache/clients/waits.hpp"
@@ -217,6 +218,7 @@ bool engine::upkeep(std::size_t steps) {
         more |= its.work(s, steps, slice);
     }
     // Those who wait for a key may have been told that one expired.
+    retire_closed(s);
     if (s.has_effects && !scripting::is_late(s)) serve_waiting(s);
     if (!s.tracking.changes.empty()) send_broadcasts(s);
     return more;

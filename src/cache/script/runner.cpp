@@ -319,6 +319,7 @@ std::string_view script_runner::execute(const std::string_view* args, std::size_
     }
     if (spec->first_key == 1 && count > 1) inner.hash = state_.env.hash(args[1]);
     run_command(inner, *spec);
+    retire_closed(state_);
     executed_steps_ = steps_of(flags, {args, count}, command_reply_.size());
     if ((running_call_->client.special & session::tracking) != 0) [[unlikely]]
         remember_reads(*running_call_, *spec, {args, count});
@@ -493,7 +494,12 @@ void script_runner::finish_late() {
     state_.script_waits_ended_at_once = 1;
     if (holds_ == 0) end_script_waits_in_turn(state_);
     state_.note_obstacle_ended();
-    check_output(state_, who);
+    // It may have been killed meanwhile.
+    if (who.closing)
+        cache::kill(state_, who);
+    else
+        check_output(state_, who);
+    retire_closed(state_);
     try {
         serve_waiting(state_);
         state_.has_effects = false;

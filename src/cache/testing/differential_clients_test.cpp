@@ -6,6 +6,7 @@
 #include "base/test_seed.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/testing/differential_access.hpp"
+#include "cache/testing/differential_kills.hpp"
 #include "cache/testing/differential_scripts.hpp"
 #include "cache/testing/differential_streams.hpp"
 #include "cache/testing/differential_watching.hpp"
@@ -344,6 +345,10 @@ TEST_P(differential_clients, users_may_do_the_same) {
 
 TEST_P(differential_clients, what_no_command_is_called_is_refused_first) {
     for (const std::string_view script : testing::refusal_scripts) follow(script);
+}
+
+TEST_P(differential_clients, closed_clients_are_gone_the_same) {
+    for (const std::string_view script : testing::kill_scripts) follow(script);
 }
 
 TEST_P(differential_clients, who_monitors_sees_the_same) {

@@ -285,6 +285,83 @@ TEST_P(cache_clients, client_unblock_and_kill_reach_waiting_and_idle_clients) {
     });
 }
 
+task<std::string> number_of(talker& client) {
+    co_await client.say("CLIENT ID\r\n");
+    const std::string id = co_await client.line();
+    co_return id.substr(1, id.size() - 2);
+}
+
+TEST_P(cache_clients, what_is_pushed_behind_a_kill_in_a_pipeline_stays) {
+    run([&]() -> task<void> {
+        subject cache("cache", any_port);
+        co_await cache.start();
+        talker b = co_await talker::to(cache->local());
+        std::vector<talker> waiting;
+        std::string kills;
+        std::string pushes;
+        std::string replies;
+        constexpr int count = 20;
+        for (int i = 0; i < count; ++i) {
+            waiting.push_back(co_await talker::to(cache->local()));
+            kills += "CLIENT KILL ID " + co_await number_of(waiting.back()) + "\r\n";
+            pushes += "RPUSH l " + std::to_string(i) + "\r\n";
+            co_await block(waiting.back(), b, "BLPOP l 0\r\n", i + 1);
+        }
+        for (int i = 0; i < count; ++i) replies += ":1\r\n";
+        for (int i = 0; i < count; ++i) replies += ":" + std::to_string(i + 1) + "\r\n";
+        co_await expect(b, kills + pushes + "LLEN l\r\n", replies + ":20\r\n");
+        for (talker& each : waiting) EXPECT_EQ(co_await each.rest(), "");
+        co_await cache->stop(0s);
+    });
+}
+
+TEST_P(cache_clients, what_is_pushed_behind_the_end_of_a_connection_stays) {
+    run([&]() -> task<void> {
+        subject cache("cache", any_port);
+        co_await cache.start();
+        talker b = co_await talker::to(cache->local());
+        for (const bool is_half : {false, true}) {
+            talker a = co_await talker::to(cache->local());
+            co_await block(a, b, "BLPOP l 0\r\n");
+            if (is_half)
+                must(a.socket.shutdown_write());
+            else
+                a.socket.close();
+            co_await until([&] { return cache->count().connections_now == 1; });
+            co_await expect(b, "RPUSH l 1\r\nLLEN l\r\nDEL l\r\n", ":1\r\n:1\r\n:1\r\n");
+        }
+        co_await cache->stop(0s);
+    });
+}
+
+// A peer that ends its side and takes no replies keeps its connection until these are sent.
+TEST_P(cache_clients, a_subscriber_that_has_ended_counts_no_more_while_its_replies_wait) {
+    run([&]() -> task<void> {
+        subject cache("cache", any_port);
+        co_await cache.start();
+        talker a = co_await talker::to(cache->local());
+        talker b = co_await talker::to(cache->local());
+        const std::string value(4 << 20, 'v');
+        co_await expect(b, encoded({"SET", "k", value}), "+OK\r\n");
+        co_await a.say("HELLO 3\r\nSUBSCRIBE c\r\nGET k\r\n");
+        for (;;) {
+            co_await b.say("PUBSUB NUMSUB c\r\n");
+            const std::string reply = co_await b.bytes(15);
+            if (reply.ends_with(":1\r\n")) break;
+            co_await loop::current().yield();
+        }
+        must(a.socket.shutdown_write());
+        for (;;) {
+            co_await b.say("PUBLISH c 1\r\n");
+            if (co_await b.line() == ":0\r") break;
+            co_await loop::current().yield();
+        }
+        EXPECT_EQ(cache->count().connections_now, 2U);
+        EXPECT_THAT(co_await a.rest(), HasSubstr(value));
+        co_await cache->stop(0s);
+    });
+}
+
 TEST_P(cache_clients, a_pause_holds_clients_up_until_it_ends) {
     run([&]() -> task<void> {
         subject cache("cache", any_port);

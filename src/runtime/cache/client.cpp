@@ -38,7 +38,7 @@ byte_buffer client::leave() {
     const loop_lock lock(at.context().lockable.get());
     at.forget(*session);
     try {
-        if (takes_more && at.clients().draining() && !session->closing) {
+        if (takes_more && (at.clients().draining() || session->killed)) {
             at.context().engine.take_output(*session, last);
             at.note_view(*this);
         }

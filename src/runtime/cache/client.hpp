@@ -36,7 +36,8 @@ public:
     ~client();
 
     /// Ends the session, which gets nothing more; the connection stays. Yields what others have
-    /// sent it when the cache is being stopped; the worker's mark says by when the disk has that.
+    /// sent it when the cache is being stopped, or before it was killed; the worker's mark says by
+    /// when the disk has that.
     byte_buffer leave();
 
     /// Notifications of the engine for the loop that serves the client.

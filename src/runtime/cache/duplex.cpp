@@ -43,6 +43,7 @@ constexpr duration longest_wait = std::chrono::hours(1);
         rollback shared([this] { reset_shared(); });
         tasks.spawn(read_ahead(c));
         then = co_await run_push_mode(c, tasks, then);
+        if (then == next::close) retire(c);
         shared.keep();
     });
     if (then == next::close) co_return then;
@@ -109,6 +110,8 @@ task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
         const bool runs_script = c.seen().runs_script;
         const bool is_sent = here.unsent.empty();
         if (here.at_end && !runs_script && is_sent) co_return next::close;
+        // The rest of its replies is sent, and nothing more comes.
+        if (here.at_end && (is_blocked || !is_paused)) retire(c);
         if (here.something.is_set()) continue;
         const bool has_input = c.rest || !here.received.empty();
         if (clients_.draining() && !runs_script && is_sent && (!has_input || is_blocked))
@@ -317,6 +320,8 @@ task<void> worker::read_ahead(client& c) {
             }
         }
         here.at_end = !got;
+        // At once: its coroutine may come behind commands that push what it waits for.
+        if (!got && got.error() != errc::cancelled && c.seen().blocked) retire(c);
         here.something.set();
         if (!got) co_return;
     }

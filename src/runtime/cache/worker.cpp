@@ -30,6 +30,10 @@ constexpr std::uint32_t batches_a_sample = 16;
 worker::worker(const serving::worker_place& place, cache_context& of, const limits& chosen)
     : loop_worker(place), context_(of), remote_(!of.home.is_current()) {
     set_limits(chosen);
+    clients_.before_closing([](serving::connection& c) noexcept {
+        client& its = static_cast<client&>(c);
+        its.at.retire(its);
+    });
     if (!remote_) return;
     const loop_lock lock(of.lockable.get());
     lane_ = std::make_unique<eddy::cache::lane>(of.engine);
@@ -154,6 +158,38 @@ void worker::note_view(client& c) noexcept {
 
 // ---- one client
 
+/// Has no command of others find the session, whose connection has ended or will once its last
+/// replies are sent: what is pushed for a client that waits stays for the others.
+void worker::retire(client& c) noexcept {
+    if (!c.session) return;
+    const loop_lock lock(context_.lockable.get());
+    if (context_.engine.script_is_late(*c.session)) return;
+    eddy::cache::engine_clients(context_.engine).retire(*c.session);
+    c.session->seen.closing = true;
+    c.session->seen.blocked = false;
+}
+
+/// A script goes on without its client, in whatever way that has ended: others must not see it half
+/// done. Until a stop's time is over.
+[[gnu::noinline]] task<void> worker::await_script_end(client& c) {
+    cancel_source until_stop(&tasks_.source());
+    c.enter(activity::working);
+    co_await await_script_end_there(c).under(until_stop);
+}
+
+task<void> worker::await_script_end_there(client& c) {
+    if (!c.push_mode) c.push_mode = std::make_unique<client::push_state>();
+    event& woken = c.push_mode->something;
+    for (;;) {
+        woken.reset();
+        {
+            const loop_lock lock(context_.lockable.get());
+            if (!context_.engine.script_is_late(*c.session)) co_return;
+        }
+        if (!co_await woken.wait()) co_return;
+    }
+}
+
 /// A client's life: read, execute, reply, until one side ends it.
 task<void> worker::serve(std::unique_ptr<client> owned) {
     // The frame is a part of what an idle client costs, and smaller with a reference.
@@ -161,19 +197,21 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
     const std::uint64_t id = c.session->id;
     try {
         next then = next::read;
+        bool is_lost = false;
         while (then != next::close) {
+            is_lost = true;
             if (then == next::read && c.session->has_output) [[unlikely]] {
                 begin_service();
             } else if (then == next::read && begins_large_argument(c)) [[unlikely]] {
-                if (!co_await receive_large_argument(c)) co_return;
+                if (!co_await receive_large_argument(c)) break;
                 begin_service();
                 then = execute_rest(c);
             } else if (then == next::read) {
-                if (!c.rest && clients_.draining()) co_return;
+                if (!c.rest && clients_.draining()) break;
                 c.enter(c.rest ? activity::reading : activity::resting);
                 result<lease> got = co_await c.socket.read();
                 const bool is_interrupted = c.take_interruption(tasks_.source());
-                if (!got && !is_interrupted) co_return;
+                if (!got && !is_interrupted) break;
                 // From here to the next rest a stop lets it finish.
                 c.enter(activity::working);
                 begin_service();
@@ -189,25 +227,29 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
             }
             const bool has_deferred = has_deferred_;
             if (!replies_.empty()) {
-                if (!fits_queue(c)) co_return;
+                if (!fits_queue(c)) break;
                 if (held_by_disk_) [[unlikely]] {
-                    if (!co_await wait_for_disk(*held_by_disk_)) co_return;
+                    if (!co_await wait_for_disk(*held_by_disk_)) break;
                 } else if (!has_deferred &&
                            waiting_bytes_ + replies_.size() <= most_waiting_bytes) {
                     co_await wait_for_turn_end();
                 }
-                if (!send_now(c)) co_return;
+                if (!send_now(c)) break;
             } else if (held_by_disk_) [[unlikely]] {
-                if (!co_await wait_for_disk(*held_by_disk_)) co_return;
+                if (!co_await wait_for_disk(*held_by_disk_)) break;
             }
             if (has_deferred && replies_.empty() && then != next::close) [[unlikely]] {
-                if (!co_await await_all_woken()) co_return;
+                if (!co_await await_all_woken()) break;
             }
             // A wait may have ended while earlier replies were on their way: its answer waits.
             if (!replies_.empty() || then == next::wait ||
                 (then != next::close && (c.seen().waits_for_others || c.session->has_output)))
                 then = co_await serve_in_push_mode(c, then);
+            is_lost = false;
         }
+        if (c.seen().runs_script) [[unlikely]]
+            co_await await_script_end(c);
+        if (is_lost) co_return;
         co_await part_with(c);
         c.rest.reset();
         c.enter(activity::resting);
@@ -220,7 +262,7 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
 
 /// Something may have come just now, such as an element that another client's push gave to this
 /// one, which waited: it is in no list any more. So it goes out though the client was cancelled by
-/// a stop, once the disk has it.
+/// a stop or a kill, once the disk has it.
 [[gnu::noinline]] task<void> worker::part_with(client& c) {
     begin_service();
     byte_buffer last = c.leave();
@@ -389,6 +431,7 @@ worker::next worker::execute(client& c, std::string_view input, std::size_t& use
             case resp::parse_status::error:
                 ++counted_.errors;
                 resp::reply_writer(replies_, c.session->protocol).error(parsed.error);
+                retire(c);
                 parser = resp::request_parser(parser.limits());
                 return next::close;
             case resp::parse_status::complete: break;

@@ -140,6 +140,9 @@ private:
     task<bool> send_output(client& c);
     task<next> serve_in_push_mode(client& c, next then);
     task<void> part_with(client& c);
+    void retire(client& c) noexcept;
+    task<void> await_script_end(client& c);
+    task<void> await_script_end_there(client& c);
     task<next> run_push_mode(client& c, scope& tasks, next then);
     next execute_next(client& c);
     task<bool> hold_replies(client& c);

@@ -105,6 +105,11 @@ void connections::watch() noexcept {
     here.arm(*this, here.after(shortest()));
 }
 
+void connections::close(connection& c) noexcept {
+    if (before_closing_ != nullptr) before_closing_(c);
+    c.close();
+}
+
 void connections::fire() noexcept {
     loop& here = loop::current();
     const time_point now = here.now();
@@ -118,10 +123,7 @@ void connections::fire() noexcept {
         const duration allowed = c.doing_ == activity::writing ? limits_.stuck : limits_.idle;
         if (allowed == duration{}) return;
         const time_point until = c.active_at_ + allowed;
-        if (until <= now) {
-            c.close();
-            return;
-        }
+        if (until <= now) return close(c);
         next = std::min(next, until);
     });
     if (count_ == 0) return;
@@ -193,8 +195,8 @@ task<void> discard_input(stream& from) {
 
 void connections::drain() noexcept {
     draining_ = true;
-    members_.for_each([](connection& c) {
-        if (c.doing_ == activity::resting || c.doing_ == activity::listening) c.close();
+    members_.for_each([this](connection& c) {
+        if (c.doing_ == activity::resting || c.doing_ == activity::listening) close(c);
     });
 }
 

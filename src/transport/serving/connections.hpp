@@ -111,6 +111,9 @@ public:
 
     /// Each connection has one of these slots: its constructor got it. Outlives this object.
     void use_slots(connection_slots& of) noexcept { slots_ = &of; }
+    /// Has `f` called with each connection that is closed for a limit in time or for a drain,
+    /// before that: others may act on it until its coroutine has ended.
+    void before_closing(void (*f)(connection&) noexcept) noexcept { before_closing_ = f; }
     /// Has the connections numbered first, first + step and so on, so that several objects of one
     /// server give no number twice. Before the first connection.
     void number_by(std::uint64_t first, std::uint64_t step) noexcept {
@@ -142,6 +145,7 @@ private:
     void fire() noexcept override;
     void watch() noexcept;
     duration shortest() const noexcept;
+    void close(connection& c) noexcept;
     void end_sending(stream& on) const noexcept;
     task<result<>> wait_for_descriptors(std::error_code error);
     task<result<>> wait_for_room(const stream& accepted);
@@ -156,6 +160,7 @@ private:
     std::uint64_t last_id_ = 0;
     std::uint64_t id_step_ = 1;
     connection_slots* slots_ = nullptr;
+    void (*before_closing_)(connection&) noexcept = nullptr;
     bool draining_ = false;
     bool said_full_ = false;
     bool said_starved_ = false;
