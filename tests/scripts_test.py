@@ -6,7 +6,7 @@ import threading
 import time
 
 import harness
-from cache_client import Client
+from cache_client import Client, client_of
 from harness import eventually, free_port
 
 ENDLESS = "while true do end"
@@ -130,6 +130,133 @@ class Scripts(harness.EddyTest):
             self.assertEqual(cache("SCRIPT", "KILL"), "+OK")
             self.assertIn("Script killed by user", killed.reply())
             self.assertIsNone(cache("GET", "x"))
+
+
+@harness.needs("scripts")
+@harness.on_each_backend
+class CutScripts(harness.EddyTest):
+    """Ends in the middle of a script that has written: no file has anything of it."""
+
+    KINDS = {"always": ("--appendonly", "yes", "--appendfsync", "always"),
+             "everysec": ("--appendonly", "yes", "--appendfsync", "everysec"),
+             "dump": ()}
+    TRANSACTION = [("MULTI",), ("SET", "y", 1), ("EVAL", ENDLESS_WRITER, 0), ("SET", "z", 1), ("EXEC",)]
+
+    def client(self, port):
+        made = Client(port)
+        self.addCleanup(made.close)
+        return made
+
+    def cut(self, kind, end, threads="1", commands=(("EVAL", ENDLESS_WRITER, 0),)):
+        """Runs the script, calls end(daemon, client), and looks for what a new start finds."""
+        folder, port = self.folder(), free_port()
+        daemon = self.daemon(folder=folder, flags=("--drain", "100ms"))
+        daemon.must("create", "cache", "c", "-p", str(port), "--mode", "admin", "--dir", self.folder(),
+                    "--threads", threads, *self.KINDS[kind], "-s")
+        cache = self.client(port)
+        self.assertEqual(cache("SET", "before", 1), "+OK")
+        if kind == "dump":
+            self.assertEqual(cache("SAVE"), "+OK")
+        runs = self.client(port)
+        for each in commands:
+            runs.send(*each)
+        eventually(lambda: cache("SCRIPT", "KILL").startswith("-UNKILLABLE"), "the script")
+        daemon = end(daemon, cache) or daemon
+        if daemon.list()["c"]["status"] == "stopped":
+            daemon.must("start", "c")
+        again = client_of(self, port)
+        self.assertEqual(again("EXISTS", "x", "y", "z"), 0, f"{kind} {threads}")
+        self.assertEqual(again("EXISTS", "before"), 1, f"{kind} {threads}")
+        daemon.stop()
+
+    def each(self, end):
+        for kind in self.KINDS:
+            self.cut(kind, end, "3")
+            self.cut(kind, end, commands=self.TRANSACTION)
+
+    def test_by_a_forced_stop(self):
+        def stop(daemon, _):
+            refused = daemon.run("stop", "c")
+            self.assertNotEqual(refused.status, 0)
+            self.assertIn("; wait for its end", refused.err)
+            # As the text advises.
+            self.assertIn("eddy stop --force c", refused.err)
+            daemon.must("stop", "--force", "c")
+        self.each(stop)
+
+    def test_by_shutdown_nosave(self):
+        def shut_down(daemon, cache):
+            for words in (("SHUTDOWN",), ("SHUTDOWN", "SAVE"), ("SHUTDOWN", "SAVE", "NOW", "FORCE")):
+                self.assertRegex(cache(*words), "^-BUSY")
+            self.assertEqual(cache("SHUTDOWN", "ABORT"), "-ERR No shutdown in progress.")
+            cache.send("SHUTDOWN", "NOSAVE")
+            self.assertTrue(cache.ended())
+            eventually(lambda: daemon.list()["c"]["status"] == "stopped", "the stop")
+        self.each(shut_down)
+
+    def test_by_shutdown_nosave_at_once(self):
+        def shut_down(daemon, cache):
+            cache.send("SHUTDOWN", "NOSAVE", "NOW", "FORCE")
+            self.assertTrue(cache.ended())
+            eventually(lambda: daemon.list()["c"]["status"] == "stopped", "the stop")
+        self.each(shut_down)
+
+    def test_by_the_end_of_the_daemon(self):
+        def terminate(daemon, _):
+            daemon.signal(signal.SIGTERM)
+            eventually(lambda: "goes on as before" in daemon.read_log(), "the refusal")
+            # As the log advises.
+            daemon.signal(signal.SIGTERM)
+            daemon.wait()
+            return self.daemon(folder=daemon.folder)
+        self.each(terminate)
+
+    def test_by_kill_9(self):
+        def kill(daemon, _):
+            daemon.kill()
+            return self.daemon(folder=daemon.folder)
+        self.each(kill)
+
+    def test_a_restart_is_refused_and_the_script_goes_on(self):
+        def restart(daemon, cache):
+            refused = daemon.run("edit", "c", "--threads", "2")
+            self.assertNotEqual(refused.status, 0)
+            self.assertIn("wait for its end", refused.err)
+            self.assertRegex(cache("SCRIPT", "KILL"), "^-UNKILLABLE")
+            daemon.must("stop", "--force", "c")
+        for kind in self.KINDS:
+            self.cut(kind, restart)
+
+    def test_a_removal_is_refused_until_it_is_forced(self):
+        port, folder = free_port(), self.folder()
+        daemon = self.daemon(flags=("--drain", "100ms"))
+        daemon.must("create", "cache", "c", "-p", str(port), "--dir", folder, "--appendonly", "yes", "-s")
+        cache = self.client(port)
+        runs = self.client(port)
+        runs.send("EVAL", ENDLESS_WRITER, "0")
+        eventually(lambda: cache("SCRIPT", "KILL").startswith("-UNKILLABLE"), "the script")
+        self.assertNotEqual(daemon.run("remove", "c").status, 0)
+        daemon.must("remove", "-f", "c")
+        daemon.must("create", "cache", "d", "-p", str(port), "--dir", folder, "--appendonly", "yes", "-s")
+        self.assertEqual(client_of(self, port)("EXISTS", "x"), 0)
+
+    def test_a_script_that_has_not_written_is_ended_as_the_text_advises(self):
+        function = "#!lua name=l\nredis.register_function('f', function() while true do end end)"
+        for begin, words in ((("EVAL", ENDLESS, "0"), ("SCRIPT", "KILL")), (("FCALL", "f", "0"), ("FUNCTION", "KILL"))):
+            port = free_port()
+            daemon = self.daemon(flags=("--drain", "100ms"))
+            daemon.must("create", "cache", "c", "-p", str(port), "--dir", self.folder(), "-s")
+            cache = self.client(port)
+            self.assertEqual(cache("CONFIG", "SET", "busy-reply-threshold", "50"), "+OK")
+            self.assertEqual(cache("FUNCTION", "LOAD", function), b"l")
+            cache("SET", "k", "1")
+            runs = self.client(port)
+            runs.send(*begin)
+            eventually(lambda: str(cache("GET", "k")).startswith("-BUSY"), "BUSY")
+            refused = daemon.run("stop", "c")
+            self.assertIn("end it with " + " ".join(words), refused.err)
+            self.assertEqual(cache(*words), "+OK")
+            daemon.must("stop", "c")
 
 
 if __name__ == "__main__":

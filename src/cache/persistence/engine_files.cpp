@@ -98,6 +98,20 @@ bool engine_files::is_starting() const noexcept {
 
 bool engine_files::lacks_data() const noexcept { return cache::lacks_data(state_); }
 
+bool engine_files::script_has_changed() const noexcept { return scripting::has_changed(state_); }
+
+std::string_view engine_files::script_remedy() const noexcept {
+    if (scripting::has_changed(state_)) return "wait for its end";
+    return scripting::busy_text(state_) == busy_function_text ? "end it with FUNCTION KILL"
+                                                              : "end it with SCRIPT KILL";
+}
+
+void engine_files::begin_end() noexcept { state_.is_ending = true; }
+
+void engine_files::cut_script() { scripting::cut_off(state_); }
+
+bool engine_files::has_half_script() const noexcept { return state_.has_half_script; }
+
 append_log* engine_files::append() const noexcept { return state_.appending.get(); }
 
 append_log& engine_files::make_append(append_host& writer) {

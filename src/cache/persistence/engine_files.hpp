@@ -76,6 +76,21 @@ public:
     /// Whether this is a replica whose master's data is not there: files must not be written of it.
     bool lacks_data() const noexcept;
 
+    // --- The end ---
+
+    /// Whether a script that is late, or the transaction that it is in, has changed data. Cut off,
+    /// it is half done.
+    bool script_has_changed() const noexcept;
+    /// The end of a wait for the late script: "wait for its end" or "end it with SCRIPT KILL".
+    std::string_view script_remedy() const noexcept;
+    /// The server ends, for good. A script that is cut off from now on leaves nothing in files and
+    /// replicas: what it has changed is in memory alone, and no snapshot begins any more.
+    void begin_end() noexcept;
+    /// Cuts off a script that is late, and closes its client.
+    void cut_script();
+    /// Whether one was that had changed data.
+    bool has_half_script() const noexcept;
+
     // --- The append-only file ---
 
     /// Null where there is none.

@@ -54,6 +54,8 @@ struct persistence_state {
     byte_buffer reload_file;                   // of the last DEBUG RELOAD, for NOSAVE
     std::unique_ptr<propagation> propagating;  // changes as commands, for files and replicas
     std::unique_ptr<append_log> appending;     // the append-only file
+    bool is_ending = false;        // a script that is cut off leaves nothing in files and replicas
+    bool has_half_script = false;  // one was: no file is made of the data any more
 };
 
 }  // namespace eddy::cache

@@ -202,6 +202,13 @@ void finish_unit(engine_state& s) {
     s.propagating->deliver();
 }
 
+void discard_unit(engine_state& s) noexcept {
+    if (s.propagating == nullptr || !s.propagating->open_) return;
+    s.propagating->open_ = s.propagating->given_ = s.propagating->missed_ = false;
+    for (auto& each : s.propagating->sinks_) each.first = 0;
+    s.propagating->forget_unit();
+}
+
 expired_keys fate_of_expired(const engine_state& s) noexcept {
     constexpr auto keeping = slow_path::replica | slow_path::pause;
     return (s.slow_path & keeping) != 0 ? expired_keys::hide : expired_keys::go;

@@ -129,6 +129,7 @@ private:
     friend void propagate_as(call& c, std::span<const std::string_view> command);
     friend void propagate_nothing(call& c);
     friend void finish_unit(engine_state& s);
+    friend void discard_unit(engine_state& s) noexcept;
 
     struct item {
         unsigned database;
@@ -176,6 +177,8 @@ private:
 
 /// A script that was left in the middle, within its unit, has ended.
 void finish_unit(engine_state& s);
+/// It was cut off there: no sink gets anything of the unit.
+void discard_unit(engine_state& s) noexcept;
 
 /// Treatment of expired keys between commands: they stay while a master decides about keys, and
 /// while writes are paused.

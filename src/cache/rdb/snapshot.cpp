@@ -58,7 +58,10 @@ void unmark(entry& e) noexcept { e.flags &= static_cast<std::uint8_t>(~entry::in
 
 }  // namespace
 
-bool snapshot::may_begin(engine& of) noexcept { return of.internals().snapshot == nullptr; }
+bool snapshot::may_begin(engine& of) noexcept {
+    const engine_state& s = of.internals();
+    return s.snapshot == nullptr && !s.has_half_script;
+}
 
 bool snapshot::is_clearing(engine& of) noexcept {
     const auto& image = of.internals().snapshot;
@@ -70,7 +73,7 @@ snapshot* snapshot::begin(engine& of, snapshot_options options) {
 }
 
 snapshot* snapshot::begin(engine_state& of, snapshot_options options) {
-    if (of.snapshot != nullptr) return nullptr;
+    if (of.snapshot != nullptr || of.has_half_script) return nullptr;
     of.snapshot.reset(new snapshot(of, options));
     return of.snapshot.get();
 }

@@ -3,7 +3,11 @@
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"
 #include "cache/engine/slow_log.hpp"
+#include "cache/persistence/engine_files.hpp"
+#include "cache/persistence/propagation.hpp"
+#include "cache/rdb/snapshot.hpp"
 #include "cache/script/scripts_fixture.hpp"
+#include "cache/testing/mirror.hpp"
 #include "cache/testing/test_client.hpp"
 #include "cache/testing/test_server.hpp"
 
@@ -289,6 +293,99 @@ TEST_F(late_scripts, the_slow_log_and_the_statistics_have_their_whole_time) {
     EXPECT_EQ(its.args[3], "argument");
     EXPECT_GT(its.took_us, 0);
     EXPECT_THAT(b_("INFO commandstats"), HasSubstr("cmdstat_eval:calls=1,"));
+}
+
+constexpr const char* half_done = "redis.call('SET', 'x', 1) ";
+constexpr const char* whole = "redis.call('SET', 'y', 2)";
+
+TEST_F(late_scripts, one_goes_on_to_its_end_when_its_client_is_closed) {
+    set_threshold("0");
+    b_({"CONFIG", "SET", "client-output-buffer-limit", "normal 1000 0 0"});
+    begin(a_, std::string(half_done) + some_slices + whole);
+    ASSERT_TRUE(engine_.script_is_late());
+    engine_.set_unsent(a_.who(), 5000);
+    EXPECT_TRUE(a_.who().closing);
+    EXPECT_FALSE(a_.closed());
+    finish_all();
+    EXPECT_TRUE(a_.closed());
+    EXPECT_EQ(a_.pushed(), "");
+    EXPECT_EQ(b_("MGET x y"), "*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
+    EXPECT_THAT(b_("INFO clients"), HasSubstr("connected_clients:3\r\n"));
+}
+
+// Scripts that are cut off by the end of their server.
+class cut_scripts : public late_scripts {
+protected:
+    cut_scripts() { add_sink(engine_.internals(), sink_); }
+    ~cut_scripts() override { remove_sink(engine_.internals(), sink_); }
+
+    testing::kept_changes sink_;
+    engine_files files_{engine_};
+};
+
+TEST_F(cut_scripts, nothing_of_one_gets_to_files_and_replicas) {
+    for (const bool is_transaction : {false, true}) {
+        auto runs = std::make_unique<test_client>(engine_);
+        b_("SET before 1");
+        static_cast<void>(sink_.take());
+        if (is_transaction) {
+            (*runs)("MULTI");
+            (*runs)("SET t 1");
+            begin(*runs, "while true do end");
+            (*runs)("SET u 1");
+            runs->begin(arguments{"EXEC"});
+        } else {
+            begin(*runs, std::string(half_done) + "while true do end");
+        }
+        ASSERT_TRUE(engine_.script_is_late());
+        EXPECT_TRUE(files_.script_has_changed());
+        EXPECT_EQ(files_.script_remedy(), "wait for its end");
+        EXPECT_TRUE(rdb::snapshot::may_begin(engine_));
+        files_.begin_end();
+        runs.reset();
+        EXPECT_FALSE(engine_.script_is_late());
+        EXPECT_EQ(sink_.take(), "");
+        EXPECT_TRUE(files_.has_half_script());
+        EXPECT_FALSE(rdb::snapshot::may_begin(engine_));
+        EXPECT_EQ(rdb::snapshot::begin(engine_), nullptr);
+        EXPECT_FALSE(files_.begin_save());
+        engine_.internals().has_half_script = engine_.internals().is_ending = false;
+    }
+}
+
+TEST_F(cut_scripts, one_that_has_changed_nothing_is_in_the_way_of_no_file) {
+    begin(a_, "while true do end");
+    EXPECT_FALSE(files_.script_has_changed());
+    EXPECT_EQ(files_.script_remedy(), "end it with SCRIPT KILL");
+    files_.begin_end();
+    files_.cut_script();
+    EXPECT_FALSE(engine_.script_is_late());
+    EXPECT_FALSE(files_.has_half_script());
+    EXPECT_TRUE(rdb::snapshot::may_begin(engine_));
+}
+
+TEST_F(cut_scripts, its_client_is_closed_without_a_reply) {
+    begin(a_, std::string(half_done) + "while true do end");
+    files_.begin_end();
+    files_.cut_script();
+    EXPECT_TRUE(a_.closed());
+    EXPECT_EQ(a_.pushed(), "");
+    EXPECT_TRUE(files_.has_half_script());
+    EXPECT_EQ(sink_.take(), "");
+    // Others are served to the end.
+    EXPECT_EQ(b_("SET k 1"), "+OK\r\n");
+    EXPECT_NE(sink_.take(), "");
+}
+
+TEST_F(cut_scripts, functions_have_a_remedy_of_their_own) {
+    EXPECT_EQ(b_({"FUNCTION", "LOAD",
+                  "#!lua name=l\nredis.register_function('f', function() while true do end end)"}),
+              "$1\r\nl\r\n");
+    a_.begin(arguments{"FCALL", "f", "0"});
+    ASSERT_TRUE(engine_.script_is_late());
+    EXPECT_EQ(files_.script_remedy(), "end it with FUNCTION KILL");
+    EXPECT_EQ(c_("FUNCTION KILL"), "+OK\r\n");
+    finish_all();
 }
 
 }  // namespace

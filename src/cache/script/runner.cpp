@@ -357,6 +357,7 @@ void script_runner::on_fiber(call& c, void (*what)(call&)) {
     call_->executed_in_batch = c.executed_in_batch;
     call_->in_exec = c.in_exec;
     body_ = what;
+    changes_before_ = state_.changes;
     slice_ends_ns_ = 0;
     now_us_ = state_.env.now_us;
     const bool done = fiber_.start(
@@ -485,7 +486,12 @@ void script_runner::finish_late() {
     {
         // WAIT asks for what this session wrote.
         session* const outer = std::exchange(state_.executing, &who);
-        finish_unit(state_);
+        if (abandoned_ && state_.is_ending) {
+            discard_unit(state_);
+            state_.has_half_script |= has_changed();
+        } else {
+            finish_unit(state_);
+        }
         state_.executing = outer;
     }
     forget_wait(state_, who);
@@ -533,6 +539,20 @@ void script_runner::pause(std::int64_t us) {
 
 void script_runner::forget(session& who) {
     if (late_session_ != &who) return;
+    // The master's offset says that all of it was done.
+    if ((who.special & session::master) != 0 && state_.replicating != nullptr)
+        state_.replicating->cannot_resume();
+    abandon();
+}
+
+void script_runner::cut_off() {
+    if (late_session_ == nullptr) return;
+    session& who = *late_session_;
+    abandon();
+    cache::kill(state_, who);
+}
+
+void script_runner::abandon() {
     abandoned_ = true;
     killed_ = true;
     while (is_late()) go_on();

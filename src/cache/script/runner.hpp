@@ -17,6 +17,7 @@
 
 #include "cache/clients/session.hpp"
 #include "cache/engine/call.hpp"
+#include "cache/engine/engine_state.hpp"
 #include "lua/fiber.hpp"
 #include "lua/sandbox.hpp"
 
@@ -75,6 +76,8 @@ public:
     bool is_busy() const noexcept { return is_busy_; }
     const script_call* running() const noexcept { return running_; }
     bool has_written() const noexcept { return has_written_; }
+    /// What runs on the fiber has changed data.
+    bool has_changed() const noexcept { return state_.changes != changes_before_; }
     std::int64_t running_ms() const noexcept;
     /// "EVALSHA ...": what was called, for FUNCTION STATS.
     const std::vector<std::string>& running_command() const noexcept { return running_command_; }
@@ -94,6 +97,8 @@ public:
     void pause(std::int64_t us);
     /// The session ends: so does what it has running.
     void forget(session& who);
+    /// Ends the late one where it is, and closes its session.
+    void cut_off();
 
     /// A library is loaded in that sandbox from now on, which may take so long; or no longer.
     void begin_load(lua::sandbox& in, std::int64_t max_ms) noexcept;
@@ -132,6 +137,7 @@ private:
     void note_busy();
     void end_slow_path() noexcept;
     void finish_late();
+    void abandon();
     std::int64_t clock_ns() const noexcept;
     std::int64_t look_ns() noexcept;
 
@@ -146,7 +152,8 @@ private:
     std::optional<call> call_;  // as the fiber sees it
     void (*body_)(call&) = nullptr;
     session* late_session_ = nullptr;
-    std::int64_t looked_ns_ = 0;  // what all looks at the clock would have taken
+    std::uint64_t changes_before_ = 0;  // of state.changes, before what runs on the fiber
+    std::int64_t looked_ns_ = 0;        // what all looks at the clock would have taken
     std::int64_t began_ns_ = 0;
     std::int64_t slice_ends_ns_ = 0;  // 0: none has begun
     std::int64_t load_ends_ns_ = 0;   // 0: no library is loaded

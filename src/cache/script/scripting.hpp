@@ -46,6 +46,10 @@ void let_begin(engine_state& s) noexcept;
 std::string_view busy_text(const engine_state& s) noexcept;
 /// The session goes: what it runs ends.
 void forget(engine_state& s, session& who);
+/// The late one, or the transaction that it is in, has changed data.
+bool has_changed(const engine_state& s) noexcept;
+/// Ends the late one where it is, and closes its session.
+void cut_off(engine_state& s);
 
 /// The codes of all libraries of functions, for the dump file. O(their bytes).
 std::vector<std::string> library_codes(const engine_state& s);

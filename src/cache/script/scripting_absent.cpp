@@ -26,6 +26,8 @@ void hold_back(engine_state&) noexcept {}
 void let_begin(engine_state&) noexcept {}
 std::string_view busy_text(const engine_state&) noexcept { return busy_script_text; }
 void forget(engine_state&, session&) {}
+bool has_changed(const engine_state&) noexcept { return false; }
+void cut_off(engine_state&) {}
 std::vector<std::string> library_codes(const engine_state&) { return {}; }
 std::string load_library(engine_state&, std::string_view, bool) {
     return "this eddy was built without scripts: build it with -DEDDY_SCRIPTS=ON";

@@ -78,7 +78,16 @@ void forget(engine_state& s, session& who) {
     if (s.scripting != nullptr) s.scripting->runner().forget(who);
 }
 
+bool has_changed(const engine_state& s) noexcept {
+    return is_late(s) && s.scripting->runner().has_changed();
+}
+
+void cut_off(engine_state& s) {
+    if (is_late(s)) s.scripting->runner().cut_off();
+}
+
 std::string_view busy_text(const engine_state& s) noexcept {
+    if (s.scripting == nullptr) return busy_script_text;
     const script_call* const running = s.scripting->runner().running();
     return running != nullptr && running->is_function ? busy_function_text : busy_script_text;
 }

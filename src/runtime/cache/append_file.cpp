@@ -615,7 +615,8 @@ task<bool> append_file::write_anew() {
     forget_files();
     outcome<> done;
     // Nothing goes on any more that these could wait for.
-    if (lacks_whole_data() || engine_.script_is_late())
+    if (lacks_whole_data() || engine_.script_is_late() ||
+        eddy::cache::engine_files(engine_).has_half_script())
         done = refuse(503, "the data in memory is incomplete");
     else
         done = co_await rewrite();

@@ -4,6 +4,7 @@
 #include <eddy/io/loop.hpp>
 
 #include "cache/clients/engine_clients.hpp"
+#include "cache/persistence/engine_files.hpp"
 #include "cache/replication/replication.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
 #include "runtime/cache/dump_file.hpp"
@@ -92,6 +93,11 @@ task<void> cache_server::stop(duration drain) {
     EDDY_ASSERT(!is_preparing_);
     const bool is_prepared = std::exchange(is_prepared_, false);
     lost_.clear();
+    eddy::cache::engine_files files(running_->engine);
+    files.begin_end();
+    // SHUTDOWN NOSAVE is what ends a script that has written.
+    if (running_->commands->at_end() == eddy::cache::shutdown_request::saving::never)
+        files.cut_script();
     co_await close_listeners();
     const time_point begun = loop::current().now();
     try {

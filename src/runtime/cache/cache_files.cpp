@@ -45,9 +45,9 @@ task<outcome<>> await_instant(cache_context& of, last_save how, std::function<bo
         of.update_time();
         if (here.now() < patience_ends || files.snapshot() != nullptr) continue;
         if (of.engine.script_is_late())
-            co_return refuse(409,
-                             "a script is running, and half of what it does would be saved; end it "
-                             "with SCRIPT KILL");
+            co_return refuse(409, fmt::format("a script is running, and half of what it does would "
+                                              "be saved; {}",
+                                              files.script_remedy()));
         // It gets another one later.
         if (auto* const links = eddy::cache::replication::find(of.engine); links != nullptr)
             links->disconnect_replicas();
@@ -219,10 +219,29 @@ task<outcome<>> cache_files::save_before_stop(last_save how) {
     const eddy::cache::engine_files its = files();
     if (its.is_loading() || its.is_starting() || its.lacks_data()) co_return outcome<>();
     if (how.wanted != last_save::saving::never) {
+        if (options().append.enabled || wants_dump(how.wanted)) {
+            if (auto ended = co_await await_script(how); !ended) co_return ended;
+        }
         if (auto kept = co_await append_.save_all(how.is_given_up); !kept) co_return kept;
     }
     if (!wants_dump(how.wanted) || (!how.even_unchanged && !lacks_dump())) co_return outcome<>();
     co_return co_await write_dump_before_stop(how);
+}
+
+/// Until no script that has changed data is under way: the stop would cut it off, and no file would
+/// have anything of it.
+task<outcome<>> cache_files::await_script(const last_save& how) {
+    const time_point patience_ends = loop::current().after(how.patience);
+    while (files().script_has_changed()) {
+        const duration left = patience_ends - loop::current().now();
+        if (left <= duration::zero())
+            co_return refuse(409, fmt::format("a script that has written is running, and would be "
+                                              "cut off; {}",
+                                              files().script_remedy()));
+        if (how.is_given_up() || !co_await context_.await_progress(left)) co_return stop_given_up();
+        context_.update_time();
+    }
+    co_return outcome<>();
 }
 
 task<outcome<>> cache_files::write_dump_before_stop(const last_save& how) {
@@ -263,6 +282,13 @@ void cache_files::note_loss(last_save::saving wanted, bool is_saved, bool is_app
         return;
     }
     const std::uint64_t changes = files().unsaved_changes();
+    if (files().has_half_script() && wants_dump(wanted)) {
+        lost_ = fmt::format(
+            "{} changes since the last save: a script was cut off, and half of what "
+            "it does is not saved",
+            changes);
+        return;
+    }
     if (changes == 0 || (is_saved && wants_dump(wanted))) return;
     std::string_view why = "saving was not wanted";
     if (!save_fault_.message.empty())

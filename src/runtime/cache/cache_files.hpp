@@ -75,6 +75,7 @@ private:
     }
     task<outcome<>> load();
     task<outcome<>> write_first_dump();
+    task<outcome<>> await_script(const last_save& how);
     task<outcome<>> write_dump_before_stop(const last_save& how);
     task<void> write_save();
     task<void> save_at_end(last_save::saving wanted);

@@ -1,10 +1,13 @@
 // Tests of the cache runtime with scripts that take too long.
+#include "base/temporary_folder.hpp"
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <string_view>
 
 namespace eddy::runtime {
 namespace {
@@ -212,6 +215,103 @@ TEST_P(cache_scripts, a_client_that_waits_for_one_may_go_and_the_script_too) {
         EXPECT_EQ(co_await ask(c, "INCR x"), ":3");
         co_await until([&] { return cache->count().connections_now == 1; });
         co_await cache->stop(0s);
+    });
+}
+
+// Its replies are on their way, and it takes none of them.
+TEST_P(cache_scripts, one_goes_on_when_its_client_fails_before_it_has_its_earlier_replies) {
+    for (const bool is_stuck : {false, true}) {
+        run([&]() -> task<void> {
+            subject cache("cache", with({{"write_timeout", is_stuck ? "20ms" : "60s"}}));
+            co_await cache.start();
+            talker c = co_await talker::to(cache->local());
+            EXPECT_EQ(co_await ask(c, "CONFIG SET busy-reply-threshold 0"), "+OK");
+            co_await c.say(encoded({"SET", "big", std::string(4 << 20, 'v')}));
+            EXPECT_EQ(co_await c.line(), "+OK\r");
+            auto a = std::make_unique<talker>(co_await talker::to(cache->local()));
+            co_await a->say("GET big\r\nGET big\r\nGET big\r\n" + std::string(long_script));
+            co_await wait_until_it_runs(c);
+            if (!is_stuck) a.reset();
+            EXPECT_EQ(co_await ask(c, "INCR x"), ":3");
+            a.reset();
+            co_await until([&] { return cache->count().connections_now == 1; });
+            co_await cache->stop(0s);
+        });
+    }
+}
+
+TEST_P(cache_scripts, a_stop_in_the_middle_of_one_stores_nothing_of_it) {
+    for (const bool appends : {false, true}) {
+        for (const bool is_transaction : {false, true}) {
+            run([&]() -> task<void> {
+                const temporary_folder folder;
+                const json options = {
+                    {"port", 0}, {"dir", folder.path()}, {"appendonly", appends ? "yes" : "no"}};
+                subject cache("cache", options);
+                co_await cache.start();
+                {
+                    talker c = co_await talker::to(cache->local());
+                    EXPECT_EQ(co_await ask(c, "SET before 1"), "+OK");
+                }
+                co_await cache->stop(1s);
+                co_await cache.start();
+                {
+                    talker a = co_await talker::to(cache->local());
+                    talker c = co_await talker::to(cache->local());
+                    EXPECT_EQ(co_await ask(c, "CONFIG SET busy-reply-threshold 1"), "+OK");
+                    EXPECT_EQ(co_await ask(c, "SET whole 1"), "+OK");
+                    constexpr std::string_view endless =
+                        "EVAL \"redis.call('SET','x',1) while true do end\" 0\r\n";
+                    co_await a.say(is_transaction ? "MULTI\r\nSET y 1\r\n" + std::string(endless) +
+                                                        "SET z 1\r\nEXEC\r\n"
+                                                  : std::string(endless));
+                    co_await wait_until_it_runs(c);
+                    const auto refused = co_await cache->prepare_stop(0s);
+                    EXPECT_FALSE(refused.has_value());
+                    if (!refused)
+                        EXPECT_THAT(refused.error().message, HasSubstr("; wait for its end"));
+                    co_await cache->stop(0s);
+                }
+                if (appends)
+                    EXPECT_EQ(cache->lost(), "");
+                else
+                    EXPECT_THAT(cache->lost(), HasSubstr("a script was cut off"));
+                co_await cache.start();
+                {
+                    talker c = co_await talker::to(cache->local());
+                    EXPECT_EQ(co_await ask(c, "EXISTS x y z"), ":0");
+                    EXPECT_EQ(co_await ask(c, "EXISTS before whole"), appends ? ":2" : ":1");
+                }
+                co_await cache->stop(1s);
+            });
+        }
+    }
+}
+
+TEST_P(cache_scripts, a_stop_waits_for_one_that_has_written) {
+    run([&]() -> task<void> {
+        const temporary_folder folder;
+        const json options = {{"port", 0}, {"dir", folder.path()}, {"appendonly", "yes"}};
+        subject cache("cache", options);
+        co_await cache.start();
+        {
+            talker a = co_await talker::to(cache->local());
+            talker c = co_await talker::to(cache->local());
+            EXPECT_EQ(co_await ask(c, "CONFIG SET busy-reply-threshold 0"), "+OK");
+            co_await a.say(std::string(long_script));
+            co_await wait_until_it_runs(c);
+            const auto ready = co_await cache->prepare_stop(60s);
+            EXPECT_TRUE(ready.has_value());
+            EXPECT_EQ(co_await a.line(), "$4\r");
+            co_await cache->stop(0s);
+        }
+        EXPECT_EQ(cache->lost(), "");
+        co_await cache.start();
+        {
+            talker c = co_await talker::to(cache->local());
+            EXPECT_EQ(co_await ask(c, "INCR x"), ":3");
+        }
+        co_await cache->stop(1s);
     });
 }
 
