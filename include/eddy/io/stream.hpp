@@ -294,7 +294,8 @@ public:
 
     /// This end's address; empty when it is closed.
     endpoint local() const noexcept { return driver_->local(); }
-    /// The other end's address; empty when it is closed or has none.
+    /// The other end's address; empty when it is closed or has none. Also after the other end has
+    /// reset the connection; no longer after this one has.
     endpoint peer() const noexcept { return driver_->peer(); }
     /// The descriptor, still owned by the stream, for options; -1 where there is none.
     int native_handle() const noexcept { return driver_->native_handle(); }
