@@ -243,8 +243,9 @@ task<void> daemon_process::start_runtimes() {
 }
 
 task<outcome<>> daemon_process::open_control_socket() {
+    // An abstract name has no permissions: there the server checks the peer's user alone.
     listen_options how;
-    how.unix_mode = 0600;
+    if (!options_.socket.starts_with('@')) how.unix_mode = 0600;
     auto opened = unix_socket::listen(options_.socket, how);
     if (!opened)
         co_return refuse(500, fmt::format("could not listen on {}: {}. Choose another path with "

@@ -6,6 +6,8 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "io/posix/unix_listener.hpp"
+#include "net/peer_process.hpp"
 #include "wire/handoff/message_end.hpp"
 
 #include <fcntl.h>
@@ -81,7 +83,7 @@ result<handoff_socket> listen_for_handoffs(std::string_view path, const receiver
     const auto address = endpoint::unix_path(path);
     if (!address) return fail(address.error());
     listen_options listening;
-    listening.unix_mode = options.mode;
+    if (!is_abstract(*address)) listening.unix_mode = options.mode;
     listening.backlog = sender_backlog;
     const int type = options.type == socket_type::seqpacket ? SOCK_SEQPACKET : SOCK_STREAM;
     auto opened = open_unix_listener(*address, listening, type, true);
@@ -133,6 +135,7 @@ result<> receiver::adopt(handoff_socket from, const receiver_options& options) {
     listening_ = std::move(from.socket);
     local_ = from.local;
     is_shared_ = false;
+    has_user_check_ = !options.allowed_users.empty() || is_abstract(local_);
     return {};
 }
 
@@ -243,11 +246,7 @@ bool receiver::accept_one() {
 }
 
 bool receiver::is_allowed(int sender) const noexcept {
-    if (options_.allowed_users.empty()) return true;
-    ucred peer{};
-    socklen_t size = sizeof(peer);
-    if (::getsockopt(sender, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return false;
-    return std::ranges::find(options_.allowed_users, peer.uid) != options_.allowed_users.end();
+    return !has_user_check_ || unix_socket::has_allowed_peer(sender, options_.allowed_users);
 }
 
 void receiver::receive(unique_fd sender) {

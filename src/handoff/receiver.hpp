@@ -51,10 +51,12 @@ struct arrival {
 
 struct receiver_options {
     unix_socket::socket_type type = unix_socket::socket_type::seqpacket;
-    int mode = 0660;                        ///< permissions of the socket's file
-    std::size_t max_message = 128 * 1024;   ///< bytes
-    bool keeps_messages = true;             ///< false: they are received, and dropped
-    std::vector<uid_t> allowed_users = {};  ///< effective users that may hand over; empty: all
+    int mode = 0660;  ///< permissions of the socket's file; an abstract name has none
+    std::size_t max_message = 128 * 1024;  ///< bytes
+    bool keeps_messages = true;            ///< false: they are received, and dropped
+    /// Effective users that may hand over. Empty: all that may connect; of an abstract name, where
+    /// every user may, the own one and root.
+    std::vector<uid_t> allowed_users = {};
     duration message_time = std::chrono::seconds(5);  ///< for a message, from accept(2) on
 };
 
@@ -179,7 +181,8 @@ private:
     std::vector<std::byte> buffer_;
     int most_descriptors_ = 0;
     bool is_crowded_ = false;
-    bool is_shared_ = false;      // other processes accept from the socket, too
+    bool is_shared_ = false;  // other processes accept from the socket, too
+    bool has_user_check_ = false;
     std::optional<scope> tasks_;  // from begin() to end()
 };
 

@@ -56,7 +56,7 @@ void end(const opened_listener& of) { remove_socket_file(of.local, of.file); }
 
 // A client waits for the path and connects at once, beside a process that starts to listen.
 TEST(unix_listener, a_path_that_exists_can_be_connected_to) {
-    constexpr int rounds = 300;
+    constexpr int rounds = 100;
     const temporary_folder folder;
     listen_options options;
     options.unix_mode = 0600;
@@ -115,7 +115,7 @@ TEST(unix_listener, of_several_that_start_at_a_path_one_serves) {
             for (auto& its : made) {
                 threads.emplace_back([&] {
                     ++waiting;
-                    while (waiting < starters) continue;
+                    while (waiting < starters) std::this_thread::yield();
                     its = open_listener(at(path), {}, true);
                 });
             }
@@ -231,6 +231,14 @@ TEST(unix_listener, a_failure_leaves_nothing_behind) {
     EXPECT_EQ(error_of(listen_at_path(datagrams.get(), at(folder.file("s")), impossible)),
               errno_code(EOPNOTSUPP));
     EXPECT_EQ(names_in(folder), std::set<std::string>());
+}
+
+TEST(unix_listener, abstract_names_have_no_permissions) {
+    listen_options options;
+    options.unix_mode = 0600;
+    const endpoint name = at("@eddy-unix-listener-test-" + std::to_string(::getpid()));
+    EXPECT_EQ(error_of(open_listener(name, options, true)), errno_code(EINVAL));
+    EXPECT_TRUE(open_listener(name, {}, true));
 }
 
 TEST(unix_listener, bound_names_lead_back_to_their_paths) {

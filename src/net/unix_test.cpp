@@ -98,6 +98,15 @@ TEST_P(unix_sockets, have_the_permissions_asked_for) {
     });
 }
 
+TEST_P(unix_sockets, without_a_file_have_no_permissions) {
+    run([&]() -> task<void> {
+        listen_options options;
+        options.unix_mode = 0600;
+        EXPECT_EQ(error_of(unix_socket::listen("@eddy-unix-test", options)), errno_code(EINVAL));
+        co_return;
+    });
+}
+
 TEST_P(unix_sockets, alone_have_credentials) {
     run([&]() -> task<> {
         testing::connection ends = co_await connect();

@@ -5,9 +5,9 @@
 #include <eddy/shm/connection.hpp>
 
 #include "io/posix/sockets.hpp"
+#include "net/peer_process.hpp"
 #include "shm/connection_state.hpp"
 #include "shm/crowd.hpp"
-#include "shm/peer_process.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -74,7 +74,8 @@ result<connection> connection::connect(std::string_view path,
     if (!to) return fail(to.error());
     auto socket = connect_socket(*to, wanted.handshake_timeout);
     if (!socket) return fail(socket.error());
-    if (!has_allowed_peer(socket->get(), wanted.server_users)) return fail_errno(EACCES);
+    if (!unix_socket::has_allowed_peer(socket->get(), wanted.server_users))
+        return fail_errno(EACCES);
     exchange with(side::client, socket->get(), offer_of(wanted));
     if (auto done = complete(with, socket->get(), wanted.handshake_timeout); !done)
         return fail(done.error());
@@ -110,7 +111,7 @@ struct acceptor::state {
     /// A peer whose exchange is under way.
     struct guest {
         unique_fd socket;
-        peer_process process;
+        unix_socket::peer_process process;
         exchange with;
         exchange::wait next;
         time_point deadline;
@@ -148,8 +149,8 @@ void acceptor::state::take_waiting(std::size_t most) {
 }
 
 void acceptor::state::begin(unique_fd socket) {
-    const auto process = peer_of(socket.get());
-    if (!process || !is_allowed(process->user, wanted.allowed_users)) {
+    const auto process = unix_socket::peer_of(socket.get());
+    if (!process || !unix_socket::is_allowed(process->user, wanted.allowed_users)) {
         ++failures;
         return;
     }
@@ -203,7 +204,7 @@ result<acceptor> acceptor::listen(std::string_view path, const connection_option
     if (!local) return fail(local.error());
     auto made = std::make_unique<state>(wanted);
     eddy::listen_options options;
-    options.unix_mode = wanted.mode;
+    if (!path.starts_with('@')) options.unix_mode = wanted.mode;
     auto opened = open_listener(*local, options, true);
     if (!opened) return fail(opened.error());
     made->local = *local;

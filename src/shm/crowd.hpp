@@ -2,8 +2,6 @@
 // that stall cannot keep others out.
 #pragma once
 
-#include "shm/peer_process.hpp"
-
 #include <cstddef>
 #include <iterator>
 

@@ -5,8 +5,8 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/net/unix.hpp>
 
+#include "net/peer_process.hpp"
 #include "shm/hello.hpp"
-#include "shm/peer_process.hpp"
 #include "shm/shm_listener.hpp"
 #include "shm/shm_stream.hpp"
 
@@ -56,7 +56,7 @@ task<result<stream>> shake_hands(stream plain, side own, std::vector<uid_t> user
     if (auto usable = check(wanted); !usable) co_return fail(usable.error());
     const int socket = plain.native_handle();
     if (socket < 0 || !plain.local().is_unix()) co_return fail(errc::unsupported);
-    if (!has_allowed_peer(socket, users)) co_return fail_errno(EACCES);
+    if (!unix_socket::has_allowed_peer(socket, users)) co_return fail_errno(EACCES);
     exchange with(own, socket, offer_of(wanted));
     const auto done = co_await with_timeout(wanted.handshake_timeout, go_on(with, socket));
     if (!done) co_return fail(done.error());
@@ -76,7 +76,7 @@ result<listener> listen(std::string_view path, const listen_options& wanted) try
     if (auto usable = check(wanted); !usable) return fail(usable.error());
     if (loop::current().kind() == backend_kind::sim) return fail(errc::unsupported);
     eddy::listen_options below;
-    below.unix_mode = wanted.mode;
+    if (!path.starts_with('@')) below.unix_mode = wanted.mode;
     auto plain = unix_socket::listen(path, below);
     if (!plain) return fail(plain.error());
     auto* const driver = new shm_listener(std::move(*plain), wanted);

@@ -115,7 +115,9 @@ void shm_listener::end_one() noexcept {
 }
 
 shm_listener::handshake::handshake(shm_listener& listening, int with)
-    : of(listening), process(peer_of(with).value_or(peer_process())), socket(with) {
+    : of(listening),
+      process(unix_socket::peer_of(with).value_or(unix_socket::peer_process())),
+      socket(with) {
     of.under_way_.push_back(this);
 }
 

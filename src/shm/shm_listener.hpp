@@ -7,7 +7,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/shm/shm.hpp>
 
-#include "shm/peer_process.hpp"
+#include "net/peer_process.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +42,7 @@ private:
         handshake& operator=(const handshake&) = delete;
 
         shm_listener& of;
-        peer_process process;
+        unix_socket::peer_process process;
         int socket;
         bool is_given_up = false;
     };

@@ -6,6 +6,7 @@
 #include <eddy/net/unix.hpp>
 
 #include "io/testing.hpp"
+#include "net/peer_process.hpp"
 #include "shm/crowd.hpp"
 #include "shm/testing.hpp"
 
@@ -431,8 +432,9 @@ TEST_P(shm_streams, are_refused_with_rings_that_cannot_be) {
 }
 
 TEST(shm_crowd, is_the_process_with_most_handshakes) {
-    const auto itself = [](const peer_process& one) { return one; };
-    std::vector<peer_process> under_way = {{1, 5}, {2, 5}, {3, 5}, {2, 5}, {3, 0}, {2, 5}};
+    const auto itself = [](const unix_socket::peer_process& one) { return one; };
+    std::vector<unix_socket::peer_process> under_way = {{1, 5}, {2, 5}, {3, 5},
+                                                        {2, 5}, {3, 0}, {2, 5}};
     EXPECT_EQ(most_crowding(under_way, itself), under_way.begin() + 1);
     under_way = {{4, 5}, {2, 5}, {4, 6}};
     EXPECT_EQ(most_crowding(under_way, itself), under_way.begin()) << "the oldest of equals";

@@ -255,6 +255,8 @@ std::string_view advice(std::error_code error, const address& where) {
     if (error == errc::certificate_refused)
         return "; name one that it accepts, as in tls://HOST:PORT?cert=FILE&key=FILE";
     if (error == errc::not_tls) return "; it may be for tcp://";
+    if (error == errno_code(EINVAL) && where.path.starts_with('@'))
+        return "; a name without a file has no permissions";
     if (error == errno_code(EMFILE)) return "; raise the limit of open files (ulimit -n)";
     return {};
 }
@@ -278,6 +280,11 @@ std::expected<address, fault> parse_or_explain(std::string_view uri) {
         if (!place) return std::unexpected(place.error());
         auto parsed = one.has_path ? parse_path(*place, made) : parse_host_and_port(*place, made);
         if (!parsed) return std::unexpected(parsed.error());
+        if (made.path.starts_with('@') && !made.handoff.mode.empty())
+            return wrong("mode= is for a socket's file, and " +
+                         in_quotes(made.path, longest_shown) +
+                         " has none: leave it out, and name other users than the own one and root "
+                         "by allow=");
         return made;
     }
     std::string known;

@@ -10,6 +10,9 @@ namespace eddy::transport {
 namespace {
 
 result<listener> listen_handoff(const address& where, const listen_options& options) {
+    const bool is_abstract = where.path.starts_with('@');
+    if (is_abstract && !where.handoff.mode.empty()) return fail(errc::bad_address);
+    if (is_abstract && options.unix_mode >= 0) return fail_errno(EINVAL);
     const auto users = users_of(where.handoff.allow);
     const auto mode = mode_of(where.handoff.mode);
     if (!users || (!mode && !where.handoff.mode.empty())) return fail(errc::bad_address);

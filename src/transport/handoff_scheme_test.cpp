@@ -66,6 +66,10 @@ TEST_P(handoff_scheme, listens_as_its_parameters_say) {
         EXPECT_EQ(error_of(transport::listen(bad)), errc::bad_address);
         bad.handoff = {.allow = "root"};
         EXPECT_EQ(error_of(transport::listen(bad)), errc::bad_address);
+        address abstract = must(parse("handoff://@eddy-handoff-scheme-test"));
+        EXPECT_EQ(error_of(transport::listen(abstract, open_to_all)), errno_code(EINVAL));
+        abstract.handoff.mode = "0600";
+        EXPECT_EQ(error_of(transport::listen(abstract)), errc::bad_address);
     });
 }
 

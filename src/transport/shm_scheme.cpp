@@ -12,8 +12,10 @@
 namespace eddy::transport {
 namespace {
 
-/// errc::bad_address for users that cannot be.
+/// errc::bad_address for users that cannot be, EINVAL for permissions of an abstract name.
 result<shm::listen_options> options_of(const address& where, const listen_options& given) {
+    const bool is_abstract = where.path.starts_with('@');
+    if (is_abstract && given.unix_mode >= 0) return fail_errno(EINVAL);
     auto users = users_of(where.shm.allow);
     if (!users) return fail(errc::bad_address);
     shm::listen_options made;
@@ -36,7 +38,7 @@ result<listener_parts> listen_shm_in_parts(const address& where, const listen_op
     const auto with = options_of(where, options);
     if (!with) return fail(with.error());
     listen_options below = options;
-    below.unix_mode = with->mode;
+    if (!where.path.starts_with('@')) below.unix_mode = with->mode;
     auto plain = unix_socket::listen(where.path, below);
     if (!plain) return fail(plain.error());
     return listener_parts{std::move(*plain), [with = *with](stream connected, duration timeout) {

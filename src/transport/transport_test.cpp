@@ -60,9 +60,10 @@ TEST(transport_uri, reads_and_writes_every_form) {
         {"shm:///run/cache.shm", {scheme::shm, "", 0, "/run/cache.shm"}, {}},
         {"shm://@db?allow=33,0", {scheme::shm, "", 0, "@db", {}, {}, {"33,0"}}, {}},
         {"handoff:///run/llm.sock", {scheme::handoff, "", 0, "/run/llm.sock"}, {}},
-        {"handoff://@llm?mode=0600&type=stream&allow=33,0",
-         {scheme::handoff, "", 0, "@llm", {}, {"stream", "0600", "33,0"}},
-         "handoff://@llm?type=stream&mode=0600&allow=33,0"},
+        {"handoff:///llm?mode=0600&type=stream&allow=33,0",
+         {scheme::handoff, "", 0, "/llm", {}, {"stream", "0600", "33,0"}},
+         "handoff:///llm?type=stream&mode=0600&allow=33,0"},
+        {"handoff://@llm?allow=33", {scheme::handoff, "", 0, "@llm", {}, {"", "", "33"}}, {}},
     };
     for (const row& row : rows) {
         const auto parsed = parse(row.uri);
@@ -138,6 +139,7 @@ TEST(transport_uri, says_what_is_wrong) {
         {"handoff:///x?mode=1777", "mode= is octal digits, such as 0660, not \"1777\""},
         {"handoff:///x?mode=0668", "octal"},
         {"handoff:///x?mode=", "has no value"},
+        {"handoff://@x?mode=0600", "mode= is for a socket's file, and \"@x\" has none"},
         {"handoff:///x?allow=root", "allow= is the numbers of at most 64 users"},
         {"handoff:///x?allow=1,", "not \"1,\""},
         {"handoff:///x?allow=4294967295", "numbers"},
@@ -248,6 +250,24 @@ TEST_P(transports, share_memory_with_users_that_are_allowed) {
         const listener accepting = must(transport::listen(path));
         EXPECT_EQ(error_of(co_await transport::connect(other)), errno_code(EACCES));
         EXPECT_THAT(explain(other, errno_code(EACCES)), HasSubstr("allow="));
+    });
+}
+
+TEST_P(transports, without_a_file_have_no_permissions) {
+    const std::string name = "@eddy-t-" + std::to_string(getpid());
+    run([&]() -> task<> {
+        listen_options options;
+        options.unix_mode = 0600;
+        EXPECT_EQ(error_of(transport::listen("unix://" + name, options)), errno_code(EINVAL));
+        EXPECT_THAT(explain("unix://" + name, errno_code(EINVAL)), HasSubstr("no permissions"));
+        if (simulated()) co_return;
+        for (const std::string& uri : {"shm://" + name, "handoff://" + name}) {
+            const auto refused = error_of(transport::listen(uri, options));
+            // Of a build without the layer.
+            if (refused == errc::unsupported) continue;
+            EXPECT_EQ(refused, errno_code(EINVAL)) << uri;
+            must(transport::listen(uri));
+        }
     });
 }
 

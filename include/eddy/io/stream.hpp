@@ -351,8 +351,9 @@ struct listen_options {
     bool reuse_port = false;
     /// An IPv6 wildcard takes IPv4 connections, too.
     bool dual_stack = true;
-    /// Permissions of a Unix socket's file; -1 leaves the process's umask to decide. A stale file
-    /// of a dead listener is replaced, a live one is EADDRINUSE.
+    /// Permissions of a Unix socket's file, which it has before it has its path; -1 leaves the
+    /// process's umask to decide. EINVAL for an abstract name, which has no file: check peers by
+    /// unix_socket::peer_credentials().
     int unix_mode = -1;
 };
 

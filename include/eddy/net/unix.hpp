@@ -16,8 +16,8 @@
 namespace eddy::unix_socket {
 
 /// Listens on the running loop at `path`, of at most 107 bytes; "@name" is a name in the abstract
-/// namespace, which has no file and no permissions. listen_options::unix_mode sets the file's
-/// permissions.
+/// namespace, which has no file and no permissions: every user of the machine may connect, and
+/// peer_credentials() says which one has. listen_options::unix_mode sets the file's permissions.
 ///
 /// The file appears when the socket listens, by rename(2): a path that exists can be connected to.
 /// A file of a dead socket is replaced in one step; any other file, also a socket of a process that
@@ -28,7 +28,7 @@ namespace eddy::unix_socket {
 /// that is killed in that moment leaves this file and .chat.sock.eddy-lock, which go with the next
 /// start at the path. The path goes when the listener closes, unless another one has taken it.
 ///
-/// Errors: errc::bad_address, bind(2)'s.
+/// Errors: errc::bad_address, bind(2)'s, EINVAL for permissions of an abstract name.
 [[nodiscard]] result<listener> listen(std::string_view path, const listen_options& options = {});
 
 /// Connects. Yields a result<stream>; errors are errc::bad_address, errc::cancelled and

@@ -57,7 +57,8 @@ struct options {
 
 /// Options of a listener.
 struct listen_options : options {
-    /// Permissions of the socket's file; unix(7). An abstract name ("@name") has none.
+    /// Permissions of the socket's file; unix(7). An abstract name ("@name") has none:
+    /// `allowed_users` are checked in both cases.
     int mode = 0600;
     /// Effective users that may connect; the own one and root if it is empty.
     std::vector<uid_t> allowed_users = {};

@@ -87,10 +87,12 @@ struct tls_parameters {
 struct handoff_parameters {
     /// Type of the Unix socket, "seqpacket" or "stream". Empty: "seqpacket".
     std::string type = {};
-    /// Permissions of the socket's file, in octal digits. Empty: "0660".
+    /// Permissions of the socket's file, in octal digits. Empty: "0660". Not for "@name", which has
+    /// no file.
     std::string mode = {};
     /// Numbers of the effective users that may hand over, joined by ',', at most
-    /// max_handoff_users. Empty: all that may connect.
+    /// max_handoff_users. Empty: all that may connect; of "@name", where all users may, the own one
+    /// and root.
     std::string allow = {};
     /// The same texts.
     friend bool operator==(const handoff_parameters&, const handoff_parameters&) = default;
@@ -157,6 +159,9 @@ std::string explain(std::string_view uri, std::error_code error);
 ///
 /// A shm listener is one of shm::listen(), for this process's user and root where the address names
 /// no others, with the permissions 0600 where listen_options::unix_mode does not give others.
+///
+/// Every user of the machine may connect to unix://@name, which has no permissions
+/// (listen_options::unix_mode is EINVAL): check unix_socket::peer_credentials().
 [[nodiscard]] result<listener> listen(std::string_view uri, const listen_options& options = {});
 /// The same for a parsed URI.
 [[nodiscard]] result<listener> listen(const address& where, const listen_options& options = {});

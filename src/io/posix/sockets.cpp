@@ -130,6 +130,7 @@ result<> bind_and_listen(int fd, const endpoint& local, const listen_options& op
 
 result<opened_listener> open_listener_of_type(const endpoint& local, const listen_options& options,
                                               int type_and_flags) {
+    if (auto usable = check_unix_mode(local, options); !usable) return fail(usable.error());
     endpoint address = local;
     auto fd = open_for_bind(address, type_and_flags, options);
     if (!fd) return fail(fd.error());
@@ -145,6 +146,11 @@ result<opened_listener> open_listener_of_type(const endpoint& local, const liste
 }
 
 }  // namespace
+
+result<> check_unix_mode(const endpoint& local, const listen_options& options) noexcept {
+    if (options.unix_mode >= 0 && is_abstract(local)) return fail_errno(EINVAL);
+    return {};
+}
 
 void remove_socket_file(const endpoint& local, const socket_file& file) noexcept {
     if (file.inode == 0) return;

@@ -30,6 +30,9 @@ struct opened_listener {
     bool is_adopted = false;  ///< other processes may listen on it, and go on
 };
 
+/// EINVAL for permissions of an abstract Unix socket, which has no file.
+result<> check_unix_mode(const endpoint& local, const listen_options& options) noexcept;
+
 /// A listening socket, close-on-exec. TCP sockets have SO_REUSEADDR, and TCP_NODELAY, which
 /// accepted sockets inherit. The file of a Unix socket is there once it listens: listen_at_path().
 result<opened_listener> open_listener(const endpoint& local, const listen_options& options,

@@ -1,6 +1,7 @@
 // Virtual time, the event queue, and the sockets by address.
 #include "io/sim/sim_backend.hpp"
 
+#include "io/posix/sockets.hpp"
 #include "io/sim/sim_datagram.hpp"
 #include "io/sim/sim_listener.hpp"
 #include "io/sim/sim_socket_bank.hpp"
@@ -230,6 +231,7 @@ std::uint16_t sim_backend::free_port() noexcept {
 
 result<listener> sim_backend::listen(const endpoint& local, const listen_options& options) {
     if (!is_ip(local) && !local.is_unix()) return fail_errno(EAFNOSUPPORT);
+    if (auto usable = check_unix_mode(local, options); !usable) return fail(usable.error());
     endpoint address = local;
     if (is_ip(local) && local.port() == 0) {
         address.set_port(free_port());

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-namespace eddy::shm {
+namespace eddy::unix_socket {
 
 /// Numbers of a process; `id` is 0 where it runs in a PID namespace that this one does not see.
 struct peer_process {
@@ -27,4 +27,4 @@ bool is_allowed(uid_t user, const std::vector<uid_t>& allowed) noexcept;
 /// Both: whether the peer of `socket` is of an allowed user.
 bool has_allowed_peer(int socket, const std::vector<uid_t>& allowed) noexcept;
 
-}  // namespace eddy::shm
+}  // namespace eddy::unix_socket

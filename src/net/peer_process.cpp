@@ -1,12 +1,12 @@
 // Credentials of a peer.
-#include "shm/peer_process.hpp"
+#include "net/peer_process.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-namespace eddy::shm {
+namespace eddy::unix_socket {
 
 std::optional<peer_process> peer_of(int socket) noexcept {
     ucred found{};
@@ -25,4 +25,4 @@ bool has_allowed_peer(int socket, const std::vector<uid_t>& allowed) noexcept {
     return peer && is_allowed(peer->user, allowed);
 }
 
-}  // namespace eddy::shm
+}  // namespace eddy::unix_socket
