@@ -1,6 +1,7 @@
 // The page /metrics: rendering.
 #include "daemon/metrics.hpp"
 
+#include "io/linger.hpp"
 #include "runtime/metrics.hpp"
 
 #include <fmt/format.h>
@@ -126,6 +127,10 @@ void add_daemon(page& out, const manager& runtimes, const daemon_facts& facts,
                std::chrono::duration<double>(loop::current().now() - facts.started_at).count());
     out.family("eddy_loops", "gauge", "Event loops of the runtimes.");
     out.sample("eddy_loops", "", std::uint64_t{facts.loops});
+
+    out.family("eddy_lingering_connections", "gauge",
+               "Connections that are read from after their answer, so that it arrives.");
+    out.sample("eddy_lingering_connections", "", lingering_connections());
 
     out.family("eddy_runtimes", "gauge", "Runtimes by status.");
     std::map<std::string_view, std::uint64_t> by_status;

@@ -105,6 +105,7 @@ TEST(metrics, names_of_earlier_releases_stay) {
     for (const char* name : {"eddy_build_info",
                              "eddy_uptime_seconds",
                              "eddy_loops",
+                             "eddy_lingering_connections",
                              "eddy_runtimes",
                              "eddy_control_connections",
                              "eddy_control_connections_refused_total",

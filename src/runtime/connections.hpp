@@ -8,6 +8,6 @@ namespace eddy::runtime {
 using serving::activity;
 using serving::connection;
 using serving::connections;
-using serving::discard_input;
+using serving::linger;
 
 }  // namespace eddy::runtime

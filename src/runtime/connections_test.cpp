@@ -105,6 +105,58 @@ TEST_P(descriptors, clients_leave_some_to_the_rest_of_the_process) {
     });
 }
 
+EDDY_ON_EVERY_BACKEND(refusals);
+
+/// Sends much more than the kernels of both ends hold, then reads.
+task<std::string> rest_after_much(talker& client, std::string_view each) {
+    std::string piece;
+    while (piece.size() < 256 * 1024) piece += each;
+    for (int sent = 0; sent < 48; ++sent) must(co_await client.socket.write_all(piece));
+    must(client.socket.shutdown_write());
+    co_return co_await client.rest();
+}
+
+TEST_P(refusals, of_clients_beyond_the_limit_reach_those_that_send) {
+    run([&]() -> task<void> {
+        for (const char* type : {"server", "cache", "http"}) {
+            subject s(type, with({{"max_connections", 1}}));
+            co_await s.start();
+            const talker first = co_await talker::to(s->local());
+            co_await until([&] { return s->count().connections_now == 1; });
+            for (int i = 0; i < 5; ++i) {
+                talker second = co_await talker::to(s->local());
+                const std::string said = co_await rest_after_much(second, "PING\r\n");
+                EXPECT_NE(said, "") << type;
+            }
+            EXPECT_EQ(s->count().connections_refused, 5U);
+            // One that lingers is no reason for a stop to wait.
+            talker stays = co_await talker::to(s->local());
+            EXPECT_NE(co_await stays.rest(), "") << type;
+            co_await s->stop(1h);
+        }
+    });
+}
+
+TEST_P(refusals, in_the_middle_of_what_a_client_sends_reach_it) {
+    run([&]() -> task<void> {
+        for (const char* type : {"server", "cache"}) {
+            subject s(type, with({}));
+            co_await s.start();
+            const std::string endless(type == std::string_view("cache") ? "x"
+                                                                        : "line without end ");
+            for (int i = 0; i < 3; ++i) {
+                talker client = co_await talker::to(s->local());
+                EXPECT_NE(co_await rest_after_much(client, endless), "") << type;
+            }
+            // Nor is it for one that stays after its refusal.
+            talker stays = co_await talker::to(s->local());
+            co_await stays.say(std::string(2 << 20, 'x'));
+            EXPECT_NE(co_await stays.rest(), "") << type;
+            co_await s->stop(0s);
+        }
+    });
+}
+
 /// On virtual time, where nothing but the clock decides.
 class idle_times : public on_backend {};
 INSTANTIATE_TEST_SUITE_P(io, idle_times, ::testing::Values(backend_kind::sim),

@@ -211,8 +211,7 @@ task<void> reject(std::unique_ptr<rejected_client> rejected) {
     try {
         rejected->enter(activity::writing);
         if (!co_await rejected->socket.write_all(rejected_text)) co_return;
-        rejected->enter(activity::resting);
-        if (rejected->socket.shutdown_write()) co_await discard_input(rejected->socket);
+        if (rejected->socket.shutdown_write()) co_await linger(*rejected);
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted as refused
     }
 }

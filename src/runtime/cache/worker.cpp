@@ -253,7 +253,7 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
         co_await part_with(c);
         c.rest.reset();
         c.enter(activity::resting);
-        if (c.socket.shutdown_write()) co_await discard_input(c.socket);
+        if (c.socket.shutdown_write()) co_await linger(c);
     } catch (const std::bad_alloc&) {
         reset_shared();
         context_.note_no_memory(counted_, id);

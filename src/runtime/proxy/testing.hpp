@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,16 @@ inline task<tunnel_ends> through(subject& proxy, backend_end& to) {
     talker client = co_await talker::to(proxy->local());
     talker backend = co_await to.accept();
     co_return tunnel_ends{std::move(client), std::move(backend)};
+}
+
+/// How the connection of a client ends that gets no backend and not a byte. It may be reset before
+/// connect() has returned.
+inline task<std::error_code> end_of_rejected(subject& proxy) {
+    result<stream> made = co_await loop::current().connect(proxy->local());
+    if (!made) co_return made.error();
+    talker client(std::move(*made));
+    const last_bytes rest = co_await rest_of(client);
+    co_return rest.text.empty() ? rest.end : std::error_code();
 }
 
 /// The metric's values by backend.

@@ -3,6 +3,9 @@
 // A direction reads a lease of the loop's buffers and writes it at once. What the receiver does not
 // take waits, and nothing more is read before it is gone: the kernel then slows the sender down. So
 // a direction has at most one lease of bytes, and none while it waits for input.
+//
+// A side gets an orderly end only if the other one has sent it: every other way in which a tunnel
+// ends resets the connection (stream::abort()), so that what broke off does not look whole.
 #include "runtime/proxy/worker.hpp"
 
 #include <eddy/base/assert.hpp>
@@ -13,6 +16,7 @@
 #include <eddy/net/tcp.hpp>
 
 #include "base/descriptors.hpp"
+#include "io/linger.hpp"
 #include "runtime/connections.hpp"
 
 #include <algorithm>
@@ -27,27 +31,35 @@ class worker::tunnel final : public connection {
 public:
     tunnel(connections& all, stream accepted, scope& tasks, serving::connection_slot slot)
         : connection(all, std::move(accepted), tasks.source(), std::move(slot)) {}
+    ~tunnel() {
+        if (!has_end_of_backend) socket.abort();
+        if (!has_end_of_client) back.abort();
+    }
 
     backend_use to;
     stream back;
-
-    /// Ends both connections by a reset: one side's has failed, and the other one shall not take
-    /// what it has got for all of it.
-    void reset() noexcept {
-        tcp::socket_options options;
-        options.linger = std::chrono::seconds(0);
-        static_cast<void>(tcp::apply(socket, options));
-        static_cast<void>(tcp::apply(back, options));
-        close();
-    }
+    bool has_end_of_backend = false;  // the client: it was passed on
+    bool has_end_of_client = false;   // the backend
 };
 
 /// One way through a tunnel. The tallies outlive it.
 struct worker::direction {
+    enum class state : std::uint8_t {
+        flows,
+        drops,  ///< the receiver takes nothing more; the sender's bytes are dropped
+        ended,  ///< the sender has finished
+        failed,
+    };
+
     stream& from;
     stream& to;
     tally& received;
     tally& sent;
+    bool& has_end;  // of the receiver: the sender's end was passed on
+    time_point sent_at{};
+    state now = state::flows;
+
+    bool is_over() const noexcept { return now == state::ended || now == state::failed; }
 };
 
 /// Received bytes that the other side has not taken yet: a lease of the loop, or a copy of it.
@@ -115,8 +127,8 @@ task<void> worker::drain(duration limit) {
     report_rest(failed_backends_);
 }
 
-/// A tunnel's life. It is never at rest: a stop waits for its end, since what its silence means is
-/// the protocol's affair.
+/// A tunnel's life. While bytes may flow it is never at rest: a stop waits for its end, since what
+/// its silence means is the protocol's affair.
 task<void> worker::serve(std::unique_ptr<tunnel> t) {
     try {
         t->enter(activity::working);
@@ -125,12 +137,15 @@ task<void> worker::serve(std::unique_ptr<tunnel> t) {
         t->touch();
         t->enter(activity::reading);
         backend_counters& counted = t->to->counted_by(index_);
-        scope answers(&t->cancel);
-        const direction up{t->socket, t->back, counted_.bytes_in, counted.bytes_sent};
-        const direction down{t->back, t->socket, counted.bytes_received, counted_.bytes_out};
-        answers.spawn(pump(*t, down));
-        co_await pump(*t, up);
-        co_await answers.join();
+        direction up{t->socket, t->back, counted_.bytes_in, counted.bytes_sent,
+                     t->has_end_of_client};
+        direction down{t->back, t->socket, counted.bytes_received, counted_.bytes_out,
+                       t->has_end_of_backend};
+        scope pumps(&t->cancel);
+        pumps.spawn(pump(*t, pumps, down, up));
+        co_await pump(*t, pumps, up, down).under(pumps.source());
+        co_await pumps.join();
+        if (!t->cancel.requested()) co_await end(*t, up, down);
     } catch (const std::bad_alloc&) {
         note_no_memory();
     }
@@ -178,10 +193,12 @@ task<result<stream>> worker::connect(const backend& to) const {
     co_return co_await with_timeout(timeout, transport::connect(to.where(), options));
 }
 
-/// Forwards until the sender's end, which is passed on, or a failure of either side. Catches
-/// std::bad_alloc: the other direction must be awaited. All of it is in one frame, without a task
-/// or an allocation for each piece.
-task<void> worker::pump(tunnel& t, direction way) {
+/// Forwards until the sender's end, which is passed on, or a failure of either side; then, while
+/// the other direction goes on, drops what the receiver does not take, which keeps it from
+/// resetting the sender's connection. Catches std::bad_alloc: the other direction must be awaited.
+/// All of it is in one frame, without a task or an allocation for each piece.
+task<void> worker::pump(tunnel& t, scope& both, direction& way, const direction& other) {
+    using state = direction::state;
     try {
         for (;;) {
             result<lease> got = co_await way.from.read();
@@ -190,15 +207,17 @@ task<void> worker::pump(tunnel& t, direction way) {
                     const result<> slept = co_await loop::current().sleep_for(starved_pause);
                     if (slept) continue;
                 }
-                end_input(t, way.to, got.error());
+                if (!both.source().requested()) end_input(both, way, other, got.error());
                 co_return;
             }
             t.touch();
             way.received += got->size();
+            if (way.now == state::drops) continue;
             result<std::size_t> taken = way.to.try_write(got->bytes());
             if (taken) {
                 EDDY_ASSERT(*taken <= got->size());
                 way.sent += *taken;
+                way.sent_at = t.touched_at();
                 if (*taken == got->size()) continue;
                 held_piece rest(*this, std::move(*got), *taken);
                 while (!rest.empty()) {
@@ -210,34 +229,66 @@ task<void> worker::pump(tunnel& t, direction way) {
                     }
                     t.touch();
                     way.sent += next.size();
+                    way.sent_at = t.touched_at();
                     rest.consume(next.size());
                 }
                 if (taken) continue;
             }
-            got->reset();
-            co_await give_up_writing(t, way.from);
+            if (both.source().requested()) co_return;
+            way.now = state::drops;
+            // What the receiver itself sends may still be on its way, an error message perhaps.
+            if (!other.is_over()) continue;
+            both.cancel();
             co_return;
         }
     } catch (const std::bad_alloc&) {
         note_no_memory();
-        t.reset();
+        way.now = state::failed;
+        both.cancel();
     }
 }
 
 /// The sender has finished, or its connection has failed.
-void worker::end_input(tunnel& t, stream& to, std::error_code error) noexcept {
-    if (t.cancel.requested()) return;
-    if (error != errc::end_of_stream) return t.reset();
-    if (!to.shutdown_write()) t.close();
+void worker::end_input(scope& both, direction& way, const direction& other,
+                       std::error_code error) noexcept {
+    using state = direction::state;
+    const bool has_finished = error == errc::end_of_stream;
+    const bool flowed = way.now == state::flows;
+    way.now = has_finished ? state::ended : state::failed;
+    if (has_finished && flowed) way.has_end = way.to.shutdown_write().has_value();
+    if (!has_finished || other.now == state::drops) both.cancel();
 }
 
-/// The receiver takes nothing more. What it sent before may still be on its way to the sender, an
-/// error message perhaps, so the other direction has a moment for that; meanwhile the sender's
-/// bytes are dropped, which keeps them from resetting its connection.
-task<void> worker::give_up_writing(tunnel& t, stream& from) {
-    if (t.cancel.requested()) co_return;
-    co_await discard_input(from);
-    t.close();
+/// The end of a tunnel one side of which is over. The other one may still send, and would lose what
+/// was forwarded to it last if its connection were closed, or reset, meanwhile.
+task<void> worker::end(tunnel& t, const direction& up, const direction& down) {
+    const bool is_client_over = up.is_over();
+    const bool is_backend_over = down.is_over();
+    if (is_client_over && is_backend_over && up.now == down.now) co_return;
+    // A stop ends it now.
+    t.enter(activity::resting);
+    if (t.draining()) co_return;
+    if (!is_backend_over || (is_client_over && up.now == direction::state::failed)) {
+        t.socket.abort();
+        co_await part(t.back, up, {.whole = last_words_time, .idle = last_words_time});
+    } else {
+        t.back.abort();
+        linger_limits limits;
+        if (!down.has_end) limits.idle = last_words_time;
+        co_await part(t.socket, down, limits);
+    }
+}
+
+/// Lets one side have what was sent to it last, by `way`. One that gets a reset shall get it soon:
+/// at once, unless bytes have just been sent.
+task<void> worker::part(stream& side, const direction& way, linger_limits limits) {
+    loop& here = loop::current();
+    const time_point soon = way.sent_at + last_words_time;
+    if (!way.has_end && soon <= here.now()) co_return;
+    co_await eddy::linger(side, limits);
+    // A side that has finished sending may not have received it all.
+    if (!way.has_end && here.now() < soon)
+        static_cast<void>(co_await here.sleep_for(soon - here.now()));
 }
 
 }  // namespace eddy::runtime::proxy

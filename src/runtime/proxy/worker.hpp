@@ -3,9 +3,11 @@
 #pragma once
 
 #include <eddy/io/lease.hpp>
+#include <eddy/io/scope.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>
 
+#include "io/linger.hpp"
 #include "runtime/proxy/balancer.hpp"
 #include "runtime/proxy/options.hpp"
 #include "transport/serving/loop_worker.hpp"
@@ -30,6 +32,9 @@ public:
     /// Pause of a direction that finds none of the loop's buffers free. A time, not an event: any
     /// connection of the loop may return a buffer, and take it again before others.
     static constexpr duration starved_pause = std::chrono::milliseconds(5);
+    /// A side that is to get a reset, and was sent bytes so short a time ago, gets the reset when
+    /// it has sent nothing for as long: before, it might lose those bytes, such as an early answer.
+    static constexpr duration last_words_time = std::chrono::seconds(1);
 
     /// On its loop.
     worker(const serving::worker_place& place, const config& chosen,
@@ -50,9 +55,11 @@ private:
     task<void> serve(std::unique_ptr<tunnel> t);
     task<bool> open(tunnel& t);
     task<result<stream>> connect(const backend& to) const;
-    task<void> pump(tunnel& t, direction way);
-    task<void> give_up_writing(tunnel& t, stream& from);
-    void end_input(tunnel& t, stream& to, std::error_code error) noexcept;
+    task<void> pump(tunnel& t, scope& both, direction& way, const direction& other);
+    static void end_input(scope& both, direction& way, const direction& other,
+                          std::error_code error) noexcept;
+    [[gnu::noinline]] static task<void> end(tunnel& t, const direction& up, const direction& down);
+    static task<void> part(stream& side, const direction& way, linger_limits limits);
 
     const std::size_t index_;
     duration connect_timeout_{};

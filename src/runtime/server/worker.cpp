@@ -470,7 +470,7 @@ worker::progress worker::receive_frames(client& c, std::string_view text) {
     result<> taken = co_await c.out.flush_within(farewell);
     if (taken) taken = c.socket.shutdown_write();
     if (!taken) co_return c.disconnect();
-    if (why == progress::then::refuse) co_await discard_input(c.socket);
+    if (why == progress::then::refuse) co_await linger(c);
 }
 
 worker::progress worker::consume_rest(client& c, time_point arrived) {

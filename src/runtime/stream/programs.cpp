@@ -72,7 +72,9 @@ task<void> programs::serve(process program, unique_fd ended, unique_fd client) {
     const auto status = co_await program.wait();
     beside.cancel();
     co_await beside.join();
-    // Also where the web server has its copy still, or what has left the program's group.
+    // Also where the web server has its copy still, or what has left the program's group. An answer
+    // of a program that was killed, or that crashed, broke off and must not look whole.
+    if (!status || status->signal != 0) reset_connection(client.get());
     ::shutdown(client.get(), SHUT_WR);
     drop_unread(client.get());
     client.reset();

@@ -5,8 +5,10 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "base/descriptors.hpp"
 #include "base/rollback.hpp"
 #include "handoff/client_check.hpp"
+#include "io/linger.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/stream/answer.hpp"
 #include "runtime/stream/lua_backend.hpp"
@@ -19,6 +21,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <new>
 #include <span>
 #include <utility>
@@ -68,6 +71,10 @@ constexpr metric stream_seconds{.name = "stream_duration_seconds",
 
 using steady = std::chrono::steady_clock;
 
+/// Clients that linger after their refusal at once, at most, since each has a descriptor. Further
+/// ones are closed at once.
+constexpr std::size_t max_lingering_refusals = 128;
+
 transport::address address_of(const config& chosen) {
     transport::address where;
     where.kind = transport::scheme::unix_socket;
@@ -113,6 +120,7 @@ struct stream_runtime::running {
         return clients->active() + (programs ? programs->running() : 0);
     }
     address_note note;
+    scope refused;  // clients that linger after their refusal
 };
 
 stream_runtime::stream_runtime(creation from)
@@ -202,6 +210,8 @@ void stream_runtime::warn_of_limit() {
 task<void> stream_runtime::stop(duration drain) {
     if (!running_) co_return;
     co_await running_->receiving.close();
+    running_->refused.cancel();
+    co_await running_->refused.join();
     loop& here = loop::current();
     const time_point until = here.after(drain);
     static_cast<void>(co_await with_deadline(until, running_->clients->all_closed()));
@@ -353,7 +363,15 @@ void stream_runtime::start_program(unique_fd client, const request& from) {
 }
 
 void stream_runtime::refuse(unique_fd client, int status, std::string_view reason) {
-    refuse_client(std::move(client), refusal(status, reason));
+    const std::string text = refusal(status, reason);
+    const bool may_linger = running_->refused.children() < max_lingering_refusals &&
+                            descriptors::has_room(descriptors::use::client);
+    if (!may_linger) return refuse_client(std::move(client), text);
+    result<eddy::stream> peer = loop::current().adopt(std::move(client));
+    if (!peer) return;
+    // A refusal fits into the socket's buffer, unless its peer has never read: then it has no use.
+    static_cast<void>(peer->try_write(as_bytes(text)));
+    if (peer->shutdown_write()) running_->refused.spawn(linger_and_close(std::move(*peer)));
 }
 
 void stream_runtime::fail_handoff(handoff::fault why) noexcept { count_fault(to_string(why)); }

@@ -40,7 +40,9 @@ void acceptor::open(served_listener& from, std::string_view refusal, bool is_sec
 
 task<void> acceptor::close() {
     tasks_.cancel();
+    rejected_.cancel();
     co_await tasks_.join();
+    co_await rejected_.join();
 }
 
 task<void> acceptor::accept_all(served_listener& from, std::string_view refusal) {
@@ -52,7 +54,8 @@ task<void> acceptor::accept_all(served_listener& from, std::string_view refusal)
         bool is_crowded = from.finish != nullptr && pool_.limits().handshakes.is_spent();
         try {
             if (!is_crowded) {
-                result<stream> peer = co_await here.clients().accept(from.socket, refusal);
+                result<stream> peer =
+                    co_await here.clients().accept(from.socket, refusal, rejected_);
                 if (!peer) co_return;
                 if (admission_ != nullptr)
                     admission_->admit(std::move(*peer), from);

@@ -37,8 +37,8 @@ public:
         : pool_(to), admission_(checked) {}
 
     /// Accepts from `from`, which outlives its connections, until close(). A connection beyond the
-    /// limit gets `refusal`, which must outlive this object. With `is_secure` it gets nothing:
-    /// others would wait for its handshake. The pool has workers.
+    /// limit gets `refusal`, which must outlive this object. With `is_secure`, or without a
+    /// refusal, it is reset: others would wait for its handshake. The pool has workers.
     void open(served_listener& from, std::string_view refusal, bool is_secure);
     /// Ends accepting. The listeners stay open.
     task<void> close();
@@ -52,6 +52,7 @@ private:
     loop_pool& pool_;
     admission* admission_;
     scope tasks_;
+    scope rejected_;  // connections beyond the limit, which linger
 };
 
 }  // namespace eddy::serving

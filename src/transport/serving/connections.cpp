@@ -1,14 +1,11 @@
 // Connections of a server: accepting, limits in time, draining.
 #include "transport/serving/connections.hpp"
 
-#include <eddy/io/timeout.hpp>
-
 #include "base/descriptors.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -24,19 +21,6 @@ constexpr int rounds_per_limit = 64;
 
 /// Of a connection's number these bits are kept.
 constexpr std::uint64_t id_mask = (std::uint64_t{1} << 48) - 1;
-
-/// How long and how much discard_input() reads.
-constexpr duration discard_time = std::chrono::seconds(1);
-constexpr std::size_t discard_bytes = 1024 * 1024;
-
-task<result<>> read_to_end(stream& from) {
-    for (std::size_t seen = 0; from && seen < discard_bytes;) {
-        result<lease> got = co_await from.read();
-        if (!got) co_return fail(got.error());
-        seen += got->size();
-    }
-    co_return result<>();
-}
 
 }  // namespace
 
@@ -154,7 +138,19 @@ task<result<>> connections::wait_for_room(const stream& accepted) {
     co_return result<>();
 }
 
-task<result<stream>> connections::accept(listener& from, std::string_view refusal) {
+/// Without a wait: the others do not wait for one that is rejected.
+void connections::reject(stream peer, std::string_view refusal, scope& rejected) {
+    if (refusal.empty()) return peer.abort();
+    // The text fits a new socket's buffer. One that was handed over may be full: it gets nothing.
+    static_cast<void>(peer.try_write(as_bytes(refusal)));
+    const bool may_linger = rejected.children() < max_lingering_rejects &&
+                            descriptors::has_room(descriptors::use::client);
+    if (!may_linger) return end_sending(peer);
+    if (peer.shutdown_write()) rejected.spawn(linger_and_close(std::move(peer), reject_linger));
+}
+
+task<result<stream>> connections::accept(listener& from, std::string_view refusal,
+                                         scope& rejected) {
     for (;;) {
         result<stream> peer = co_await from.accept();
         if (!peer) {
@@ -182,15 +178,14 @@ task<result<stream>> connections::accept(listener& from, std::string_view refusa
             events_.write(std::to_string(limits_.most) +
                           " connections, which is the limit; further ones are refused");
         }
-        // The text fits a new socket's buffer. One that was handed over may be full: it gets
-        // nothing, since the others wait meanwhile.
-        if (!refusal.empty()) (void)peer->try_write(std::as_bytes(std::span(refusal)));
-        end_sending(*peer);
+        reject(std::move(*peer), refusal, rejected);
     }
 }
 
-task<void> discard_input(stream& from) {
-    (void)co_await with_timeout(discard_time, read_to_end(from));
+task<void> linger(connection& of, linger_limits limits) {
+    of.enter(activity::resting);
+    if (of.draining()) co_return;
+    co_await eddy::linger(of.socket, limits);
 }
 
 void connections::drain() noexcept {

@@ -8,15 +8,18 @@
 
 #include <eddy/base/intrusive_list.hpp>
 #include <eddy/io/loop.hpp>
+#include <eddy/io/scope.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
+#include "io/linger.hpp"
 #include "transport/serving/connection_slot.hpp"
 #include "transport/serving/counters.hpp"
 #include "transport/serving/journal.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -71,6 +74,8 @@ public:
     void touch() noexcept;
     /// When they last did.
     time_point touched_at() const noexcept { return active_at_; }
+    /// Whether connections that would rest are to close: connections::drain().
+    bool draining() const noexcept;
 
 protected:
     ~connection();
@@ -121,10 +126,19 @@ public:
         id_step_ = step;
     }
 
+    /// Rejected connections that linger at once, at most, so that their refusal reaches clients
+    /// that have sent bytes. Further ones are closed at once.
+    static constexpr std::size_t max_lingering_rejects = 128;
+    /// Times of their lingering.
+    static constexpr linger_limits reject_linger{.whole = std::chrono::seconds(5),
+                                                 .idle = std::chrono::seconds(1)};
+
     /// Awaits the next connection that is within the limit; the others get `refusal`, which must
-    /// outlive this object, and are closed. When no descriptors are free but those that are kept
-    /// for the daemon itself, it waits for others to be. Fails when cancelled.
-    task<result<stream>> accept(listener& from, std::string_view refusal);
+    /// outlive this object, and linger in `rejected`, which has no other tasks. Without a refusal
+    /// they are reset, as an end without a byte could pass for an empty answer. When no descriptors
+    /// are free but those that are kept for the daemon itself, it waits for others to be. Fails
+    /// when cancelled.
+    task<result<stream>> accept(listener& from, std::string_view refusal, scope& rejected);
 
     bool draining() const noexcept { return draining_; }
     /// Closes the connections that rest, and has the others close when they would rest.
@@ -142,6 +156,7 @@ public:
 
 private:
     friend class connection;
+    void reject(stream peer, std::string_view refusal, scope& rejected);
     void fire() noexcept override;
     void watch() noexcept;
     duration shortest() const noexcept;
@@ -166,8 +181,11 @@ private:
     bool said_starved_ = false;
 };
 
-/// Reads and drops what the peer still sends after our last bytes and shutdown_write(), for a short
-/// time: closing a socket with unread input would reset it, and the peer might lose those bytes.
-task<void> discard_input(stream& from);
+inline bool connection::draining() const noexcept { return all_.draining(); }
+
+/// Lingering close of a connection, after its last bytes and shutdown_write(): drops what the peer
+/// still sends, as eddy::linger(). It rests meanwhile, so drain() ends it at once; while draining
+/// it does not linger.
+task<void> linger(connection& of, linger_limits limits = {});
 
 }  // namespace eddy::serving
