@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Sites: `eddy create http` as its users meet it, with curl."""
 
+import http.client
 import json
 import os
 import shutil
@@ -74,6 +75,24 @@ class Site(harness.EddyTest):
                      f"/..\\{name}\\secret", "/index.html/"):
             with self.subTest(path):
                 self.assertIn(self.status(path), ("404", "400", "403"))
+
+    def test_an_answer_before_the_end_of_an_upload_arrives(self):
+        self.create()
+        lost = []
+        for size in (1 << 20, 12 << 20):
+            for _ in range(30):
+                client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=harness.DEADLINE_S)
+                try:
+                    client.request("POST", "/", body=bytes(size))
+                    self.assertIn(client.getresponse().status, (405, 413))
+                except OSError as failure:
+                    lost.append(f"{size} bytes: {failure!r}")
+                finally:
+                    client.close()
+        self.assertEqual(lost, [])
+        with connect(self.port) as raw:  # reads after its last byte
+            raw.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 6000000\r\n\r\n" + bytes(6_000_000))
+            self.assertRegex(harness.all_of(raw), rb"^HTTP/1.1 (405|413) ")
 
     def test_says_what_is_missing(self):
         for flags, text in (((), "--root DIR"), (("--root", "/no/such/folder"), "No such file or directory"),

@@ -165,7 +165,13 @@ client::client(std::shared_ptr<const detail::client_plan> plan) noexcept : plan_
 client::~client() { close(); }
 
 void client::close() noexcept {
-    if (connection_) connection_->peer.close();
+    if (connection_) {
+        // A server that takes too long would go on being sent what the kernel has taken.
+        if (connection_->write_failure)
+            connection_->peer.abort();
+        else
+            connection_->peer.close();
+    }
     connection_.reset();
 }
 

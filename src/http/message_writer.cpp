@@ -4,14 +4,12 @@
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
-#include <eddy/net/tcp.hpp>
 
 #include "http/file_slices.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <span>
 #include <utility>
 
@@ -37,13 +35,6 @@ bool is_in_memory(file& from, std::uint64_t offset, std::size_t size) noexcept {
 }
 
 }  // namespace
-
-void reset_if_stuck(stream& peer, std::error_code failure) noexcept {
-    if (failure != errc::timed_out) return;
-    tcp::socket_options options;
-    options.linger = std::chrono::seconds(0);
-    static_cast<void>(tcp::apply(peer, options));  // a stream that is no socket has no such backlog
-}
 
 task<result<>> message_writer::write(std::string_view piece) {
     using kind = http1::body_framing::kind;
@@ -104,7 +95,6 @@ task<result<>> message_writer::send(std::string_view before, std::string_view co
 
 result<> message_writer::end_by(std::error_code failure) noexcept {
     failure_ = failure;
-    reset_if_stuck(to_, failure);
     return fail(failure);
 }
 

@@ -17,10 +17,6 @@
 
 namespace eddy::http {
 
-/// Has a connection whose peer takes too long reset when it is closed, if `failure` of a write is
-/// that: the kernel would go on sending what it has taken, for as long as the peer likes.
-void reset_if_stuck(stream& peer, std::error_code failure) noexcept;
-
 /// Writer of one message. Nothing is copied but the head; a slice goes out as one vectored write,
 /// and a file from the kernel's memory where the stream can do that.
 /// Stream and head must outlive it. One loop's thread.

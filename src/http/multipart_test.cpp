@@ -31,7 +31,6 @@ protected:
     http_multipart() {
         handler_.answer = [this](request& incoming) { return answer(incoming); };
         limits_.parser.body = 16 * 1024 * 1024;
-        limits_.linger_bytes = 32 * 1024 * 1024;
         limits_.request_time = limits_.read_time = limits_.linger_time = 30s;
     }
 

@@ -13,6 +13,7 @@
 #include "http/message_writer.hpp"
 #include "http/resting_session.hpp"
 #include "http/spare_buffers.hpp"
+#include "io/linger.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -98,6 +99,9 @@ constexpr std::size_t queued_limit = 64 * 1024;
 constexpr unsigned requests_in_a_row = 32;
 /// While a handler waits and the socket is full, what waits is tried again after so long.
 constexpr duration flush_pause = std::chrono::milliseconds(10);
+/// A client whose request has come whole sends no more but requests of a pipeline. It closes soon,
+/// or is slow to.
+constexpr duration whole_request_linger_time = std::chrono::seconds(2);
 /// A handler works for so long before its session begins to watch whether the client is still
 /// there.
 constexpr duration unwatched_time = std::chrono::milliseconds(100);
@@ -115,7 +119,12 @@ public:
           reader_(peer_, parser_, traffic_),
           client_watch_(*this) {}
 
-    ~session() { stop_flush_timer(); }
+    /// A response that broke off, in whatever way, must not look whole. Only here: the observer may
+    /// need the peer's address before.
+    ~session() {
+        stop_flush_timer();
+        if (is_cut_) peer_.abort();
+    }
     session(const session&) = delete;
     session& operator=(const session&) = delete;
 
@@ -187,7 +196,7 @@ private:
     task<void> produce(body_producer& from, message_writer& to, cancel_source& waiting,
                        result<>& sent);
     task<void> watch_for_hangup(cancel_source& to_cancel, bool is_finite);
-    [[gnu::noinline]] task<void> linger();
+    [[gnu::noinline]] task<void> linger(duration longest);
 
     void note(const http1::request_head* request, int status, bool is_whole);
 
@@ -200,6 +209,7 @@ private:
     http1::request_parser parser_;
     message_reader reader_;
     byte_buffer out_;       // responses that wait, and the head of the one that is sent
+    bool is_cut_ = false;   // a response is under way, or broke off
     duration head_time_{};  // that the request's head took
     time_point head_at_;    // when it was complete
     std::unique_ptr<connection_takeover> successor_;
@@ -375,7 +385,8 @@ task<bool> session::answer_request() {
     const int status = answer.status;
     const auto sent = co_await send(std::move(answer), keep);
     note(&head, status, sent.has_value());
-    if (sent && !keep) co_await linger();
+    if (sent && !keep)
+        co_await linger(reader_.ended() ? whole_request_linger_time : duration::max());
     co_return sent&& keep;
 }
 
@@ -400,7 +411,7 @@ task<void> session::reject(http1::parse_error fault, const http1::request_head* 
     make_valid(answer);
     const auto sent = co_await send(std::move(answer), false);
     note(request, fault.status, sent.has_value());
-    if (sent) co_await linger();
+    if (sent) co_await linger(duration::max());
 }
 
 void session::note(const http1::request_head* request, int status, bool is_whole) {
@@ -459,8 +470,9 @@ task<result<>> session::switch_protocols(response answer) {
 /// Sends what waits.
 task<result<>> session::flush() {
     stop_flush_timer();
+    is_cut_ = true;
     const auto sent = co_await with_timeout(limits_.write_time, peer_.write_all(out_.bytes()));
-    if (!sent) reset_if_stuck(peer_, sent.error());
+    is_cut_ = !sent;
     out_.clear();
     co_return sent;
 }
@@ -494,14 +506,19 @@ task<result<>> session::send(response answer, bool keep) {
     // What waits goes out with the head. It is counted already.
     traffic_.out -= waiting;
     message_writer to(peer_, out_, framing, limits_.write_time, traffic_);
-    if (sends_no_content(answer)) co_return co_await to.flush();
-    if (answer.body.producer()) {
+    is_cut_ = true;
+    result<> sent;
+    if (sends_no_content(answer)) {
+        sent = co_await to.flush();
+    } else if (answer.body.producer()) {
         if (parser_.head().headers.contains_token("TE", "trailers")) to.allow_trailers();
-        co_return co_await stream_body(answer.body, to);
+        sent = co_await stream_body(answer.body, to);
+    } else {
+        sent = co_await to.write(answer.body.text());
+        if (sent) sent = co_await to.finish();
     }
-    const auto sent = co_await to.write(answer.body.text());
-    if (!sent) co_return sent;
-    co_return co_await to.finish();
+    is_cut_ = !sent;
+    co_return sent;
 }
 
 task<result<>> session::stream_body(const body& content, message_writer& to) {
@@ -554,15 +571,14 @@ task<void> session::watch_for_hangup(cancel_source& to_cancel, bool is_finite) {
     }
 }
 
-task<void> session::linger() {
-    if (!peer_.shutdown_write()) co_return;
-    const time_point deadline = loop::current().after(limits_.linger_time);
-    std::size_t left = limits_.linger_bytes;
-    while (left > 0) {
-        const auto received = co_await with_deadline(deadline, peer_.read());
-        if (!received) co_return;
-        left -= std::min(left, received->size());
-    }
+/// `longest` holds beside the session's own limits.
+task<void> session::linger(duration longest) {
+    if (!peer_.shutdown_write() || observer_.is_ending()) co_return;
+    observer_.enter(session_state::idle);
+    linger_limits limits;
+    limits.whole = std::min(limits_.linger_time, longest);
+    limits.idle = limits_.linger_idle;
+    co_await eddy::linger(peer_, limits);
 }
 
 /// `received` was read before.
@@ -617,13 +633,21 @@ task<succession> serve_until_rest(stream& peer, request_handler& handler,
 task<result<>> send_and_close(stream peer, response answer, duration time) {
     EDDY_PRECONDITION(answer.is_valid() && !answer.body.producer(),
                       "send_and_close() of a response that is not valid, or has a streamed body");
+    const time_point deadline = loop::current().after(time);
     byte_buffer head;
     write_head(head, answer, framing_of(answer, 1), false, 1);
     traffic uncounted;
     message_writer to(peer, head, framing_of(answer, 1), time, uncounted);
-    const auto sent = co_await to.write(answer.body.text());
-    if (!sent) co_return sent;
-    co_return co_await to.finish();
+    result<> sent = co_await to.write(answer.body.text());
+    if (sent) sent = co_await to.finish();
+    if (!sent) {
+        peer.abort();
+    } else if (peer.shutdown_write()) {
+        linger_limits limits;
+        limits.whole = std::max(deadline - loop::current().now(), duration::zero());
+        co_await linger(peer, limits);
+    }
+    co_return sent;
 }
 
 }  // namespace eddy::http

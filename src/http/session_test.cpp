@@ -705,8 +705,39 @@ TEST_P(http_session, a_client_that_has_finished_sending_gets_a_body_of_known_siz
 
 // --- The end of a connection ------------------------------------------------------------------
 
+/// Sends a part of a body, and then waits, or fails.
+response broken_off(bool waits) {
+    response answer;
+    answer.body = http::body::streamed([waits](body_writer& to) -> task<result<>> {
+        const auto sent = co_await to.write("part of it");
+        if (!sent) co_return sent;
+        if (waits) co_return co_await loop::current().sleep_for(1h);
+        co_return fail(errc::truncated);
+    });
+    return answer;
+}
+
+/// A response to HTTP/1.0 ends with its connection.
+TEST_P(http_session, a_response_that_breaks_off_does_not_look_whole) {
+    for (const bool is_cancelled : {false, true}) {
+        handler_.answer = [&](request&) -> task<response> { co_return broken_off(is_cancelled); };
+        run([&]() -> task<void> {
+            eddy::testing::connection both = co_await connect();
+            scope serving(co_await current_source());
+            serving.spawn(serve(std::move(both.server), handler_, limits_));
+            must(co_await both.client.write_all("GET / HTTP/1.0\r\n\r\n"));
+            std::string seen;
+            EXPECT_TRUE(co_await read_until(both.client, seen, "part of it")) << seen;
+            if (is_cancelled) serving.cancel();
+            co_await serving.join();
+            const auto end = co_await both.client.read();
+            EXPECT_FALSE(end);
+            if (!end) EXPECT_EQ(end.error(), errno_code(ECONNRESET)) << is_cancelled;
+        });
+    }
+}
+
 TEST_P(http_session, lingers_for_a_limited_time) {
-    limits_.linger_bytes = large;
     with_session([&](stream& client) -> task<void> {
         must(co_await client.write_all("nonsense\r\n\r\n"));
         std::string answer;
@@ -716,13 +747,44 @@ TEST_P(http_session, lingers_for_a_limited_time) {
     });
 }
 
-TEST_P(http_session, lingers_for_a_limited_number_of_bytes) {
+TEST_P(http_session, lingers_for_a_limited_time_without_bytes) {
     limits_.linger_time = 1h;
-    limits_.linger_bytes = 64 * 1024;
+    limits_.linger_idle = 50ms;
+    with_session([&](stream& client) -> task<void> {
+        must(co_await client.write_all("nonsense\r\n\r\n"));
+        std::string answer;
+        co_await read_all(client, answer);
+        EXPECT_TRUE(begins_with(answer, "HTTP/1.1 400"));
+        // The client neither sends nor closes, and the session ends.
+    });
+}
+
+TEST_P(http_session, lingers_for_a_limited_time_while_bytes_come) {
+    limits_.linger_idle = 1h;
     with_session([&](stream& client) -> task<void> {
         const std::string more(1024, 'x');
         must(co_await client.write_all("nonsense\r\n\r\n"));
-        while (co_await client.write_all(more)) co_await here().yield();
+        while (co_await client.write_all(more)) must(co_await here().sleep_for(1ms));
+    });
+}
+
+/// An upload of which the kernels of both ends hold a part at most.
+TEST_P(http_session, an_early_answer_reaches_a_client_that_sends_much_more) {
+    limits_.parser.body = 1024;
+    limits_.linger_time = 30s;
+    constexpr std::size_t size = std::size_t{24} << 20;
+    with_session([&](stream& client) -> task<void> {
+        const std::string head =
+            "POST /whole HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(size) +
+            "\r\n\r\n";
+        must(co_await client.write_all(head));
+        const std::string piece(256 * 1024, 'x');
+        // As a client that reads only after its last byte.
+        for (std::size_t sent = 0; sent < size; sent += piece.size())
+            must(co_await client.write_all(piece));
+        std::string answer;
+        co_await read_all(client, answer);
+        EXPECT_TRUE(begins_with(answer, "HTTP/1.1 413")) << answer;
     });
 }
 

@@ -68,11 +68,13 @@ struct session_limits {
     /// Otherwise it gets its response, as one that shuts down its half of the connection expects;
     /// the kernel does not distinguish one that has closed it, until something is sent.
     bool end_is_hangup = false;
-    /// After a response that ends the connection early, at most this much that the client still
-    /// sends is read and dropped, so that the response reaches it.
-    std::size_t linger_bytes = 4 * 1024 * 1024;
-    /// At most so long.
-    duration linger_time = std::chrono::seconds(2);
+    /// Lingering close (RFC 9112, 9.6): after a response that ends the connection early, what the
+    /// client still sends is read and dropped for at most so long, so that the response reaches it;
+    /// for 2 s at most behind a request that has come whole. A session that is ending
+    /// (session_observer::is_ending()) does not linger.
+    duration linger_time = std::chrono::seconds(30);
+    /// At most so long without a byte of the client.
+    duration linger_idle = std::chrono::seconds(5);
 };
 
 /// States of a session.
@@ -115,7 +117,9 @@ protected:
 /// (response::takeover). `handler` must outlive the task. While a response is streamed and the
 /// request has been read, a client that goes away cancels the producer; so does one that finishes
 /// sending, unless the body's size is known and session_limits::end_is_hangup is not set. Yields
-/// nothing: an error ends the session. A client that takes too long to accept a response is reset.
+/// nothing: an error ends the session. After a response that broke off, also by cancellation, or
+/// that the client was too slow to accept, the connection is reset (stream::abort()): one that ends
+/// by the close must not look whole.
 task<void> serve(stream peer, request_handler& handler, session_limits limits);
 
 /// The same for a stream that stays the caller's, with an observer. All three must outlive the
@@ -124,8 +128,9 @@ task<void> serve(stream peer, request_handler& handler, session_limits limits);
 task<void> serve_observed(stream& peer, request_handler& handler, session_limits limits,
                           session_observer& observer, byte_buffer received = {});
 
-/// Sends a response with a text without having read a request, and closes: for connections beyond a
-/// limit. It takes at most `time`. Yields a result<>: errc::timed_out, or the stream's error.
+/// Sends a response with a text without having read a request, and closes, after what the client
+/// still sends: for connections beyond a limit. It takes at most `time`. Yields a result<>:
+/// errc::timed_out, or the stream's error.
 task<result<>> send_and_close(stream peer, response answer, duration time);
 
 }  // namespace eddy::http

@@ -8,6 +8,7 @@
 
 #include "http/spare_buffers.hpp"
 #include "http/websocket/mask_source.hpp"
+#include "io/linger.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -27,10 +28,6 @@ using eddy::websocket::step;
 
 /// What is inflated at a time, so that a piece has at most about a thousand times as many bytes.
 constexpr std::size_t inflated_slice = 4 * 1024;
-
-/// After a broken protocol at most so many bytes that still come are dropped, so that the close
-/// frame reaches the peer.
-constexpr std::size_t linger_limit = 4 * 1024 * 1024;
 
 bool keeps_context(const deflate_terms& terms, role sender) noexcept {
     return sender == role::server ? !terms.server_no_context_takeover
@@ -579,11 +576,10 @@ task<void> websocket_connection::end(time_point until) {
     const result<> flushed = co_await writer_.graceful_shutdown(left);
     // After both close frames the server closes first (RFC 6455, 7.1.1).
     const bool is_over = has_peer_closed_ && own_ == role::server;
-    std::size_t most = linger_limit;
-    while (flushed && !is_over && may_linger && most > 0) {
-        const auto more = co_await with_deadline(until, peer_.read());
-        if (!more) break;
-        most -= std::min(most, more->size());
+    if (flushed && !is_over && may_linger) {
+        linger_limits limits;
+        limits.whole = limits.idle = std::max(until - loop::current().now(), duration::zero());
+        co_await linger(peer_, limits);
     }
     writer_.abort();
     co_await tasks_.join();
