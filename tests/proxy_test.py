@@ -270,7 +270,7 @@ class EarlyAnswers(ProxyTest):
     TRIES = 30
 
     def test_python_gets_the_refusal_of_an_upload(self):
-        port = self.proxy(OneByOne(self, refuse_early).port)
+        port = self.proxy(f":{OneByOne(self, refuse_early).port}")
         lost = []
         for size in (1 << 20, 8 << 20):
             for _ in range(self.TRIES):
@@ -287,7 +287,7 @@ class EarlyAnswers(ProxyTest):
         eventually(lambda: self.running.list()["gw"]["connections"] == 0, "no client lingers for ever")
 
     def test_a_client_that_reads_after_its_last_byte_gets_the_refusal(self):
-        port = self.proxy(OneByOne(self, refuse_early).port)
+        port = self.proxy(f":{OneByOne(self, refuse_early).port}")
         for _ in range(self.TRIES):
             with connect(port) as client:
                 client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 6000000\r\n\r\n" + bytes(6_000_000))
@@ -304,7 +304,7 @@ class Cuts(ProxyTest):
             peer.sendall(b"part of it")
             peer.recv(2)
             reset(peer)
-        port = self.proxy(OneByOne(self, serve).port,
+        port = self.proxy(f":{OneByOne(self, serve).port}",
                           flags=("--tls", "--cert", certificates.cert, "--key", certificates.key))
         trust = ssl.create_default_context(cafile=certificates.ca)
         with trust.wrap_socket(connect(port), server_hostname="127.0.0.1", suppress_ragged_eofs=False) as client:
