@@ -341,7 +341,8 @@ TEST_P(cache_clients, a_subscriber_that_has_ended_counts_no_more_while_its_repli
         co_await cache.start();
         talker a = co_await talker::to(cache->local());
         talker b = co_await talker::to(cache->local());
-        const std::string value(4 << 20, 'v');
+        // More than sockets take.
+        const std::string value(32 << 20, 'v');
         co_await expect(b, encoded({"SET", "k", value}), "+OK\r\n");
         co_await a.say("HELLO 3\r\nSUBSCRIBE c\r\nGET k\r\n");
         for (;;) {

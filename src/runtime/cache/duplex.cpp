@@ -110,10 +110,10 @@ task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
         const bool runs_script = c.seen().runs_script;
         const bool is_sent = here.unsent.empty();
         if (here.at_end && !runs_script && is_sent) co_return next::close;
-        // The rest of its replies is sent, and nothing more comes.
-        if (here.at_end && (is_blocked || !is_paused)) retire(c);
         if (here.something.is_set()) continue;
         const bool has_input = c.rest || !here.received.empty();
+        // The rest of its replies is sent, and nothing more comes.
+        if (here.at_end && (is_blocked || !is_paused || !has_input)) retire(c);
         if (clients_.draining() && !runs_script && is_sent && (!has_input || is_blocked))
             co_return next::close;
         stays |= is_blocked || c.seen().waits_for_others;
