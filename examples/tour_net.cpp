@@ -109,9 +109,7 @@ task<bool> options_of_tcp() {
     from.local.address = *here;
     auto client = co_await tcp::connect_any({listening->local()}, from);
     if (!client) co_return false;
-    tcp::socket_options patient;
-    patient.keepalive = true;
-    patient.keepalive_idle = 30s;
+    tcp::socket_options patient = tcp::keepalive_after(60s);
     patient.user_timeout = 20s;
     co_return tcp::apply(*client, patient).has_value();
 }

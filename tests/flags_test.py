@@ -240,6 +240,17 @@ class ServerFlags(FlagTest):
         with connect(port) as silent:
             self.assertEqual(all_of(silent), b"")
 
+    @effect_of("server", "tcp-keepalive")
+    def test_tcp_keepalive(self):
+        daemon = self.daemon()
+        self.assert_probes(daemon, self.create(daemon, "server", "r", "--tcp-keepalive", "100s"))
+
+    @effect_of("server", "allow-users")
+    @effect_of("cache", "allow-users")
+    def test_allow_users(self):
+        for kind in ("server", "cache"):
+            self.assert_users(kind)
+
     @effect_of("server", "max-line")
     def test_max_line(self):
         daemon = self.daemon()

@@ -55,6 +55,12 @@ class HttpFlags(FlagTest):
             got = b"".join(iter(lambda: client.recv(1 << 20), b""))
         self.assertEqual(got[-1:], b"-")
 
+    @effect_of("http", "tcp-keepalive", "allow-users")
+    def test_accepting(self):
+        daemon = self.daemon()
+        self.assert_probes(daemon, self.site(daemon, "--tcp-keepalive", "100s"))
+        self.assert_users("http", "--root", self.root)
+
     @effect_of("http", "unix", "listen")
     def test_addresses(self):
         daemon = self.daemon()

@@ -11,6 +11,7 @@ import sys
 
 import harness
 from harness import BINARY, OTHER_USER, as_user, eventually, free_port
+from streaming_test import StreamDaemonTest
 
 # Opens sockets to argv[1] until argv[2] of them were opened, says so, and keeps those that stay open.
 IDLE_CLIENTS = """
@@ -22,6 +23,36 @@ for _ in range(int(sys.argv[2])):
     kept.append(s)
 print("connected", flush=True)
 sys.stdin.read()
+"""
+
+
+# Hands one end of a new connection over at argv[1], and prints what comes from it: the answer, or nothing.
+HAND_OVER = """
+import socket, sys
+mine, theirs = socket.socketpair()
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sender:
+    sender.connect(sys.argv[1].replace("@", chr(0)))
+    try:
+        socket.send_fds(sender, [b"{}"], [theirs.fileno()])
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+theirs.close()
+mine.settimeout(60)
+print(b"".join(iter(lambda: mine.recv(65536), b"")).decode(), end="")
+"""
+
+# Sends argv[2] to argv[1], ends, and prints the answer, or nothing.
+ASK = """
+import socket, sys
+with socket.socket(socket.AF_UNIX) as client:
+    client.settimeout(60)
+    client.connect(sys.argv[1].replace("@", chr(0)))
+    try:
+        client.sendall(sys.argv[2].encode())
+        client.shutdown(socket.SHUT_WR)
+        print(b"".join(iter(lambda: client.recv(65536), b"")).decode(), end="")
+    except (BrokenPipeError, ConnectionResetError):
+        pass
 """
 
 
@@ -248,6 +279,104 @@ class DaemonOfRoot(Users):
         self.assert_refused(told, 2, "one of root's does at /run/eddy/eddy.sock", "sudo")
         asked = self.run_as(self.user, "ls", EDDY_SOCKET=f"{folder}/eddy.sock")
         self.assert_refused(asked, 2, "no permission to use the daemon's socket /run/eddy/eddy.sock", "as root")
+
+
+@harness.needs_other_user
+class AbstractSockets(Users):
+    """Without a file, and so without permissions: every user of the machine may connect."""
+
+    def name(self, of):
+        return f"@eddy-test-{os.getpid()}-{of}"
+
+    def answer_to(self, user, script, *words):
+        done = subprocess.run(as_user(user, sys.executable, "-c", script, *words), capture_output=True, text=True,
+                              check=False, timeout=harness.DEADLINE_S)
+        self.assertEqual(done.returncode, 0, done)
+        return done.stdout
+
+    def test_take_clients_of_their_own_user_and_of_listed_ones(self):
+        """Of each type that serves a Unix socket; the backend of the proxy is a cache, which answers PING."""
+        daemon = self.daemon()
+        site = self.folder()
+        with open(os.path.join(site, "index.html"), "w", encoding="ascii") as file:
+            file.write("the page")
+        backend = os.path.join(self.folder(), "c.sock")
+        daemon.must("create", "cache", "backend", "--unix", backend, "-s")
+        get = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        for kind, flags, asked, answer in (
+                ("cache", [], "PING\r\n", "+PONG"),
+                ("http", ["--root", site], get, "the page"),
+                ("server", ["--http", site], get, "the page"),
+                ("proxy", ["--backend", f"unix://{backend}"], "PING\r\n", "+PONG")):
+            for threads in (["--threads", "2"], []):
+                at = self.name(kind)
+                daemon.must("create", kind, kind, *([f"--unix={at}"] if threads else [f"--listen=unix://{at}"]), *flags,
+                            *threads, "-s")
+                self.assertEqual(self.answer_to(OTHER_USER, ASK, at, asked), "", kind)
+                self.assertIn(answer, self.answer_to(0, ASK, at, asked), kind)
+                self.assertEqual(daemon.metric("eddy_connections_refused_total", runtime=kind, type=kind), 1, kind)
+                self.assertIn(f"the user {OTHER_USER} may not connect", daemon.must("logs", kind))
+                daemon.must("edit", kind, "--allow-users", f"{OTHER_USER}")
+                self.assertIn(answer, self.answer_to(OTHER_USER, ASK, at, asked), kind)
+                self.assertEqual(self.answer_to(0, ASK, at, asked), "", kind)
+                daemon.must("remove", "-f", kind)
+
+    def test_with_a_file_have_the_list_beside_the_permissions(self):
+        daemon = self.daemon()
+        folder = self.folder()
+        os.chmod(folder, 0o755)
+        path = os.path.join(folder, "s")
+        daemon.must("create", "cache", "c", "--unix", path, "-s")
+        os.chmod(path, 0o666)
+        self.assertIn("+PONG", self.answer_to(OTHER_USER, ASK, path, "PING\r\n"))
+        daemon.must("edit", "c", "--allow-users", "root")
+        self.assertEqual(self.answer_to(OTHER_USER, ASK, path, "PING\r\n"), "")
+        self.assertIn("+PONG", self.answer_to(0, ASK, path, "PING\r\n"))
+
+    def test_take_handoffs_of_their_own_user_and_of_listed_ones(self):
+        daemon = self.daemon()
+        at = self.name("handoff")
+        refused = daemon.run("create", "stream", "s", "--handoff", f"unix://{at}", "--mode", "0600")
+        self.assert_refused(refused, 1, "--mode has no effect with", "--allow-users", "unix:///PATH")
+        daemon.must("create", "stream", "s", "--handoff", f"unix://{at}", "--messages", "1", "-s")
+        self.assertEqual(self.answer_to(OTHER_USER, HAND_OVER, at), "")
+        self.assertIn("[DONE]", self.answer_to(0, HAND_OVER, at))
+        self.assertEqual(daemon.metric("eddy_stream_handoff_errors_total", runtime="s", type="stream",
+                                       reason="peer_not_allowed"), 1)
+        daemon.must("edit", "s", "--allow-users", f"root,{OTHER_USER}")
+        for user in (OTHER_USER, 0):
+            self.assertIn("[DONE]", self.answer_to(user, HAND_OVER, at))
+
+    def test_take_handed_over_clients_of_a_server_alike(self):
+        daemon = self.daemon()
+        at = self.name("listen")
+        refused = daemon.run("create", "server", "s", "--listen", f"handoff://{at}?mode=0600")
+        self.assert_refused(refused, 1, "mode= is for a socket's file", "allow=")
+        daemon.must("create", "server", "s", "--listen", f"handoff://{at}", "-s")
+        self.assertEqual(self.answer_to(OTHER_USER, HAND_OVER, at), "")
+        harness.eventually(lambda: "peer_not_allowed" in daemon.must("logs", "s"), "the refusal")
+        self.assertEqual(daemon.list()["s"]["connections"], 0)
+
+    def test_of_the_program_alone_are_alike(self):
+        """`eddy stream-daemon`, in one process and in two."""
+        for workers in ("1", "2"):
+            at = self.name("daemon" + workers)
+            command = [BINARY, "stream-daemon", "-socket", at, "-workers", workers, "-messages", "1"]
+            wrong = subprocess.run([*command, "-socket-mode", "0600"], capture_output=True, text=True, check=False,
+                                   timeout=harness.DEADLINE_S)
+            self.assertNotEqual(wrong.returncode, 0)
+            self.assertIn("--mode has no effect with", wrong.stderr)
+            for users, allowed in (([], 0), (["-allow-users", f"{OTHER_USER}"], OTHER_USER)):
+                program = subprocess.Popen([*command, *users], stderr=subprocess.PIPE, text=True)
+                self.addCleanup(program.stderr.close)
+                self.addCleanup(program.wait, harness.DEADLINE_S)
+                self.addCleanup(program.kill)
+                StreamDaemonTest.await_ready(program)
+                for user in (0, OTHER_USER):
+                    answer = self.answer_to(user, HAND_OVER, at)
+                    self.assertEqual("[DONE]" in answer, user == allowed, (workers, users, user, answer))
+                program.terminate()
+                self.assertEqual(program.wait(harness.DEADLINE_S), 0)
 
 
 @harness.needs_other_user

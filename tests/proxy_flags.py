@@ -71,6 +71,11 @@ class ProxyFlags(FlagTest):
                 self.converse(client, self.first)
             self.running.must("remove", "-f", "r")
 
+    @effect_of("proxy", "tcp-keepalive", "allow-users")
+    def test_accepting(self):
+        self.assert_probes(self.running, self.proxy("--tcp-keepalive", "100s"))
+        self.assert_users("proxy", "--backend", self.at(self.first))
+
     @effect_of("proxy", "protocol")
     def test_protocol(self):
         port = self.proxy("--protocol", "tcp")

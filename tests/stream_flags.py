@@ -5,9 +5,9 @@ import os
 import socket
 
 import harness
-from flag_effects import FlagTest, effect_of, read_text
+from flag_effects import FlagTest, effect_of, read_text, seconds_to_probe
 from harness import DEADLINE_S, all_of, connect, eventually, free_port
-from streaming_test import EXAMPLES, StreamDaemonTest, answer_of, new_client
+from streaming_test import EXAMPLES, StreamDaemonTest, answer_of, hand_over, new_client
 
 
 def children_of(program):
@@ -26,6 +26,12 @@ class StreamDaemonFlags(StreamDaemonTest):
             self.assertIn(b" 503 ", answer_of(new_client(self.path, kind=socket.SOCK_STREAM)))
             large = b'{"a":"' + b"x" * 100 + b'"}'
             self.assertIn(b" 413 ", answer_of(new_client(self.path, large, kind=socket.SOCK_STREAM)))
+
+    @effect_of("stream-daemon", "allow-users")
+    def test_users(self):
+        self.start("--allow-users", str(os.getuid() + 1), "--messages", "1")
+        with contextlib.suppress(BrokenPipeError):  # the sender may be refused before it has sent
+            self.assertEqual(answer_of(new_client(self.path)), b"")
 
     @effect_of("stream-daemon", "openai-base", "openai-socket")
     def test_backends(self):
@@ -94,6 +100,17 @@ class StreamFlags(FlagTest):
         refused = self.running.metric("eddy_stream_handoff_errors_total", runtime="r", type="stream",
                                       reason="peer_not_allowed")
         self.assertEqual(refused, 1)
+
+    @effect_of("stream", "tcp-keepalive")
+    def test_tcp_keepalive(self):
+        self.stream("--tcp-keepalive", "100s", "--delay", "1h")
+        with socket.create_server(("127.0.0.1", 0)) as web_server:
+            port = web_server.getsockname()[1]
+            with connect(port) as client:
+                with web_server.accept()[0] as accepted:
+                    hand_over(self.path, [accepted.fileno()], b"{}")
+                self.assertIn(b" 200 ", client.recv(1 << 16))
+                eventually(lambda: any(0 < each <= 100 for each in seconds_to_probe(port)), "the timer")
 
     @effect_of("stream", "max-connections", "max-message")
     def test_limits(self):

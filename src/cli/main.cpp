@@ -203,10 +203,16 @@ std::vector<stream_flag> handoff_flags() {
          "DAEMON_SOCKET_PATH"},
         {{.name = "socket-mode",
           .value_name = "OCTAL",
-          .help = "permissions of its file",
+          .help = "permissions of its file; not for @NAME, which has none",
           .default_value = "0660"},
          "mode",
          "DAEMON_SOCKET_MODE"},
+        {{.name = "allow-users",
+          .value_name = "LIST",
+          .help = "users that may hand clients over, by name or number, such as www-data,1000; by "
+                  "default all that the permissions admit, and for @NAME this user and root"},
+         "allow_users",
+         "DAEMON_ALLOW_USERS"},
         {{.name = "socket-type",
           .value_name = "TYPE",
           .help = "its type",
@@ -321,6 +327,9 @@ int run_stream_daemon(context&, const arguments& given) {
     std::vector<std::string> for_workers = {"stream-daemon"};
     for (const stream_flag& each : stream_flags()) {
         std::string_view value = from_environment(each.variable);
+        // The runtime has the same default; given, an abstract socket would refuse it.
+        const bool is_default = value.empty() && !given.has(each.shown.name);
+        if (is_default && each.option == "mode") continue;
         if (value.empty()) value = each.shown.default_value;
         value = given.value(each.shown.name, value);
         if (value.empty()) continue;
@@ -409,11 +418,13 @@ eddy::cli::command stream_daemon_command() {
         {"eddy bench handoff -socket /run/llm.sock -connections 1000", "in another terminal"}};
     c.more =
         "One stream runtime in place of a program of its own: flags may have one dash or two, and\n"
-        "the variables DAEMON_SOCKET_PATH, DAEMON_SOCKET_MODE, DAEMON_MAX_CONNECTIONS,\n"
-        "DAEMON_BACKEND_PROVIDER, DAEMON_METRICS_ADDR, DAEMON_METRICS_ENABLED, DAEMON_WORKERS,\n"
-        "DAEMON_IO_BACKEND, OPENAI_API_BASE, OPENAI_API_SOCKET and OPENAI_API_KEY count without\n"
-        "them. A worker that dies is started again; its streams are lost, the others' go on.\n"
-        "SIGTERM lets streams end and prints their peak; a second one ends it at once.";
+        "the variables DAEMON_SOCKET_PATH, DAEMON_SOCKET_MODE, DAEMON_ALLOW_USERS,\n"
+        "DAEMON_MAX_CONNECTIONS, DAEMON_BACKEND_PROVIDER, DAEMON_METRICS_ADDR,\n"
+        "DAEMON_METRICS_ENABLED, DAEMON_WORKERS, DAEMON_IO_BACKEND, OPENAI_API_BASE,\n"
+        "OPENAI_API_SOCKET and OPENAI_API_KEY count without them. A worker that dies is started\n"
+        "again; its streams are lost, the others' go on. SIGTERM lets streams end and prints "
+        "their\n"
+        "peak; a second one ends it at once.";
     c.run = run_stream_daemon;
     return c;
 }

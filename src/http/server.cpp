@@ -153,9 +153,11 @@ task<result<>> server::make_workers() {
 }
 
 void server::open_to_clients() {
-    for (open_listener& each : running_->listening)
+    for (open_listener& each : running_->listening) {
+        serving::set_rules(each.its, {.keepalive = options_.keepalive});
         running_->accepting.open(each.its, server_worker::refusal,
                                  each.where.kind == transport::scheme::tls);
+    }
 }
 
 std::span<const endpoint> server::addresses() const noexcept {

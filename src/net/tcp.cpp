@@ -140,6 +140,16 @@ task<result<stream>> resolve_and_race(std::string host, std::uint16_t port,
 
 }  // namespace
 
+socket_options keepalive_after(std::chrono::seconds idle) noexcept {
+    socket_options options;
+    if (idle.count() <= 0) return options;
+    options.keepalive = true;
+    options.keepalive_idle = idle;
+    options.keepalive_interval = std::max(idle / 3, std::chrono::seconds(1));
+    options.keepalive_probes = 3;
+    return options;
+}
+
 result<> apply(const stream& connection, const socket_options& options) noexcept {
     if (waits_at_close(options)) return fail(errc::unsupported);
     const int socket = connection.driver().option_handle();

@@ -121,6 +121,29 @@ TEST_P(tcp_sockets, apply_socket_options) {
     });
 }
 
+TEST_P(tcp_sockets, inherit_keepalive_from_their_listener) {
+    if (simulated()) GTEST_SKIP() << "the simulator has no options";
+    run([&]() -> task<> {
+        listener accepting = must(tcp::listen("127.0.0.1", 0));
+        struct row {
+            std::chrono::seconds idle;
+            int interval;
+        };
+        for (const row& each : {row{300s, 100}, row{1s, 1}, row{32'767s, 10'922}}) {
+            must(tcp::apply(accepting.native_handle(), tcp::keepalive_after(each.idle)));
+            stream client = must(co_await tcp::connect("127.0.0.1", accepting.local().port()));
+            stream server = must(co_await accepting.accept());
+            EXPECT_EQ(option(server, SOL_SOCKET, SO_KEEPALIVE), 1);
+            EXPECT_EQ(option(server, IPPROTO_TCP, TCP_KEEPIDLE), each.idle.count());
+            EXPECT_EQ(option(server, IPPROTO_TCP, TCP_KEEPINTVL), each.interval);
+            EXPECT_EQ(option(server, IPPROTO_TCP, TCP_KEEPCNT), 3);
+        }
+        must(tcp::apply(accepting.native_handle(), tcp::keepalive_after(0s)));
+        stream client = must(co_await tcp::connect("127.0.0.1", accepting.local().port()));
+        EXPECT_EQ(option(must(co_await accepting.accept()), SOL_SOCKET, SO_KEEPALIVE), 0);
+    });
+}
+
 TEST_P(tcp_sockets, set_the_traffic_class_of_ipv6_too) {
     run([&]() -> task<> {
         listener accepting = must(tcp::listen("::1", 0));

@@ -3,6 +3,7 @@
 #include <eddy/handoff/sender.hpp>
 
 #include "handoff/testing.hpp"
+#include "runtime/keepalive_probe.hpp"
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>
@@ -111,6 +112,44 @@ TEST_P(handed_over, protection_of_a_cache_sees_the_clients_address) {
         while (!line.starts_with("listener")) line = co_await line_of(client);
         EXPECT_EQ(line, "listener1:name=unix,bind=" + path());
         co_await cache->stop(0s);
+    });
+}
+
+TEST_P(handed_over, silent_clients_are_probed) {
+    run([&]() -> task<void> {
+        for (const int threads : {1, 2}) {
+            for (const std::string type : {"server", "cache", "http", "proxy"}) {
+                json options = listening({{"threads", threads}});
+                if (type == "proxy") options["backend"] = "unix://" + path() + "-none";
+                subject s(type, options);
+                co_await s.start();
+                auto client = co_await connect();
+                must(co_await handoff::hand_over(path(), "{}", client.server.native_handle()));
+                co_await until([&] { return s->count().connections_total == 1; });
+                EXPECT_EQ(keepalive_of(client.server.native_handle()), (keepalive{1, 300, 100, 3}))
+                    << type;
+                co_await s->stop(0s);
+            }
+        }
+    });
+}
+
+// Every user of the machine may connect to a socket without a file.
+TEST_P(handed_over, an_abstract_name_is_for_the_own_user_and_root) {
+    const std::string name = "@eddy-handed-over-test-" + std::to_string(::getpid());
+    run([&]() -> task<void> {
+        subject server("server", {{"listen", "handoff://" + name}});
+        co_await server.start();
+        auto client = co_await connect();
+        must(co_await handoff::hand_over(name, "{}", client.server.native_handle()));
+        co_await until([&] { return server->count().connections_now == 1; });
+        co_await server->stop(0s);
+        const std::string other = std::to_string(::geteuid() + 1);
+        subject closed("server", {{"listen", "handoff://" + name + "?allow=" + other}});
+        co_await closed.start();
+        must(co_await handoff::hand_over(name, "{}", client.server.native_handle()));
+        co_await until([&] { return closed.events.has("peer_not_allowed"); });
+        co_await closed->stop(0s);
     });
 }
 

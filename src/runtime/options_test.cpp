@@ -5,12 +5,14 @@
 #include <eddy/shm/shm.hpp>
 
 #include "runtime/http/options.hpp"
+#include "runtime/keepalive_probe.hpp"
 #include "runtime/option_effects.hpp"
 #include "runtime/server/options.hpp"
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -74,6 +76,64 @@ task<void> unix_serves_on_a_path(std::string type) {
     EXPECT_FALSE(std::filesystem::exists(path));
     subject nowhere(type, {{"unix", folder.file("missing/socket")}});
     EXPECT_THAT(co_await nowhere.failure_to_start(), HasSubstr("there is no folder"));
+}
+
+task<void> users_of_a_unix_socket_are_checked(std::string type) {
+    const std::string name = "@eddy-options-test-" + std::to_string(::getpid());
+    const std::string other = std::to_string(::geteuid() + 1);
+    {
+        subject s(type, {{"unix", name}});
+        co_await s.start();
+        talker client = co_await join(s);
+        // The change counts at once.
+        must_do(s->apply(s.parse({{"unix", name}, {"allow_users", other}})));
+        talker refused = co_await talker::to(s->local());
+        EXPECT_EQ(co_await refused.rest(), "");
+        EXPECT_EQ(s->count().connections_refused, 1U);
+        EXPECT_EQ(s->count().connections_total, 1U);
+        EXPECT_TRUE(s.events.has("the user " + std::to_string(::geteuid()) + " may not connect"));
+        co_await s->stop(0s);
+    }
+    const temporary_folder folder;
+    for (const int threads : {1, 2}) {
+        subject s(type, {{"unix", folder.file("s")}, {"allow_users", other}, {"threads", threads}});
+        co_await s.start();
+        talker refused = co_await talker::to(s->local());
+        EXPECT_EQ(co_await refused.rest(), "");
+        must_do(s->apply(s.parse({{"unix", folder.file("s")}, {"threads", threads}})));
+        talker client = co_await join(s);
+        co_await s->stop(0s);
+    }
+    const auto refusal = [&](json options) {
+        const auto* const of = find_type(type);
+        const auto checked =
+            of->check(must_do(settings::parse(of->options, with_root(type, options))));
+        return checked ? std::string() : checked.error().message;
+    };
+    EXPECT_THAT(refusal({{"unix", name}, {"allow_users", "no-such-user"}}),
+                HasSubstr("no user \"no-such-user\""));
+    EXPECT_THAT(refusal(with({{"allow_users", "root"}})), HasSubstr("without a Unix socket"));
+    EXPECT_THAT(refusal({{"listen", "handoff://" + name}, {"allow_users", "root"}}),
+                HasSubstr("--listen handoff://PATH?allow=NUMBER"));
+}
+
+task<void> silent_peers_are_probed(std::string type) {
+    for (const int threads : {1, 2}) {
+        const json options = with({{"threads", threads}});
+        subject s(type, options);
+        co_await s.start();
+        const auto of_a_new_client = [&]() -> task<keepalive> {
+            talker client = co_await join(s);
+            co_return keepalive_between(s->local().port(), client.socket.local().port())
+                .value_or(keepalive());
+        };
+        EXPECT_EQ(co_await of_a_new_client(), (keepalive{1, 300, 100, 3}));
+        must_do(s->apply(s.parse(with({{"tcp_keepalive", "59100ms"}}, options))));
+        EXPECT_EQ(co_await of_a_new_client(), (keepalive{1, 60, 20, 3}));
+        must_do(s->apply(s.parse(with({{"tcp_keepalive", 0}}, options))));
+        EXPECT_EQ((co_await of_a_new_client()).on, 0);
+        co_await s->stop(0s);
+    }
 }
 
 task<void> listen_takes_uris(std::string type) {
@@ -619,6 +679,8 @@ const effect_table own_effects = {
     {{"server", "bind"}, {bind_chooses_the_address}},
     {{"server", "unix"}, {unix_serves_on_a_path}},
     {{"server", "listen"}, {listen_takes_uris}},
+    {{"server", "allow-users"}, {users_of_a_unix_socket_are_checked}},
+    {{"server", "tcp-keepalive"}, {silent_peers_are_probed}},
     {{"server", "udp"}, {udp_takes_datagrams}},
     {{"server", "mode"}, {mode_directs_messages}},
     {{"server", "framing"}, {framing_says_what_a_message_is}},
@@ -646,6 +708,7 @@ const effect_table own_effects = {
     {{"cache", "bind"}, {bind_chooses_the_address}},
     {{"cache", "unix"}, {unix_serves_on_a_path}},
     {{"cache", "listen"}, {listen_takes_uris}},
+    {{"cache", "allow-users"}, {users_of_a_unix_socket_are_checked}},
     {{"cache", "mode"}, {mode_allows_or_refuses_writing}},
     {{"cache", "maxmemory"}, {memory_is_limited}},
     {{"cache", "eviction"}, {eviction_makes_room}},
@@ -689,6 +752,8 @@ const effect_table own_effects = {
     {{"http", "bind"}, {bind_chooses_the_address}},
     {{"http", "unix"}, {unix_serves_on_a_path}},
     {{"http", "listen"}, {listen_takes_uris}},
+    {{"http", "allow-users"}, {users_of_a_unix_socket_are_checked}},
+    {{"http", "tcp-keepalive"}, {silent_peers_are_probed}},
     {{"http", "max-connections"}, {connections_are_limited}},
     {{"http", "idle-timeout"}, {idle_clients_are_closed, sim}},
     {{"http", "tls"}, {tls_is_served_on_the_port}},

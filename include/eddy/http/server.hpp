@@ -42,6 +42,9 @@ struct server_options {
     /// Connections at a time, of all loops. A further one gets "503 Service Unavailable" and is
     /// closed; with TLS it is closed without a response.
     std::size_t max_connections = default_max_connections;
+    /// TCP keepalive as tcp::keepalive_after(), which ends connections to clients that vanished
+    /// without a word; zero: none.
+    std::chrono::seconds keepalive{300};
     /// Time for responses at hand when run() ends the server, as of server::stop().
     duration stop_time = std::chrono::seconds(10);
 };

@@ -53,12 +53,18 @@ struct socket_options {
     int traffic_class = -1;
 };
 
+/// Options with keepalive for a server of many clients: a peer that is silent for `idle` is probed
+/// then, and every third of that time, and given up after three probes, so after twice the time in
+/// all. Zero: without keepalive.
+socket_options keepalive_after(std::chrono::seconds idle) noexcept;
+
 /// Applies the options to a connected stream; errors are setsockopt(2)'s, and errc::unsupported for
 /// a `linger` that waits. With TLS they reach the socket below. Does nothing on streams that are no
 /// TCP sockets.
 [[nodiscard]] result<> apply(const stream& connection, const socket_options& options) noexcept;
 
-/// The same for a descriptor, such as that of a blocking::stream, whose close() may wait.
+/// The same for a descriptor, such as that of a blocking::stream, whose close() may wait, or of a
+/// listener: the sockets that it accepts inherit them.
 [[nodiscard]] result<> apply(int socket, const socket_options& options) noexcept;
 
 /// Options of connect().

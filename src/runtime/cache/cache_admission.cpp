@@ -4,7 +4,6 @@
 
 #include "runtime/cache/cache_server_parts.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <new>
@@ -17,12 +16,7 @@ namespace eddy::runtime::cache {
 void cache_server::watch_peer(const stream& accepted) const noexcept {
     const std::chrono::seconds idle = running_->context.settings.tcp_keepalive;
     if (idle.count() == 0) return;
-    tcp::socket_options options;
-    options.keepalive = true;
-    options.keepalive_idle = idle;
-    options.keepalive_interval = std::max(idle / 3, std::chrono::seconds(1));
-    options.keepalive_probes = 3;
-    static_cast<void>(tcp::apply(accepted, options));
+    static_cast<void>(tcp::apply(accepted, tcp::keepalive_after(idle)));
 }
 
 /// Has a client served, or rejects it.

@@ -1,15 +1,11 @@
 // Tests of the limits of a cache's connections: keepalive, the size of an argument.
 #include "runtime/cache/blocking_client.hpp"
+#include "runtime/keepalive_probe.hpp"
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
 
-#include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,50 +18,11 @@ using ::testing::HasSubstr;
 EDDY_ON_EVERY_BACKEND(cache_limits);
 EDDY_ON_EVERY_KERNEL_BACKEND(cache_limits_kernel);
 
-// The kernel's options of a connection of this process.
-struct keepalive {
-    int on = 0;
-    int idle = 0;
-    int interval = 0;
-    int probes = 0;
-    bool operator==(const keepalive&) const = default;
-};
-
-int option_of(int socket, int level, int name) {
-    int value = 0;
-    socklen_t size = sizeof value;
-    EXPECT_EQ(::getsockopt(socket, level, name, &value, &size), 0);
-    return value;
-}
-
-std::uint16_t port_of(const sockaddr_storage& address) {
-    if (address.ss_family != AF_INET) return 0;
-    return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
-}
-
-// The server's end of the connection between these ports, which is here too.
-std::optional<keepalive> accepted_end(std::uint16_t server, std::uint16_t client) {
-    for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
-        const int fd = std::stoi(each.path().filename());
-        sockaddr_storage near{};
-        sockaddr_storage far{};
-        socklen_t near_size = sizeof near;
-        socklen_t far_size = sizeof far;
-        if (::getsockname(fd, reinterpret_cast<sockaddr*>(&near), &near_size) != 0) continue;
-        if (::getpeername(fd, reinterpret_cast<sockaddr*>(&far), &far_size) != 0) continue;
-        if (port_of(near) != server || port_of(far) != client) continue;
-        return keepalive{
-            option_of(fd, SOL_SOCKET, SO_KEEPALIVE), option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE),
-            option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL), option_of(fd, IPPROTO_TCP, TCP_KEEPCNT)};
-    }
-    return std::nullopt;
-}
-
 task<keepalive> of_a_new_client(const endpoint& where) {
     talker client = co_await talker::to(where);
     co_await client.say("PING\r\n");
     EXPECT_EQ(co_await client.line(), "+PONG\r");
-    const auto found = accepted_end(where.port(), client.socket.local().port());
+    const auto found = keepalive_between(where.port(), client.socket.local().port());
     EXPECT_TRUE(found.has_value());
     co_return found.value_or(keepalive());
 }

@@ -225,8 +225,10 @@ outcome<> cache_server::apply(const settings& changed) {
         now.set_mode(read->engine.mode);
     }
     config_.write_timeout = read->write_timeout;
+    config_.rules = std::move(read->rules);
     options_ = changed;
     if (running_) {
+        running_->listening.set_rules(config_.rules);
         running_->context.write_timeout = config_.write_timeout;
         running_->context.set_limits();
     }

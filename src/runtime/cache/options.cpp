@@ -8,6 +8,7 @@
 #include "runtime/cache/protection.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/option_tables.hpp"
+#include "runtime/serving/accept_options.hpp"
 #include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
@@ -39,6 +40,7 @@ std::vector<option> listening_options() {
         bind_option("address of this machine to serve on; * for all, so that other machines may "
                     "read and write the cache"),
         unix_option(),
+        allow_users_option(),
         listen_option("serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
     };
 }
@@ -536,6 +538,9 @@ outcome<config> read_config(const settings& chosen) {
     auto shared = read_shm(chosen, read.where);
     if (!shared) return std::unexpected(shared.error());
     read.shared = std::move(*shared);
+    auto allowed = read_allowed_users(chosen, read.where);
+    if (!allowed) return std::unexpected(allowed.error());
+    read.rules.users = std::move(*allowed);
     read.server.protected_mode = chosen.text("protected-mode") == "yes";
     const std::string& mode = chosen.text("mode");
     if (mode == "readonly")

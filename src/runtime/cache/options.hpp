@@ -27,11 +27,12 @@ struct config {
     bool is_tls_by_option = false;             ///< `where` is tls by --tls
     eddy::cache::engine_options engine;
     eddy::cache::server_settings server;
-    duration write_timeout{};  ///< 0: none
+    serving::accept_rules rules = {};  ///< keepalive is the engine's parameter, in `server`
+    duration write_timeout{};          ///< 0: none
     std::size_t max_queue = 0;
     hook_config hooks;
 
-    listener_addresses addresses() const { return {where, secure, shared}; }
+    listener_addresses addresses() const { return {where, secure, shared, rules}; }
 };
 
 std::vector<option> option_table();

@@ -272,6 +272,7 @@ task<void> replica_side::replicate_once() {
         server_address(context_.settings.tls, its.master_host(), its.master_port());
     tcp::connect_options how;
     how.timeout = std::chrono::seconds(std::max<std::int64_t>(timeout_s, 1));
+    how.socket = tcp::keepalive_after(context_.settings.tcp_keepalive);
     result<stream> connected =
         co_await connect_from(context_.settings.replica.source_address, where, how);
     if (!connected) {

@@ -4,6 +4,7 @@
 #include "http/alpn.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/option_tables.hpp"
+#include "runtime/serving/accept_options.hpp"
 #include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
@@ -41,6 +42,7 @@ std::vector<option> listening_options() {
         port_option(),
         bind_option(),
         unix_option(),
+        allow_users_option(),
         listen_option("serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
     };
 }
@@ -119,6 +121,7 @@ std::vector<option> client_options() {
          .default_value = "15s",
          .help = "close a connection whose client takes less than 256 KiB of a response in this "
                  "time; 0 is never"},
+        tcp_keepalive_option(),
     };
 }
 
@@ -164,6 +167,9 @@ outcome<config> read_config(const settings& chosen) {
     auto shared = read_shm(chosen, read.where);
     if (!shared) return std::unexpected(shared.error());
     read.shared = std::move(*shared);
+    auto rules = read_accept_rules(chosen, read.where);
+    if (!rules) return std::unexpected(rules.error());
+    read.rules = std::move(*rules);
     eddy::http::accept_by_alpn(read.where);
     read.root = chosen.text("root");
     if (read.root.empty())

@@ -8,6 +8,7 @@
 #include "runtime/option.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/settings.hpp"
+#include "transport/serving/served_listener.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -29,8 +30,9 @@ struct config {
     transport::address where;
     bool is_tls_by_option = false;                  ///< `where` is tls by --tls
     std::optional<transport::address> shared = {};  ///< shm, beside `where`
-    std::size_t threads = 1;                        ///< that serve clients
-    std::string root;                               ///< folder of the files
+    serving::accept_rules rules = {};
+    std::size_t threads = 1;  ///< that serve clients
+    std::string root;         ///< folder of the files
     eddy::http::static_options files;
     bool compress = false;  ///< responses are compressed when a client accepts it
     eddy::http::session_limits limits;

@@ -92,8 +92,8 @@ task<outcome<>> site::start() {
     if (!config_.access_log.empty()) {
         if (outcome<> opened = log_.open(config_.access_log); !opened) co_return opened;
     }
-    auto opened =
-        open_listeners({config_.where, std::nullopt, config_.shared}, host_.get(), config_.threads);
+    auto opened = open_listeners({config_.where, std::nullopt, config_.shared, config_.rules},
+                                 host_.get(), config_.threads);
     if (!opened) {
         log_.close();
         co_return std::unexpected(opened.error());
@@ -217,8 +217,10 @@ outcome<> site::apply(const settings& changed) {
     if (!read) return std::unexpected(read.error());
     config_.max_connections = read->max_connections;
     config_.compress = read->compress;
+    config_.rules = std::move(read->rules);
     options_ = changed;
     if (!running_) return {};
+    running_->listening.set_rules(config_.rules);
     running_->pool.post_to_all(
         [chosen = config_](serving::loop_worker& of) { as_worker(of).apply(chosen); });
     return {};

@@ -2,6 +2,7 @@
 #include "runtime/proxy/options.hpp"
 
 #include "runtime/listening.hpp"
+#include "runtime/serving/accept_options.hpp"
 #include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
@@ -65,10 +66,16 @@ outcome<std::vector<transport::address>> read_backends(const settings& chosen) {
 std::vector<option> option_table() {
     option limit = max_connections_option();
     limit.help = "clients at a time; further ones are closed";
+    option keepalive = tcp_keepalive_option();
+    keepalive.help =
+        "have the kernel probe a TCP client, or backend, that is silent for this time, three "
+        "times, and close the connection if it never answers: after twice the time in all; 0 is "
+        "never";
     std::vector<option> table = {
         port_option(),
         bind_option(),
         unix_option(),
+        allow_users_option(),
         listen_option("serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
         {.name = "backend",
          .value_name = "ADDRESS,...",
@@ -104,10 +111,11 @@ std::vector<option> option_table() {
         {.name = "idle-timeout",
          .kind = option_kind::duration,
          .value_name = "TIME",
-         .default_value = "0",
+         .default_value = "10m",
          .help = "close a client and its connection to the backend after this time without a byte "
-                 "in either direction, such as 10m; 0 is never",
+                 "in either direction, such as 1h; 0 is never",
          .live = true},
+        keepalive,
         threads_option("threads that forward bytes; each client has one of them"),
         limit,
     };
@@ -165,6 +173,9 @@ outcome<config> read_config(const settings& chosen) {
     auto shared = read_shm(chosen, read.where);
     if (!shared) return std::unexpected(shared.error());
     read.shared = std::move(*shared);
+    auto rules = read_accept_rules(chosen, read.where);
+    if (!rules) return std::unexpected(rules.error());
+    read.rules = std::move(*rules);
     auto backends = read_backends(chosen);
     if (!backends) return std::unexpected(backends.error());
     read.backends = std::move(*backends);

@@ -8,6 +8,7 @@
 #include "runtime/problem.hpp"
 #include "runtime/proxy/balancer.hpp"
 #include "runtime/settings.hpp"
+#include "transport/serving/served_listener.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,7 @@ struct config {
     transport::address where;
     bool is_tls_by_option = false;                  ///< `where` is tls by --tls
     std::optional<transport::address> shared = {};  ///< shm, beside `where`
+    serving::accept_rules rules = {};               ///< their keepalive is that of backends, too
     std::size_t threads = 1;                        ///< that serve clients
     std::vector<transport::address> backends;       ///< 1 to max_backends, all different
     strategy balance = strategy::round_robin;

@@ -4,14 +4,17 @@
 #include <eddy/net/unix.hpp>
 #include <eddy/shm/shm.hpp>
 
+#include "runtime/keepalive_probe.hpp"
 #include "runtime/option_effects.hpp"
 #include "runtime/proxy/testing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace eddy::runtime::proxy {
 namespace {
@@ -74,6 +77,40 @@ task<void> uris_are_served(std::string type) {
         co_await expect_served(s->local(), backend);
         co_await s->stop(0s);
     }
+}
+
+task<void> users_of_a_unix_socket_are_checked(std::string type) {
+    backend_end backend;
+    const json options =
+        alone(backend, {{"unix", "@eddy-proxy-test-" + std::to_string(::getpid())}});
+    subject s(type, options);
+    co_await s.start();
+    co_await expect_served(s->local(), backend);
+    must_do(s->apply(s.parse(with({{"allow_users", std::to_string(::geteuid() + 1)}}, options))));
+    talker refused = co_await talker::to(s->local());
+    EXPECT_EQ(co_await refused.rest(), "");
+    EXPECT_EQ(s->count().connections_refused, 1U);
+    co_await s->stop(0s);
+}
+
+task<void> silent_peers_are_probed(std::string type) {
+    backend_end numeric;
+    backend_end named;
+    const std::string by_name = "localhost:" + std::to_string(named.port());
+    subject s(type, before({numeric.address(), by_name}));
+    co_await s.start();
+    const auto expect = [&](const std::vector<backend_end*>& backends, keepalive wanted) -> task<> {
+        for (backend_end* const each : backends) {
+            tunnel_ends ends = co_await through(s, *each);
+            EXPECT_EQ(keepalive_between(s->local().port(), ends.client.socket.local().port()),
+                      wanted);
+            EXPECT_EQ(keepalive_between(ends.backend.socket.peer().port(), each->port()), wanted);
+        }
+    };
+    co_await expect({&numeric, &named}, {1, 300, 100, 3});
+    must_do(s->apply(s.parse(before({numeric.address(), by_name}, {{"tcp_keepalive", "60s"}}))));
+    co_await expect({&numeric, &named}, {1, 60, 20, 3});
+    co_await s->stop(0s);
 }
 
 // Serving by it is seen in tests/proxy_test.py, with real certificates.
@@ -197,6 +234,15 @@ task<void> idle_tunnels_are_closed(std::string type) {
     EXPECT_EQ(co_await t.client.rest(), "");
     EXPECT_EQ(co_await t.backend.rest(), "");
     co_await s->stop(0s);
+
+    subject usual(type, before({backend.address()}));
+    co_await usual.start();
+    tunnel_ends idle = co_await through(usual, backend);
+    const time_point begun = loop::current().now();
+    EXPECT_EQ(co_await idle.client.rest(), "");
+    EXPECT_GE(loop::current().now() - begun, 10min);
+    EXPECT_LE(loop::current().now() - begun, 11min);
+    co_await usual->stop(0s);
 }
 
 task<void> threads_share_the_clients(std::string type) {
@@ -278,6 +324,8 @@ effect_table proxy_effects() {
         {{"proxy", "bind"}, {the_port_and_its_address_are_served}},
         {{"proxy", "unix"}, {a_unix_socket_is_served}},
         {{"proxy", "listen"}, {uris_are_served}},
+        {{"proxy", "allow-users"}, {users_of_a_unix_socket_are_checked}},
+        {{"proxy", "tcp-keepalive"}, {silent_peers_are_probed}},
         {{"proxy", "tls"}, {tls_is_served_on_the_port}},
         {{"proxy", "cert"}, {tls_is_served_on_the_port}},
         {{"proxy", "key"}, {tls_is_served_on_the_port}},

@@ -49,7 +49,7 @@ outcome<> check_tls(const config& chosen) {
 /// client gets a backend, so that one without a certificate never reaches it.
 outcome<listeners> open_in_parts(const config& chosen, host* of) {
     constexpr std::size_t in_parts = 2;
-    return open_listeners({chosen.where, std::nullopt, chosen.shared}, of, in_parts);
+    return open_listeners({chosen.where, std::nullopt, chosen.shared, chosen.rules}, of, in_parts);
 }
 
 /// The worker of the loop that accepts, and those of the threads.
@@ -182,8 +182,10 @@ outcome<> proxy_server::apply(const settings& changed) {
     config_.connect_timeout = read->connect_timeout;
     config_.idle_timeout = read->idle_timeout;
     config_.max_connections = read->max_connections;
+    config_.rules = std::move(read->rules);
     options_ = changed;
     if (!running_) return {};
+    running_->listening.set_rules(config_.rules);
     running_->pool.post_to_all([chosen = config_, backends = balance()](serving::loop_worker& of) {
         static_cast<worker&>(of).apply(chosen, backends);
     });

@@ -108,6 +108,7 @@ worker::~worker() = default;
 
 void worker::apply(const config& chosen, std::shared_ptr<balancer> backends) noexcept {
     connect_timeout_ = chosen.connect_timeout;
+    to_backends_ = tcp::keepalive_after(chosen.rules.keepalive);
     backends_ = std::move(backends);
     connections::limits limits;
     limits.most = chosen.max_connections;
@@ -186,10 +187,14 @@ task<bool> worker::open(tunnel& t) {
 
 task<result<stream>> worker::connect(const backend& to) const {
     const duration timeout = connect_timeout_;
-    if (to.numeric())
-        co_return co_await with_timeout(timeout, loop::current().connect(*to.numeric()));
     tcp::connect_options options;
     options.timeout = timeout;
+    options.socket = to_backends_;
+    if (to.numeric()) {
+        auto made = co_await with_timeout(timeout, loop::current().connect(*to.numeric()));
+        if (made) static_cast<void>(tcp::apply(*made, options.socket));
+        co_return made;
+    }
     co_return co_await with_timeout(timeout, transport::connect(to.where(), options));
 }
 

@@ -6,6 +6,7 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>
+#include <eddy/net/tcp.hpp>
 
 #include "io/linger.hpp"
 #include "runtime/proxy/balancer.hpp"
@@ -63,6 +64,7 @@ private:
 
     const std::size_t index_;
     duration connect_timeout_{};
+    tcp::socket_options to_backends_;
     std::shared_ptr<balancer> backends_;
     std::size_t held_leases_ = 0;
     failure_report unreached_{"clients were closed, as they got no backend"};

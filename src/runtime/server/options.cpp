@@ -3,6 +3,7 @@
 
 #include "runtime/listening.hpp"
 #include "runtime/option_tables.hpp"
+#include "runtime/serving/accept_options.hpp"
 #include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
@@ -57,6 +58,9 @@ outcome<> check_combinations(const settings& chosen, const config& read) {
                                      {"slow-reader", "max-queue"});
             !ok)
             return ok;
+        if (auto ok = without_effect(chosen, "UDP", "it has no connections", {"tcp-keepalive"});
+            !ok)
+            return ok;
     }
     if (read.takes_raw_http) {
         if (auto ok =
@@ -101,6 +105,7 @@ std::vector<option> listening_options() {
         port_option(),
         bind_option(),
         unix_option(),
+        allow_users_option(),
         listen_option("serve on a URI instead: tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH or "
                       "handoff:///PATH"),
         {.name = "udp",
@@ -175,6 +180,7 @@ std::vector<option> client_options() {
          .help = "close a client after this time without a byte in either direction, such as 30s "
                  "or 5m; 0 is never. With UDP: forget the client, by default after 5m",
          .live = true},
+        tcp_keepalive_option(),
         {.name = "max-line",
          .kind = option_kind::size,
          .value_name = "SIZE",
@@ -261,6 +267,9 @@ outcome<config> read_config(const settings& chosen) {
     auto shared = read_shm(chosen, read.where);
     if (!shared) return std::unexpected(shared.error());
     read.shared = std::move(*shared);
+    auto rules = read_accept_rules(chosen, read.where);
+    if (!rules) return std::unexpected(rules.error());
+    read.rules = std::move(*rules);
     read.threads = static_cast<std::size_t>(chosen.number("threads"));
     read.mode = read_flow(chosen.text("mode"));
     read.messages = chosen.text("framing") == "raw" ? framing::raw : framing::line;

@@ -8,6 +8,7 @@
 #include "runtime/option.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/settings.hpp"
+#include "transport/serving/served_listener.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -39,7 +40,8 @@ struct config {
     transport::address where;
     bool is_tls_by_option = false;                  ///< `where` is tls by --tls
     std::optional<transport::address> shared = {};  ///< shm, beside `where`
-    std::size_t threads = 1;                        ///< that serve clients
+    serving::accept_rules rules = {};
+    std::size_t threads = 1;  ///< that serve clients
     flow mode = flow::inout;
     framing messages = framing::line;
     std::uint64_t max_connections = 0;

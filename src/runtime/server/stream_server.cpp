@@ -128,8 +128,8 @@ task<outcome<>> stream_server::start() {
     if (!config_.log_file.empty()) {
         if (outcome<> opened = log_.open(config_.log_file); !opened) co_return opened;
     }
-    auto opened =
-        open_listeners({config_.where, std::nullopt, config_.shared}, host_.get(), config_.threads);
+    auto opened = open_listeners({config_.where, std::nullopt, config_.shared, config_.rules},
+                                 host_.get(), config_.threads);
     if (!opened) {
         log_.close();
         co_return std::unexpected(opened.error());
@@ -266,8 +266,10 @@ outcome<> stream_server::apply(const settings& changed) {
     config_.global_rate_limit = read->global_rate_limit;
     config_.idle_timeout = read->idle_timeout;
     config_.origins = std::move(read->origins);
+    config_.rules = std::move(read->rules);
     options_ = changed;
     if (!running_) return {};
+    running_->listening.set_rules(config_.rules);
     if (has_new_pace) running_->context.pace.set(config_.global_rate_limit);
     running_->pool.post_to_all(
         [chosen = config_](serving::loop_worker& of) { as_worker(of).apply(chosen); });

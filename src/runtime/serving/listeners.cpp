@@ -14,6 +14,11 @@ std::vector<endpoint> listeners::addresses() const {
     return all;
 }
 
+void listeners::set_rules(const serving::accept_rules& rules) {
+    serving::set_rules(first, rules);
+    if (secure) serving::set_rules(*secure, {.keepalive = rules.keepalive});
+}
+
 void listeners::close() {
     first.socket.close();
     if (secure) secure->socket.close();
@@ -38,6 +43,7 @@ outcome<listeners> open_listeners(const listener_addresses& where, host* of, std
         if (!third) return std::unexpected(third.error());
         opened.shared = std::move(*third);
     }
+    opened.set_rules(where.rules);
     return opened;
 }
 

@@ -18,6 +18,7 @@ struct listener_addresses {
     transport::address first;
     std::optional<transport::address> secure = {};  ///< tls, beside `first`
     std::optional<transport::address> shared = {};  ///< shm, as read_shm() makes it
+    serving::accept_rules rules = {};               ///< its users are those of `first` alone
 };
 
 inline bool is_secure(const transport::address& where) noexcept {
@@ -32,6 +33,8 @@ struct listeners {
 
     /// Their addresses, with the real ports.
     std::vector<endpoint> addresses() const;
+    /// For connections that are accepted from then on; as listener_addresses::rules.
+    void set_rules(const serving::accept_rules& rules);
     void close();
 };
 

@@ -9,9 +9,9 @@
 #include "handoff/receiver.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/option_tables.hpp"
+#include "runtime/serving/accept_options.hpp"
 
 #include <fmt/format.h>
-#include <pwd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -49,27 +49,22 @@ outcome<std::string> read_path(const settings& chosen) {
     return where->path;
 }
 
-outcome<uid_t> read_user(std::string_view name) {
-    if (const auto number = number_of(name, 10, UINT32_MAX - 1)) return *number;
-    const std::string text(name);
-    passwd found{};
-    passwd* result = nullptr;
-    std::vector<char> room(16 * 1024);
-    if (::getpwnam_r(text.c_str(), &found, room.data(), room.size(), &result) != 0 || !result)
-        return refuse(400, fmt::format("--allow-users: this machine has no user \"{}\"", name));
-    return found.pw_uid;
-}
-
-outcome<std::vector<uid_t>> read_users(std::string_view list) {
-    std::vector<uid_t> users;
-    while (!list.empty()) {
-        const std::string_view name = list.substr(0, list.find(','));
-        list.remove_prefix(std::min(list.size(), name.size() + 1));
-        auto user = read_user(name);
-        if (!user) return std::unexpected(user.error());
-        users.push_back(*user);
-    }
-    return users;
+/// The permissions of the socket's file. Refuses them for a socket without one, which every user of
+/// the machine could connect to.
+outcome<int> read_mode(const settings& chosen, const std::string& path) {
+    const std::string& text = chosen.text("mode");
+    const auto mode = number_of(text, 8, 0777);
+    if (!mode)
+        return refuse(
+            400, fmt::format("--mode cannot be \"{}\": write octal digits, such as 0660", text));
+    if (path.starts_with('@') && chosen.given("mode"))
+        return refuse(400,
+                      fmt::format("--mode has no effect with --handoff unix://{}, which has no "
+                                  "file: leave it out, and name the users that may hand "
+                                  "clients over by --allow-users (without it the daemon's "
+                                  "user and root), or give a path, --handoff unix:///PATH",
+                                  path));
+    return static_cast<int>(*mode);
 }
 
 /// Open files of a process beside those of its streams, about: its loop, listeners and logs.
@@ -170,11 +165,12 @@ std::vector<option> handoff_options() {
         {.name = "mode",
          .value_name = "OCTAL",
          .default_value = "0660",
-         .help = "permissions of the socket's file"},
+         .help = "permissions of the socket's file; not for @NAME, which has none"},
         {.name = "allow-users",
          .value_name = "LIST",
-         .help = "users that may hand clients over, by name or number, such as www-data,1000; by "
-                 "default all that the permissions admit"},
+         .help =
+             "users that may hand clients over, by name or number, such as www-data,1000; by "
+             "default all that the permissions admit, and for @NAME the daemon's user and root"},
     };
 }
 
@@ -286,8 +282,14 @@ std::vector<option> limit_options() {
     connections.default_value = "100000";
     connections.help = "streams at a time; further clients get 503 with Retry-After";
     connections.maximum = max_streams;
+    option keepalive = tcp_keepalive_option();
+    keepalive.help =
+        "have the kernel probe a TCP client that is silent for this time, three times, and close "
+        "the connection if it never answers: after twice the time in all; 0 leaves the sockets as "
+        "the web server made them. A change counts for new clients";
     return {
         connections,
+        keepalive,
         {.name = "max-message",
          .kind = option_kind::size,
          .value_name = "SIZE",
@@ -319,17 +321,16 @@ outcome<config> read_config(const settings& chosen) {
     if (!path) return std::unexpected(path.error());
     read.path = std::move(*path);
     if (chosen.text("handoff-type") == "stream") read.type = unix_socket::socket_type::stream;
-    const auto mode = number_of(chosen.text("mode"), 8, 0777);
-    if (!mode)
-        return refuse(400, fmt::format("--mode cannot be \"{}\": write octal digits, such as 0660",
-                                       chosen.text("mode")));
-    read.mode = static_cast<int>(*mode);
+    auto mode = read_mode(chosen, read.path);
+    if (!mode) return std::unexpected(mode.error());
+    read.mode = *mode;
     auto users = read_users(chosen.text("allow-users"));
     if (!users) return std::unexpected(users.error());
     read.allowed_users = std::move(*users);
     read.max_message = static_cast<std::size_t>(chosen.number("max-message"));
     read.max_connections = static_cast<std::uint32_t>(chosen.number("max-connections"));
     read.max_queue = static_cast<std::size_t>(chosen.number("max-queue"));
+    read.keepalive = read_tcp_keepalive(chosen);
     if (auto good = read_backend(chosen, read); !good) return std::unexpected(good.error());
     read.replay_memory = static_cast<std::size_t>(chosen.number("replay-memory"));
     read.replay_time = duration(chosen.number("replay-time"));

@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -34,10 +35,12 @@ struct config {
     std::string path;  ///< of the handoff socket; "@NAME" is abstract
     unix_socket::socket_type type = unix_socket::socket_type::seqpacket;
     int mode = 0660;
-    std::vector<uid_t> allowed_users = {};  ///< empty: all that may open the socket
-    std::size_t max_message = 0;            ///< bytes
+    /// Empty: all that may open the socket's file; of an abstract one, the own user and root.
+    std::vector<uid_t> allowed_users = {};
+    std::size_t max_message = 0;  ///< bytes
     std::uint32_t max_connections = 0;
-    std::size_t max_queue = 0;  ///< bytes that may wait for one client
+    std::size_t max_queue = 0;         ///< bytes that may wait for one client
+    std::chrono::seconds keepalive{};  ///< of clients; 0: as it was
     backend_type backend = backend_type::mock;
     duration delay{};  ///< between messages of the mock backend
     std::uint32_t messages = 0;

@@ -1,6 +1,7 @@
 // Effects of a stream runtime's options, and values that it refuses.
 #include "runtime/stream/options.hpp"
 
+#include "runtime/keepalive_probe.hpp"
 #include "runtime/option_effects.hpp"
 #include "runtime/stream/testing.hpp"
 
@@ -72,6 +73,10 @@ task<void> the_file_has_the_mode(std::string type) {
     for (const std::string_view bad : {"0888", "rw", "-1", "1777", ""})
         EXPECT_THAT(refusal_of(type, stream_of(folder, {{"mode", bad}})), HasSubstr("--mode"))
             << bad;
+    // A socket without a file has none.
+    EXPECT_THAT(refusal_of(type, {{"handoff", "unix://@name"}, {"mode", "0600"}}),
+                HasSubstr("--mode has no effect with --handoff unix://@name"));
+    EXPECT_EQ(refusal_of(type, {{"handoff", "unix://@name"}}), "");
 }
 
 task<void> other_users_are_refused(std::string type) {
@@ -83,6 +88,22 @@ task<void> other_users_are_refused(std::string type) {
     co_await s->stop(0s);
     EXPECT_THAT(refusal_of(type, stream_of(folder, {{"allow_users", "root,no-such-user"}})),
                 HasSubstr("no user \"no-such-user\""));
+}
+
+task<void> silent_clients_are_probed(std::string type) {
+    const temporary_folder folder;
+    subject s(type, stream_of(folder, {{"delay", "1h"}}));
+    co_await s.start();
+    const auto of_a_new_client = [&](json changed) -> task<keepalive> {
+        must_do(s->apply(s.parse(stream_of(folder, with(std::move(changed), {{"delay", "1h"}})))));
+        kept_client made = co_await make_kept_client(s, "{}");
+        static_cast<void>(must(co_await made.client.socket.read()));
+        co_return keepalive_of(made.copy.native_handle());
+    };
+    EXPECT_EQ(co_await of_a_new_client(json::object()), (keepalive{1, 300, 100, 3}));
+    EXPECT_EQ(co_await of_a_new_client({{"tcp_keepalive", "60s"}}), (keepalive{1, 60, 20, 3}));
+    EXPECT_EQ((co_await of_a_new_client({{"tcp_keepalive", 0}})).on, 0);
+    co_await s->stop(0s);
 }
 
 task<void> the_mock_backend_answers(std::string type) {
@@ -357,6 +378,7 @@ effect_table stream_effects() {
         {{"stream", "handoff-type"}, {the_socket_is_of_the_type}},
         {{"stream", "mode"}, {the_file_has_the_mode}},
         {{"stream", "allow-users"}, {other_users_are_refused}},
+        {{"stream", "tcp-keepalive"}, {silent_clients_are_probed}},
         {{"stream", "backend"}, {the_mock_backend_answers}},
         {{"stream", "exec"}, {a_program_answers}},
         {{"stream", "script"}, {a_script_answers}},

@@ -4,6 +4,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
+#include <eddy/net/tcp.hpp>
 
 #include "base/descriptors.hpp"
 #include "base/rollback.hpp"
@@ -278,6 +279,7 @@ outcome<> stream_runtime::apply(const settings& changed) {
     if (!read) return std::unexpected(read.error());
     const bool is_larger = read->max_connections > config_.max_connections;
     config_.max_connections = read->max_connections;
+    config_.keepalive = read->keepalive;
     options_ = changed;
     if (running_ && is_larger) warn_of_limit();
     return {};
@@ -300,6 +302,8 @@ void stream_runtime::arrive(handoff::arrival what) {
     counted_.bytes_in += what.message.size();
     if (const std::string_view fault = handoff::find_fault(what.client.get()); !fault.empty())
         return count_fault(fault);
+    if (config_.keepalive.count() > 0)
+        static_cast<void>(tcp::apply(what.client.get(), tcp::keepalive_after(config_.keepalive)));
     if (what.is_too_large) {
         count_fault("message_too_large");
         return refuse(std::move(what.client), 413, "the web server's message is too large");

@@ -2,10 +2,14 @@
 #include "transport/serving/acceptor.hpp"
 
 #include <eddy/io/loop.hpp>
+#include <eddy/net/tcp.hpp>
+#include <eddy/net/unix.hpp>
 
+#include "net/peer_process.hpp"
 #include "transport/failed_handoffs.hpp"
 
 #include <new>
+#include <optional>
 #include <utility>
 
 namespace eddy::serving {
@@ -32,7 +36,23 @@ private:
     bool has_handoffs_;
 };
 
+/// Whether its user may connect. Others are noted.
+bool is_admitted(const stream& accepted, const accept_rules& rules, loop_worker& notes) {
+    if (!rules.users) return true;
+    const auto peer = unix_socket::peer_credentials(accepted);
+    if (peer && unix_socket::is_allowed(peer->uid, *rules.users)) return true;
+    notes.note_rejected_user(peer ? std::optional(peer->uid) : std::nullopt);
+    return false;
+}
+
 }  // namespace
+
+void set_rules(served_listener& of, accept_rules rules) noexcept {
+    of.rules = std::move(rules);
+    // Accepted sockets inherit it. None in the simulator, and nothing of a Unix socket.
+    if (const int socket = of.socket.native_handle(); socket >= 0)
+        static_cast<void>(tcp::apply(socket, tcp::keepalive_after(of.rules.keepalive)));
+}
 
 void acceptor::open(served_listener& from, std::string_view refusal, bool is_secure) {
     tasks_.spawn(accept_all(from, is_secure ? std::string_view() : refusal));
@@ -57,6 +77,11 @@ task<void> acceptor::accept_all(served_listener& from, std::string_view refusal)
                 result<stream> peer =
                     co_await here.clients().accept(from.socket, refusal, rejected_);
                 if (!peer) co_return;
+                if (!is_admitted(*peer, from.rules, here)) continue;
+                // A socket that is handed over has inherited nothing here.
+                if (notes.has_handoffs() && from.rules.keepalive.count() > 0)
+                    static_cast<void>(
+                        tcp::apply(*peer, tcp::keepalive_after(from.rules.keepalive)));
                 if (admission_ != nullptr)
                     admission_->admit(std::move(*peer), from);
                 else

@@ -83,6 +83,7 @@ task<void> loop_worker::drain(duration limit) {
     co_await handshakes_.join();
     report_rest(handshake_failures_);
     report_rest(handoff_failures_);
+    report_rest(rejected_users_);
     // One whose handshake ended in that moment was taken.
     clients_.drain();
     co_await tasks_.join();
@@ -108,6 +109,16 @@ void loop_worker::note_failed_handshake(std::error_code error) noexcept {
 void loop_worker::note_failed_handoff(std::string_view reason) noexcept {
     ++counted_.errors;
     note_failure(handoff_failures_, "a handoff brought no client: ", reason);
+}
+
+void loop_worker::note_rejected_user(std::optional<uid_t> user) noexcept {
+    ++counted_.connections_refused;
+    try {
+        note_failure(rejected_users_, "a client was refused: ",
+                     (user ? "the user " + std::to_string(*user) : "an unknown user") +
+                         " may not connect to this socket (--allow-users)");
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
+    }
 }
 
 void loop_worker::note_failure(failure_report& of, std::string_view kind,

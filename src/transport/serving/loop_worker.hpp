@@ -15,6 +15,8 @@
 #include "transport/serving/journal.hpp"
 #include "transport/serving/served_listener.hpp"
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -97,6 +99,9 @@ public:
     /// Counts a handoff that yielded no connection in counters::errors, and writes its reason to
     /// the journal at most once per failure_report_interval.
     void note_failed_handoff(std::string_view reason) noexcept;
+    /// Counts a connection whose user may not connect in counters::connections_refused, and writes
+    /// it to the journal at most once per failure_report_interval.
+    void note_rejected_user(std::optional<uid_t> user) noexcept;
 
     /// The connections, for accepting them and for their limits.
     connections& clients() noexcept { return clients_; }
@@ -134,6 +139,7 @@ private:
     const bool is_accepting_;
     failure_report handshake_failures_{"TLS handshakes failed"};
     failure_report handoff_failures_{"handoffs brought no client"};
+    failure_report rejected_users_{"clients of users that may not connect were refused"};
 };
 
 }  // namespace eddy::serving

@@ -1,0 +1,41 @@
+// Options of accepting, for all types: the users of a Unix socket's clients, and TCP keepalive.
+#pragma once
+
+#include <eddy/transport/transport.hpp>
+
+#include "runtime/option.hpp"
+#include "runtime/problem.hpp"
+#include "runtime/settings.hpp"
+#include "transport/serving/served_listener.hpp"
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace eddy::runtime {
+
+/// The option --allow-users of types that serve a Unix socket of their own.
+option allow_users_option();
+/// The option --tcp-keepalive.
+option tcp_keepalive_option();
+
+/// Users by name or number, joined by commas, as --allow-users gives them.
+outcome<std::vector<uid_t>> read_users(std::string_view list);
+
+/// Value of accept_rules::users for a listener at `where`. Without --allow-users all users may
+/// connect to a socket with a file, as its permissions admit, and the own one and root to one
+/// without a file.
+outcome<std::optional<std::vector<uid_t>>> read_allowed_users(const settings& chosen,
+                                                              const transport::address& where);
+
+/// Time of --tcp-keepalive in whole seconds; zero for none.
+std::chrono::seconds read_tcp_keepalive(const settings& chosen);
+
+/// Both.
+outcome<serving::accept_rules> read_accept_rules(const settings& chosen,
+                                                 const transport::address& where);
+
+}  // namespace eddy::runtime
