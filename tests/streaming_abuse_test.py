@@ -335,6 +335,16 @@ class Api:
             self.open -= 1
 
 
+def without_chunks(body):
+    """Content of a body in chunks, and whether it ends with the last one."""
+    content = b""
+    while body and not body.startswith((b"0\r\n\r\n", b"The content broke off.\r\n")):
+        size, _, body = body.partition(b"\r\n")
+        content += body[:int(size, 16)]
+        body = body[int(size, 16) + 2:]
+    return content, body == b"0\r\n\r\n"
+
+
 def stall(connection):
     """Until the other side closes."""
     while connection.recv(65536):
@@ -394,6 +404,8 @@ class Backends(Streams):
         answer = answer_of(new_client(path, b'{"prompt":"hi"}'))
         eventually(lambda: self.active(self.name) == 0, "the end of the stream")
         self.head, _, body = answer.partition(b"\r\n\r\n")
+        if b"\r\nTransfer-Encoding: chunked" in self.head:
+            body, self.is_whole = without_chunks(body)
         return int(self.head.split(b" ", 2)[1]), body
 
     def assert_error(self, body, reason, token=False):
@@ -418,6 +430,9 @@ class Backends(Streams):
                     self.assertEqual(body, proxied)
                 if "its length" in what:
                     self.assertIn(b"\r\nContent-Length: 999", self.head, "so the client notices")
+                elif proxied is not None and b"sorry" not in proxied:
+                    # What only the close ends may be whole.
+                    self.assertEqual(self.is_whole, "breaks off" not in what and "chunk size" not in what, what)
                 eventually(lambda: api.open == 0, "the backend has no connection")
 
     def test_that_refuse(self):
@@ -441,6 +456,7 @@ class Backends(Streams):
                 self.assertEqual((status, json.loads(body)), (502, {"error": "backend_stalled"}))
             else:
                 self.assertEqual((status, body), (200, TOKEN + (b"ab" if len(pieces) > 2 else b"")))
+                self.assertFalse(self.is_whole)
             eventually(lambda: api.open == 0, "its request was cancelled")
 
     def test_lose_their_requests_with_clients_that_leave(self):

@@ -31,6 +31,10 @@ while ($client = stream_socket_accept($listening, -1)) {
     // A real server reads the whole head, and checks the user.
     $line = (string) fgets($client);
     parse_str((string) parse_url(explode(' ', $line)[1] ?? '/', PHP_URL_QUERY), $query);
-    hand_over($argv[2], $client, ['prompt' => $query['prompt'] ?? '']);
+    hand_over($argv[2], $client, [
+        'prompt' => $query['prompt'] ?? '',
+        // How the response is framed.
+        'http_version' => str_contains($line, ' HTTP/1.0') ? '1.0' : '1.1',
+    ]);
     unset($client);
 }

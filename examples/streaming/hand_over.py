@@ -30,6 +30,8 @@ class Handler(BaseHTTPRequestHandler):
         try:
             hand_over(sys.argv[2], self.connection, {
                 "user_id": query["user"], "prompt": query.get("prompt", ""),
+                # How the response is framed, and whether it has content.
+                "http_version": self.request_version, "request_method": self.command,
                 # For replay: which of the user's answers it is, and what the browser has of it.
                 "request_id": query.get("request", ""), "last_event_id": self.headers.get("Last-Event-ID", "")})
         except OSError as error:

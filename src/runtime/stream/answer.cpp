@@ -53,8 +53,9 @@ std::string refusal(int status, std::string_view reason) {
         status == 503 ? "Retry-After: 1\r\n" : "", body);
 }
 
-void refuse_client(unique_fd client, std::string_view response) noexcept {
-    // A refusal fits into the socket's buffer, unless its peer has never read: then it has no use.
+void send_and_close(unique_fd client, std::string_view response) noexcept {
+    // The response fits into the socket's buffer, unless its peer has never read: then it has no
+    // use.
     static_cast<void>(
         ::send(client.get(), response.data(), response.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
     ::shutdown(client.get(), SHUT_WR);

@@ -31,8 +31,8 @@ std::string error_event(std::string_view reason);
 /// Refusal of a client: a whole response of this status. With 503 there is a Retry-After.
 std::string refusal(int status, std::string_view reason);
 
-/// Sends a refusal without waiting, and closes. What the client has sent is read before, up to 64
-/// KiB, so that TCP does not reset the connection before the client has read the answer.
-void refuse_client(unique_fd client, std::string_view response) noexcept;
+/// Sends a short response without waiting, and closes. What the client has sent is read before, up
+/// to 64 KiB, so that TCP does not reset the connection before the client has read the answer.
+void send_and_close(unique_fd client, std::string_view response) noexcept;
 
 }  // namespace eddy::runtime::stream

@@ -29,7 +29,7 @@ private:
 
     task<std::string_view> run(relay& to, std::unique_ptr<request> from) override {
         to.has_head = true;
-        to.takes_events = true;
+        to.ends_by = stream_end::event;
         stream_script::call call(script_, std::move(from), to.is_gone);
         for (;;) {
             stream_script::step next = co_await script_.run(call);

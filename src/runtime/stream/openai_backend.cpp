@@ -21,7 +21,7 @@ using nlohmann::json;
 /// Members of a handoff that are not the API's.
 constexpr std::string_view own_members[] = {"user_id",       "prompt",           "backend",
                                             "last_event_id", "response_headers", "request_id",
-                                            "test_pattern"};
+                                            "test_pattern",  "http_version",     "request_method"};
 
 std::string completion_request(const request& from, const std::string& model) {
     json body = from.message.empty() ? json::object() : json::parse(from.message, nullptr, false);
@@ -73,7 +73,7 @@ task<result<http::pool_response>> openai_backend::ask(std::unique_ptr<request>& 
 
 task<std::string_view> openai_backend::run(relay& to, std::unique_ptr<request> from) {
     to.has_head = true;
-    to.takes_events = true;
+    to.ends_by = stream_end::event;
     auto answer = co_await ask(from);
     if (!answer) co_return reason_of(answer.error());
     if (answer->status != 200) co_return "backend_status";

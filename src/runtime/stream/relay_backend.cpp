@@ -6,6 +6,7 @@
 #include <eddy/io/timeout.hpp>
 
 #include "runtime/stream/answer.hpp"
+#include "runtime/stream/proxied_head.hpp"
 
 #include <new>
 #include <utility>
@@ -55,8 +56,14 @@ void relay_backend::leave(relay& gone) noexcept {
 }
 
 task<void> relay_backend::close() {
-    for (relay* const each : relays_)
-        if (each != nullptr) leave(*each);
+    for (relay* const each : relays_) {
+        if (each == nullptr) continue;
+        const std::uint32_t client = each->client;
+        const bool is_cut = each->ends_by == stream_end::chunk && !sessions_.is_writing(client);
+        leave(*each);
+        if (is_cut) static_cast<void>(sessions_.finish(client, std::string(broken_chunk)));
+    }
+    sessions_.flush();
     web_.close();
     co_await tasks_.join();
 }
@@ -85,10 +92,12 @@ void relay_backend::end(relay& to, std::string_view fault) {
     if (!fault.empty() && !to.has_head) pass_on(to, refusal(502, fault));
     if (to.is_gone) return;
     std::string last;
-    if (to.takes_events) last = fault.empty() ? std::string(done_event) : error_event(fault);
+    if (to.ends_by == stream_end::event)
+        last = fault.empty() ? std::string(done_event) : error_event(fault);
+    if (to.ends_by == stream_end::chunk) last = fault.empty() ? last_chunk : broken_chunk;
     relays_[to.client] = nullptr;
     bool is_passed = true;
-    if (to.ends_by_close && !fault.empty())
+    if (to.ends_by == stream_end::close && !fault.empty())
         sessions_.break_off(to.client);
     else
         is_passed = sessions_.finish(to.client, std::move(last));
@@ -165,7 +174,7 @@ void relay_backend::on_idle(std::uint32_t client) noexcept {
 
 void relay_backend::end_by_close(relay& to) {
     if (to.is_gone) return;
-    to.ends_by_close = true;
+    to.ends_by = stream_end::close;
     sessions_.reset_unless_finished(to.client);
 }
 

@@ -38,6 +38,13 @@ protected:
     relay_backend(sessions& in, observer& owner, const config& chosen);
     ~relay_backend() override;
 
+    /// Mark by which a client knows that its stream is whole, beside the connection's end.
+    enum class stream_end : std::uint8_t {
+        none,   ///< the content has a length, or there is none yet
+        event,  ///< done_event; a stream that failed ends with the reason
+        chunk,  ///< last_chunk; a stream that failed ends with broken_chunk
+        close,  ///< an orderly end of the connection
+    };
     /// A client's stream while its task runs. It is in a list while heartbeats are due.
     struct relay : list_link<relay_backend> {
         explicit relay(std::uint32_t number) noexcept : client(number) {}
@@ -45,9 +52,8 @@ protected:
         std::uint32_t client;
         time_point begun = loop::current().now();
         bool is_gone = false;
-        bool has_head = false;       // of the response
-        bool ends_by_close = false;  // its content ends with the connection alone
-        bool takes_events = false;   // such as the reason of a failure
+        bool has_head = false;  // of the response
+        stream_end ends_by = stream_end::none;
         cancel_source source;
         event has_caught_up;
         time_point last_sent = begun;

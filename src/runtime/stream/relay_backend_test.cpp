@@ -170,103 +170,6 @@ TEST_P(relayed_streams, are_ended_by_a_stop) {
     });
 }
 
-TEST_P(relayed_streams, of_a_proxy_pass_a_response_through) {
-    run([this]() -> task<void> {
-        chat_api site({"any ", "bytes"}, "418 Teapot");
-        subject s = make(site.url(), {{"backend", "proxy"}});
-        co_await s.start();
-        const std::string answer = co_await answer_of(s, R"({"prompt":"hi","x":1})");
-        EXPECT_THAT(answer, StartsWith("HTTP/1.1 418 "));
-        EXPECT_THAT(answer, HasSubstr("Content-Type: text/event-stream\r\n"));
-        EXPECT_THAT(answer, EndsWith("\r\n\r\nany bytes"));
-        EXPECT_THAT(site.requests.at(0), StartsWith("POST /v1 HTTP/1.1\r\n"));
-        EXPECT_THAT(site.requests.at(0), EndsWith("\r\n\r\n{\"prompt\":\"hi\",\"x\":1}"));
-        co_await s->stop(0s);
-        co_await site.close();
-        subject gone = make("http://127.0.0.1:1/", {{"backend", "proxy"}});
-        co_await gone.start();
-        EXPECT_THAT(co_await answer_of(gone, "{}"), StartsWith("HTTP/1.1 502 Bad Gateway\r\n"));
-        co_await gone->stop(0s);
-    });
-}
-
-TEST_P(relayed_streams, of_a_proxy_that_break_off_are_no_whole_ones) {
-    run([this]() -> task<void> {
-        struct ending {
-            std::string framing;
-            std::string content;
-            bool closes;
-            std::string_view reason;
-            std::error_code end;
-        };
-        const std::error_code whole = errc::end_of_stream;
-        const std::error_code broken = errno_code(ECONNRESET);
-        const std::string chunked = "Transfer-Encoding: chunked";
-        const std::vector<ending> all = {
-            {chunked, "5\r\nhello\r\n", true, "backend_broke_off", broken},
-            {chunked, "5\r\nhello\r\n", false, "backend_stalled", broken},
-            {chunked, "5\r\nhello\r\n0\r\n\r\n", true, "", whole},
-            // Of these the client knows the length, or nothing does.
-            {"Content-Length: 9", "hello", true, "backend_broke_off", whole},
-            {"X: y", "hello", true, "", whole},
-        };
-        for (const ending& each : all) {
-            chat_api site({each.content}, "200 OK\r\n" + each.framing, each.closes);
-            subject s = make(site.url(), {{"backend", "proxy"}, {"backend_timeout", "100ms"}});
-            co_await s.start();
-            kept_client kept = co_await make_kept_client(s, "{}");
-            const last_bytes got = co_await rest_of(kept.client);
-            EXPECT_THAT(got.text, EndsWith("\r\n\r\nhello")) << each.content;
-            EXPECT_EQ(got.end, each.end) << each.framing << each.content;
-            if (!each.reason.empty()) EXPECT_EQ(faults(s, each.reason), 1);
-            co_await s->stop(0s);
-            co_await site.close();
-        }
-    });
-}
-
-TEST_P(relayed_streams, of_a_proxy_that_are_cut_off_are_no_whole_ones) {
-    run([this]() -> task<void> {
-        {
-            // By a stop.
-            chat_api site({"5\r\nhello\r\n"}, "200 OK\r\nTransfer-Encoding: chunked", false);
-            subject s = make(site.url(), {{"backend", "proxy"}});
-            co_await s.start();
-            kept_client kept = co_await make_kept_client(s, "{}");
-            while (!(co_await line_of(kept.client)).empty()) {
-            }
-            EXPECT_EQ(co_await kept.client.bytes(5), "hello");
-            co_await s->stop(0s);
-            EXPECT_EQ((co_await rest_of(kept.client)).end, errno_code(ECONNRESET));
-            co_await site.close();
-        }
-        // Since the client takes nothing.
-        chat_api site({std::string(3'000'000, 'x')});
-        subject s = make(site.url(), {{"backend", "proxy"}, {"backend_timeout", "50ms"}});
-        co_await s.start();
-        kept_client kept = co_await make_kept_client(s, "{}");
-        const int few = 20'000;
-        ::setsockopt(kept.copy.native_handle(), SOL_SOCKET, SO_SNDBUF, &few, sizeof(few));
-        co_await until([&] { return faults(s, "client_too_slow") == 1; });
-        EXPECT_EQ((co_await rest_of(kept.client)).end, errno_code(ECONNRESET));
-        co_await s->stop(0s);
-        co_await site.close();
-    });
-}
-
-TEST_P(relayed_streams, of_a_proxy_have_the_coding_of_their_content) {
-    run([this]() -> task<void> {
-        chat_api site({"packed"}, "200 OK\r\nContent-Encoding: x\r\nContent-Encoding: gzip");
-        subject s = make(site.url(), {{"backend", "proxy"}});
-        co_await s.start();
-        const std::string answer = co_await answer_of(s, "{}");
-        EXPECT_THAT(answer, HasSubstr("\r\nContent-Encoding: x\r\nContent-Encoding: gzip\r\n"));
-        EXPECT_THAT(answer, EndsWith("\r\n\r\npacked"));
-        co_await s->stop(0s);
-        co_await site.close();
-    });
-}
-
 TEST_P(relayed_streams, of_servers_that_name_no_error_are_whole) {
     run([this]() -> task<void> {
         chat_api model({"data: {\"error\":null,\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
@@ -286,7 +189,8 @@ TEST_P(relayed_streams, wait_for_clients_that_read_more_slowly_than_the_backend_
         chat_api site({large});
         subject proxied = make(site.url(), {{"backend", "proxy"}});
         co_await proxied.start();
-        EXPECT_THAT(co_await answer_of(proxied, "{}"), EndsWith("\r\n\r\n" + large));
+        const parsed_answer passed = parse_answer(co_await answer_of(proxied, "{}"));
+        EXPECT_TRUE(passed.content == large && passed.is_whole);
         co_await proxied->stop(0s);
         co_await site.close();
 

@@ -37,6 +37,29 @@ bool may_stand_in_response(std::string_view name, std::string_view value) noexce
 
 std::string text_of(const json& value) { return value.get_ref<const std::string&>(); }
 
+/// Whether a version as of SERVER_PROTOCOL (RFC 3875 4.1.16), such as "HTTP/1.0" or "1.0", is below
+/// 1.1. Others are taken for 1.1, which nearly all clients speak.
+bool is_before_http_1_1(std::string_view version) noexcept {
+    constexpr std::string_view protocol = "http/";
+    if (is_word(version.substr(0, protocol.size()), protocol))
+        version.remove_prefix(protocol.size());
+    return version == "1.0" || version == "1" || version.starts_with("0.");
+}
+
+/// Members about the client's own request; false for a value of another type than it has.
+bool read_client_member(const std::string& name, const json& value, request& into) {
+    if (name == "http_version") {
+        if (!value.is_string() && !value.is_number()) return false;
+        into.is_before_http_1_1 =
+            is_before_http_1_1(value.is_string() ? text_of(value) : value.dump());
+    }
+    if (name == "request_method") {
+        if (!value.is_string()) return false;
+        into.is_head = text_of(value) == "HEAD";
+    }
+    return true;
+}
+
 /// Members, each with its own rule; false for a value of another type than it has.
 bool read_member(const std::string& name, const json& value, request& into) {
     if (value.is_null()) return true;
@@ -71,7 +94,7 @@ bool read_member(const std::string& name, const json& value, request& into) {
                 into.headers.push_back({field, text_of(text)});
         }
     }
-    return true;
+    return read_client_member(name, value, into);
 }
 
 }  // namespace

@@ -35,6 +35,10 @@ struct request {
     std::string request_id;
     std::string last_event_id;  ///< of the client's header field Last-Event-ID; a text or digits
     std::optional<std::int64_t> max_tokens;
+    /// http_version, the version of the client's HTTP request: below 1.1, which has no chunks. 1.1
+    /// where the message names none.
+    bool is_before_http_1_1 = false;
+    bool is_head = false;  ///< request_method is HEAD: the response has no content
     /// Those of response_headers that a response may have: hop-by-hop fields, what frames the
     /// response, and names or values with other bytes than a field may have are dropped.
     std::vector<response_header> headers;

@@ -40,6 +40,27 @@ TEST(handoff_request, may_name_its_user_by_a_text) {
     EXPECT_EQ(read_request(R"({"user_id":18446744073709551615})")->user_id, "18446744073709551615");
 }
 
+TEST(handoff_request, may_say_the_version_of_the_clients_request) {
+    for (const std::string_view old :
+         {R"("HTTP/1.0")", R"("http/1.0")", R"("1.0")", "1.0", "1", R"("HTTP/0.9")"})
+        EXPECT_TRUE(
+            read_request(R"({"http_version":)" + std::string(old) + "}")->is_before_http_1_1)
+            << old;
+    for (const std::string_view later :
+         {R"("HTTP/1.1")", R"("1.1")", "1.1", R"("HTTP/2.0")", R"("")", "null"})
+        EXPECT_FALSE(
+            read_request(R"({"http_version":)" + std::string(later) + "}")->is_before_http_1_1)
+            << later;
+    EXPECT_FALSE(read_request("{}")->is_before_http_1_1) << "nearly all clients speak 1.1";
+}
+
+TEST(handoff_request, may_say_its_method) {
+    EXPECT_TRUE(read_request(R"({"request_method":"HEAD"})")->is_head);
+    for (const std::string_view other : {R"({"request_method":"POST"})", "{}",
+                                         R"({"request_method":"head"})", R"({"method":"HEAD"})"})
+        EXPECT_FALSE(read_request(other)->is_head) << other;
+}
+
 TEST(handoff_request, drops_headers_that_a_response_must_not_have) {
     const auto read = read_request(
         R"({"response_headers":{"X-Id":"5","X-Bad":"a\r\nSet-Cookie: b","X\nName":"c",)"
@@ -61,8 +82,8 @@ TEST(handoff_request, bounds_the_headers_that_it_adds) {
 TEST(handoff_request, refuses_what_is_no_object_of_these_members) {
     for (const std::string_view bad :
          {"{", "[]", "7", "null", "{\"prompt\":5}", "{\"user_id\":[]}", "{\"messages\":\"x\"}",
-          "{\"max_tokens\":1.5}", "{\"response_headers\":[]}", "{\"prompt\":\"\xff\"}", "{} {}",
-          "prompt=hi"})
+          "{\"max_tokens\":1.5}", "{\"http_version\":[]}", "{\"request_method\":1}",
+          "{\"response_headers\":[]}", "{\"prompt\":\"\xff\"}", "{} {}", "prompt=hi"})
         EXPECT_EQ(read_request(bad).error(), make_error_code(errc::malformed)) << bad;
     EXPECT_EQ(read_request(std::string_view("{}\0{}", 5)).error(),
               make_error_code(errc::malformed));

@@ -313,6 +313,7 @@ void stream_runtime::arrive(handoff::arrival what) {
         count_fault("malformed_message");
         return refuse(std::move(what.client), 400, "the web server's message is malformed");
     }
+    if (answer_without_stream(what.client, *wanted)) return;
     const bool is_full = running_->programs && !running_->programs->has_room();
     const bool is_counted = !is_full && running_->clients->continues_stream(*wanted);
     if (is_full || (!is_counted && !admit())) {
@@ -326,6 +327,16 @@ void stream_runtime::arrive(handoff::arrival what) {
         begin(std::move(what.client), std::move(*wanted), is_counted);
     peak_ = share_ ? share_->peak_streams() : std::max(peak_, running_->streams());
     handoff_time_.record(static_cast<std::uint64_t>((steady::now() - begun).count()));
+}
+
+/// True for a request whose response has no content, which is sent: HEAD, where the head does not
+/// depend on a backend.
+bool stream_runtime::answer_without_stream(unique_fd& client, const request& from) {
+    if (!running_->backend || !from.is_head) return false;
+    const std::string head = running_->backend->opening(from);
+    if (head.empty()) return false;
+    send_and_close(std::move(client), head);
+    return true;
 }
 
 bool stream_runtime::admit() noexcept {
@@ -370,7 +381,7 @@ void stream_runtime::refuse(unique_fd client, int status, std::string_view reaso
     const std::string text = refusal(status, reason);
     const bool may_linger = running_->refused.children() < max_lingering_refusals &&
                             descriptors::has_room(descriptors::use::client);
-    if (!may_linger) return refuse_client(std::move(client), text);
+    if (!may_linger) return send_and_close(std::move(client), text);
     result<eddy::stream> peer = loop::current().adopt(std::move(client));
     if (!peer) return;
     // A refusal fits into the socket's buffer, unless its peer has never read: then it has no use.

@@ -60,6 +60,7 @@ private:
     void on_end(std::uint32_t stream, duration since_begin) noexcept override;
     void on_fault(std::uint32_t stream, std::string_view reason) noexcept override;
 
+    bool answer_without_stream(unique_fd& client, const request& from);
     /// Whether one more stream is within the limit; it counts as one then.
     bool admit() noexcept;
     /// A stream that was admitted has ended, or could not begin. One that goes on without its

@@ -17,6 +17,7 @@ namespace eddy::runtime::stream {
 namespace {
 
 using namespace stream::testing;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -152,6 +153,20 @@ TEST_P(stream_clients, see_the_fields_that_the_web_server_adds) {
         const std::string answer = co_await client.rest();
         EXPECT_THAT(answer, StartsWith(std::string(head) + "X-Id: 5\r\n\r\ndata: "));
         EXPECT_EQ(answer.find("Set-Cookie"), std::string::npos);
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, that_ask_for_the_head_get_no_events) {
+    run([this]() -> task<void> {
+        subject s = make();
+        co_await s.start();
+        talker client =
+            make_client(s, R"({"request_method":"HEAD","response_headers":{"X-Id":"5"}})");
+        const std::string answer = co_await client.rest();
+        EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"));
+        EXPECT_THAT(answer, EndsWith("\r\nX-Id: 5\r\n\r\n"));
+        EXPECT_EQ(s->count().connections_now, 0U);
         co_await stop(s);
     });
 }

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <eddy/net/descriptors.hpp>
+#include <eddy/wire/http1.hpp>
 
 #include "handoff/testing.hpp"
 #include "runtime/testing.hpp"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -127,6 +129,50 @@ private:
     listener listening_;
     scope tasks_;
 };
+
+/// A response of the runtime, as a client's parser reads it.
+struct parsed_answer {
+    int status = 0;
+    http1::header_list fields;
+    std::string content;
+    bool is_whole = false;  ///< what frames the content says so
+
+    std::string field(std::string_view name) const {
+        return std::string(fields.find(name).value_or("(none)"));
+    }
+    /// The values of all fields of that name, with commas between them.
+    std::string all_of(std::string_view name) const {
+        std::string found;
+        for (const http1::header each : fields)
+            if (http1::equal_ignoring_case(each.name, name))
+                found.append(found.empty() ? "" : ",").append(each.value);
+        return found;
+    }
+};
+
+/// Reads a response to `method` whose connection has ended.
+inline parsed_answer parse_answer(std::string_view bytes, std::string_view method = "GET") {
+    http1::limits bounds;
+    bounds.body = 1 << 30;
+    http1::response_parser parser(bounds);
+    parser.expect_response_to(method);
+    parsed_answer read;
+    for (;;) {
+        const http1::step step = parser.parse(bytes);
+        bytes.remove_prefix(step.consumed);
+        if (step.what == http1::event::body) read.content += step.body;
+        if (step.what == http1::event::head) {
+            read.status = parser.head().status;
+            read.fields = parser.head().headers;
+        }
+        if (step.what == http1::event::error) return read;
+        if (step.what == http1::event::need_more || step.what == http1::event::end) {
+            read.is_whole = step.what == http1::event::end || parser.finish() == http1::event::end;
+            EXPECT_EQ(bytes, "") << "it is no part of the response";
+            return read;
+        }
+    }
+}
 
 /// Count of a metric by reason; 0 if there is none.
 inline double count_of(subject& of, std::string_view name, std::string_view reason) {
