@@ -58,7 +58,9 @@ void write_comment(byte_buffer& out, std::string_view text = {});
 
 /// What a parser accepts from its peer; beyond a limit it ends in an error.
 struct limits {
-    std::size_t line = 64 * 1024;    ///< bytes of a line, comments included
+    /// Bytes of a line, comments included. By default an event's data may be one line, behind its
+    /// field's name.
+    std::size_t line = 1024 * 1024 + 64;
     std::size_t data = 1024 * 1024;  ///< bytes of an event's data
 };
 

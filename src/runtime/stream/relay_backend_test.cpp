@@ -113,7 +113,7 @@ TEST_P(relayed_streams, end_with_the_reason_when_their_backend_fails) {
             {{chunk("a"), "data: {\"error\":{}}\n\n"}, "200 OK", true, "backend_malformed"},
             {{"data: garbage\n\n"}, "200 OK", true, "backend_malformed"},
             {{"data: " + std::string(100, '[') + "\n\n"}, "200 OK", true, "backend_malformed"},
-            {{std::string(100'000, 'x')}, "200 OK", true, "backend_malformed"},
+            {{"data: " + std::string(2'000'000, 'x')}, "200 OK", true, "backend_malformed"},
             {{chunk("a")}, "200 OK", false, "backend_stalled"},
         };
         for (const failing& each : all) {

@@ -109,6 +109,18 @@ TEST(sse_parser, limit_of_the_data) {
     EXPECT_EQ(parse("data: a\n\ndata: 123456\n\n", bounds), "message 'a'\nerror\n");
 }
 
+TEST(sse_parser, data_up_to_the_limit_may_be_one_line) {
+    const std::string most(limits().data, 'x');
+    parser fits;
+    EXPECT_EQ(fits.parse("data: " + most + "\n\n").what, step_kind::event);
+    EXPECT_EQ(fits.event().data, most);
+    parser larger;
+    EXPECT_EQ(larger.parse("data: " + most + "x\n\n").what, step_kind::error);
+    parser endless;
+    EXPECT_EQ(endless.parse(std::string(limits().line, 'x')).what, step_kind::need_more);
+    EXPECT_EQ(endless.parse("x").what, step_kind::error);
+}
+
 TEST(sse_parser, an_error_is_final) {
     parser reader(limits{.line = 3, .data = 3});
     EXPECT_EQ(reader.parse("data: a\n\n").what, step_kind::error);
