@@ -1,4 +1,5 @@
 // Answers of a stream runtime to the clients that are handed over: heads of responses, refusals.
+// Each has a Date.
 #pragma once
 
 #include <eddy/base/unique_fd.hpp>
@@ -28,8 +29,20 @@ inline constexpr std::string_view reset_event = "event: reset\nid: 0\ndata: {}\n
 /// The last event of a stream that failed, `data: {"error":"…"}` and an empty line.
 std::string error_event(std::string_view reason);
 
-/// Refusal of a client: a whole response of this status. With 503 there is a Retry-After.
-std::string refusal(int status, std::string_view reason);
+/// Bytes of the request's own fields in a refusal at most; further fields are dropped. Refusals are
+/// sent without a wait, so they should fit into any socket's buffer.
+inline constexpr std::size_t max_refusal_fields = 8 * 1024;
+
+/// Refusal of a client: a whole response of this status, with the request's own fields, such as
+/// those of CORS, without which a page cannot read it. With 503 there is a Retry-After. It has no
+/// content for a request of HEAD.
+std::string refusal(int status, std::string_view reason, const request& to = {});
+/// Response to a client that has the whole of its stream: 204, which ends an EventSource (WHATWG
+/// HTML, 9.2.3).
+std::string no_content(const request& to);
+
+/// The Date of a response that is made now. The view ends with the next call.
+std::string_view date_now() noexcept;
 
 /// Sends a short response without waiting, and closes. What the client has sent is read before, up
 /// to 64 KiB, so that TCP does not reset the connection before the client has read the answer.

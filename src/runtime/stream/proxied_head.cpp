@@ -6,6 +6,7 @@
 #include <eddy/base/result.hpp>
 
 #include "base/text.hpp"
+#include "runtime/stream/answer.hpp"
 
 #include <algorithm>
 #include <array>
@@ -86,6 +87,7 @@ proxied_head make_proxied_head(int status, const http1::header_list& fields, con
         head.field("Content-Type", "application/octet-stream");
     if (!fields.contains("Cache-Control")) head.field("Cache-Control", "no-cache");
     head.field("X-Accel-Buffering", "no");
+    if (!fields.contains("Date") && !has_field(to, "Date")) head.field("Date", date_now());
     const http1::body_framing framing = framing_of(status, fields, to);
     // It is written with that framing.
     if (framing.how != http1::body_framing::kind::until_close) head.field("Connection", "close");

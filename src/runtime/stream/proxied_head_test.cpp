@@ -80,7 +80,7 @@ TEST(proxied_head, lacks_those_of_the_backends_connection) {
     std::string names;
     for (const http1::header each : got.fields) names.append(each.name).append(" ");
     EXPECT_EQ(names,
-              "X-Kept Content-Type Cache-Control X-Accel-Buffering Connection "
+              "X-Kept Content-Type Cache-Control X-Accel-Buffering Date Connection "
               "Transfer-Encoding ");
     EXPECT_EQ(got.field("Connection"), "close");
     EXPECT_EQ(got.field("X-Accel-Buffering"), "no");

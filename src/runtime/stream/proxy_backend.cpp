@@ -27,8 +27,12 @@ task<result<http::pool_response>> proxy_backend::ask(request& from) {
 
 task<std::string_view> proxy_backend::run(relay& to, std::unique_ptr<request> from) {
     auto answer = co_await ask(*from);
-    if (!answer) co_return reason_of(answer.error());
-    if (answer->status < 200) co_return "backend_status";
+    if (!answer || answer->status < 200) {
+        const std::string_view reason =
+            answer ? std::string_view("backend_status") : reason_of(answer.error());
+        if (!to.is_gone) refuse(to, *from, reason);
+        co_return reason;
+    }
     proxied_head head = make_proxied_head(answer->status, answer->headers, *from);
     from.reset();
     answer->headers = {};

@@ -89,7 +89,8 @@ task<void> relay_backend::serve(std::uint32_t client, std::unique_ptr<request> f
 void relay_backend::end(relay& to, std::string_view fault) {
     to.unlink();
     if (to.is_gone) return;
-    if (!fault.empty() && !to.has_head) pass_on(to, refusal(502, fault));
+    // Without the request's fields, which went with its task.
+    if (!fault.empty() && !to.has_head) refuse(to, request(), fault);
     if (to.is_gone) return;
     std::string last;
     if (to.ends_by == stream_end::event)
@@ -176,6 +177,11 @@ void relay_backend::end_by_close(relay& to) {
     if (to.is_gone) return;
     to.ends_by = stream_end::close;
     sessions_.reset_unless_finished(to.client);
+}
+
+void relay_backend::refuse(relay& to, const request& from, std::string_view reason) {
+    to.has_head = true;
+    pass_on(to, refusal(502, reason, from));
 }
 
 std::string_view relay_backend::reason_of(std::error_code error) noexcept {

@@ -66,6 +66,8 @@ protected:
     /// Passes bytes on, and waits until the client has taken them, for at most --backend-timeout.
     /// False once the client has gone.
     task<bool> send(relay& to, std::string bytes);
+    /// Sends the client a 502 with the reason, as the whole response.
+    void refuse(relay& to, const request& from, std::string_view reason);
     /// Has the client see an error where its content, whose length no field says, breaks off.
     void end_by_close(relay& to);
     /// A request to --backend-url with `path` behind it.

@@ -30,7 +30,7 @@ struct replay_log {
     std::string name;
     std::deque<std::string> events;  ///< as they were sent, with their ids
     std::uint64_t first = 1;         ///< id of the oldest one that is kept, or of the next
-    std::string last;  ///< sent behind all events of a stream that is over, short, without an id
+    std::string last;  ///< sent behind all events of a stream that is over, short; its id is next()
     bool is_over = false;
     log_stage stage = log_stage::followed;
     std::uint32_t session = UINT32_MAX;  ///< its stream's or follower's, as the owner has it

@@ -8,6 +8,8 @@
 #include "runtime/stream/answer.hpp"
 #include "runtime/stream/due_queue.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <new>
@@ -54,6 +56,12 @@ bool replay_sessions::continues_stream(const request& from) {
     const replay_log* const log = logs_.find(replay_logs::name_of(from));
     const auto id = id_of(from.last_event_id);
     return log != nullptr && !log->is_over && id && log->covers(*id);
+}
+
+bool replay_sessions::has_whole(const request& from) {
+    if (from.last_event_id.empty()) return false;
+    const replay_log* const log = logs_.find(replay_logs::name_of(from));
+    return log != nullptr && log->is_over && id_of(from.last_event_id) == log->next();
 }
 
 result<sessions::beginning> replay_sessions::begin(unique_fd client, const request& from,
@@ -154,6 +162,7 @@ bool replay_sessions::send_comment(std::uint32_t stream, std::string_view commen
 bool replay_sessions::finish(std::uint32_t stream, std::string last) {
     session& its = at(stream);
     replay_log* const log = its.log;
+    if (log != nullptr && !last.empty()) last.insert(0, fmt::format("id: {}\n", log->next()));
     if (its.client != none && !last.empty() && !clients_.send_owned(its.client, last) &&
         log == nullptr)
         return false;

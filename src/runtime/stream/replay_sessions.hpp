@@ -28,6 +28,7 @@ public:
     ~replay_sessions();
 
     bool continues_stream(const request& from);
+    bool has_whole(const request& from);
     result<sessions::beginning> begin(unique_fd client, const request& from, std::string head,
                                       std::string_view first);
     bool send(std::uint32_t stream, std::string_view event);

@@ -74,7 +74,7 @@ const std::string whole =
     "id: 2\ndata: {\"content\":\"User ID: u\"}\n\n"
     "id: 3\ndata: {\"content\":\"This is message 3 of 4.\"}\n\n"
     "id: 4\ndata: {\"content\":\"This is message 4 of 4.\"}\n\n"
-    "data: [DONE]\n\n";
+    "id: 5\ndata: [DONE]\n\n";
 
 TEST_P(replayed_streams, have_ids_where_they_have_a_name) {
     run([this]() -> task<void> {
@@ -92,7 +92,7 @@ TEST_P(replayed_streams, have_ids_where_they_have_a_name) {
         subject one = make({{"messages", 1}});
         co_await one.start();
         EXPECT_THAT(co_await answer_of(one, std::string(ours)),
-                    EndsWith("Prompt: \"}\n\ndata: [DONE]\n\n"));
+                    EndsWith("Prompt: \"}\n\nid: 2\ndata: [DONE]\n\n"));
         co_await one->stop(0s);
     });
 }
@@ -122,7 +122,7 @@ TEST_P(replayed_streams, go_on_for_a_client_that_comes_again) {
         EXPECT_THAT(all, EndsWith("id: 20\ndata: {\"content\":\"This is message 20 of 40.\"}\n\n"));
         const std::string rest = co_await client.rest();
         EXPECT_THAT(rest, StartsWith("id: 21\n"));
-        EXPECT_THAT(rest, EndsWith("This is message 40 of 40.\"}\n\ndata: [DONE]\n\n"));
+        EXPECT_THAT(rest, EndsWith("This is message 40 of 40.\"}\n\nid: 41\ndata: [DONE]\n\n"));
         std::size_t begins = 0;
         for (std::size_t at = 0; (at = all.find("id: ", at)) != std::string::npos; ++at) ++begins;
         EXPECT_EQ(begins, 20U) << "none twice, none missing";
@@ -143,12 +143,39 @@ TEST_P(replayed_streams, end_without_their_client_and_are_passed_on_later) {
         EXPECT_EQ(s->count().connections_now, 0U);
         EXPECT_EQ(co_await answer_of(s, again_behind(1)), whole.substr(whole.find("id: 2")));
         EXPECT_EQ(co_await answer_of(s, again_behind(0)), whole);
-        EXPECT_EQ(co_await answer_of(s, again_behind(4)), "data: [DONE]\n\n");
+        EXPECT_EQ(co_await answer_of(s, again_behind(4)), "id: 5\ndata: [DONE]\n\n");
         EXPECT_EQ(sample_of(*s, "streams_total"), 1);
         EXPECT_EQ(s->count().connections_now, 0U);
         // Without an id it is a new request.
         EXPECT_EQ(co_await answer_of(s, std::string(ours)), whole);
         EXPECT_EQ(sample_of(*s, "streams_total"), 2);
+        co_await s->stop(0s);
+    });
+}
+
+TEST_P(replayed_streams, that_a_client_has_whole_end_its_reconnecting) {
+    run([this]() -> task<void> {
+        subject s = make({{"max_connections", 1}});
+        co_await s.start();
+        EXPECT_EQ(co_await answer_of(s, std::string(ours)), whole);
+        talker other = make_client(s, R"({"user_id":"v","request_id":"r"})");
+        const std::string behind_the_end =
+            R"({"user_id":"u","request_id":"r","last_event_id":"5",)"
+            R"("response_headers":{"Access-Control-Allow-Origin":"*"}})";
+        // Again and again, and also while no further stream could begin.
+        for (int i = 0; i < 3; ++i) {
+            talker client = make_client(s, behind_the_end);
+            const parsed_answer got = parse_answer(co_await client.rest());
+            EXPECT_EQ(got.status, 204);
+            EXPECT_EQ(got.field("Access-Control-Allow-Origin"), "*");
+            EXPECT_THAT(got.field("Date"), EndsWith(" GMT"));
+            EXPECT_EQ(got.field("Content-Type"), "(none)");
+            EXPECT_EQ(got.content, "");
+        }
+        co_await until([&] { return sample_of(*s, "streams_total") == 2; });
+        // Of another user's stream, and of a stream that goes on, it is no end.
+        EXPECT_THAT(co_await answer_of(s, again_behind(5, "w")), StartsWith("event: reset\n"));
+        EXPECT_EQ(sample_of(*s, "resumed_streams_total"), 0);
         co_await s->stop(0s);
     });
 }
@@ -176,7 +203,7 @@ TEST_P(replayed_streams, begin_anew_where_what_was_missed_is_not_kept) {
         co_await s.start();
         const std::string anew = "event: reset\nid: 0\ndata: {}\n\n" + whole;
         EXPECT_EQ(co_await answer_of(s, again_behind(3)), anew) << "it never was";
-        EXPECT_EQ(co_await answer_of(s, again_behind(5)), anew) << "an id to come";
+        EXPECT_EQ(co_await answer_of(s, again_behind(6)), anew) << "an id to come";
         EXPECT_EQ(co_await answer_of(s, R"({"user_id":"u","request_id":"r","last_event_id":"x"})"),
                   anew);
         EXPECT_EQ(co_await answer_of(s, again_behind(0)), whole) << "as reset says";
@@ -290,7 +317,8 @@ TEST_P(replayed_streams, that_are_over_wait_for_one_slow_client_each) {
         }
         EXPECT_EQ(count_of(s, "stream_errors_total", "client_replaced"), 4);
         talker last(must(loop::current().adopt(std::move(slow.back().theirs))));
-        EXPECT_THAT(co_await last.rest(), EndsWith("1000 of 1000.\"}\n\ndata: [DONE]\n\n"));
+        EXPECT_THAT(co_await last.rest(),
+                    EndsWith("1000 of 1000.\"}\n\nid: 1001\ndata: [DONE]\n\n"));
         co_await until([&] { return s->count().connections_now == 0; });
         co_await s->stop(0s);
     });
@@ -342,7 +370,7 @@ TEST_P(replayed_streams, of_clients_that_read_too_slowly_go_on) {
         co_await until([&] { return sample_of(*s, "streams_total") == 1; });
         const std::string rest = co_await answer_of(s, again_behind(0));
         EXPECT_THAT(rest, StartsWith("id: 1\n"));
-        EXPECT_THAT(rest, EndsWith("500 of 500.\"}\n\ndata: [DONE]\n\n"));
+        EXPECT_THAT(rest, EndsWith("500 of 500.\"}\n\nid: 501\ndata: [DONE]\n\n"));
         co_await s->stop(0s);
     });
 }
@@ -425,7 +453,7 @@ TEST_P(replayed_streams, of_a_model_are_asked_for_once) {
         co_await s.start();
         const std::string all =
             "id: 1\ndata: {\"content\":\"a\"}\n\nid: 2\ndata: {\"content\":\"b\"}\n\n"
-            "id: 3\ndata: {\"content\":\"c\"}\n\ndata: [DONE]\n\n";
+            "id: 3\ndata: {\"content\":\"c\"}\n\nid: 4\ndata: [DONE]\n\n";
         talker client = make_client(s, ours);
         EXPECT_THAT(co_await client.line(), StartsWith("HTTP/1.1 200"));
         client.socket = {};
@@ -443,9 +471,11 @@ TEST_P(replayed_streams, that_failed_have_ended_too) {
     run([this]() -> task<void> {
         subject s = make({{"backend", "openai"}, {"backend_url", "http://127.0.0.1:1/v1"}});
         co_await s.start();
-        const std::string failed = "data: {\"error\":\"backend_unreachable\"}\n\n";
+        const std::string failed = "id: 1\ndata: {\"error\":\"backend_unreachable\"}\n\n";
         EXPECT_EQ(co_await answer_of(s, std::string(ours)), failed);
         EXPECT_EQ(co_await answer_of(s, again_behind(0)), failed);
+        talker has_it = make_client(s, again_behind(1));
+        EXPECT_THAT(co_await has_it.rest(), StartsWith("HTTP/1.1 204 "));
         EXPECT_EQ(count_of(s, "stream_errors_total", "backend_unreachable"), 1);
         co_await s->stop(0s);
     });

@@ -35,6 +35,12 @@ bool may_stand_in_response(std::string_view name, std::string_view value) noexce
                                 [&](std::string_view each) { return is_word(name, each); });
 }
 
+/// Adds a field of response_headers, unless it must not be there or is beyond the limit.
+void add_header(const std::string& name, const std::string& value, request& into) {
+    if (into.headers.size() < max_response_headers && may_stand_in_response(name, value))
+        into.headers.push_back({name, value});
+}
+
 std::string text_of(const json& value) { return value.get_ref<const std::string&>(); }
 
 /// Whether a version as of SERVER_PROTOCOL (RFC 3875 4.1.16), such as "HTTP/1.0" or "1.0", is below
@@ -88,16 +94,66 @@ bool read_member(const std::string& name, const json& value, request& into) {
     }
     if (name == "response_headers") {
         if (!value.is_object()) return false;
-        for (const auto& [field, text] : value.items()) {
-            if (into.headers.size() == max_response_headers) break;
-            if (text.is_string() && may_stand_in_response(field, text_of(text)))
-                into.headers.push_back({field, text_of(text)});
-        }
+        for (const auto& [field, text] : value.items())
+            if (text.is_string()) add_header(field, text_of(text), into);
     }
     return read_client_member(name, value, into);
 }
 
+/// Reader of the members about the response, up to the first fault of a text.
+class terms_reader final : public json::json_sax_t {
+public:
+    request read;
+
+    bool null() override { return true; }
+    bool boolean(bool /*value*/) override { return true; }
+    bool number_integer(number_integer_t /*value*/) override { return true; }
+    bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
+    bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return true; }
+    bool binary(binary_t& /*value*/) override { return true; }
+    bool string(string_t& text) override {
+        if (levels_ == 1 && member_ == "request_method") read.is_head = text == "HEAD";
+        if (levels_ == 2 && is_object_ && member_ == "response_headers")
+            add_header(field_, text, read);
+        return true;
+    }
+    bool start_object(std::size_t /*size*/) override { return begin(true); }
+    bool start_array(std::size_t /*size*/) override { return begin(false); }
+    bool end_object() override { return end(); }
+    bool end_array() override { return end(); }
+    bool key(string_t& name) override {
+        if (levels_ == 1) member_ = name;
+        if (levels_ == 2) field_ = name;
+        return true;
+    }
+    bool parse_error(std::size_t /*at*/, const std::string& /*token*/,
+                     const json::exception& /*why*/) override {
+        return false;
+    }
+
+private:
+    bool begin(bool is_object) noexcept {
+        if (++levels_ == 2) is_object_ = is_object;
+        return levels_ > 1 || is_object;
+    }
+    bool end() noexcept {
+        --levels_;
+        return true;
+    }
+
+    std::size_t levels_ = 0;
+    bool is_object_ = false;  // the value of the member
+    std::string member_;
+    std::string field_;
+};
+
 }  // namespace
+
+request read_response_terms(std::string_view message) {
+    terms_reader reader;
+    static_cast<void>(json::sax_parse(message, &reader));
+    return std::move(reader.read);
+}
 
 result<request> read_request(std::string_view message) {
     request read;

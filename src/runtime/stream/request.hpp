@@ -50,4 +50,8 @@ struct request {
 /// errc::limit_reached for one that nests deeper than message_depth_limit. Any thread.
 [[nodiscard]] result<request> read_request(std::string_view message);
 
+/// What a message that cannot be read, or was cut off, says of its response in the part that can:
+/// headers and is_head. For refusals, whose clients need these fields as well. Any thread.
+request read_response_terms(std::string_view message);
+
 }  // namespace eddy::runtime::stream

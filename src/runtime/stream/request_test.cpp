@@ -89,6 +89,26 @@ TEST(handoff_request, refuses_what_is_no_object_of_these_members) {
               make_error_code(errc::malformed));
 }
 
+TEST(handoff_request, that_cannot_be_read_says_what_it_can_of_its_response) {
+    const auto terms = [](std::string_view message) {
+        std::string all;
+        const request read = read_response_terms(message);
+        for (const response_header& each : read.headers) all += each.name + "=" + each.value + " ";
+        return all + (read.is_head ? "HEAD" : "");
+    };
+    const std::string fields =
+        R"("response_headers":{"A":"1","X":[{"B":"2"}],"C":"3\r\n","D":"4"})";
+    EXPECT_EQ(terms("{" + fields + R"(,"prompt":"cut o)"), "A=1 D=4 ");
+    EXPECT_EQ(terms("{" + fields + "garbage"), "A=1 D=4 ");
+    EXPECT_EQ(terms(R"({"response_headers":{"A":"1","B":"cut o)"), "A=1 ");
+    EXPECT_EQ(terms(R"({"request_method":"HEAD","user_id":[],)"), "HEAD");
+    EXPECT_EQ(terms(R"({"more":{"request_method":"HEAD","response_headers":{"A":"1"}},)"), "");
+    EXPECT_EQ(terms(R"({"response_headers":["A","1"],)"), "");
+    for (const std::string_view none : {"", "{", "[]", "\xff", "7"}) EXPECT_EQ(terms(none), "");
+    EXPECT_EQ(terms(std::string(100'000, '[')), "");
+    EXPECT_EQ(terms("{\"a\":" + std::string(100'000, '[')), "");
+}
+
 TEST(handoff_request, bounds_its_nesting) {
     const auto nested = [](std::size_t levels) {
         return "{\"messages\":" + std::string(levels - 1, '[') + std::string(levels - 1, ']') + "}";

@@ -27,6 +27,10 @@ bool sessions::continues_stream(const request& from) const {
     return replay_ != nullptr && replay_->continues_stream(from);
 }
 
+bool sessions::has_whole(const request& from) const {
+    return replay_ != nullptr && replay_->has_whole(from);
+}
+
 result<sessions::beginning> sessions::begin(unique_fd client, const request& from, std::string head,
                                             std::string_view first) {
     if (replay_) return replay_->begin(std::move(client), from, std::move(head), first);

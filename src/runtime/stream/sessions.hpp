@@ -71,6 +71,8 @@ public:
     bool has_replay() const noexcept { return replay_ != nullptr; }
     /// Whether a stream that is there is what the request asks to go on with.
     bool continues_stream(const request& from) const;
+    /// Whether the client has the whole of a stream that is over, its end included.
+    bool has_whole(const request& from) const;
     /// Begins a stream for a client, or goes on with one. `head` is the response's, `first` the
     /// first event, or empty. Errors as client_table::add(); throws std::bad_alloc, and nothing was
     /// begun then.
@@ -92,8 +94,8 @@ public:
     /// Sends a comment, which lives for ever, unless the client has not taken what it was sent
     /// last: that one is not waiting for a sign of life. False as send().
     bool send_comment(std::uint32_t stream, std::string_view comment);
-    /// Sends the last bytes, which are no event with an id, and ends the stream: its number is
-    /// free. False as send().
+    /// Sends the last bytes, a last event or none, and ends the stream: its number is free. False
+    /// as send().
     bool finish(std::uint32_t stream, std::string last = {});
     /// As client_table::reset_unless_finished() and break_off(). Without replay alone, whose
     /// streams are events with an end of their own.

@@ -90,9 +90,11 @@ outcome<std::unique_ptr<backend>> make_backend(sessions& clients, backend::obser
         case backend_type::mock:
             return std::make_unique<mock_backend>(clients, owner, chosen.delay, chosen.messages,
                                                   chosen.heartbeat);
-        case backend_type::openai: return std::make_unique<openai_backend>(clients, owner, chosen);
+        case backend_type::openai:
+            return std::make_unique<openai_backend>(clients, owner, chosen);
         case backend_type::lua: return make_lua_backend(clients, owner, chosen, lines);
-        case backend_type::proxy: return std::make_unique<proxy_backend>(clients, owner, chosen);
+        case backend_type::proxy:
+            return std::make_unique<proxy_backend>(clients, owner, chosen);
         case backend_type::exec: return std::unique_ptr<backend>();
     }
     EDDY_ASSERT(false);
@@ -306,12 +308,14 @@ void stream_runtime::arrive(handoff::arrival what) {
         static_cast<void>(tcp::apply(what.client.get(), tcp::keepalive_after(config_.keepalive)));
     if (what.is_too_large) {
         count_fault("message_too_large");
-        return refuse(std::move(what.client), 413, "the web server's message is too large");
+        return refuse(std::move(what.client), 413, "the web server's message is too large",
+                      read_response_terms(what.message));
     }
     auto wanted = read_request(what.message);
     if (!wanted) {
         count_fault("malformed_message");
-        return refuse(std::move(what.client), 400, "the web server's message is malformed");
+        return refuse(std::move(what.client), 400, "the web server's message is malformed",
+                      read_response_terms(what.message));
     }
     if (answer_without_stream(what.client, *wanted)) return;
     const bool is_full = running_->programs && !running_->programs->has_room();
@@ -319,7 +323,7 @@ void stream_runtime::arrive(handoff::arrival what) {
     if (is_full || (!is_counted && !admit())) {
         ++counted_.connections_refused;
         count_fault("too_many_streams");
-        return refuse(std::move(what.client), 503, "too many streams");
+        return refuse(std::move(what.client), 503, "too many streams", *wanted);
     }
     if (running_->programs)
         start_program(std::move(what.client), *wanted);
@@ -329,11 +333,14 @@ void stream_runtime::arrive(handoff::arrival what) {
     handoff_time_.record(static_cast<std::uint64_t>((steady::now() - begun).count()));
 }
 
-/// True for a request whose response has no content, which is sent: HEAD, where the head does not
-/// depend on a backend.
+/// True for a request whose response has no content, which is sent: of a client that has its whole
+/// stream, and HEAD, where the head does not depend on a backend.
 bool stream_runtime::answer_without_stream(unique_fd& client, const request& from) {
-    if (!running_->backend || !from.is_head) return false;
-    const std::string head = running_->backend->opening(from);
+    std::string head;
+    if (running_->clients->has_whole(from))
+        head = no_content(from);
+    else if (running_->backend && from.is_head)
+        head = running_->backend->opening(from);
     if (head.empty()) return false;
     send_and_close(std::move(client), head);
     return true;
@@ -374,11 +381,12 @@ void stream_runtime::start_program(unique_fd client, const request& from) {
     if (running_->programs->start(client, from)) return;
     release();
     count_fault("program_not_started");
-    refuse(std::move(client), 502, "the program could not be started");
+    refuse(std::move(client), 502, "the program could not be started", from);
 }
 
-void stream_runtime::refuse(unique_fd client, int status, std::string_view reason) {
-    const std::string text = refusal(status, reason);
+void stream_runtime::refuse(unique_fd client, int status, std::string_view reason,
+                            const request& to) {
+    const std::string text = refusal(status, reason, to);
     const bool may_linger = running_->refused.children() < max_lingering_refusals &&
                             descriptors::has_room(descriptors::use::client);
     if (!may_linger) return send_and_close(std::move(client), text);

@@ -68,7 +68,7 @@ private:
     void release() noexcept;
     result<> open_receiver(const handoff::receiver_options& receiving);
     void warn_of_limit();
-    void refuse(unique_fd client, int status, std::string_view reason);
+    void refuse(unique_fd client, int status, std::string_view reason, const request& to);
     /// `is_counted`: it goes on with a stream that was admitted before.
     void begin(unique_fd client, request from, bool is_counted);
     void start_program(unique_fd client, const request& from);

@@ -1,6 +1,7 @@
 // Stream runtimes: what clients that are handed over see of one, what it refuses, and its end.
 #include "runtime/stream/stream_runtime.hpp"
 
+#include "runtime/stream/answer.hpp"
 #include "runtime/stream/testing.hpp"
 
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace eddy::runtime::stream {
@@ -24,6 +26,13 @@ using ::testing::StartsWith;
 constexpr std::string_view head =
     "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
     "Connection: close\r\nX-Accel-Buffering: no\r\n";
+
+/// An answer without its Date, which it must have.
+std::string without_date(std::string answer) {
+    const std::size_t at = answer.find("Date: ");
+    EXPECT_NE(at, std::string::npos) << answer;
+    return at == std::string::npos ? answer : answer.erase(at, answer.find("\r\n", at) + 2 - at);
+}
 
 class stream_clients : public on_backend {
 protected:
@@ -45,7 +54,7 @@ TEST_P(stream_clients, are_sent_the_events_of_the_mock_backend) {
         subject s = make();
         co_await s.start();
         talker client = make_client(s, R"({"prompt":"say \"hi\"","user_id":7})");
-        EXPECT_EQ(co_await client.rest(),
+        EXPECT_EQ(without_date(co_await client.rest()),
                   std::string(head) +
                       "\r\n"
                       "data: {\"content\":\"Hello from Eddy! Prompt: say \\\"hi\\\"\"}\n\n"
@@ -150,7 +159,7 @@ TEST_P(stream_clients, see_the_fields_that_the_web_server_adds) {
         co_await s.start();
         talker client =
             make_client(s, R"({"response_headers":{"X-Id":"5","X-Evil":"a\r\nSet-Cookie: b"}})");
-        const std::string answer = co_await client.rest();
+        const std::string answer = without_date(co_await client.rest());
         EXPECT_THAT(answer, StartsWith(std::string(head) + "X-Id: 5\r\n\r\ndata: "));
         EXPECT_EQ(answer.find("Set-Cookie"), std::string::npos);
         co_await stop(s);
@@ -218,6 +227,40 @@ TEST_P(stream_clients, of_bad_messages_get_400_and_of_large_ones_413) {
         EXPECT_THAT(co_await huge.rest(), StartsWith("HTTP/1.1 413 Content Too Large\r\n"));
         EXPECT_EQ(count_of(s, "handoff_errors_total", "malformed_message"), 1);
         EXPECT_EQ(count_of(s, "handoff_errors_total", "message_too_large"), 2);
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, that_are_refused_get_the_web_servers_fields) {
+    run([this]() -> task<void> {
+        subject s = make({{"max_message", "1000"}, {"max_connections", 1}, {"delay", "1h"}});
+        co_await s.start();
+        const std::string cors = R"({"response_headers":{"Access-Control-Allow-Origin":"*"},)";
+        talker first = make_client(s, "{}");
+        const std::vector<std::pair<std::string, int>> all = {
+            {cors + R"("x":1})", 503},
+            {cors + R"("x":")" + std::string(1000, 'x') + "\"}", 413},
+            {cors + "garbage", 400},
+            {cors + R"("prompt":7})", 400},
+        };
+        for (const auto& [message, status] : all) {
+            talker client = make_client(s, message);
+            const parsed_answer got = parse_answer(co_await client.rest());
+            EXPECT_EQ(got.status, status);
+            EXPECT_EQ(got.field("Access-Control-Allow-Origin"), "*") << status;
+            EXPECT_THAT(got.field("Date"), EndsWith(" GMT"));
+            EXPECT_EQ(got.field("Retry-After"), status == 503 ? "1" : "(none)");
+            EXPECT_THAT(got.content, StartsWith("{\"error\":"));
+            talker asks_head = make_client(s, R"({"request_method":"HEAD",)" + message.substr(1));
+            if (status != 503) EXPECT_THAT(co_await asks_head.rest(), EndsWith("\r\n\r\n"));
+        }
+        // A field beyond the limit is left out, and the answer is whole.
+        talker large = make_client(
+            s, R"({"response_headers":{"A":")" + std::string(max_refusal_fields, 'a') + "\"}}");
+        const parsed_answer got = parse_answer(co_await large.rest());
+        EXPECT_EQ(got.status, 413);
+        EXPECT_EQ(got.field("A"), "(none)");
+        EXPECT_TRUE(got.is_whole);
         co_await stop(s);
     });
 }
