@@ -58,8 +58,11 @@ std::string response_head(std::span<const response_header> extra, int status,
     return head += "\r\n";
 }
 
-std::string content_event(std::string_view content) {
-    return fmt::format("data: {}\n\n", member("content", content));
+std::string content_event(std::string_view content, std::uint32_t choice) {
+    json_writer out;
+    out.begin_object().member("content", content);
+    if (choice > 0) out.member("index", choice);
+    return fmt::format("data: {}\n\n", out.end_object().take());
 }
 
 std::string error_event(std::string_view reason) {

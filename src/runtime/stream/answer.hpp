@@ -6,6 +6,7 @@
 
 #include "runtime/stream/request.hpp"
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,9 +17,9 @@ namespace eddy::runtime::stream {
 std::string response_head(std::span<const response_header> extra, int status = 200,
                           std::string_view content_type = "text/event-stream");
 
-/// An event of JSON, `data: {"content":"…"}` and an empty line. Bytes that are no UTF-8 become
-/// U+FFFD.
-std::string content_event(std::string_view content);
+/// An event of JSON, `data: {"content":"…"}` and an empty line, with an `index` for other choices
+/// than the first. Bytes that are no UTF-8 become U+FFFD.
+std::string content_event(std::string_view content, std::uint32_t choice = 0);
 
 /// The last event of a stream that is whole.
 inline constexpr std::string_view done_event = "data: [DONE]\n\n";

@@ -30,6 +30,13 @@ enum class backend_type : std::uint8_t {
     exec,    ///< a program for each client
 };
 
+/// Events of a chat completion that clients get.
+enum class completion_events : std::uint8_t {
+    pieces,   ///< an event for each piece: content, calls of tools, reasoning and so on
+    content,  ///< an event for each piece of the content, and nothing else
+    chunks,   ///< the API's chunks as they come
+};
+
 /// Checked and converted.
 struct config {
     std::string path;  ///< of the handoff socket; "@NAME" is abstract
@@ -51,6 +58,7 @@ struct config {
     std::string script = {};          ///< of lua, the file's text
     std::string script_name = {};     ///< the file's name without its folder
     std::string model = {};           ///< where a request names none
+    completion_events events = completion_events::pieces;
     duration backend_timeout{};  ///< until the head of a response, and between pieces of its body
     std::size_t replay_memory = 0;  ///< bytes of the events that are kept; 0: none are
     duration replay_time{};         ///< for which they are, and streams without a client go on
