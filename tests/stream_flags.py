@@ -184,6 +184,24 @@ class StreamFlags(FlagTest):
         self.assertIn(b": heartbeat\n\n", answer)
         self.assertTrue(answer.endswith(b'data: {"error":"backend_stalled"}\n\n'), answer)
 
+    @effect_of("stream", "events")
+    def test_events_of_a_completion(self):
+        chunk = b'data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}\n\n'
+        at = os.path.join(self.folder(), "api")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(at)
+            listening.listen()
+            self.stream("--backend", "openai", "--backend-url", "http://model/v1", "--backend-socket", at)
+            for flags, sent in (((), b'data: {"content":"a"}\n\nevent: finish_reason\ndata: {"finish_reason":"stop"}\n\n'),
+                                (("--events", "content"), b'data: {"content":"a"}\n\n'), (("--events", "chunks"), chunk)):
+                if flags:
+                    self.running.must("edit", "r", *flags)
+                client = new_client(self.path)
+                with listening.accept()[0] as peer:
+                    peer.recv(1 << 16)
+                    peer.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + chunk)
+                self.assertTrue(answer_of(client).endswith(b"\r\n\r\n" + sent + b"data: [DONE]\n\n"))
+
     @effect_of("stream", "max-queue")
     def test_slow_readers(self):
         self.stream("--max-queue", "100", "--delay", "1ms", "--messages", "10000")

@@ -9,6 +9,7 @@ import re
 import resource
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -377,12 +378,12 @@ FAILURES = {
     "breaks off before its length": (saying(HEAD + b"Content-Length: 999\r\n\r\n", TOKEN), "backend_broke_off", TOKEN),
     "breaks off in its head": (saying(HEAD), "backend_unreachable", None),
     "ends without a mark": (saying(UNSIZED, TOKEN), "backend_broke_off", TOKEN),
-    "is no HTTP": (saying(b"\xff\0garbage\r\n\r\n" * 100), "backend_unreachable", None),
-    "has a head without end": (saying(HEAD, b"X: y\r\n" * 200_000), "backend_unreachable", None),
-    "has a bad field": (saying(HEAD + b"Bad\0Field: x\r\n\r\n", TOKEN), "backend_unreachable", None),
+    "is no HTTP": (saying(b"\xff\0garbage\r\n\r\n" * 100), "backend_malformed_head", None),
+    "has a head without end": (saying(HEAD, b"X: y\r\n" * 200_000), "backend_malformed_head", None),
+    "has a bad field": (saying(HEAD + b"Bad\0Field: x\r\n\r\n", TOKEN), "backend_malformed_head", None),
     "has a bad chunk size": (saying(CHUNKED, CHUNK, b"zz\r\n"), "backend_broke_off", TOKEN),
     "sends no JSON": (saying(UNSIZED, TOKEN, b"data: garbage\n\n"), "backend_malformed", TOKEN + b"data: garbage\n\n"),
-    "sends an error": (saying(UNSIZED, TOKEN, b'data: {"error":{"message":"x"}}\n\n'), "backend_malformed",
+    "sends an error": (saying(UNSIZED, TOKEN, b'data: {"error":{"message":"x"}}\n\n'), "backend_error",
                        TOKEN + b'data: {"error":{"message":"x"}}\n\n'),
     "sends bytes of no text": (saying(UNSIZED, TOKEN, b"data: \xff\xfe\0\n\n"), "backend_malformed", TOKEN + b"data: \xff\xfe\0\n\n"),
     "sends an event without end": (saying(UNSIZED, TOKEN, b"x" * 2_000_000), "backend_malformed", TOKEN + b"x" * 2_000_000),
@@ -444,6 +445,46 @@ class Backends(Streams):
             self.assert_error(body, "backend_unreachable")
             status, body = self.answer_from("proxy", url)
             self.assertEqual((status, json.loads(body)), (502, {"error": "backend_unreachable"}))
+
+    def test_that_fail_say_why_in_the_log(self):
+        key = os.path.join(self.folder(), "key")
+        with open(key, "w", encoding="utf-8") as file:
+            file.write("sk-secret\n")
+        body = b'{"error":{"message":"Incorrect API key provided: sk-secret\\u001b[2J.","code":"invalid_api_key"}}'
+        api = self.api(saying(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)))
+        _, answer = self.answer_from("openai", api.url, "--key-file", key)
+        self.assert_error(answer, "backend_status")
+        self.assertNotIn(b"Incorrect", answer)
+        log = self.running.must("logs", self.name)
+        self.assertIn("a stream failed: the backend answered 401 Unauthorized: Incorrect API key provided: "
+                      r"***\x1b[2J. (invalid_api_key)", log)
+        self.assertNotIn("sk-secret", log)
+        self.assertNotIn("sk-secret", self.running.read_log())
+        self.assertEqual(self.metric("backend_responses_total", self.name, status="401"), 1)
+
+    def test_that_have_a_bad_certificate(self):
+        made = harness.Certificates(self.folder())
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(made.cert, made.key)
+
+        def shake_hands(listening):
+            with contextlib.suppress(OSError):
+                while True:
+                    with contextlib.suppress(ssl.SSLError), listening.accept()[0] as plain:
+                        context.wrap_socket(plain, server_side=True).close()
+
+        listening = socket.create_server(("127.0.0.1", 0))
+        serving = threading.Thread(target=shake_hands, args=(listening,), daemon=True)
+        serving.start()
+        self.addCleanup(listening.close)
+        self.addCleanup(serving.join, DEADLINE_S)
+        self.addCleanup(listening.shutdown, socket.SHUT_RDWR)
+        url = f"https://127.0.0.1:{listening.getsockname()[1]}/v1"
+        _, body = self.answer_from("openai", url)
+        self.assert_error(body, "backend_certificate")
+        self.assertIn("certificate is not signed", self.running.must("logs", self.name))
+        status, body = self.answer_from("proxy", url)
+        self.assertEqual((status, json.loads(body)), (502, {"error": "backend_certificate"}))
 
     def test_that_stall(self):
         for pieces in ((), (HEAD,), (CHUNKED, CHUNK), (CHUNKED, CHUNK, b"5\r\nab")):
@@ -507,6 +548,7 @@ class Programs(Streams):
         self.await_error("program_not_started")
         self.assertEqual(answer_of(new_client(self.path)), b"ready\n")
         self.await_error("program_failed", kind="stream")
+        self.assertIn("a stream failed: the program ended with status 3", self.running.must("logs", "llm"))
 
     def test_end_with_what_they_started_when_their_client_leaves(self):
         for make in (socket.socketpair, tcp_pair):

@@ -2,6 +2,7 @@
 """Proxied responses and real clients: Node's fetch and http.request, Python's http.client and curl see the whole of a
 response that is whole, and an error where it broke off."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -95,7 +96,8 @@ class WebServer:
                 client = self.listening.accept()[0]
             except OSError:
                 return
-            with client:
+            # The runtime may have been stopped.
+            with client, contextlib.suppress(OSError):
                 client.settimeout(DEADLINE_S)
                 head = b""
                 while b"\r\n\r\n" not in head:

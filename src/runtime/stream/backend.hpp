@@ -24,6 +24,8 @@ public:
         /// The same after a failure, by the reason that metrics show, a text that always lives. The
         /// client has got the reason, as far as it could be sent.
         virtual void on_fault(std::uint32_t stream, std::string_view reason) noexcept = 0;
+        /// A response of the API or site that the backend asks has begun.
+        virtual void on_response(int /*status*/) noexcept {}
 
     protected:
         ~observer() = default;

@@ -17,7 +17,7 @@ namespace {
 class scripted_backend final : public relay_backend {
 public:
     scripted_backend(sessions& in, observer& owner, const config& chosen, journal& lines)
-        : relay_backend(in, owner, chosen), lines_(lines) {}
+        : relay_backend(in, owner, chosen, lines, script_log_interval) {}
 
     std::expected<void, std::string> load(const config& from) {
         return script_.load(from.script, from.script_name);
@@ -43,29 +43,15 @@ private:
                     break;
                 }
                 case stream_script::wish::end: co_return "";
-                case stream_script::wish::fail: log(next.text); co_return next.reason;
+                case stream_script::wish::fail:
+                    failures().write("a script", next.text);
+                    co_return next.reason;
                 case stream_script::wish::vanished: co_return "";
             }
         }
     }
 
-    /// A line, or one more in the count of the next line.
-    void log(std::string_view failure) {
-        const time_point now = loop::current().now();
-        if (now < logs_again_) {
-            ++unlogged_;
-            return;
-        }
-        std::string line = fmt::format("a stream failed: {}", failure);
-        if (unlogged_ > 0) line += fmt::format("; so did {} before", std::exchange(unlogged_, 0));
-        lines_.write(line);
-        logs_again_ = now + script_log_interval;
-    }
-
-    journal& lines_;
     stream_script script_;
-    time_point logs_again_{};
-    std::uint64_t unlogged_ = 0;
 };
 
 }  // namespace

@@ -2,16 +2,19 @@
 // that have the same one.
 //
 // https://platform.openai.com/docs/api-reference/chat/streaming
-#include <eddy/wire/json.hpp>
+#include <eddy/base/assert.hpp>
 #include <eddy/wire/sse.hpp>
 
 #include "runtime/stream/answer.hpp"
+#include "runtime/stream/completion_reader.hpp"
 #include "runtime/stream/relay_backend.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace eddy::runtime::stream {
 namespace {
@@ -33,25 +36,22 @@ std::string completion_request(const request& from, const std::string& model) {
     return body.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// The piece of the answer in a chunk of a completion; none if the chunk has none. Null for what is
-/// no chunk.
-std::optional<std::string> content_of(std::string_view data) {
-    const json chunk = json::parse(data, nullptr, false);
-    if (!chunk.is_object()) return std::nullopt;
-    if (const auto error = chunk.find("error"); error != chunk.end() && !error->is_null())
-        return std::nullopt;
-    const auto choices = chunk.find("choices");
-    if (choices == chunk.end() || !choices->is_array()) return std::nullopt;
-    if (choices->empty() || !choices->front().is_object()) return std::string();
-    const auto delta = choices->front().find("delta");
-    if (delta == choices->front().end() || !delta->is_object()) return std::string();
-    const auto content = delta->find("content");
-    if (content == delta->end() || !content->is_string()) return std::string();
-    return content->get<std::string>();
-}
+/// Completes an event whose blank line is missing at the end of the content, as some servers leave
+/// it.
+constexpr std::string_view missing_end = "\n\n";
 
-/// Deepest nesting of a chunk.
-constexpr std::size_t chunk_depth = 64;
+/// Why the content of a response is no event stream that can be read; empty for one that is. APIs
+/// that name no type are believed.
+std::string fault_of(const http1::header_list& fields) {
+    const auto coding = fields.find("Content-Encoding");
+    if (coding && !http1::equal_ignoring_case(*coding, "identity"))
+        return fmt::format("the backend's answer has a content coding, {}", *coding);
+    constexpr std::string_view one_object = "application/json";
+    const auto type = fields.find("Content-Type");
+    if (type && http1::equal_ignoring_case(type->substr(0, one_object.size()), one_object))
+        return "the backend's answer is no event stream";
+    return {};
+}
 
 }  // namespace
 
@@ -64,6 +64,7 @@ std::string openai_backend::opening(const request& from) const {
 task<result<http::pool_response>> openai_backend::ask(std::unique_ptr<request>& from) {
     http::pool_request asked = upstream("/chat/completions");
     add_field(asked, "Accept", sse::content_type);
+    add_field(asked, "Accept-Encoding", "identity");
     if (http1::is_field_value(from->test_pattern) && !from->test_pattern.empty())
         add_field(asked, "X-Test-Pattern", from->test_pattern);
     asked.body = completion_request(*from, options().model);
@@ -71,36 +72,77 @@ task<result<http::pool_response>> openai_backend::ask(std::unique_ptr<request>& 
     return web().send(std::move(asked));
 }
 
+/// The end of a stream by an event; none where the stream goes on.
+std::optional<std::string_view> openai_backend::end_of(relay& to, completion_reader& reader,
+                                                       completion_reader::step what) {
+    switch (what) {
+        case completion_reader::step::pieces: return std::nullopt;
+        case completion_reader::step::done: return "";
+        case completion_reader::step::error:
+            return note_failure(to, "backend_error", "the backend reports: " + reader.detail());
+        case completion_reader::step::malformed:
+            return note_failure(to, "backend_malformed",
+                                "the backend's answer cannot be read: " + reader.detail());
+    }
+    EDDY_ASSERT(false);
+}
+
+/// The end of a stream whose backend has ended the content.
+std::string_view openai_backend::end_of_content(relay& to, const completion_reader& reader) {
+    if (reader.is_finished()) return "";
+    return note_failure(to, "backend_broke_off",
+                        "the backend's answer ended without a finish_reason and without [DONE]");
+}
+
+task<bool> openai_backend::send_all(relay& to, std::vector<std::string> events) {
+    for (std::string& each : events)
+        if (!co_await send(to, std::move(each))) co_return false;
+    co_return true;
+}
+
 task<std::string_view> openai_backend::run(relay& to, std::unique_ptr<request> from) {
     to.has_head = true;
     to.ends_by = stream_end::event;
     auto answer = co_await ask(from);
-    if (!answer) co_return reason_of(answer.error());
-    if (answer->status != 200) co_return "backend_status";
+    if (!answer) co_return note_no_response(to, answer.error());
+    note_response(*answer);
+    if (answer->status != 200) co_return co_await note_status(to, *answer);
+    if (std::string why = fault_of(answer->headers); !why.empty())
+        co_return co_await note_content(to, *answer, std::move(why));
     answer->headers = {};
     answer->url = {};
 
+    completion_reader reader(options().events);
     sse::parser parser;
     std::string_view piece;  // of the body, and not parsed
-    for (;;) {
+    bool has_ended = false;
+    std::optional<std::string_view> end;
+    while (!end) {
         const sse::step step = parser.parse(piece);
-        const bool is_event = step.what == sse::step_kind::event;
-        if (step.what == sse::step_kind::error) co_return "backend_malformed";
-        if (is_event && parser.event().data == "[DONE]") co_return "";
-        if (is_event) {
-            const std::string& data = parser.event().data;
-            if (nests_deeper(data, chunk_depth)) co_return "backend_malformed";
-            const auto content = content_of(data);
-            if (!content) co_return "backend_malformed";
-            if (!content->empty() && !co_await send(to, content_event(*content))) co_return "";
-        }
         piece.remove_prefix(step.consumed);
-        if (is_event) continue;
-        auto next = co_await answer->body().read();
-        if (!next && next.error() == errc::timed_out) co_return "backend_stalled";
-        if (!next) co_return "backend_broke_off";
-        piece = *next;
+        if (step.what == sse::step_kind::error) {
+            end = note_failure(to, "backend_malformed", parser.error());
+        } else if (step.what == sse::step_kind::event) {
+            const auto what = reader.take(parser.event());
+            // The rest of an event that was cut off is no fault of its own.
+            if (has_ended && what == completion_reader::step::malformed) continue;
+            if (!reader.events().empty() &&
+                !co_await send_all(to, std::exchange(reader.events(), {})))
+                co_return "";
+            end = end_of(to, reader, what);
+        } else if (has_ended) {
+            end = end_of_content(to, reader);
+        } else {
+            const auto next = co_await answer->body().read();
+            has_ended = !next && next.error() == errc::end_of_stream;
+            if (!next && !has_ended) co_return note_broken(to, next.error());
+            piece = has_ended ? missing_end : *next;
+        }
     }
+    if (!end->empty()) co_return *end;
+    reader.end();
+    static_cast<void>(co_await send_all(to, std::move(reader.events())));
+    co_return "";
 }
 
 }  // namespace eddy::runtime::stream

@@ -114,6 +114,10 @@ outcome<> read_backend(const settings& chosen, config& into) {
     if ((name == "lua") != chosen.has("script"))
         return refuse(400, name == "lua" ? "--backend lua runs a script; say which by --script FILE"
                                          : "--script has no effect without --backend lua");
+    if (name != "openai" && chosen.given("events"))
+        return refuse(400, fmt::format("--events has no effect with --backend {}", name));
+    if (chosen.text("events") == "content") into.events = completion_events::content;
+    if (chosen.text("events") == "chunks") into.events = completion_events::chunks;
     if (name == "mock" || name == "exec" || name == "lua") {
         if (name == "exec") into.backend = backend_type::exec;
         if (name == "lua") into.backend = backend_type::lua;
@@ -216,6 +220,16 @@ std::vector<option> backend_options() {
          .value_name = "NAME",
          .default_value = "gpt-4o-mini",
          .help = "model if the handoff names none"},
+        {.name = "events",
+         .kind = option_kind::choice,
+         .value_name = "EVENTS",
+         .default_value = "pieces",
+         .help =
+             "events of openai: pieces sends each piece of the answer, content as "
+             "{\"content\":TEXT} and the others (tool_calls, reasoning, refusal, finish_reason, "
+             "usage) as events of these names; content sends the content alone; chunks sends "
+             "the API's chunks as they come",
+         .choices = {"pieces", "content", "chunks"}},
     };
 }
 

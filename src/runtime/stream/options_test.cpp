@@ -236,6 +236,16 @@ task<void> a_model_is_named(std::string type) {
     EXPECT_THAT(asked, HasSubstr("\"model\":\"small\""));
 }
 
+task<void> events_of_a_completion_are_chosen(std::string type) {
+    std::string asked;
+    EXPECT_THAT(co_await answer_of_model(type, {{"events", "chunks"}}, &asked),
+                HasSubstr("\r\n\r\n" + chunk("Good")));
+    EXPECT_THAT(co_await answer_of_model(type, {}, &asked),
+                HasSubstr("\r\n\r\ndata: {\"content\":\"Good\"}"));
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"events", "chunks"}}),
+                HasSubstr("--events has no effect with --backend mock"));
+}
+
 task<void> silent_backends_are_given_up(std::string type) {
     std::string asked;
     EXPECT_THAT(co_await answer_of_model(type, {{"backend_timeout", "20ms"}}, &asked, false),
@@ -388,6 +398,7 @@ effect_table stream_effects() {
         {{"stream", "backend-socket"}, {a_backend_may_be_at_a_socket}},
         {{"stream", "key-file"}, {a_key_is_sent}},
         {{"stream", "model"}, {a_model_is_named}},
+        {{"stream", "events"}, {events_of_a_completion_are_chosen}},
         {{"stream", "backend-timeout"}, {silent_backends_are_given_up}},
         {{"stream", "heartbeat"}, {clients_get_signs_of_life}},
         {{"stream", "delay"}, {messages_come_at_their_pace}},

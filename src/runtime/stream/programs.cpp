@@ -9,9 +9,12 @@
 #include "io/posix/sockets.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <csignal>
+#include <new>
+#include <string_view>
 #include <utility>
 
 // The header of glibc 2.36 forgot to say that these are C functions.
@@ -20,6 +23,7 @@ extern "C" {
 }
 
 namespace eddy::runtime::stream {
+
 result<> programs::start(unique_fd& client, const request& from) {
     EDDY_ASSERT(has_room());
     process_options how;
@@ -31,7 +35,11 @@ result<> programs::start(unique_fd& client, const request& from) {
     how.own_group = true;  // the shell's programs end with it
     how.environment = environment_with("HANDOFF_DATA", from.message);
     auto started = process::start({"/bin/sh", "-c", command_}, how);
-    if (!started) return fail(started.error());
+    if (!started) {
+        failures_.write("program_not_started",
+                        "the program could not be started: " + started.error().message());
+        return fail(started.error());
+    }
     unique_fd ended(::pidfd_open(started->pid(), 0));
     if (!ended) return fail_errno();
     tasks_.spawn(serve(std::move(*started), std::move(ended), std::move(client)));
@@ -84,8 +92,23 @@ task<void> programs::serve(process program, unique_fd ended, unique_fd client) {
         owner_.on_fault(backend::no_client, "program_killed");
     else if (status && status->success())
         owner_.on_end(backend::no_client, here.now() - begun);
+    else if (has_left)
+        owner_.on_fault(backend::no_client, "client_hung_up");
     else
-        owner_.on_fault(backend::no_client, has_left ? "client_hung_up" : "program_failed");
+        note_failure(status);
+}
+
+void programs::note_failure(const result<exit_status>& status) noexcept {
+    constexpr std::string_view reason = "program_failed";
+    try {
+        failures_.write(reason,
+                        !status ? "the program was lost: " + status.error().message()
+                        : status->signal > 0
+                            ? fmt::format("the program was ended by signal {}", status->signal)
+                            : fmt::format("the program ended with status {}", status->code));
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
+    }
+    owner_.on_fault(backend::no_client, reason);
 }
 
 task<void> programs::close(duration limit) {

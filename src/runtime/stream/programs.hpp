@@ -11,6 +11,7 @@
 
 #include "runtime/problem.hpp"
 #include "runtime/stream/backend.hpp"
+#include "runtime/stream/failure_log.hpp"
 #include "runtime/stream/program_guard.hpp"
 #include "runtime/stream/request.hpp"
 
@@ -29,9 +30,14 @@ public:
     static constexpr duration termination_patience = std::chrono::seconds(5);
 
     /// `command` is for sh(1). `hangup_patience` is how long a program may go on after its client
-    /// has left. `owner` outlives it.
-    programs(std::string command, duration hangup_patience, backend::observer& owner)
-        : command_(std::move(command)), hangup_patience_(hangup_patience), owner_(owner) {}
+    /// has left. Failures are written to `lines`, at most one of a kind in failure_log_interval.
+    /// `owner` and `lines` outlive it.
+    programs(std::string command, duration hangup_patience, backend::observer& owner,
+             journal& lines)
+        : command_(std::move(command)),
+          hangup_patience_(hangup_patience),
+          owner_(owner),
+          failures_(lines, failure_log_interval) {}
 
     /// Starts their guard. Before the first start(). Errors are process::start()'s.
     result<> open() { return guard_.start(); }
@@ -54,10 +60,12 @@ private:
     task<void> serve(process program, unique_fd ended, unique_fd client);
 
     task<void> watch(process& program, int client, bool& has_left);
+    void note_failure(const result<exit_status>& status) noexcept;
 
     std::string command_;
     duration hangup_patience_;
     backend::observer& owner_;
+    failure_log failures_;
     program_guard guard_;
     event ended_;  // one more
     scope tasks_;

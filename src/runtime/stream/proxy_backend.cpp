@@ -12,6 +12,9 @@ namespace {
 
 using framing_kind = http1::body_framing::kind;
 
+constexpr std::string_view switches =
+    "the backend answered 101 Switching Protocols, which was not asked for";
+
 }  // namespace
 
 /// Sends the request, which keeps its fields for the response alone. As openai_backend::ask().
@@ -27,9 +30,10 @@ task<result<http::pool_response>> proxy_backend::ask(request& from) {
 
 task<std::string_view> proxy_backend::run(relay& to, std::unique_ptr<request> from) {
     auto answer = co_await ask(*from);
+    if (answer) note_response(*answer);
     if (!answer || answer->status < 200) {
-        const std::string_view reason =
-            answer ? std::string_view("backend_status") : reason_of(answer.error());
+        const std::string_view reason = answer ? note_failure(to, "backend_status", switches)
+                                               : note_no_response(to, answer.error());
         if (!to.is_gone) refuse(to, *from, reason);
         co_return reason;
     }
@@ -46,8 +50,7 @@ task<std::string_view> proxy_backend::run(relay& to, std::unique_ptr<request> fr
     for (;;) {
         auto piece = co_await answer->body().read();
         if (!piece && piece.error() == errc::end_of_stream) co_return "";
-        if (!piece && piece.error() == errc::timed_out) co_return "backend_stalled";
-        if (!piece) co_return "backend_broke_off";
+        if (!piece) co_return note_broken(to, piece.error());
         if (piece->empty()) continue;
         std::string bytes =
             framing == framing_kind::chunked ? chunk_of(*piece) : std::string(*piece);

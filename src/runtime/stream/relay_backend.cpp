@@ -8,6 +8,8 @@
 #include "runtime/stream/answer.hpp"
 #include "runtime/stream/proxied_head.hpp"
 
+#include <fmt/format.h>
+
 #include <new>
 #include <utility>
 
@@ -29,8 +31,14 @@ http::client_pool_options pool_options(const config& chosen) {
 
 }  // namespace
 
-relay_backend::relay_backend(sessions& in, observer& owner, const config& chosen)
-    : sessions_(in), owner_(owner), config_(chosen), web_(pool_options(chosen)) {}
+relay_backend::relay_backend(sessions& in, observer& owner, const config& chosen, journal& lines,
+                             duration interval)
+    : sessions_(in),
+      owner_(owner),
+      config_(chosen),
+      web_(pool_options(chosen)),
+      secrets_(chosen.key, chosen.backend_url),
+      failures_(lines, interval) {}
 
 relay_backend::~relay_backend() {
     EDDY_ASSERT(tasks_.children() == 0);
@@ -184,8 +192,71 @@ void relay_backend::refuse(relay& to, const request& from, std::string_view reas
     pass_on(to, refusal(502, reason, from));
 }
 
+std::string_view relay_backend::note_failure(const relay& of, std::string_view reason,
+                                             std::string_view why) {
+    if (!of.is_gone) failures_.write(reason, shown(secrets_.hide(why)));
+    return reason;
+}
+
+std::string_view relay_backend::note_no_response(const relay& of, std::error_code error) {
+    const std::string_view reason = reason_of(error);
+    return note_failure(of, reason, "the backend gave no response: " + error.message());
+}
+
+std::string_view relay_backend::note_broken(const relay& of, std::error_code error) {
+    if (error == errc::timed_out)
+        return note_failure(of, "backend_stalled", "the backend's answer does not go on");
+    return note_failure(of, "backend_broke_off",
+                        "the backend's answer broke off: " + error.message());
+}
+
+task<std::string_view> relay_backend::note_status(const relay& of, http::pool_response& answer) {
+    constexpr std::string_view reason = "backend_status";
+    const std::string kind = fmt::format("{} {}", reason, answer.status);
+    if (of.is_gone) co_return reason;
+    std::string text;
+    if (failures_.is_due(kind)) text = co_await read_failure(answer);
+    if (of.is_gone) co_return reason;
+    const std::string_view colon = text.empty() ? "" : ": ";
+    failures_.write(kind, fmt::format("the backend answered {} {}{}{}", answer.status,
+                                      http1::reason_phrase(answer.status), colon, shown(text)));
+    co_return reason;
+}
+
+task<std::string_view> relay_backend::note_content(const relay& of, http::pool_response& answer,
+                                                   std::string why) {
+    bool is_error = false;
+    const std::string text = co_await read_failure(answer, &is_error);
+    if (!text.empty()) why.append(": ").append(text);
+    co_return note_failure(of, is_error ? "backend_error" : "backend_malformed", why);
+}
+
+/// The text of a response's content that says what failed, without secrets.
+task<std::string> relay_backend::read_failure(http::pool_response& of, bool* is_error) {
+    const time_point until = loop::current().after(failure_text_time);
+    std::string content;
+    bool is_whole = false;
+    while (content.size() < max_failure_text) {
+        const auto piece = co_await with_deadline(until, of.body().read());
+        is_whole = !piece && piece.error() == errc::end_of_stream;
+        if (!piece) break;
+        content += piece->substr(0, max_failure_text - content.size());
+    }
+    if (is_error != nullptr) *is_error = is_whole && reports_error(content);
+    co_return secrets_.hide(error_text_of(content), !is_whole);
+}
+
+/// Reason of a request that got no response.
 std::string_view relay_backend::reason_of(std::error_code error) noexcept {
-    return error == errc::timed_out ? "backend_stalled" : "backend_unreachable";
+    if (error == errc::timed_out) return "backend_stalled";
+    if (error == errc::malformed || error == errc::limit_reached) return "backend_malformed_head";
+    for (const errc each : {errc::untrusted_certificate, errc::certificate_name_mismatch,
+                            errc::certificate_expired, errc::certificate_refused})
+        if (error == each) return "backend_certificate";
+    for (const errc each : {errc::not_tls, errc::handshake_failed, errc::no_common_protocol,
+                            errc::unusable_certificate})
+        if (error == each) return "backend_tls";
+    return "backend_unreachable";
 }
 
 void relay_backend::add_field(http::pool_request& to, std::string_view name,

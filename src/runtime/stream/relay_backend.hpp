@@ -13,12 +13,19 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timer.hpp>
 
+#include "runtime/journal.hpp"
 #include "runtime/stream/backend.hpp"
+#include "runtime/stream/completion_reader.hpp"
+#include "runtime/stream/failure_log.hpp"
 #include "runtime/stream/options.hpp"
+#include "runtime/stream/provider_text.hpp"
 #include "runtime/stream/sessions.hpp"
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +42,9 @@ public:
     std::uint64_t messages_sent() const noexcept final { return messages_sent_; }
 
 protected:
-    relay_backend(sessions& in, observer& owner, const config& chosen);
+    /// All that it is given outlives it. The log of failures has `interval`.
+    relay_backend(sessions& in, observer& owner, const config& chosen, journal& lines,
+                  duration interval = failure_log_interval);
     ~relay_backend() override;
 
     /// Mark by which a client knows that its stream is whole, beside the connection's end.
@@ -66,25 +75,44 @@ protected:
     /// Passes bytes on, and waits until the client has taken them, for at most --backend-timeout.
     /// False once the client has gone.
     task<bool> send(relay& to, std::string bytes);
-    /// Sends the client a 502 with the reason, as the whole response.
-    void refuse(relay& to, const request& from, std::string_view reason);
     /// Has the client see an error where its content, whose length no field says, breaks off.
     void end_by_close(relay& to);
     /// A request to --backend-url with `path` behind it.
     http::pool_request upstream(std::string_view path) const;
-    /// Reason of a request that got no response.
-    static std::string_view reason_of(std::error_code error) noexcept;
+    /// Counts a response.
+    void note_response(const http::pool_response& of) noexcept { owner_.on_response(of.status); }
+    // Reasons of failures, which they write to the log, unless the client has gone.
+    /// `why` may be the backend's text: secrets and control characters are taken out.
+    std::string_view note_failure(const relay& of, std::string_view reason, std::string_view why);
+    /// Of a request that got no response.
+    std::string_view note_no_response(const relay& of, std::error_code error);
+    /// Of content that broke off.
+    std::string_view note_broken(const relay& of, std::error_code error);
+    /// Of a response whose status is none of success; with the text that it has.
+    task<std::string_view> note_status(const relay& of, http::pool_response& answer);
+    /// Of a response whose content is none that was asked for; with the text that it has.
+    task<std::string_view> note_content(const relay& of, http::pool_response& answer,
+                                        std::string why);
+    /// Sends the client a 502 with the reason, as the whole response.
+    void refuse(relay& to, const request& from, std::string_view reason);
     /// Adds a field whose value is known to be one.
     static void add_field(http::pool_request& to, std::string_view name, std::string_view value);
     http::client_pool& web() noexcept { return web_; }
     const config& options() const noexcept { return config_; }
+    failure_log& failures() noexcept { return failures_; }
 
 private:
     /// Whether its clients get heartbeats.
     virtual bool sends_heartbeats() const noexcept { return false; }
     /// Relays that one call of fire() takes, at most.
     static constexpr unsigned burst = 64;
+    /// Bytes of a failed response's content that are read for the log, at most, and the time for
+    /// it.
+    static constexpr std::size_t max_failure_text = 8 * 1024;
+    static constexpr std::chrono::seconds failure_text_time{2};
 
+    task<std::string> read_failure(http::pool_response& of, bool* is_error = nullptr);
+    static std::string_view reason_of(std::error_code error) noexcept;
     bool pass_on(relay& to, std::string bytes);
     void note_sent(relay& to) noexcept;
     void fire() noexcept override;
@@ -100,27 +128,33 @@ private:
     std::vector<relay*> relays_;                  // by the client's number
     intrusive_list<relay, relay_backend> quiet_;  // by last_sent, if there are heartbeats
     std::uint64_t messages_sent_ = 0;
+    const secret_texts secrets_;
+    failure_log failures_;
     scope tasks_;
 };
 
 /// Chat completions of an API as OpenAI's: each piece of the answer is an event.
 class openai_backend final : public relay_backend {
 public:
-    openai_backend(sessions& in, observer& owner, const config& chosen)
-        : relay_backend(in, owner, chosen) {}
+    openai_backend(sessions& in, observer& owner, const config& chosen, journal& lines)
+        : relay_backend(in, owner, chosen, lines) {}
     std::string opening(const request& from) const override;
 
 private:
     bool sends_heartbeats() const noexcept override { return true; }
     task<result<http::pool_response>> ask(std::unique_ptr<request>& from);
+    std::optional<std::string_view> end_of(relay& to, completion_reader& reader,
+                                           completion_reader::step what);
+    std::string_view end_of_content(relay& to, const completion_reader& reader);
+    task<bool> send_all(relay& to, std::vector<std::string> events);
     task<std::string_view> run(relay& to, std::unique_ptr<request> from) override;
 };
 
 /// Any URL's response, passed through as it comes.
 class proxy_backend final : public relay_backend {
 public:
-    proxy_backend(sessions& in, observer& owner, const config& chosen)
-        : relay_backend(in, owner, chosen) {}
+    proxy_backend(sessions& in, observer& owner, const config& chosen, journal& lines)
+        : relay_backend(in, owner, chosen, lines) {}
     std::string opening(const request&) const override { return {}; }
 
 private:

@@ -110,10 +110,11 @@ TEST_P(relayed_streams, end_with_the_reason_when_their_backend_fails) {
         const std::vector<failing> all = {
             {{}, "500 Internal Server Error", true, "backend_status"},
             {{chunk("a")}, "200 OK", true, "backend_broke_off"},
-            {{chunk("a"), "data: {\"error\":{}}\n\n"}, "200 OK", true, "backend_malformed"},
+            {{chunk("a"), "data: {\"error\":{}}\n\n"}, "200 OK", true, "backend_error"},
             {{"data: garbage\n\n"}, "200 OK", true, "backend_malformed"},
             {{"data: " + std::string(100, '[') + "\n\n"}, "200 OK", true, "backend_malformed"},
             {{"data: " + std::string(2'000'000, 'x')}, "200 OK", true, "backend_malformed"},
+            {{chunk("a"), "data: {\"cut"}, "200 OK", true, "backend_broke_off"},
             {{chunk("a")}, "200 OK", false, "backend_stalled"},
         };
         for (const failing& each : all) {
@@ -178,6 +179,69 @@ TEST_P(relayed_streams, of_servers_that_name_no_error_are_whole) {
         co_await s.start();
         EXPECT_THAT(co_await answer_of(s, "{}"),
                     EndsWith("\r\n\r\ndata: {\"content\":\"a\"}\n\ndata: [DONE]\n\n"));
+        co_await s->stop(0s);
+        co_await model.close();
+    });
+}
+
+TEST_P(relayed_streams, take_what_clients_of_such_apis_take) {
+    run([this]() -> task<void> {
+        const std::string stop = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}";
+        const std::string long_text(200'000, 'x');
+        struct taken {
+            std::vector<std::string> pieces;
+            std::string content;
+        };
+        const std::vector<taken> all = {
+            {{"data: {\"type\":\"ping\"}\n\ndata: {\"id\":\"x\"}\n\n", chunk("a"),
+              "data: {\"choices\":null}\n\ndata: [DONE]\n\n"},
+             "a"},
+            {{chunk("a"), stop + "\n\n"}, "a"},
+            {{chunk("a"), stop}, "a"},
+            {{chunk("a"), stop + "\n\n", "data: {\"cut"}, "a"},
+            {{chunk("a"), "data: [DONE] \n\n"}, "a"},
+            {{chunk("a"), "data: [DONE]"}, "a"},
+            {{"\xEF\xBB\xBF", chunk("a"), "data:[DONE]\r\r"}, "a"},
+            {{chunk(long_text), "data: [DONE]\n\n"}, long_text},
+            {{"data: {\"choices\":[{\"delta\":{\"content\":\"\\ud83d\"}}]}\n\n",
+              "data: {\"choices\":[{\"delta\":{\"content\":\"\\ude00\"}}]}\n\ndata: [DONE]\n\n"},
+             "😀"},
+            {{"data: {\"choices\":[{\"delta\":{\"content\":\"\xF0\x9F\"}}]}\n\n",
+              "data: {\"choices\":[{\"delta\":{\"content\":\"\x98\x80\xFF\"}}]}\n\n"
+              "data: [DONE]\n\n"},
+             "😀\uFFFD"},
+        };
+        for (const taken& each : all) {
+            chat_api model(each.pieces);
+            subject s = make(model.url(), {{"events", "content"}});
+            co_await s.start();
+            EXPECT_THAT(co_await answer_of(s, "{}"),
+                        EndsWith("\r\n\r\ndata: {\"content\":\"" + each.content +
+                                 "\"}\n\ndata: [DONE]\n\n"));
+            EXPECT_EQ(sample_of(*s, "streams_total"), 1);
+            EXPECT_THAT(model.requests.at(0), HasSubstr("\r\nAccept-Encoding: identity\r\n"));
+            co_await s->stop(0s);
+            co_await model.close();
+        }
+    });
+}
+
+TEST_P(relayed_streams, have_more_than_the_content) {
+    run([this]() -> task<void> {
+        chat_api model(
+            {"data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0}]},"
+             "\"finish_reason\":\"tool_calls\"}]}\n\n",
+             "data: {\"choices\":[],\"usage\":{\"total_tokens\":5}}\n\n"});
+        subject s = make(model.url());
+        co_await s.start();
+        EXPECT_THAT(co_await answer_of(s, R"({"http_version":"1.1","request_method":"GET"})"),
+                    EndsWith("\r\n\r\n"
+                             "event: tool_calls\ndata: {\"tool_calls\":[{\"index\":0}]}\n\n"
+                             "event: finish_reason\ndata: {\"finish_reason\":\"tool_calls\"}\n\n"
+                             "event: usage\ndata: {\"usage\":{\"total_tokens\":5}}\n\n"
+                             "data: [DONE]\n\n"));
+        EXPECT_EQ(model.requests.at(0).find("http_version"), std::string::npos);
+        EXPECT_EQ(model.requests.at(0).find("request_method"), std::string::npos);
         co_await s->stop(0s);
         co_await model.close();
     });

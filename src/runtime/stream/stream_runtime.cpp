@@ -46,6 +46,10 @@ constexpr metric stream_errors_total{.name = "stream_errors_total",
                                      .kind = metric_kind::counter,
                                      .help = "Streams that ended before their end, by reason.",
                                      .labels = {"reason"}};
+constexpr metric backend_responses_total{.name = "backend_responses_total",
+                                         .kind = metric_kind::counter,
+                                         .help = "Responses of the backend, by status.",
+                                         .labels = {"status"}};
 constexpr metric chunks_sent_total{
     .name = "chunks_sent_total", .kind = metric_kind::counter, .help = "Messages sent to clients."};
 constexpr metric streams_total{
@@ -91,10 +95,10 @@ outcome<std::unique_ptr<backend>> make_backend(sessions& clients, backend::obser
             return std::make_unique<mock_backend>(clients, owner, chosen.delay, chosen.messages,
                                                   chosen.heartbeat);
         case backend_type::openai:
-            return std::make_unique<openai_backend>(clients, owner, chosen);
+            return std::make_unique<openai_backend>(clients, owner, chosen, lines);
         case backend_type::lua: return make_lua_backend(clients, owner, chosen, lines);
         case backend_type::proxy:
-            return std::make_unique<proxy_backend>(clients, owner, chosen);
+            return std::make_unique<proxy_backend>(clients, owner, chosen, lines);
         case backend_type::exec: return std::unique_ptr<backend>();
     }
     EDDY_ASSERT(false);
@@ -132,7 +136,8 @@ stream_runtime::stream_runtime(creation from)
       host_(std::move(from.host)),
       events_(*from.events),
       handoff_faults_(handoff_errors_total),
-      losses_(stream_errors_total) {}
+      losses_(stream_errors_total),
+      responses_(backend_responses_total) {}
 
 stream_runtime::stream_runtime(creation from, worker_place place)
     : stream_runtime(std::move(from)) {
@@ -166,7 +171,7 @@ task<outcome<>> stream_runtime::start() {
     if (!made->backend) {
         backend::observer& observer = *this;
         made->programs =
-            std::make_unique<programs>(config_.command, config_.backend_timeout, observer);
+            std::make_unique<programs>(config_.command, config_.backend_timeout, observer, events_);
         if (auto opened = made->programs->open(); !opened)
             co_return runtime::refuse(
                 500, fmt::format("cannot start /bin/sh: {}", opened.error().message()));
@@ -267,6 +272,7 @@ metrics stream_runtime::count() const {
                     running_ ? static_cast<double>(running_->clients->replay_bytes()) : 0);
     copy.add_samples(handoff_faults_);
     copy.add_samples(losses_);
+    copy.add_samples(responses_);
     copy.add_sample(handoff_seconds, std::make_shared<histogram>(handoff_time_));
     copy.add_sample(stream_seconds, std::make_shared<histogram>(stream_time_));
     return copy;
@@ -433,6 +439,13 @@ void stream_runtime::on_fault(std::uint32_t /*stream*/, std::string_view reason)
     if (reason == "program_killed") ++killed_;
     release();
     count_loss(reason);
+}
+
+void stream_runtime::on_response(int status) noexcept {
+    try {
+        ++responses_.at({std::to_string(status)});
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): a count alone is lost
+    }
 }
 
 void stream_runtime::count_fault(std::string_view reason) noexcept {

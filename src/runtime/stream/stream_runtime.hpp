@@ -59,6 +59,7 @@ private:
     void on_unsent() noexcept override;
     void on_end(std::uint32_t stream, duration since_begin) noexcept override;
     void on_fault(std::uint32_t stream, std::string_view reason) noexcept override;
+    void on_response(int status) noexcept override;
 
     bool answer_without_stream(unique_fd& client, const request& from);
     /// Whether one more stream is within the limit; it counts as one then.
@@ -83,6 +84,7 @@ private:
     counters counted_;
     labelled<tally> handoff_faults_;
     labelled<tally> losses_;
+    labelled<tally> responses_;
     histogram handoff_time_;
     histogram stream_time_;
     tally handoffs_;
