@@ -29,7 +29,8 @@ C: XREAD BLOCK 0 STREAMS s $ ; D: XREADGROUP GROUP g c2 BLOCK 0 STREAMS s > ; A:
 A: CLIENT KILL ID @B ; A: CLIENT KILL ID @C ; A: XADD s 1-1 f v ; A: EXEC ; A: XPENDING s g ;
 A: XADD s 2-1 f v ; A: XPENDING s g ; A: XREADGROUP GROUP g c3 STREAMS s >
 )",
-    // The same of clients that are closed by other filters, and that are found no more. ACL DELUSER is
+    // The same of clients that are closed by other filters, and that are found no more. ACL DELUSER
+    // is
     // left out: in Redis what is pushed behind it in a transaction is lost.
     R"(
 A: ACL SETUSER u on nopass +@all ~* &* ; B: AUTH u x ; B: BLPOP l 0 ; C: AUTH u x ; C: BLPOP l 0 ; A: MULTI ;

@@ -1,6 +1,8 @@
 // Options of accepting: their rows, and reading.
 #include "runtime/serving/accept_options.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include <fmt/format.h>
 #include <pwd.h>
 
@@ -102,6 +104,7 @@ outcome<serving::accept_rules> read_accept_rules(const settings& chosen,
     if (!users) return std::unexpected(users.error());
     rules.users = std::move(*users);
     rules.keepalive = read_tcp_keepalive(chosen);
+    EDDY_ASSERT(rules.keepalive >= std::chrono::seconds::zero());
     return rules;
 }
 

@@ -1,6 +1,7 @@
 // Chunks of chat completions.
 #include "runtime/stream/completion_reader.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/wire/json.hpp>
 
@@ -162,6 +163,7 @@ void completion_reader::join_all(value& in, std::string& name, bool has_marks) {
 }
 
 void completion_reader::note_choice(std::uint32_t index, bool is_finished) {
+    EDDY_ASSERT(choices_.size() <= max_choices);
     const auto known = std::ranges::find(choices_, index, &choice::index);
     if (known != choices_.end())
         known->is_finished |= is_finished;
@@ -176,6 +178,7 @@ void completion_reader::add_content(std::string_view text, std::uint32_t index) 
 
 void completion_reader::add_members(std::string_view name, const value& members,
                                     std::uint32_t index) {
+    EDDY_ASSERT(members.is_object() && !members.empty());
     if (wanted_ != completion_events::pieces) return;
     value data = members;
     if (index > 0) data["index"] = index;

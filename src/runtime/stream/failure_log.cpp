@@ -1,6 +1,7 @@
 // Log of failed streams.
 #include "runtime/stream/failure_log.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 
 #include <fmt/format.h>
@@ -33,6 +34,7 @@ bool failure_log::is_due(std::string_view kind) const noexcept {
 }
 
 void failure_log::write(std::string_view kind, std::string_view line) {
+    EDDY_ASSERT(!kind.empty() && kinds_.size() <= max_kinds + 1);
     auto found = kinds_.find(kind);
     if (found == kinds_.end())
         found =

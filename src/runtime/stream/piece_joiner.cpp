@@ -229,6 +229,7 @@ std::string without_marks(std::string_view piece) {
 }
 
 std::string piece_joiner::join(std::string_view name, std::string_view piece, bool has_marks) {
+    EDDY_ASSERT(halves_.size() <= max_halves);
     std::string before = take(name);
     if (!has_marks) {
         // An empty piece ends nothing.
