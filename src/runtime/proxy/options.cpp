@@ -65,7 +65,7 @@ outcome<std::vector<transport::address>> read_backends(const settings& chosen) {
 
 std::vector<option> option_table() {
     option limit = max_connections_option();
-    limit.help = "clients at a time; further ones are closed";
+    limit.help = "clients at a time; further ones are reset";
     option keepalive = tcp_keepalive_option();
     keepalive.help =
         "have the kernel probe a TCP client, or backend, that is silent for this time, three "
