@@ -99,9 +99,9 @@ constexpr std::size_t queued_limit = 64 * 1024;
 constexpr unsigned requests_in_a_row = 32;
 /// While a handler waits and the socket is full, what waits is tried again after so long.
 constexpr duration flush_pause = std::chrono::milliseconds(10);
-/// A client whose request has come whole sends no more but requests of a pipeline. It closes soon,
-/// or is slow to.
-constexpr duration whole_request_linger_time = std::chrono::seconds(2);
+/// Lingering behind a request that has come whole, whose client sends no more but requests of a
+/// pipeline, and behind one that came too slowly: its client must not hold its place for longer.
+constexpr duration short_linger_time = std::chrono::seconds(2);
 /// A handler works for so long before its session begins to watch whether the client is still
 /// there.
 constexpr duration unwatched_time = std::chrono::milliseconds(100);
@@ -385,8 +385,7 @@ task<bool> session::answer_request() {
     const int status = answer.status;
     const auto sent = co_await send(std::move(answer), keep);
     note(&head, status, sent.has_value());
-    if (sent && !keep)
-        co_await linger(reader_.ended() ? whole_request_linger_time : duration::max());
+    if (sent && !keep) co_await linger(reader_.ended() ? short_linger_time : duration::max());
     co_return sent&& keep;
 }
 
@@ -411,7 +410,7 @@ task<void> session::reject(http1::parse_error fault, const http1::request_head* 
     make_valid(answer);
     const auto sent = co_await send(std::move(answer), false);
     note(request, fault.status, sent.has_value());
-    if (sent) co_await linger(duration::max());
+    if (sent) co_await linger(fault.status == 408 ? short_linger_time : duration::max());
 }
 
 void session::note(const http1::request_head* request, int status, bool is_whole) {

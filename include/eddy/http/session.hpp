@@ -70,8 +70,8 @@ struct session_limits {
     bool end_is_hangup = false;
     /// Lingering close (RFC 9112, 9.6): after a response that ends the connection early, what the
     /// client still sends is read and dropped for at most so long, so that the response reaches it;
-    /// for 2 s at most behind a request that has come whole. A session that is ending
-    /// (session_observer::is_ending()) does not linger.
+    /// for 2 s at most behind a request that has come whole, or too slowly (408). A session that is
+    /// ending (session_observer::is_ending()) does not linger.
     duration linger_time = std::chrono::seconds(30);
     /// At most so long without a byte of the client.
     duration linger_idle = std::chrono::seconds(5);
