@@ -40,17 +40,24 @@ std::string completion_request(const request& from, const std::string& model) {
 /// it.
 constexpr std::string_view missing_end = "\n\n";
 
-/// Why the content of a response is no event stream that can be read; empty for one that is. APIs
-/// that name no type are believed.
+/// Why the content of a response cannot be read; empty for one that can.
 std::string fault_of(const http1::header_list& fields) {
     const auto coding = fields.find("Content-Encoding");
-    if (coding && !http1::equal_ignoring_case(*coding, "identity"))
-        return fmt::format("the backend's answer has a content coding, {}", *coding);
-    constexpr std::string_view one_object = "application/json";
+    if (!coding || http1::equal_ignoring_case(*coding, "identity")) return {};
+    return fmt::format("the backend's answer has a content coding, {}", *coding);
+}
+
+/// Whether a response says that it is one object. Some servers say so of event streams, too.
+bool is_called_json(const http1::header_list& fields) {
+    constexpr std::string_view json_type = "application/json";
     const auto type = fields.find("Content-Type");
-    if (type && http1::equal_ignoring_case(type->substr(0, one_object.size()), one_object))
-        return "the backend's answer is no event stream";
-    return {};
+    return type && http1::equal_ignoring_case(type->substr(0, json_type.size()), json_type);
+}
+
+/// Whether content begins as JSON does, and no line of an event stream.
+bool begins_as_json(std::string_view content) noexcept {
+    const std::size_t at = content.find_first_not_of(" \t\r\n");
+    return at != std::string_view::npos && (content[at] == '{' || content[at] == '[');
 }
 
 }  // namespace
@@ -108,13 +115,20 @@ task<std::string_view> openai_backend::run(relay& to, std::unique_ptr<request> f
     note_response(*answer);
     if (answer->status != 200) co_return co_await note_status(to, *answer);
     if (std::string why = fault_of(answer->headers); !why.empty())
-        co_return co_await note_content(to, *answer, std::move(why));
+        co_return co_await note_content(to, *answer, std::move(why), {});
+    std::string_view piece;  // of the body, and not parsed
+    if (is_called_json(answer->headers)) {
+        // Without one the next read yields the error again.
+        if (const auto first = co_await answer->body().read()) piece = *first;
+        if (begins_as_json(piece))
+            co_return co_await note_content(to, *answer, "the backend's answer is no event stream",
+                                            std::string(piece));
+    }
     answer->headers = {};
     answer->url = {};
 
     completion_reader reader(options().events);
     sse::parser parser;
-    std::string_view piece;  // of the body, and not parsed
     bool has_ended = false;
     std::optional<std::string_view> end;
     while (!end) {

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -224,17 +225,18 @@ task<std::string_view> relay_backend::note_status(const relay& of, http::pool_re
 }
 
 task<std::string_view> relay_backend::note_content(const relay& of, http::pool_response& answer,
-                                                   std::string why) {
+                                                   std::string why, std::string content) {
     bool is_error = false;
-    const std::string text = co_await read_failure(answer, &is_error);
+    const std::string text = co_await read_failure(answer, std::move(content), &is_error);
     if (!text.empty()) why.append(": ").append(text);
     co_return note_failure(of, is_error ? "backend_error" : "backend_malformed", why);
 }
 
 /// The text of a response's content that says what failed, without secrets.
-task<std::string> relay_backend::read_failure(http::pool_response& of, bool* is_error) {
+task<std::string> relay_backend::read_failure(http::pool_response& of, std::string content,
+                                              bool* is_error) {
     const time_point until = loop::current().after(failure_text_time);
-    std::string content;
+    content.resize(std::min(content.size(), max_failure_text));
     bool is_whole = false;
     while (content.size() < max_failure_text) {
         const auto piece = co_await with_deadline(until, of.body().read());

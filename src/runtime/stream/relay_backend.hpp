@@ -90,9 +90,10 @@ protected:
     std::string_view note_broken(const relay& of, std::error_code error);
     /// Of a response whose status is none of success; with the text that it has.
     task<std::string_view> note_status(const relay& of, http::pool_response& answer);
-    /// Of a response whose content is none that was asked for; with the text that it has.
+    /// Of a response whose content is none that was asked for; with the text that it has, which
+    /// begins with `content`.
     task<std::string_view> note_content(const relay& of, http::pool_response& answer,
-                                        std::string why);
+                                        std::string why, std::string content);
     /// Sends the client a 502 with the reason, as the whole response.
     void refuse(relay& to, const request& from, std::string_view reason);
     /// Adds a field whose value is known to be one.
@@ -111,7 +112,8 @@ private:
     static constexpr std::size_t max_failure_text = 8 * 1024;
     static constexpr std::chrono::seconds failure_text_time{2};
 
-    task<std::string> read_failure(http::pool_response& of, bool* is_error = nullptr);
+    task<std::string> read_failure(http::pool_response& of, std::string content = {},
+                                   bool* is_error = nullptr);
     static std::string_view reason_of(std::error_code error) noexcept;
     bool pass_on(relay& to, std::string bytes);
     void note_sent(relay& to) noexcept;

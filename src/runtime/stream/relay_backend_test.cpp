@@ -226,6 +226,25 @@ TEST_P(relayed_streams, take_what_clients_of_such_apis_take) {
     });
 }
 
+TEST_P(relayed_streams, may_have_the_type_of_one_object) {
+    run([this]() -> task<void> {
+        chat_api model({"\n" + chunk("a"), "data: [DONE]\n\n"},
+                       "200 OK\r\nContent-Type: application/json; charset=utf-8");
+        subject s = make(model.url());
+        co_await s.start();
+        EXPECT_THAT(co_await answer_of(s, "{}"),
+                    EndsWith("\r\n\r\ndata: {\"content\":\"a\"}\n\ndata: [DONE]\n\n"));
+        co_await s->stop(0s);
+        co_await model.close();
+        chat_api cut({}, "200 OK\r\nContent-Type: application/json");
+        subject other = make(cut.url());
+        co_await other.start();
+        EXPECT_THAT(co_await answer_of(other, "{}"), HasSubstr("backend_broke_off"));
+        co_await other->stop(0s);
+        co_await cut.close();
+    });
+}
+
 TEST_P(relayed_streams, have_more_than_the_content) {
     run([this]() -> task<void> {
         chat_api model(
