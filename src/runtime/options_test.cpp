@@ -122,10 +122,11 @@ task<void> silent_peers_are_probed(std::string type) {
         const json options = with({{"threads", threads}});
         subject s(type, options);
         co_await s.start();
+        std::vector<talker> clients;  // stay, since join() counts
         const auto of_a_new_client = [&]() -> task<keepalive> {
-            talker client = co_await join(s);
-            co_return keepalive_between(s->local().port(), client.socket.local().port())
-                .value_or(keepalive());
+            clients.push_back(co_await join(s));
+            const std::uint16_t port = clients.back().socket.local().port();
+            co_return keepalive_between(s->local().port(), port).value_or(keepalive());
         };
         EXPECT_EQ(co_await of_a_new_client(), (keepalive{1, 300, 100, 3}));
         must_do(s->apply(s.parse(with({{"tcp_keepalive", "59100ms"}}, options))));

@@ -102,6 +102,7 @@ task<void> silent_peers_are_probed(std::string type) {
     const auto expect = [&](const std::vector<backend_end*>& backends, keepalive wanted) -> task<> {
         for (backend_end* const each : backends) {
             tunnel_ends ends = co_await through(s, *each);
+            co_await converse(ends.client, ends.backend);  // so both are set up
             EXPECT_EQ(keepalive_between(s->local().port(), ends.client.socket.local().port()),
                       wanted);
             EXPECT_EQ(keepalive_between(ends.backend.socket.peer().port(), each->port()), wanted);
