@@ -234,15 +234,16 @@ class Site(harness.EddyTest):
         with connect(self.port) as busy:  # a download: the restart waits for its end
             busy.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             self.assertTrue(busy.recv(1))
-            with subprocess.Popen([harness.BINARY, "edit", "site", "--root", self.folder()], stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, bufsize=0, env=running.environment()) as edit:
-                announced = edit.stderr.readline()
-                eventually(lambda: running.show("site")["status"] == "stopping", "the restart has begun")
-                eventually(self.is_refused, "the port is closed")
-                self.assertIsNone(edit.poll())
-                while busy.recv(1 << 20):
-                    pass
-                self.assertEqual(edit.communicate(timeout=harness.DEADLINE_S), (b"site changed and restarted\n", b""))
+            edit = subprocess.Popen([harness.BINARY, "edit", "site", "--root", self.folder()], stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT, bufsize=0, env=running.environment())
+            self.addCleanup(edit.wait)  # it ends once the download has
+            announced = harness.line_of(edit)
+            eventually(lambda: running.show("site")["status"] == "stopping", "the restart has begun")
+            eventually(self.is_refused, "the port is closed")
+            self.assertIsNone(edit.poll())
+            while busy.recv(1 << 20):
+                pass
+            self.assertEqual(edit.communicate(timeout=harness.DEADLINE_S)[0], b"site changed and restarted\n")
         self.assertEqual(announced, b"eddy: changing --root restarts site: it refuses new connections for up to 3600 s "
                                     b"(--drain), and until it serves again\n")
         self.assertIn("restarts for --root: it refuses new connections for up to 1h (--drain)",
