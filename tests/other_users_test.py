@@ -314,7 +314,7 @@ class AbstractSockets(Users):
                             *threads, "-s")
                 self.assertEqual(self.answer_to(OTHER_USER, ASK, at, asked), "", kind)
                 self.assertIn(answer, self.answer_to(0, ASK, at, asked), kind)
-                self.assertEqual(daemon.metric("eddy_connections_refused_total", runtime=kind, type=kind), 1, kind)
+                self.assertEqual(daemon.metric("eddy_runtime_connections_refused_total", runtime=kind, type=kind), 1, kind)
                 self.assertIn(f"the user {OTHER_USER} may not connect", daemon.must("logs", kind))
                 daemon.must("edit", kind, "--allow-users", f"{OTHER_USER}")
                 self.assertIn(answer, self.answer_to(OTHER_USER, ASK, at, asked), kind)
