@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
 #include <cstdint>
 #include <string>
@@ -26,11 +25,7 @@ task<void> send_and_reset(subject& to, std::string_view text) {
     for (std::uint64_t i = 0; i < clients; ++i) {
         talker client = co_await talker::to(to->local());
         EXPECT_TRUE(client.socket.try_write(as_bytes(text)));
-        const linger at_once{1, 0};
-        EXPECT_EQ(setsockopt(client.socket.native_handle(), SOL_SOCKET, SO_LINGER, &at_once,
-                             sizeof(at_once)),
-                  0);
-        client.socket.close();
+        client.socket.abort();
     }
     co_await until([&] {
         const metrics now = to->count();

@@ -5,7 +5,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
 #include <cstdlib>
 #include <ctime>
@@ -231,15 +230,6 @@ INSTANTIATE_TEST_SUITE_P(runtime, access_log_clients,
                          ::testing::Values(backend_kind::uring, backend_kind::epoll),
                          eddy::testing::backend_name);
 
-/// Closes a connection by a reset, whatever was sent and read.
-void reset(stream& connection) {
-    const linger at_once{1, 0};
-    EXPECT_EQ(
-        setsockopt(connection.native_handle(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)),
-        0);
-    connection.close();
-}
-
 TEST_P(access_log_clients, that_reset_at_once_are_named) {
     constexpr int clients = 10;
     for (const int threads : {1, 2}) {
@@ -251,7 +241,7 @@ TEST_P(access_log_clients, that_reset_at_once_are_named) {
                 // The answer has no room that the client makes, and its end is a reset.
                 EXPECT_TRUE(client.socket.try_write(
                     as_bytes("GET /a.txt HTTP/1.1\r\nHost: x\r\n\r\nGET /b")));
-                reset(client.socket);
+                client.socket.abort();
             }
             co_await wait_for_lines(clients);
             co_await s->stop(0s);
