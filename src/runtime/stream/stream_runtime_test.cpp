@@ -449,7 +449,7 @@ TEST_P(stream_clients, of_several_workers_have_one_limit) {
             const int fd = ::fcntl(listening.socket.socket.get(), F_DUPFD_CLOEXEC, 0);
             return std::make_unique<stream_runtime>(
                 creation{"stream", options(messages), &events},
-                worker_place{{{unique_fd(fd), {}}, listening.local}, board, number});
+                worker_place{{{unique_fd(fd), {}, {}}, listening.local}, board, number});
         };
         const auto a = make_worker(0, 2);
         const auto b = make_worker(1, 2);
