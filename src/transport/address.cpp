@@ -202,6 +202,9 @@ std::expected<void, fault> parse_shm_parameters(std::string_view query, shm_para
 std::expected<std::string_view, fault> parse_query(std::string_view rest, address& into) {
     const bool has_query =
         into.kind == scheme::tls || into.kind == scheme::handoff || into.kind == scheme::shm;
+    // Else they would be a part of the path, and permissions would have no effect.
+    if (into.kind == scheme::unix_socket && (rest.contains("?mode=") || rest.contains("?allow=")))
+        return wrong("a Unix socket's address has no parameters; a runtime has --allow-users");
     if (!has_query) return rest;
     const std::string_view place = rest.substr(0, rest.find('?'));
     const std::string_view query = rest.substr(std::min(place.size() + 1, rest.size()));

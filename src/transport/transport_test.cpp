@@ -155,6 +155,8 @@ TEST(transport_uri, says_what_is_wrong) {
         {"unix:///" + std::string(107, 'p'), "107"},
         {"unix://@", "107"},
         {std::string("unix:///a\0b", 11), "zero byte"},
+        {"unix:///x?mode=0600", "has no parameters"},
+        {"unix://@x?allow=1000", "has no parameters"},
         {"tcp://" + std::string(2000, 'a'), "1024"},
     };
     for (const row& row : rows) {

@@ -160,7 +160,7 @@ std::string explain(std::string_view uri, std::error_code error);
 /// A shm listener is one of shm::listen(), for this process's user and root where the address names
 /// no others, with the permissions 0600 where listen_options::unix_mode does not give others.
 ///
-/// Every user of the machine may connect to unix://@name, which has no permissions
+/// Every user of the machine may connect to an abstract name, which has no permissions
 /// (listen_options::unix_mode is EINVAL): check unix_socket::peer_credentials().
 [[nodiscard]] result<listener> listen(std::string_view uri, const listen_options& options = {});
 /// The same for a parsed URI.

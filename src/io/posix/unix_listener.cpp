@@ -72,12 +72,13 @@ bool is_dead(const endpoint& local) noexcept {
     return probe && ::connect(probe.get(), local.data(), local.size()) < 0 && errno == ECONNREFUSED;
 }
 
-/// Whether nothing has the name, or a dead socket. Any other file is not ours to replace. `at` is
-/// its address.
-bool is_free(int folder, const std::string& name, const endpoint& at) noexcept {
+/// EADDRINUSE unless nothing has the name, or a dead socket: any other file is not ours to replace.
+/// `at` is its address. Else stat(2)'s errors, such as EACCES for the folder.
+result<> check_free(int folder, const std::string& name, const endpoint& at) noexcept {
     struct stat info;
-    if (::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) < 0) return errno == ENOENT;
-    return S_ISSOCK(info.st_mode) && is_dead(at);
+    if (::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? result<>() : fail_errno();
+    return S_ISSOCK(info.st_mode) && is_dead(at) ? result<>() : fail_errno(EADDRINUSE);
 }
 
 /// Lock on a path: a file beside it that goes with the lock. `folder` must outlive it.
@@ -126,7 +127,7 @@ result<> publish(int folder, const std::string& hidden, const std::string& base,
     if (::renameat2(folder, hidden.c_str(), folder, base.c_str(), RENAME_NOREPLACE) == 0) return {};
     const bool is_unknown = errno == EINVAL || errno == ENOSYS;  // to the file system
     if (errno != EEXIST && !is_unknown) return fail_errno();
-    if (!is_free(folder, base, local)) return fail_errno(EADDRINUSE);
+    if (auto free = check_free(folder, base, local); !free) return free;
     if (::renameat(folder, hidden.c_str(), folder, base.c_str()) == 0) return {};
     // A dead socket that is another user's, or mounted.
     const bool is_fixed = errno == EPERM || errno == EACCES || errno == EBUSY;
@@ -141,13 +142,19 @@ result<socket_file> listen_hidden(int socket, int folder, const path_parts& path
     const auto address = hidden_address(folder, path, hidden);
     if (!address) return fail(address.error());
     // Left by a process that was killed: with the lock no other one is here.
-    if (is_free(folder, hidden, *address)) ::unlinkat(folder, hidden.c_str(), 0);
+    if (check_free(folder, hidden, *address)) ::unlinkat(folder, hidden.c_str(), 0);
     if (::bind(socket, address->data(), address->size()) < 0) return fail_errno();
     const auto complete = [&]() -> result<socket_file> {
+        // Others that may write to the folder may have put a link in its place: it is opened
+        // without following one, and changed by its descriptor, which chmod(2) alone can do with
+        // O_PATH.
+        const unique_fd file(::openat(folder, hidden.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
         struct stat info;
-        if (::fstatat(folder, hidden.c_str(), &info, AT_SYMLINK_NOFOLLOW) < 0) return fail_errno();
+        if (!file || ::fstat(file.get(), &info) < 0) return fail_errno();
+        if (!S_ISSOCK(info.st_mode)) return fail_errno(EADDRINUSE);
+        const std::string opened = "/proc/self/fd/" + std::to_string(file.get());
         if (options.unix_mode >= 0 &&
-            ::fchmodat(folder, hidden.c_str(), static_cast<mode_t>(options.unix_mode), 0) < 0)
+            ::chmod(opened.c_str(), static_cast<mode_t>(options.unix_mode)) < 0)
             return fail_errno();
         if (::listen(socket, options.backlog) < 0) return fail_errno();
         if (auto done = publish(folder, hidden, base, local); !done) return fail(done.error());
@@ -207,7 +214,8 @@ result<socket_file> listen_at_path(int socket, const endpoint& local,
     const unique_fd folder(::open(opened.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!folder) return fail_errno();
     // Before a file is made: as bind(2), it fails so also in a folder that cannot be written to.
-    if (!is_free(folder.get(), std::string(path.base), local)) return fail_errno(EADDRINUSE);
+    if (auto free = check_free(folder.get(), std::string(path.base), local); !free)
+        return fail(free.error());
     const auto lock = path_lock::take(folder.get(), path.base);
     if (!lock) return fail(lock.error());
     return listen_hidden(socket, folder.get(), path, local, options);

@@ -300,6 +300,23 @@ TEST_P(proxy_cuts, an_early_answer_reaches_a_client_that_sends_much_more) {
     });
 }
 
+TEST_P(proxy_cuts, a_client_that_goes_on_sending_after_a_cut_is_reset) {
+    if (GetParam() != backend_kind::sim)
+        GTEST_SKIP() << "it takes seconds, which the simulator skips";
+    run([&]() -> task<void> {
+        std::unique_ptr<tunnel> t = co_await open(carrier::tcp, carrier::tcp);
+        co_await t->backend.its.say("answer");
+        EXPECT_EQ(co_await t->client.its.bytes(6), "answer");
+        t->backend.its.socket.abort();
+        // No silence of a second ends it.
+        const time_point begun = here().now();
+        while (co_await t->client.its.socket.write_all("more"))
+            must(co_await here().sleep_for(100ms));
+        EXPECT_LE(here().now() - begun, 6s);
+        co_await (*t->proxy)->stop(0s);
+    });
+}
+
 TEST_P(proxy_cuts, a_stop_ends_a_client_that_lingers_at_once) {
     run([&]() -> task<void> {
         std::unique_ptr<tunnel> t = co_await open(carrier::tcp, carrier::tcp);

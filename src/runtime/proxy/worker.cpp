@@ -279,7 +279,7 @@ task<void> worker::end(tunnel& t, const direction& up, const direction& down) {
     } else {
         t.back.abort();
         linger_limits limits;
-        if (!down.has_end) limits.idle = last_words_time;
+        if (!down.has_end) limits = {.whole = longest_cut_linger, .idle = last_words_time};
         co_await part(t.socket, down, limits);
     }
 }

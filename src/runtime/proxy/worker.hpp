@@ -36,6 +36,8 @@ public:
     /// A side that is to get a reset, and was sent bytes so short a time ago, gets the reset when
     /// it has sent nothing for as long: before, it might lose those bytes, such as an early answer.
     static constexpr duration last_words_time = std::chrono::seconds(1);
+    /// At most so long a client that goes on sending waits for its reset: what it sends is lost.
+    static constexpr duration longest_cut_linger = std::chrono::seconds(5);
 
     /// On its loop.
     worker(const serving::worker_place& place, const config& chosen,
