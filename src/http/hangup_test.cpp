@@ -191,7 +191,9 @@ TEST_P(http_hangup, a_long_request_behind_a_streamed_response_waits_for_its_end)
 /// Keeps the target and the status of each record.
 class record_keeper final : public session_observer {
 public:
-    void enter(session_state) noexcept override {}
+    void enter(session_state now) noexcept override {
+        is_receiving = now == session_state::receiving;
+    }
     void note(const exchange_record& what) override {
         const std::string target = what.request ? what.request->target : "-";
         records.push_back(target + " " + std::to_string(what.status));
@@ -199,6 +201,7 @@ public:
     bool is_ending() const noexcept override { return false; }
 
     std::vector<std::string> records;
+    bool is_receiving = false;
 };
 
 TEST_P(http_hangup, a_request_whose_client_has_left_is_recorded_with_499) {
@@ -215,6 +218,25 @@ TEST_P(http_hangup, a_request_whose_client_has_left_is_recorded_with_499) {
     });
     EXPECT_TRUE(was_cancelled_);
     EXPECT_EQ(seen.records, (std::vector<std::string>{"/ 200", "/slow 499"}));
+}
+
+TEST_P(http_hangup, a_head_whose_client_has_reset_is_recorded_with_400) {
+    for (const std::string_view before : {"", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"}) {
+        record_keeper seen;
+        run([&]() -> task<void> {
+            eddy::testing::connection both = co_await connect();
+            co_await join_scope([&](scope& serving) -> task<void> {
+                serving.spawn(serve_observed(both.server, handler_, limits_, seen));
+                const std::string asked = std::string(before) + "GET /half HT";
+                must(co_await both.client.write_all(asked));
+                while (!seen.is_receiving) must(co_await here().sleep_for(1ms));
+                both.client.abort();
+            });
+        });
+        ASSERT_FALSE(seen.records.empty());
+        EXPECT_EQ(seen.records.back(), "- 400");
+        EXPECT_EQ(seen.records.size(), before.empty() ? 1U : 2U);
+    }
 }
 
 TEST_P(http_hangup, a_request_whose_body_is_refused_or_cut_off_is_recorded_with_its_target) {

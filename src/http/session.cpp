@@ -82,6 +82,10 @@ http1::parse_error fault_of_handler(const std::exception_ptr& failure,
 /// logs. It is never sent.
 constexpr int no_response = 499;
 
+/// Status in the record of a head that a reset has cut off, as of one that ended with the client's
+/// half of the connection. It is never sent.
+constexpr int cut_head = 400;
+
 /// For sessions without an observer.
 class unobserved final : public session_observer {
 public:
@@ -294,6 +298,12 @@ task<session::arrival> session::await_head() {
         // A request that was cut off is answered, for clients that closed their half only.
         if (received.error() == errc::end_of_stream && parser_.finish() == http1::event::error)
             co_return arrival::malformed;
+        // No answer would reach a client that has reset the connection.
+        if (begun && received.error() != errc::end_of_stream &&
+            received.error() != errc::cancelled) {
+            head_at_ = here.now();
+            note(nullptr, cut_head, false);
+        }
         co_return arrival::ended;
     }
 }
