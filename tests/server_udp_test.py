@@ -77,6 +77,20 @@ class OnAllAddresses(harness.EddyTest):
         for each in (far, near):
             self.assertEqual(each.recv(100), b"to all")
 
+    def test_a_page_s_webrtc_sends_no_message(self):
+        self.create("x")
+        listener = self.client("x")
+        page = socket.socket(type=socket.SOCK_DGRAM)
+        self.addCleanup(page.close)
+        page.connect(("127.0.0.1", self.ports["x"]))
+        for _ in range(3):
+            page.send(b"\0\x01\0\x08\x21\x12\xa4\x42" + b"i" * 12 + b"\0\x06\0\x04page")
+        eventually(lambda: self.stats("x")["dropped"] == 3, "it is dropped")
+        self.client("x")
+        for _ in range(2):
+            self.assertEqual(listener.recv(100), b"here")
+        self.assertEqual(self.stats("x")["messages_in"], 4)
+
     @unittest.skipUnless(may_forge(), "only root forges")
     def test_one_forged_datagram_joins_no_servers(self):
         self.create("x", "y")

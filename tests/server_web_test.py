@@ -131,7 +131,11 @@ class NoAudience(harness.EddyTest):
 
     BEGINNINGS = (b"GET / HTTP/1.1\r\n", b"POST / HTTP/1.1\r\n", b"PRI * HTTP/2.0\r\n", b"GET /\r\n",
                   b"get / HTTP/1.1\n", b"\r\nGET / HTTP/1.1\r\n", b"M-SEARCH * HTTP/1.1\r\n", b"GET  x\r\n",
-                  b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\n", b"FOO / HTTP/0.9\r\n")
+                  b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\n", b"FOO / HTTP/0.9\r\n",
+                  b"FOO / HTTP/1.1\rCookie: secret\r\r\n")
+    # Closed without an answer: WebRTC by TCP, framed and for TURN, and PROXY protocol headers.
+    FOREIGN = (b"\0\x14\0\x01\0\0\x21\x12\xa4\x42" + b"i" * 12, b"\0\x03\0\0\x21\x12\xa4\x42" + b"i" * 12,
+               b"PROXY TCP4 127.0.0.1 127.0.0.1 5 6\r\n", b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0")
     REST = b"Host: x\r\nCookie: secret\r\nConnection: close\r\nContent-Length: 7\r\n\r\nsecret\n"
 
     def check(self, daemon, client, all_of_client):
@@ -156,6 +160,17 @@ class NoAudience(harness.EddyTest):
             eventually(lambda: daemon.list()["x"]["connections"] == 2, "it has gone")
             speaker.sendall(b"marker %d\n" % number)
             self.assertEqual(read_line(listener), f"marker {number}")
+        for number, begin in enumerate(self.FOREIGN):
+            browser = client()
+            browser.sendall(begin + b"GET / HTTP/1.1\r\n" + self.REST)
+            self.assertEqual(all_of_client(browser), b"", begin)
+            browser.close()
+            eventually(lambda: daemon.list()["x"]["connections"] == 2, "it has gone")
+            speaker.sendall(b"foreign %d\n" % number)
+            self.assertEqual(read_line(listener), f"foreign {number}")
+        journal = daemon.must("logs", "x")
+        self.assertIn("STUN", journal)
+        self.assertIn("PROXY protocol header", journal)
 
     def create(self, *flags):
         daemon = self.daemon()

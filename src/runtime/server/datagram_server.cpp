@@ -5,6 +5,7 @@
 
 #include "runtime/clock.hpp"
 #include "runtime/message_text.hpp"
+#include "runtime/server/first_bytes.hpp"
 
 #include <fmt/format.h>
 
@@ -183,7 +184,9 @@ task<void> datagram_server::receive_all() {
 void datagram_server::take(const datagram_message& message) {
     const time_point now = loop::current().now();
     counted_.bytes_in += message.payload.size();
-    if (is_own(message.from)) {
+    // A browser sends STUN to any address for any page (WebRTC), and nothing else before an answer.
+    if (is_own(message.from) ||
+        (begins_stun(message.payload.text()) && !peers_.contains(message.from))) {
         ++counted_.dropped;
         return;
     }

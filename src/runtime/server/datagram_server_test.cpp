@@ -85,6 +85,26 @@ TEST_P(datagram_server, a_datagram_reaches_the_other_known_peers) {
     });
 }
 
+TEST_P(datagram_server, stun_of_a_new_peer_is_dropped) {
+    run([&]() -> task<void> {
+        const std::string stun("\0\x01\0\0\x21\x12\xa4\x42secret secret", 21);
+        subject server("server", over_udp({}));
+        co_await server.start();
+        mouth a = co_await join(server);
+        mouth page = opened(server);
+        for (int i = 0; i < 3; ++i) page.say(stun);
+        co_await until([&] { return server->count().dropped == 3; });
+        EXPECT_EQ(server->count().connections_total, 1U);
+        // One that has sent other datagrams may send what it likes.
+        mouth b = co_await join(server);
+        co_await hear_join(a);
+        b.say(stun);
+        EXPECT_EQ(co_await a.hear(), stun);
+        EXPECT_EQ(server->count().dropped, 3U);
+        co_await server->stop(0s);
+    });
+}
+
 TEST_P(datagram_server, peers_that_are_silent_are_forgotten) {
     if (!simulated()) GTEST_SKIP() << "needs a clock that nothing else disturbs";
     run([&]() -> task<void> {

@@ -2,6 +2,8 @@
 // parser accepts may still be an HTTP client's.
 #include "runtime/server/first_bytes.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include <algorithm>
 #include <array>
 
@@ -80,6 +82,7 @@ bool may_become_method(std::string_view word) noexcept {
 
 /// Whether the word may be a method that is not registered: by convention these are in capitals.
 bool is_in_capitals(std::string_view word) noexcept {
+    if (word.empty() || word.front() < 'A' || word.front() > 'Z') return false;
     return std::ranges::all_of(word, [](char c) {
         return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
     });
@@ -104,7 +107,16 @@ verdict judge_target(std::string_view bytes, bool is_whole) noexcept {
     return is_begun && !is_whole ? verdict::maybe : verdict::no;
 }
 
-/// Whether a whole line's last word is a version of HTTP.
+constexpr std::string_view stun_magic = "\x21\x12\xa4\x42";
+constexpr std::size_t stun_magic_at = 4;
+
+/// Whether the first two bits are those of STUN.
+bool has_stun_type(std::string_view message) noexcept {
+    EDDY_ASSERT(!message.empty());
+    return (static_cast<unsigned char>(message.front()) & 0xc0U) == 0;
+}
+
+/// Whether the last word is a version of HTTP.
 bool ends_with_version(std::string_view line) noexcept {
     const std::size_t last = line.find_last_not_of(blanks);
     if (last == std::string_view::npos) return false;
@@ -114,6 +126,60 @@ bool ends_with_version(std::string_view line) noexcept {
     constexpr std::string_view name = "HTTP/";
     return word.size() > name.size() && begins_with(word, name) && word[name.size()] >= '0' &&
            word[name.size()] <= '9';
+}
+
+/// The same for any part of a whole line that a bare CR ends.
+bool has_version_at_an_end(std::string_view line) noexcept {
+    while (!line.empty()) {
+        const std::size_t end = line.find('\r');
+        if (ends_with_version(line.substr(0, end))) return true;
+        if (end == std::string_view::npos) break;
+        line.remove_prefix(end + 1);
+    }
+    return false;
+}
+
+/// Whether the bytes are the whole `start`, or may become it.
+verdict compare_start(std::string_view bytes, std::string_view start) noexcept {
+    if (bytes.starts_with(start)) return verdict::yes;
+    return start.starts_with(bytes) ? verdict::maybe : verdict::no;
+}
+
+/// A record of TLS (RFC 8446, 5.1), or a hello of SSL 2: Chromium's WebRTC sends one ("ssltcp").
+verdict judge_tls(std::string_view bytes, bool by_line) noexcept {
+    const auto is_version = [](char minor) { return static_cast<unsigned char>(minor) <= 4; };
+    if (bytes.size() >= 5 && bytes[0] == '\x80' && bytes[2] == '\x01' && bytes[3] == '\x03' &&
+        is_version(bytes[4]))
+        return verdict::yes;
+    if (const verdict start = compare_start(bytes, "\x16\x03"); start != verdict::yes) return start;
+    if (bytes.size() < 3) return verdict::maybe;
+    if (!is_version(bytes[2])) return verdict::no;
+    if (by_line) return verdict::yes;
+    constexpr std::size_t at_type = 5;
+    if (bytes.size() <= at_type) return verdict::maybe;
+    return bytes[at_type] == '\x01' ? verdict::yes : verdict::no;
+}
+
+/// A STUN message, alone or behind its length in two bytes (RFC 4571). Only bytes that begin with
+/// 0, as those of browsers do, wait to become one: text does not.
+verdict judge_stun(std::string_view bytes) noexcept {
+    constexpr std::size_t framing = 2;
+    const std::string_view framed = bytes.substr(std::min(framing, bytes.size()));
+    if (begins_stun(bytes) || begins_stun(framed)) return verdict::yes;
+    if (bytes.empty() || bytes.front() != '\0') return verdict::no;
+    const auto may_become = [](std::string_view message) {
+        if (message.size() >= stun_magic_at + stun_magic.size()) return false;
+        if (!message.empty() && !has_stun_type(message)) return false;
+        return message.size() <= stun_magic_at ||
+               stun_magic.starts_with(message.substr(stun_magic_at));
+    };
+    return may_become(bytes) || may_become(framed) ? verdict::maybe : verdict::no;
+}
+
+/// Either version of the header.
+verdict judge_proxy_header(std::string_view bytes) noexcept {
+    constexpr std::string_view signature("\r\n\r\n\0\r\nQUIT\n", 12);
+    return std::max(compare_start(bytes, "PROXY "), compare_start(bytes, signature));
 }
 
 }  // namespace
@@ -127,36 +193,59 @@ speech judge_first_bytes(std::string_view bytes, const first_bytes_rules& rules,
     const bool is_whole = is_end || line_end != std::string_view::npos;
     const std::string_view line = bytes.substr(0, line_end);
 
-    const std::size_t word_end = line.find_first_of(blanks);
-    const std::string_view word = line.substr(0, word_end);
+    // Not more of a line that comes in small pieces is searched each time.
+    const std::string_view start = line.substr(0, longest_first_line);
+    const std::size_t word_end = start.find_first_of(blanks);
+    const std::string_view word = start.substr(0, word_end);
     verdict target = verdict::no;
+    bool has_name = false;
     bool may_become_request = false;
     if (word_end != std::string_view::npos) {
         if (std::ranges::find(common_methods, word) != common_methods.end()) return speech::http;
-        const std::size_t behind = line.find_first_not_of(blanks, word_end);
+        const std::size_t behind = start.find_first_not_of(blanks, word_end);
         target = judge_target(
-            behind == std::string_view::npos ? std::string_view() : line.substr(behind), is_whole);
+            behind == std::string_view::npos ? std::string_view() : start.substr(behind), is_whole);
         const bool is_known = is_method(word);
         if (is_known && target == verdict::yes) return speech::http;
-        may_become_request = target != verdict::no && (is_known || is_in_capitals(word));
+        has_name = is_known || is_in_capitals(word);
+        may_become_request = target != verdict::no && has_name;
     } else {
         may_become_request = may_become_method(word);
     }
-    if (is_whole) return ends_with_version(line) ? speech::http : speech::raw;
+    const bool is_request = has_name && target == verdict::yes;
+    if (is_whole) {
+        const bool is_cut = line_end == std::string_view::npos;
+        return (is_cut && is_request) || has_version_at_an_end(line) ? speech::http : speech::raw;
+    }
 
     const std::size_t limit =
         rules.by_line ? std::min(rules.longest_message, longest_first_line) : longest_first_line;
-    if (line.size() > limit) return target == verdict::yes ? speech::http : speech::raw;
+    if (line.size() > limit && is_request) return speech::http;
+    if (line.size() > (rules.by_line ? rules.longest_message : limit)) return speech::raw;
     return rules.by_line || may_become_request ? speech::undecided : speech::raw;
+}
+
+bool begins_stun(std::string_view bytes) noexcept {
+    return bytes.size() > stun_magic_at && has_stun_type(bytes) &&
+           bytes.substr(stun_magic_at).starts_with(stun_magic);
+}
+
+foreign_protocol judge_foreign_protocol(std::string_view bytes,
+                                        const first_bytes_rules& rules) noexcept {
+    if (bytes.empty()) return foreign_protocol::undecided;
+    const verdict tls =
+        rules.is_secure && !rules.by_line ? verdict::no : judge_tls(bytes, rules.by_line);
+    const verdict stun = judge_stun(bytes);
+    const verdict proxy = judge_proxy_header(bytes);
+    if (tls == verdict::yes) return foreign_protocol::tls;
+    if (stun == verdict::yes) return foreign_protocol::stun;
+    if (proxy == verdict::yes) return foreign_protocol::proxy;
+    const bool may_become = std::max({tls, stun, proxy}) == verdict::maybe;
+    return may_become ? foreign_protocol::undecided : foreign_protocol::none;
 }
 
 bool is_blank(std::string_view bytes) noexcept {
     return bytes.find_first_not_of(blanks_and_ends) == std::string_view::npos;
-}
-
-bool begins_tls(std::string_view bytes) noexcept {
-    return bytes.size() >= 3 && bytes[0] == '\x16' && bytes[1] == '\x03' &&
-           static_cast<unsigned char>(bytes[2]) <= 4;
 }
 
 }  // namespace eddy::runtime::server

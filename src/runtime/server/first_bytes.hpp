@@ -16,8 +16,8 @@ enum class speech : std::uint8_t {
     web,        ///< WebSocket, once such a request was answered
 };
 
-/// Bytes of a first line whose end has not come that are judged; a longer one is decided without
-/// its end.
+/// Bytes of a first line that are judged before its end has come. What has a method, registered or
+/// in capitals, and a target there is decided without the end.
 inline constexpr std::size_t longest_first_line = 16 * 1024;
 /// Blanks and empty lines before the first line that wait for it. More of them are messages; the
 /// line behind them is still judged.
@@ -29,6 +29,8 @@ struct first_bytes_rules {
     bool by_line = true;
     /// Bytes of a message at most, if `by_line`.
     std::size_t longest_message = longest_first_line;
+    /// The bytes came by TLS.
+    bool is_secure = false;
 };
 
 /// Judges all bytes that a client has sent so far; `is_end`: it sends no more. The first line that
@@ -37,17 +39,35 @@ struct first_bytes_rules {
 ///   blank,
 /// - if it begins with the name of any registered method, in any case, and a target behind it: a
 ///   path, "*" or a URL,
-/// - or if its last word is a version of HTTP, "HTTP/" and a digit.
-/// What may still become one of these is undecided. With messages that are not lines, the third
-/// rule holds for a line that has come whole, and is waited for behind a word in capitals and a
-/// target only. Bytes of HTTP must not reach other clients: they may have passwords and cookies.
+/// - or if its last word is a version of HTTP, "HTTP/" and a digit; here a bare CR ends a line,
+/// too. What may still become one of these is undecided. With messages that are not lines, the
+/// third rule holds for a line that has come whole, and is waited for behind a word in capitals and
+/// a target only. Such a word and a target are a request, too, if the client ends within the line,
+/// or the line is longer than `longest_first_line`. Any other line waits for its end, up to
+/// `longest_message`. Bytes of HTTP must not reach other clients: they may have passwords and
+/// cookies.
 speech judge_first_bytes(std::string_view bytes, const first_bytes_rules& rules,
                          bool is_end = false) noexcept;
 
 /// Whether the bytes are blanks and empty lines only.
 bool is_blank(std::string_view bytes) noexcept;
 
-/// Whether the bytes begin a TLS handshake (RFC 8446, 5.1): a browser does so at a URL of https.
-bool begins_tls(std::string_view bytes) noexcept;
+/// Protocols that are recognised to be refused: browsers and proxies send them unasked.
+enum class foreign_protocol : std::uint8_t {
+    none,
+    undecided,  ///< more bytes are needed
+    tls,        ///< a handshake: a browser begins one at a URL of https
+    stun,       ///< a page's WebRTC (ICE over TCP, TURN); the page chooses text within it
+    proxy,      ///< a PROXY protocol header, behind which a request may come
+};
+
+/// Judges all bytes that a client has sent so far. The name of a PROXY header and STUN's magic are
+/// needed whole. Three bytes of TLS are enough with lines; else the whole start of a ClientHello is
+/// needed, and with `is_secure` TLS within TLS is a message.
+foreign_protocol judge_foreign_protocol(std::string_view bytes,
+                                        const first_bytes_rules& rules) noexcept;
+
+/// Whether the bytes begin a STUN message (RFC 5389, 6), as in a datagram.
+bool begins_stun(std::string_view bytes) noexcept;
 
 }  // namespace eddy::runtime::server

@@ -46,7 +46,38 @@ inline const std::vector<std::string> request_lines{
     "propfind /\r\n",
     "FOO-BAR / HTTP/1.1\r\n",
     "FOO_BAR /x HTTP/3\r\n",
+    "FOO / HTTP/1.1\rCookie: secret\r\r\n",
 };
+
+/// First bytes of a protocol that a server refuses, and a part of what the journal says of them.
+struct foreign_start {
+    std::string bytes;
+    std::string_view name;
+    bool is_tls = false;
+    /// Each of its beginnings waits for the rest.
+    bool waits = true;
+};
+
+inline std::vector<foreign_start> foreign_starts() {
+    using namespace std::string_literals;
+    const std::string header = "\x21\x12\xa4\x42" + std::string(12, 'i');
+    const std::string name = "\0\x06\0\x08secret\n\n"s;
+    const std::string client_hello = "\x01\0\0\x28\x03\x03"s + std::string(38, 'r');
+    return {
+        // Binding (ICE) and Allocate (TURN), and both behind their length.
+        {"\0\x01\0\x0c"s + header + name, "STUN"},
+        {"\0\x03\0\0"s + header, "STUN"},
+        {"\0\x20\0\x01\0\x0c"s + header + name, "STUN"},
+        {"\0\x14\0\x03\0\0"s + header, "STUN"},
+        {"\x01\x0a\0\x01\0\xf6"s + header + name, "STUN", false, false},
+        {"PROXY TCP4 127.0.0.1 127.0.0.1 5 6\r\nGET /secret HTTP/1.1\r\n\r\n", "PROXY"},
+        {"PROXY UNKNOWN\r\nGET /secret HTTP/1.1\r\n\r\n", "PROXY"},
+        {"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0GET /secret HTTP/1.1\r\n\r\n"s, "PROXY"},
+        {"\x16\x03\x01\0\x2c"s + client_hello, "TLS", true},
+        {"\x16\x03\x03\0\x0a"s + client_hello, "TLS", true},
+        {"\x80\x46\x01\x03\x01\0\x2d\0\0\0\x10\0\0\x0a"s, "TLS", true, false},
+    };
+}
 
 /// Whether these bytes are the beginning of a method that is not registered: messages, where
 /// messages are no lines.

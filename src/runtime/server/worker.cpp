@@ -6,6 +6,7 @@
 
 #include "runtime/message_text.hpp"
 #include "runtime/server/http_visit.hpp"
+#include "runtime/serving/listeners.hpp"
 #include "runtime/units.hpp"
 
 #include <fmt/format.h>
@@ -30,6 +31,19 @@ constexpr int batches_a_turn = 16;
 constexpr duration refusal_note_pause = std::chrono::minutes(1);
 /// Bytes of an origin in such a line.
 constexpr std::size_t longest_noted_origin = 256;
+
+std::string_view fault_of(foreign_protocol spoken) noexcept {
+    switch (spoken) {
+        case foreign_protocol::tls:
+            return "it began a TLS handshake on a connection without TLS, see --tls";
+        case foreign_protocol::stun:
+            return "it sent a STUN message, as web pages do by WebRTC; a server takes none";
+        default:
+            EDDY_ASSERT(spoken == foreign_protocol::proxy);
+            return "it sent a PROXY protocol header, which a server does not take: turn it off in "
+                   "the proxy";
+    }
+}
 
 }  // namespace
 
@@ -305,15 +319,21 @@ void worker::see_off(const client& c, bool out_of_memory) {
 }
 
 first_bytes_rules worker::recognition() const noexcept {
-    return {.by_line = config_.messages == framing::line, .longest_message = config_.max_line};
+    return {.by_line = config_.messages == framing::line,
+            .longest_message = config_.max_line,
+            .is_secure = is_secure()};
 }
+
+bool worker::is_secure() const noexcept { return runtime::is_secure(config_.where); }
 
 /// The first line of a client decides what it speaks.
 worker::progress worker::receive_first(client& c, std::string_view text, time_point arrived) {
+    EDDY_ASSERT(!c.is_judged && !c.web());
     c.input.append(text);
     const first_bytes_rules rules = recognition();
-    if (rules.by_line && begins_tls(c.input.text()))
-        return refuse_client(c, "it began a TLS handshake on a connection without TLS, see --tls");
+    const foreign_protocol other = judge_foreign_protocol(c.input.text(), rules);
+    if (other == foreign_protocol::undecided) return {};
+    if (other != foreign_protocol::none) return refuse_client(c, fault_of(other));
     switch (judge_first_bytes(c.input.text(), rules)) {
         case speech::http: return begin_http(c);
         case speech::undecided:
@@ -330,6 +350,7 @@ worker::progress worker::receive_first(client& c, std::string_view text, time_po
 /// A request, with its cookies, is none of the messages that others get, though after messages it
 /// cannot be answered.
 worker::progress worker::begin_http(const client& c) {
+    EDDY_ASSERT(!c.web());
     if (c.speaks != speech::undecided)
         return refuse_client(c, "it sent an HTTP request after it had received messages");
     progress made;

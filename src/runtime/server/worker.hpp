@@ -70,6 +70,8 @@ public:
     /// Writes to the journal why a client's request was refused, for each reason at most once a
     /// minute.
     void note(refusal reason, const client& c, std::string_view origin = {});
+    /// Whether its clients come by TLS.
+    bool is_secure() const noexcept;
     /// Of pages that may open a WebSocket.
     const std::vector<std::string>& origins() const noexcept { return config_.origins; }
 
