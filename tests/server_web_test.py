@@ -189,6 +189,23 @@ class NoAudience(harness.EddyTest):
         daemon = self.create("-p", str(port), "--threads", "3")
         self.check(daemon, lambda: self.opened(connect(port)), harness.all_of)
 
+    def test_a_page_of_http_opens_no_websocket_over_tls(self):
+        certificates = harness.Certificates(self.folder())
+        port = free_port()
+        self.create("-p", str(port), "--tls", "--cert", certificates.cert, "--key", certificates.key)
+
+        def status(host, origin):
+            page = self.opened(certificates.connect(port))
+            page.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nUpgrade: websocket\r\n"
+                         "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode())
+            return read_line(page).split()[1]
+
+        self.assertEqual(status("localhost", "https://localhost"), "101")
+        self.assertEqual(status("localhost:9000", "https://localhost:9000"), "101")
+        self.assertEqual(status("localhost", "http://localhost"), "403")
+        self.assertEqual(status("localhost:9000", "http://localhost:9000"), "403")
+
     def test_over_tls_beside_files(self):
         certificates = harness.Certificates(self.folder())
         port = free_port()

@@ -61,7 +61,8 @@ task<eddy::http::response> http_visit::handle(eddy::http::request& incoming) {
             EDDY_ASSERT(added.has_value());
             co_return refused;
         }
-        if (!eddy::websocket::is_origin_allowed(asked.head(), self.worker_.origins())) {
+        if (!eddy::websocket::is_origin_allowed(asked.head(), self.worker_.origins(),
+                                                self.worker_.is_secure())) {
             self.worker_.note(worker::refusal::origin, self.client_,
                               asked.headers().find("Origin").value_or(""));
             co_return answer_of(403, "a page of this origin may not connect (--origins)");

@@ -138,12 +138,14 @@ std::string_view without_port(std::string_view authority, std::string_view port)
                                      : authority;
 }
 
-/// Whether an origin is of the host and port that a request is sent to.
-bool is_of_host(std::string_view origin, std::string_view host) noexcept {
+/// Whether an origin is of the host and port that a request is sent to. A proxy may have ended the
+/// TLS of a plain connection, so that may have an origin of https.
+bool is_of_host(std::string_view origin, std::string_view host, bool is_secure) noexcept {
     if (host.empty()) return false;
     for (const auto& [scheme, port] :
          {std::pair<std::string_view, std::string_view>{"http://", ":80"}, {"https://", ":443"}}) {
         if (!http1::equal_ignoring_case(origin.substr(0, scheme.size()), scheme)) continue;
+        if (is_secure && scheme == "http://") return false;
         return http1::equal_ignoring_case(without_port(origin.substr(scheme.size()), port),
                                           without_port(host, port));
     }
@@ -152,11 +154,12 @@ bool is_of_host(std::string_view origin, std::string_view host) noexcept {
 
 }  // namespace
 
-bool is_origin_allowed(const http1::request_head& request,
-                       std::span<const std::string> origins) noexcept {
+bool is_origin_allowed(const http1::request_head& request, std::span<const std::string> origins,
+                       bool is_secure) noexcept {
     const std::string_view host = request.headers.find("Host").value_or("");
     for (const http1::header field : request.headers) {
-        if (!http1::equal_ignoring_case(field.name, "Origin") || is_of_host(field.value, host))
+        if (!http1::equal_ignoring_case(field.name, "Origin") ||
+            is_of_host(field.value, host, is_secure))
             continue;
         const bool is_listed = std::ranges::any_of(origins, [&](std::string_view each) {
             return each == "*" || http1::equal_ignoring_case(each, field.value);

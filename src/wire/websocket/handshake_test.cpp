@@ -52,8 +52,15 @@ agreement agree(const std::string& text, const server_policy& policy = {}) {
     return agreed ? *agreed : agreement();
 }
 
-bool allows(const std::string& fields, const std::vector<std::string>& origins = {}) {
-    return is_origin_allowed(request_of("GET / HTTP/1.1\r\n" + fields + "\r\n"), origins);
+bool allows(const std::string& fields, const std::vector<std::string>& origins = {},
+            bool is_secure = false) {
+    return is_origin_allowed(request_of("GET / HTTP/1.1\r\n" + fields + "\r\n"), origins,
+                             is_secure);
+}
+
+/// The same by TLS.
+bool allows_by_tls(const std::string& fields, const std::vector<std::string>& origins = {}) {
+    return allows(fields, origins, true);
 }
 
 TEST(websocket_handshake, pages_of_other_hosts_may_not_connect) {
@@ -69,7 +76,31 @@ TEST(websocket_handshake, pages_of_other_hosts_may_not_connect) {
           "http://h.evil", "http://evil.h", "http://h/", "http://h http://evil", "*"})
         EXPECT_FALSE(allows("Host: h\r\nOrigin: " + origin + "\r\n")) << origin;
     EXPECT_FALSE(allows("Host: h\r\nOrigin: http://h\r\nOrigin: http://evil\r\n"));
-    EXPECT_FALSE(is_origin_allowed(request_of("GET / HTTP/1.0\r\nOrigin: http://\r\n\r\n"), {}));
+    EXPECT_FALSE(
+        is_origin_allowed(request_of("GET / HTTP/1.0\r\nOrigin: http://\r\n\r\n"), {}, false));
+}
+
+TEST(websocket_handshake, a_page_of_http_is_of_another_origin_than_a_server_of_tls) {
+    EXPECT_TRUE(allows_by_tls("Host: h\r\n"));
+    EXPECT_TRUE(allows_by_tls("Host: h\r\nOrigin: https://h\r\n"));
+    EXPECT_TRUE(allows_by_tls("Host: h:443\r\nOrigin: https://h\r\n"));
+    EXPECT_TRUE(allows_by_tls("Host: h\r\nOrigin: https://h:443\r\n"));
+    EXPECT_TRUE(allows_by_tls("Host: h:9000\r\nOrigin: HTTPS://h:9000\r\n"));
+    for (const std::string origin : {"http://h", "http://h:443", "http://h:80", "HTTP://h",
+                                     "https://h:80", "https://h:9000", "https://evil"})
+        EXPECT_FALSE(allows_by_tls("Host: h\r\nOrigin: " + origin + "\r\n")) << origin;
+    EXPECT_FALSE(allows_by_tls("Host: h:80\r\nOrigin: http://h\r\n"));
+    EXPECT_FALSE(allows_by_tls("Host: h:80\r\nOrigin: https://h\r\n"));
+    EXPECT_FALSE(allows_by_tls("Host: h:9000\r\nOrigin: http://h:9000\r\n"));
+    EXPECT_TRUE(allows_by_tls("Host: h\r\nOrigin: http://h\r\n", {"http://h"}));
+}
+
+TEST(websocket_handshake, a_page_of_a_proxy_with_tls_may_connect_without) {
+    EXPECT_TRUE(allows("Host: h\r\nOrigin: https://h\r\n"));
+    EXPECT_TRUE(allows("Host: h:8443\r\nOrigin: https://h:8443\r\n"));
+    EXPECT_FALSE(allows("Host: h:80\r\nOrigin: https://h\r\n"));
+    EXPECT_FALSE(allows("Host: h:443\r\nOrigin: http://h\r\n"));
+    EXPECT_FALSE(allows("Host: h:8443\r\nOrigin: https://h\r\n"));
 }
 
 TEST(websocket_handshake, pages_of_listed_origins_may_connect) {

@@ -97,10 +97,13 @@ bool is_upgrade(const http1::request_head& request) noexcept;
 
 /// Whether the page that sends a request may connect, by the request's Origin (RFC 6454), which
 /// browsers send with each request for a WebSocket and scripts cannot change. True without Origin:
-/// no page sends it; if it is of http or https with the host and port of the Host field; and if
-/// `origins` has it, such as "https://example.org", or "*". Case is ignored.
-bool is_origin_allowed(const http1::request_head& request,
-                       std::span<const std::string> origins) noexcept;
+/// no page sends it; if its host and port are those of the Host field; and if `origins` has it,
+/// such as "https://example.org", or "*". Case is ignored. `is_secure`: the request came by TLS.
+/// Then an origin of http is another than the server's own. Without, the origin may be of http or
+/// https, as a proxy may have ended the TLS; a Host without a port is of the origin's default port
+/// then.
+bool is_origin_allowed(const http1::request_head& request, std::span<const std::string> origins,
+                       bool is_secure) noexcept;
 
 /// Judges the request for a WebSocket and chooses subprotocol and compression. An offer of
 /// compression that cannot be met is declined. The error is 426 for a request that is no upgrade,
