@@ -3,10 +3,14 @@
 
 #include <eddy/base/assert.hpp>
 
+#include "net/passed_rights.hpp"
+
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -32,6 +36,37 @@ void take_descriptors(const cmsghdr& header, received_message& into) noexcept {
         else
             into.descriptor = std::move(taken);
     }
+}
+
+/// Chunks of a queue that refuse_descriptors() goes through, at most: more than a socket's buffer
+/// holds as packets of one byte, by the default of the kernel.
+constexpr int max_queued = 1024;
+
+result<received_message> receive(int socket, std::span<std::byte> into, int flags) noexcept {
+    iovec bytes{into.data(), into.size()};
+    alignas(cmsghdr) char control[CMSG_SPACE(max_descriptors * sizeof(int))];
+    msghdr header{};
+    header.msg_iov = &bytes;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof(control);
+    ssize_t received = -1;
+    do {
+        received = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT | flags);
+    } while (received < 0 && errno == EINTR);
+    if (received < 0) return fail_errno();
+    received_message taken;
+    taken.size = static_cast<std::size_t>(received);
+    taken.lost_descriptors = (header.msg_flags & MSG_CTRUNC) != 0;
+    taken.is_cut = (header.msg_flags & MSG_TRUNC) != 0;
+    for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each))
+        if (each->cmsg_level == SOL_SOCKET && each->cmsg_type == SCM_RIGHTS)
+            take_descriptors(*each, taken);
+    return taken;
+}
+
+void set_option(int socket, int name, int value) noexcept {
+    static_cast<void>(::setsockopt(socket, SOL_SOCKET, name, &value, sizeof(value)));
 }
 
 }  // namespace
@@ -62,26 +97,21 @@ result<std::size_t> send_descriptor(int socket, std::string_view message, int de
 
 result<received_message> receive_message(int socket, std::span<std::byte> into) noexcept {
     EDDY_PRECONDITION(!into.empty(), "a read into an empty span: it has to hold at least one byte");
-    iovec bytes{into.data(), into.size()};
-    alignas(cmsghdr) char control[CMSG_SPACE(max_descriptors * sizeof(int))];
-    msghdr header{};
-    header.msg_iov = &bytes;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof(control);
-    ssize_t received = -1;
-    do {
-        received = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    } while (received < 0 && errno == EINTR);
-    if (received < 0) return fail_errno();
-    received_message taken;
-    taken.size = static_cast<std::size_t>(received);
-    taken.lost_descriptors = (header.msg_flags & MSG_CTRUNC) != 0;
-    taken.is_cut = (header.msg_flags & MSG_TRUNC) != 0;
-    for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each))
-        if (each->cmsg_level == SOL_SOCKET && each->cmsg_type == SCM_RIGHTS)
-            take_descriptors(*each, taken);
-    return taken;
+    return receive(socket, into, 0);
+}
+
+void refuse_descriptors(int socket) noexcept {
+    set_option(socket, so_passrights, 0);
+    int queued = 0;
+    if (::ioctl(socket, FIONREAD, &queued) < 0 || queued == 0) return;
+    // Peeking installs copies, whose options are those of the queued sockets themselves.
+    set_option(socket, SO_PEEK_OFF, 0);
+    std::array<std::byte, 4096> room;
+    for (int i = 0; i < max_queued; ++i) {
+        const auto peeked = receive(socket, room, MSG_PEEK);
+        if (!peeked || peeked->size == 0) break;
+    }
+    set_option(socket, SO_PEEK_OFF, -1);
 }
 
 }  // namespace eddy::unix_socket

@@ -1,6 +1,8 @@
 // Descriptors passed over Unix sockets.
 #include <eddy/net/descriptors.hpp>
 
+#include "net/lingering_socket.hpp"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -102,6 +104,33 @@ TEST_P(passed_descriptors, do_not_block_who_closes_them) {
     socklen_t size = sizeof(found);
     ASSERT_EQ(::getsockopt(received->descriptor.get(), SOL_SOCKET, SO_LINGER, &found, &size), 0);
     EXPECT_EQ(found.l_onoff, 0);
+}
+
+TEST(refused_descriptors, do_not_linger_where_they_are_queued) {
+    const ends pair = make_pair(SOCK_STREAM);
+    const testing::lingering_socket passed[2];
+    for (const auto& each : passed)
+        ASSERT_EQ(send_descriptor(pair.sender.get(), "ab", each.get()), 2U);
+    const std::size_t before = open_descriptors();
+    refuse_descriptors(pair.receiver.get());
+    for (const auto& each : passed) {
+        linger found{1, 1};
+        socklen_t size = sizeof(found);
+        ASSERT_EQ(::getsockopt(each.get(), SOL_SOCKET, SO_LINGER, &found, &size), 0);
+        EXPECT_EQ(found.l_onoff, 0);
+    }
+    EXPECT_EQ(open_descriptors(), before);
+    if (testing::can_refuse_descriptors()) {
+        const auto sent = send_descriptor(pair.sender.get(), "c", pair.sender.get());
+        EXPECT_EQ(sent.error(), errno_code(EPERM));
+    }
+    // No byte is lost.
+    for (int i = 0; i < 2; ++i) {
+        char bytes[8];
+        ASSERT_EQ(::recv(pair.receiver.get(), bytes, sizeof(bytes), MSG_DONTWAIT), 2);
+        EXPECT_EQ(std::string_view(bytes, 2), "ab");
+    }
+    EXPECT_LT(::recv(pair.receiver.get(), nullptr, 0, MSG_DONTWAIT | MSG_PEEK), 1);
 }
 
 TEST_P(passed_descriptors, are_not_needed_for_a_message) {

@@ -2,6 +2,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/io/endpoint.hpp>
 #include <eddy/net/blocking.hpp>
+#include <eddy/net/descriptors.hpp>
 #include <eddy/shm/connection.hpp>
 
 #include "io/posix/sockets.hpp"
@@ -117,8 +118,17 @@ struct acceptor::state {
         time_point deadline;
     };
 
+    /// Before the end of a guest whose exchange is not over: closing the socket would drop what is
+    /// queued.
+    static void give_up(const guest& one) noexcept {
+        unix_socket::refuse_descriptors(one.socket.get());
+    }
+
     explicit state(const connection_options& chosen) : wanted(chosen) {}
-    ~state() { remove_socket_file(local, listening.file); }
+    ~state() {
+        for (const guest& each : guests) give_up(each);
+        remove_socket_file(local, listening.file);
+    }
 
     void take_waiting(std::size_t most);
     void begin(unique_fd socket);
@@ -151,11 +161,14 @@ void acceptor::state::take_waiting(std::size_t most) {
 void acceptor::state::begin(unique_fd socket) {
     const auto process = unix_socket::peer_of(socket.get());
     if (!process || !unix_socket::is_allowed(process->user, wanted.allowed_users)) {
+        unix_socket::refuse_descriptors(socket.get());
         ++failures;
         return;
     }
     if (guests.size() >= max_waiting_connections) {
-        guests.erase(most_crowding(guests, [](const guest& one) { return one.process; }));
+        const auto chosen = most_crowding(guests, [](const guest& one) { return one.process; });
+        give_up(*chosen);
+        guests.erase(chosen);
         ++failures;
     }
     exchange with(side::server, socket.get(), offer_of(wanted));
@@ -184,7 +197,11 @@ result<std::optional<connection>> acceptor::state::step(std::size_t index) {
 }
 
 void acceptor::state::drop_late(time_point now) {
-    failures += std::erase_if(guests, [now](const guest& one) { return one.deadline <= now; });
+    failures += std::erase_if(guests, [now](const guest& one) {
+        if (one.deadline > now) return false;
+        give_up(one);
+        return true;
+    });
 }
 
 time_point acceptor::state::next_deadline(time_point last) const noexcept {

@@ -4,6 +4,7 @@
 #include <eddy/io/executor.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/loop_group.hpp>
+#include <eddy/net/descriptors.hpp>
 
 #include "shm/futex.hpp"
 
@@ -108,8 +109,9 @@ void liveness::wake_all() noexcept {
 task<void> watch_until_gone(std::shared_ptr<liveness> of) {
     while (co_await loop::current().wait_readable(of->socket())) {
         std::array<std::byte, 256> dropped;
-        const ssize_t size = ::recv(of->socket(), dropped.data(), dropped.size(), MSG_DONTWAIT);
-        if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) break;
+        // With room for descriptors, which kernels before 6.16 cannot refuse.
+        const auto received = unix_socket::receive_message(of->socket(), dropped);
+        if (received ? received->size == 0 : received.error() != errno_code(EAGAIN)) break;
     }
     // Also where the wait failed: a peer that is not watched could go without waking its readers.
     of->mark_peer_gone();

@@ -65,9 +65,19 @@ exchange::exchange(side of, int socket, const offer& own) noexcept
     : side_(of), socket_(socket), offer_(own) {
     EDDY_ASSERT(socket >= 0 && is_ring_size(own.ring_size) && is_first_position(own.position));
     if (offer_.is_asymmetric && !has_asymmetric_fence()) offer_.is_asymmetric = false;
+    // Out-of-band bytes would be skipped, and their descriptors dropped, without being received.
+    const int on = 1;
+    static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on)));
 }
 
 result<exchange::wait> exchange::step() noexcept {
+    auto next = exchange_both();
+    // After the peer's HELLO no descriptor is to come.
+    if (!next || *next == wait::none) unix_socket::refuse_descriptors(socket_);
+    return next;
+}
+
+result<exchange::wait> exchange::exchange_both() noexcept {
     const bool is_client = side_ == side::client;
     auto first = is_client ? send_own() : receive_peers();
     if (!first || *first != wait::none) return first;

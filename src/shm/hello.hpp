@@ -78,6 +78,7 @@ public:
     std::unique_ptr<channel> take_channel();
 
 private:
+    result<wait> exchange_both() noexcept;
     result<wait> send_own() noexcept;
     result<wait> receive_peers() noexcept;
     result<> send() noexcept;

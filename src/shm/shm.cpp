@@ -3,6 +3,7 @@
 
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
+#include <eddy/net/descriptors.hpp>
 #include <eddy/net/unix.hpp>
 
 #include "net/peer_process.hpp"
@@ -56,10 +57,17 @@ task<result<stream>> shake_hands(stream plain, side own, std::vector<uid_t> user
     if (auto usable = check(wanted); !usable) co_return fail(usable.error());
     const int socket = plain.native_handle();
     if (socket < 0 || !plain.local().is_unix()) co_return fail(errc::unsupported);
-    if (!unix_socket::has_allowed_peer(socket, users)) co_return fail_errno(EACCES);
+    if (!unix_socket::has_allowed_peer(socket, users)) {
+        unix_socket::refuse_descriptors(socket);
+        co_return fail_errno(EACCES);
+    }
     exchange with(own, socket, offer_of(wanted));
     const auto done = co_await with_timeout(wanted.handshake_timeout, go_on(with, socket));
-    if (!done) co_return fail(done.error());
+    if (!done) {
+        // Also at the deadline, when the exchange has had no last step.
+        unix_socket::refuse_descriptors(socket);
+        co_return fail(done.error());
+    }
     auto shared = with.take_channel();
     if (!shared) co_return plain;
     auto* const driver = new shm_stream(std::move(plain), std::move(shared));

@@ -6,6 +6,7 @@
 #include <eddy/net/unix.hpp>
 
 #include "io/testing.hpp"
+#include "net/lingering_socket.hpp"
 #include "net/peer_process.hpp"
 #include "shm/crowd.hpp"
 #include "shm/testing.hpp"
@@ -340,6 +341,79 @@ TEST_P(shm_streams, refuse_peers_of_other_protocols_and_late_ones) {
             stream good = must(co_await shm::connect(path()));
             co_await children.join();
         });
+    });
+}
+
+/// A HELLO of a client, with memory or without.
+std::string hello_text(bool has_memory) {
+    hello message;
+    message.ring_size = EDDY_SHM_MIN_RING;
+    if (has_memory) message.features = EDDY_SHM_FEATURE_MEMORY;
+    return std::string(as_text(encode(message)));
+}
+
+void send_now(const stream& to, std::string_view bytes) {
+    EXPECT_EQ(::send(to.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+}
+
+TEST_P(shm_streams, are_accepted_beside_sockets_that_linger) {
+    run([&]() -> task<> {
+        listen_options server;
+        server.handshake_timeout = 100ms;
+        listener accepting = must(shm::listen(path(), server));
+        struct attempt {
+            std::string first;   // without a descriptor
+            std::string second;  // with the lingering socket
+            int flags = 0;
+        };
+        const attempt attempts[] = {{"", hello_text(true)},
+                                    {std::string(EDDY_SHM_HELLO_SIZE, 'x'), "x"},
+                                    {"", "x"},  // until the deadline
+                                    {"", "x", MSG_OOB}};
+        for (const attempt& each : attempts) {
+            testing::lingering_socket passed;
+            stream bad = must(co_await unix_socket::connect(path()));
+            // Both before the server, which this thread runs, reads the first one.
+            if (!each.first.empty()) send_now(bad, each.first);
+            EXPECT_TRUE(passed.pass(bad.native_handle(), each.second, each.flags));
+            // Its end here is the server's end of the handshake, beside which others are served.
+            while (co_await bad.read()) {
+            }
+            stream accepted;
+            co_await with_scope([&](scope& children) -> task<> {
+                children.spawn(accept_one(&accepting, &accepted));
+                const stream client = must(co_await shm::connect(path()));
+                co_await children.join();
+            });
+        }
+        EXPECT_EQ(failed_handshakes(accepting), std::size(attempts));
+    });
+}
+
+TEST_P(shm_streams, refuse_descriptors_after_the_handshake) {
+    if (!testing::can_refuse_descriptors()) GTEST_SKIP() << "the kernel has no SO_PASSRIGHTS";
+    run([&]() -> task<> {
+        ends made = co_await connected();
+        for (const stream* each : {&made.client, &made.server}) {
+            testing::lingering_socket passed;
+            EXPECT_FALSE(passed.pass(each->driver().option_handle(), "!"));
+            EXPECT_EQ(errno, EPERM);
+        }
+        must(co_await made.client.write_all("still there"));
+        EXPECT_EQ(must(co_await made.server.read()).text(), "still there");
+    });
+}
+
+TEST_P(shm_streams, without_memory_do_not_linger_with_the_first_bytes) {
+    run([&]() -> task<> {
+        listener accepting = must(shm::listen(path()));
+        testing::lingering_socket passed;
+        stream bad = must(co_await unix_socket::connect(path()));
+        send_now(bad, hello_text(false));
+        EXPECT_TRUE(passed.pass(bad.native_handle(), "x"));
+        stream accepted = must(co_await accepting.accept());
+        EXPECT_EQ(must(co_await accepted.read()).text(), "x");
     });
 }
 

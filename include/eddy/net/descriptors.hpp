@@ -46,4 +46,11 @@ struct received_message {
 [[nodiscard]] result<received_message> receive_message(int socket,
                                                        std::span<std::byte> into) noexcept;
 
+/// End of the descriptors that a stream socket is to receive, before it is read without room for
+/// them, or closed: dropping a passed socket that lingers would block. From Linux 6.16 on, senders
+/// get EPERM from now on (SO_PASSRIGHTS); older kernels deliver them as before. SO_LINGER is taken
+/// off the sockets that are queued by now; no bytes are consumed. Any thread, one at a time for a
+/// socket.
+void refuse_descriptors(int socket) noexcept;
+
 }  // namespace eddy::unix_socket
