@@ -57,7 +57,7 @@ final class Connector {
             if (with != null) {
                 with.discard();
             }
-            Native.close(fd);
+            Descriptors.refuseAndClose(fd);
             throw error;
         }
     }
