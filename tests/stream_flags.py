@@ -27,6 +27,18 @@ class StreamDaemonFlags(StreamDaemonTest):
             large = b'{"a":"' + b"x" * 100 + b'"}'
             self.assertIn(b" 413 ", answer_of(new_client(self.path, large, kind=socket.SOCK_STREAM)))
 
+    def test_an_abstract_socket(self):
+        """By the flag as by the variable, and without permissions."""
+        name = f"@eddy-stream-{os.getpid()}-{free_port()}"
+        for flags, env in ((["-socket", name], {}), ([], {"DAEMON_SOCKET_PATH": name})):
+            program = self.start("--messages", "1", *flags, env={"DAEMON_SOCKET_MODE": "", **env})
+            self.assertIn(b"[DONE]", answer_of(new_client("\0" + name[1:])))
+            program.terminate()
+            self.assertEqual(program.wait(DEADLINE_S), 0)
+        refused = self.start("-socket", name, "-socket-mode", "0600", env={"DAEMON_SOCKET_PATH": ""}, is_ready=False)
+        self.assertIn("--mode has no effect", refused.stderr.read())
+        self.assertNotEqual(refused.wait(DEADLINE_S), 0)
+
     @effect_of("stream-daemon", "allow-users")
     def test_users(self):
         self.start("--allow-users", str(os.getuid() + 1), "--messages", "1")

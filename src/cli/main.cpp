@@ -196,9 +196,10 @@ std::vector<stream_flag> handoff_flags() {
     return {
         {{.name = "socket",
           .value_name = "PATH",
-          .help = "Unix socket on which clients are handed over",
+          .help = "Unix socket on which clients are handed over; @NAME is an abstract one",
           .default_value = "/var/run/streaming-daemon.sock",
-          .is_path = true},
+          .is_path = true,
+          .is_socket = true},
          "handoff",
          "DAEMON_SOCKET_PATH"},
         {{.name = "socket-mode",
