@@ -239,7 +239,7 @@ std::string piece_joiner::join(std::string_view name, std::string_view piece, bo
     half_reader reader(before += piece);
     reader.read();
     if (reader.half.empty()) return std::move(reader.text);
-    if (halves_.size() < max_halves)
+    if (halves_.size() < max_halves && name.size() <= max_name)
         halves_.emplace_back(name, std::move(reader.half));
     else
         reader.text += replacement;

@@ -28,15 +28,18 @@ marked_text mark_halves(std::string_view json);
 /// Replaces each byte that is no UTF-8 by U+FFFD.
 std::string valid_utf8(std::string_view text);
 
-/// One stream. Holds at most max_halves halves, of at most 12 bytes each.
+/// One stream. Holds at most max_halves halves, of at most 12 bytes each, and their names, of at
+/// most max_name bytes each: about 20 KiB.
 class piece_joiner {
 public:
     /// Pieces that may end within a character at a time, such as one for each choice.
     static constexpr std::size_t max_halves = 64;
+    /// Bytes of a text's name.
+    static constexpr std::size_t max_name = 256;
 
     /// The next piece of the text `name`, from a text with marks or without: with the first half
     /// that the piece before ended with, and without the one that it ends with itself. At
-    /// max_halves that becomes U+FFFD.
+    /// max_halves, and for a name above max_name, that becomes U+FFFD.
     std::string join(std::string_view name, std::string_view piece, bool has_marks);
     /// Whether any text ends within a character so far.
     bool has_halves() const noexcept { return !halves_.empty(); }

@@ -100,6 +100,17 @@ TEST(piece_joiner, keeps_texts_apart_and_at_most_so_many_halves) {
     EXPECT_EQ(joiner.join("1", low, true), "😀");
 }
 
+TEST(piece_joiner, keeps_halves_of_names_up_to_the_limit) {
+    piece_joiner joiner;
+    const std::string high = json::parse(mark_halves(R"(["\ud83d"])").text)[0];
+    const std::string low = json::parse(mark_halves(R"(["\ude00"])").text)[0];
+    const std::string longest(piece_joiner::max_name, 'n');
+    EXPECT_EQ(joiner.join(longest, high, true), "");
+    EXPECT_EQ(joiner.join(longest, low, true), "😀");
+    EXPECT_EQ(joiner.join(longest + "n", high, true), "\uFFFD");
+    EXPECT_FALSE(joiner.has_halves());
+}
+
 TEST(piece_joiner, is_not_needed_for_a_text_alone) {
     const std::string marked = json::parse(mark_halves("[\"a\\ud83d\\ude00\\ud83d\"]").text)[0];
     EXPECT_EQ(without_marks(marked), "a😀\uFFFD");
