@@ -93,4 +93,16 @@ private:
 /// thread.
 bool nests_deeper(std::string_view text, std::size_t levels) noexcept;
 
+/// Limits of a JSON text, checked in one pass before it is parsed.
+struct json_shape {
+    std::size_t depth;  ///< arrays and objects within each other
+    /// Of all objects together. A parser that keeps the order of members compares each one with all
+    /// before it, so that its time is quadratic in their number.
+    std::size_t members;
+};
+enum class json_excess : std::uint8_t { none, depth, members };
+
+/// The first limit that a JSON text is above. Any thread.
+json_excess excess_of(std::string_view text, json_shape most) noexcept;
+
 }  // namespace eddy

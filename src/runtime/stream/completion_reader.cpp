@@ -85,8 +85,11 @@ completion_reader::step completion_reader::take(const sse::event& from) {
     events_.clear();
     if (from.data.starts_with("[DONE]")) return step::done;
     if (is_blank(from.data)) return step::pieces;
-    if (nests_deeper(from.data, max_depth)) {
-        detail_ = fmt::format("an event of it nests deeper than {} levels", max_depth);
+    const json_excess excess = excess_of(from.data, {.depth = max_depth, .members = max_members});
+    if (excess != json_excess::none) {
+        detail_ = excess == json_excess::depth
+                      ? fmt::format("an event of it nests deeper than {} levels", max_depth)
+                      : fmt::format("an event of it has more than {} members", max_members);
         return step::malformed;
     }
     const marked_text marked = mark_halves(from.data);

@@ -26,6 +26,8 @@ class completion_reader {
 public:
     /// Deepest nesting of a chunk.
     static constexpr std::size_t max_depth = 64;
+    /// Members of all objects of a chunk. The parser's time is quadratic in them.
+    static constexpr std::size_t max_members = 4096;
     /// Choices whose ends are waited for where [DONE] is missing; those of further ones are not.
     static constexpr std::size_t max_choices = 128;
 

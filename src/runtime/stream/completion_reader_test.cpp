@@ -171,6 +171,23 @@ TEST(completion_reader, refuses_what_cannot_be_read) {
     EXPECT_EQ(meaning_of(R"({"choices":[{"delta":{"content":")"), step::malformed);
 }
 
+TEST(completion_reader, refuses_more_members_than_the_limit) {
+    const auto with_members = [](std::size_t count) {
+        std::string text = "{";
+        for (std::size_t i = 0; i < count; ++i)
+            text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":1";
+        return text + "}";
+    };
+    EXPECT_EQ(meaning_of(with_members(completion_reader::max_members)), step::pieces);
+    EXPECT_EQ(meaning_of(with_members(completion_reader::max_members + 1)), step::malformed);
+    EXPECT_EQ(detail_of(with_members(completion_reader::max_members + 1)),
+              "an event of it has more than 4096 members");
+    // Elements of lists are no members.
+    std::string numbers = R"({"token_ids":[0)";
+    for (std::size_t i = 0; i < 2 * completion_reader::max_members; ++i) numbers += ",1";
+    EXPECT_EQ(meaning_of(numbers + "]}"), step::pieces);
+}
+
 TEST(completion_reader, is_finished_once_each_choice_is) {
     completion_reader reader(completion_events::pieces);
     const auto take = [&](const std::string& data) { reader.take({.data = data}); };

@@ -17,8 +17,9 @@ namespace {
 using value = nlohmann::ordered_json;
 
 constexpr std::string_view hidden = "***";
-/// Deepest nesting of an error's JSON; a deeper one is shown as it came.
-constexpr std::size_t max_depth = 64;
+/// Limits of an error's JSON; one above them is shown as it came. The parser's time is quadratic in
+/// the number of members.
+constexpr json_shape max_shape = {.depth = 64, .members = 4096};
 
 std::string text_of(const value& from) {
     if (from.is_string()) return from.get<std::string>();
@@ -40,9 +41,9 @@ void replace_all(std::string& in, std::string_view what) {
         in.replace(at, what.size(), hidden);
 }
 
-/// Discarded for what is no JSON, or nests too deep.
+/// Discarded for what is no JSON, or above a limit.
 value parse(std::string_view content) {
-    if (nests_deeper(content, max_depth)) return value(value::value_t::discarded);
+    if (excess_of(content, max_shape) != json_excess::none) return value(value::value_t::discarded);
     return value::parse(content, nullptr, false);
 }
 

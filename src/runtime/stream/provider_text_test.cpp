@@ -21,6 +21,12 @@ TEST(provider_text, is_found_where_apis_have_it) {
     EXPECT_EQ(error_text_of(""), "");
     const std::string deep(100'000, '[');
     EXPECT_EQ(error_text_of(deep), deep);
+    std::string members = R"({"error":"no")";
+    for (int i = 1; i < 4096; ++i) members += ",\"" + std::to_string(i) + "\":1";
+    EXPECT_EQ(error_text_of(members + "}"), "no");
+    members += R"(,"0":1})";
+    EXPECT_EQ(error_text_of(members), members) << "above the limit it is shown as it came";
+    EXPECT_FALSE(reports_error(members));
     EXPECT_TRUE(reports_error(R"({"error":{}})"));
     for (const std::string_view other : {R"({"error":null})", "{}", "[]", "", "error"})
         EXPECT_FALSE(reports_error(other)) << other;

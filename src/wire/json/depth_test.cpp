@@ -1,4 +1,4 @@
-// Depth of nesting of a JSON text.
+// Depth of nesting, and number of members, of a JSON text.
 #include <eddy/wire/json.hpp>
 
 #include <gtest/gtest.h>
@@ -22,6 +22,16 @@ TEST(json_depth, brackets_in_strings_do_not_count) {
     EXPECT_FALSE(nests_deeper(R"(["\"[[", "\\", "{"])", 1));
     EXPECT_TRUE(nests_deeper(R"(["\\",[]])", 1));
     EXPECT_FALSE(nests_deeper("\"\\", 0));
+}
+
+TEST(json_members, are_counted_in_all_objects_together) {
+    const auto excess = [](std::string_view text, std::size_t members) {
+        return excess_of(text, {.depth = 2, .members = members});
+    };
+    EXPECT_EQ(excess(R"({"a":1,"b":{"c":2}})", 3), json_excess::none);
+    EXPECT_EQ(excess(R"({"a":1,"b":{"c":2}})", 2), json_excess::members);
+    EXPECT_EQ(excess(R"(["a:b:c", 1, 2, 3])", 0), json_excess::none);
+    EXPECT_EQ(excess(R"({"a":1,"b":[[]]})", 2), json_excess::depth);
 }
 
 }  // namespace
