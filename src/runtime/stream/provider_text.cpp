@@ -1,6 +1,7 @@
 // Texts of backends about their failures.
 #include "runtime/stream/provider_text.hpp"
 
+#include <eddy/wire/http1/target.hpp>
 #include <eddy/wire/json.hpp>
 
 #include "base/base64.hpp"
@@ -17,6 +18,9 @@ namespace {
 using value = nlohmann::ordered_json;
 
 constexpr std::string_view hidden = "***";
+/// Bytes of a secret's beginning that is hidden at the end of each text, and of a user's name that
+/// is hidden alone.
+constexpr std::size_t min_hidden_part = 4;
 /// Limits of an error's JSON; one above them is shown as it came. The parser's time is quadratic in
 /// the number of members.
 constexpr json_shape max_shape = {.depth = 64, .members = 4096};
@@ -85,10 +89,14 @@ secret_texts::secret_texts(std::string_view key, std::string_view url) {
     const std::string_view authority = url.substr(0, url.find_first_of("/?#"));
     if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
         const std::string_view user = authority.substr(0, at);
-        add(user);
+        add_encoded(user);
         add(base64(user));
-        if (const std::size_t colon = user.find(':'); colon != std::string_view::npos)
-            add(user.substr(colon + 1));
+        if (const auto decoded = http1::percent_decode(user)) add(base64(*decoded));
+        if (const std::size_t colon = user.find(':'); colon != std::string_view::npos) {
+            // Some APIs take a key as the name. A shorter name may be a part of any word.
+            if (colon >= min_hidden_part) add_encoded(user.substr(0, colon));
+            add_encoded(user.substr(colon + 1));
+        }
     }
     const std::size_t query = url.find('?');
     if (query == std::string_view::npos) return;
@@ -97,8 +105,14 @@ secret_texts::secret_texts(std::string_view key, std::string_view url) {
         const std::string_view pair = rest.substr(0, rest.find('&'));
         rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
         if (const std::size_t equals = pair.find('='); equals != std::string_view::npos)
-            add(pair.substr(equals + 1));
+            add_encoded(pair.substr(equals + 1));
     }
+}
+
+void secret_texts::add_encoded(std::string_view secret) {
+    add(secret);
+    const auto decoded = http1::percent_decode(secret);
+    if (decoded && *decoded != secret) add(*decoded);
 }
 
 void secret_texts::add(std::string_view secret) {
@@ -116,12 +130,13 @@ void secret_texts::add(std::string_view secret) {
 std::string secret_texts::hide(std::string_view text, bool is_cut_off) const {
     std::string made(text);
     for (const std::string& each : all_) replace_all(made, each);
-    if (!is_cut_off) return made;
-    std::size_t begun = 0;
+    // Some APIs cut their texts themselves. What is shorter may well be another word.
+    const std::size_t least = is_cut_off ? 1 : min_hidden_part;
+    std::size_t begun = least - 1;
     for (const std::string& each : all_)
         for (std::size_t size = std::min(each.size() - 1, made.size()); size > begun; --size)
             if (made.ends_with(std::string_view(each).substr(0, size))) begun = size;
-    if (begun == 0) return made;
+    if (begun < least) return made;
     made.resize(made.size() - begun);
     return made += hidden;
 }

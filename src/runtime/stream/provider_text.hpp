@@ -29,15 +29,16 @@ std::string error_text_of(std::string_view content);
 class secret_texts {
 public:
     /// The key, and what of the URL may be secret: its user's name and password and the values in
-    /// its query.
+    /// its query, as they are written in the URL and percent-decoded.
     secret_texts(std::string_view key, std::string_view url);
 
-    /// The text with "***" for each secret. Of a text that was cut off, also for the beginning of
-    /// one at its end.
+    /// The text with "***" for each secret, and for the beginning of one at its end: of 4 bytes at
+    /// least, or of any size in a text that was cut off.
     std::string hide(std::string_view text, bool is_cut_off = false) const;
 
 private:
     void add(std::string_view secret);
+    void add_encoded(std::string_view secret);
     std::vector<std::string> all_;
 };
 

@@ -51,7 +51,23 @@ TEST(provider_text, has_no_beginning_of_a_secret_at_a_cut) {
     EXPECT_EQ(secrets.hide("key sk-abcde", true), "key ***");
     EXPECT_EQ(secrets.hide("key sk-abcdef", true), "key ***");
     EXPECT_EQ(secrets.hide("sk-abcdef and more", true), "*** and more");
-    EXPECT_EQ(secrets.hide("key sk-abcde", false), "key sk-abcde") << "it is no key";
+    EXPECT_EQ(secrets.hide("key sk-abcde"), "key ***") << "the provider may have cut it";
+    EXPECT_EQ(secrets.hide("key sk-a"), "key ***");
+    EXPECT_EQ(secrets.hide("key sk-"), "key sk-") << "too short to tell";
+    EXPECT_EQ(secrets.hide("key sk-", true), "key ***");
+    EXPECT_EQ(secrets.hide("sk-abcde is no key"), "sk-abcde is no key");
+    EXPECT_EQ(secret_texts("k", "").hide("k", true), "***");
+    EXPECT_EQ(secret_texts("", "").hide("text"), "text");
+}
+
+TEST(provider_text, has_no_decoded_secrets_of_the_url) {
+    const secret_texts secrets("", "https://al%40ice:p%40ss@host/v1?key=a%2Fbcd&bad=%zz9");
+    EXPECT_EQ(secrets.hide("user al@ice:p@ss"), "user ***");
+    EXPECT_EQ(secrets.hide("password p@ss, or p%40ss"), "password ***, or ***");
+    EXPECT_EQ(secrets.hide("Basic YWxAaWNlOnBAc3M="), "Basic ***");
+    EXPECT_EQ(secrets.hide("key a/bcd, or a%2Fbcd"), "key ***, or ***");
+    EXPECT_EQ(secrets.hide("%zz9"), "***");
+    EXPECT_EQ(secrets.hide("no user al@ice, al%40ice"), "no user ***, ***");
 }
 
 TEST(provider_text, cannot_harm_a_log) {
