@@ -95,11 +95,13 @@ bool nests_deeper(std::string_view text, std::size_t levels) noexcept;
 
 /// Limits of a JSON text, checked in one pass before it is parsed.
 struct json_shape {
-    std::size_t depth;  ///< arrays and objects within each other
+    /// Arrays and objects within each other.
+    std::size_t depth;
     /// Of all objects together. A parser that keeps the order of members compares each one with all
     /// before it, so that its time is quadratic in their number.
     std::size_t members;
 };
+/// The limit that a JSON text is above.
 enum class json_excess : std::uint8_t { none, depth, members };
 
 /// The first limit that a JSON text is above. Any thread.
