@@ -1,9 +1,7 @@
 // Listener: accepts connections and exchanges HELLOs with them, beside each other, on the watcher's thread.
 package io.eddy.shm;
 
-import java.io.EOFException;
 import java.io.IOException;
-import java.net.ProtocolException;
 import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.nio.file.Files;
@@ -123,9 +121,9 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
                 Connection made = with.connection();
                 guests.remove(this);
                 accepted.add(made);
-            } catch (EOFException | ProtocolException error) {
+            } catch (IOException error) {
                 drop();
-            } catch (IOException | RuntimeException | Error error) {
+            } catch (RuntimeException | Error error) {
                 drop();
                 log(error);
             }
@@ -317,16 +315,14 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
             long process = PeerUser.processOf(peer);
             if (!PeerUser.isAllowed(process, options.allowedUsers)) {
                 failures.incrementAndGet();
-                Descriptors.refuseAndClose(peer);
+                Native.close(peer);
                 return;
             }
             Faults.at("begin");
             with = new Handshake(peer, options, doorbell);
             new Guest(with, process).begin();
         } catch (IOException error) {
-            failures.incrementAndGet();
             discard(with, peer);
-            log(error);
             fail(error);
         } catch (RuntimeException | Error error) {
             failures.incrementAndGet();
@@ -339,7 +335,7 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
         if (with != null) {
             with.discard();
         }
-        Descriptors.refuseAndClose(peer);
+        Native.close(peer);
     }
 
     private void pause() {

@@ -57,7 +57,7 @@ final class Connector {
             if (with != null) {
                 with.discard();
             }
-            Descriptors.refuseAndClose(fd);
+            Native.close(fd);
             throw error;
         }
     }

@@ -14,7 +14,6 @@ final class Errors {
     static final int EAGAIN = 11;
     static final int EACCES = 13;
     static final int EPIPE = 32;
-    static final int ENOPROTOOPT = 92;
     static final int EADDRINUSE = 98;
     static final int ECONNABORTED = 103;
     static final int ECONNRESET = 104;

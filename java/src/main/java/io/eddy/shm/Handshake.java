@@ -29,7 +29,6 @@ final class Handshake {
         this.fd = fd;
         this.options = options;
         this.doorbell = doorbell;
-        Descriptors.receiveAll(fd);
         isAsymmetric = options.hasAsymmetricFence && Fences.register();
         if (options.sharesMemory) {
             try {
@@ -100,7 +99,7 @@ final class Handshake {
     }
 
     private boolean receive() throws IOException {
-        int size = Native.receiveMessage(fd, received, receivedSize, found, false);
+        int size = Native.receiveMessage(fd, received, receivedSize, found);
         if (size == -Errors.EAGAIN || size == -Errors.EINTR) {
             return false;
         }
@@ -140,7 +139,6 @@ final class Handshake {
             peerFile = -1;
         }
         peer = message;
-        Descriptors.refuse(fd);
     }
 
     /** After the last step: the connection, which the socket is then part of. */
