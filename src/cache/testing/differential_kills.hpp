@@ -53,7 +53,7 @@ A: PUBSUB CHANNELS ; A: EXEC
 B: SUBSCRIBE c ; B: QUIT ; C: PSUBSCRIBE * ; C: RESET ; A: PUBLISH c 1 ; A: PUBSUB NUMSUB c ;
 A: PUBSUB NUMPAT
 )",
-    // Clients that are told of changes.
+    // Clients with notifications of changes.
     R"(
 B: MONITOR ; A: MULTI ; A: CLIENT KILL ID @B ; A: SET k 1 ; A: EXEC ; C: MONITOR ; A: SET k 2 ;
 A: CLIENT KILL ID @C ; A: SET k 3
