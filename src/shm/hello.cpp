@@ -129,6 +129,13 @@ result<> exchange::send() noexcept {
     const std::string_view text = as_text(bytes);
     const auto sent = own_ ? unix_socket::send_descriptor(socket_, text, own_file_.get())
                            : send_bytes(socket_, text);
+    // Peers that do not read hold all that this user may have in flight: this one is served without
+    // memory.
+    if (own_ && !sent && sent.error() == errno_code(ETOOMANYREFS)) {
+        own_ = {};
+        own_file_.reset();
+        return send();
+    }
     if (!sent && sent.error() == errno_code(EPIPE)) return fail(errc::truncated);
     if (!sent) return fail(sent.error());
     // Nothing was sent before it, so the socket has room for so few bytes.

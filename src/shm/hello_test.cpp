@@ -8,7 +8,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -208,6 +210,38 @@ TEST(shm_hello, leaves_the_socket_to_sides_that_can_map_no_memory) {
     const auto [client, server] = channels_with(6);
     EXPECT_TRUE(client && server);
     EXPECT_GT(most_memories(), 1000u);
+}
+
+/// The child of the next test: an unprivileged server, of whose descriptors as many are in flight
+/// as may be.
+int serve_with_too_many_in_flight() {
+    constexpr rlim_t limit = 32;
+    const rlimit few{limit, limit};
+    const sockets pair = connected();
+    const sockets full = connected();
+    exchange client(side::client, pair.first.get(), {});
+    if (must(client.step()) != exchange::wait::readable) return 1;
+    if (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0) return 2;
+    if (setrlimit(RLIMIT_NOFILE, &few) != 0) return 3;
+    std::error_code seen;
+    for (rlim_t i = 0; i < 2 * limit && !seen; ++i)
+        seen = error_of(unix_socket::send_descriptor(full.first.get(), "x", full.first.get()));
+    if (seen != errno_code(ETOOMANYREFS)) return 4;
+    exchange server(side::server, pair.second.get(), {});
+    if (must(server.step()) != exchange::wait::none) return 5;
+    if (must(client.step()) != exchange::wait::none) return 6;
+    return client.take_channel() || server.take_channel() ? 7 : 0;
+}
+
+TEST(shm_hello, leaves_the_socket_where_too_many_descriptors_are_in_flight) {
+    if (getuid() != 0) GTEST_SKIP() << "only root can become another user";
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) _exit(serve_with_too_many_in_flight());
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(shm_hello, costs_a_server_no_memory_before_the_peers_message) {
