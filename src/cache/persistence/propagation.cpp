@@ -50,7 +50,10 @@ void add_sink(engine_state& s, change_sink& to) {
 void remove_sink(engine_state& s, change_sink& from) noexcept {
     if (s.propagating == nullptr) return;
     s.propagating->remove(from);
-    if (s.propagating->has_sinks()) return;
+    if (!s.propagating->has_sinks()) stop_propagation(s);
+}
+
+void stop_propagation(engine_state& s) noexcept {
     s.slow_path &= static_cast<std::uint16_t>(~slow_path::propagates);
     s.note_observers();
 }

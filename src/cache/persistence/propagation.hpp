@@ -179,6 +179,8 @@ private:
 void finish_unit(engine_state& s);
 /// It was cut off there: no sink gets anything of the unit.
 void discard_unit(engine_state& s) noexcept;
+/// No sink gets anything from now on. Between units.
+void stop_propagation(engine_state& s) noexcept;
 
 /// Treatment of expired keys between commands: they stay while a master decides about keys, and
 /// while writes are paused.

@@ -319,24 +319,8 @@ protected:
     cut_scripts() { add_sink(engine_.internals(), sink_); }
     ~cut_scripts() override { remove_sink(engine_.internals(), sink_); }
 
-    testing::kept_changes sink_;
-    engine_files files_{engine_};
-};
-
-TEST_F(cut_scripts, nothing_of_one_gets_to_files_and_replicas) {
-    for (const bool is_transaction : {false, true}) {
-        auto runs = std::make_unique<test_client>(engine_);
-        b_("SET before 1");
-        static_cast<void>(sink_.take());
-        if (is_transaction) {
-            (*runs)("MULTI");
-            (*runs)("SET t 1");
-            begin(*runs, "while true do end");
-            (*runs)("SET u 1");
-            runs->begin(arguments{"EXEC"});
-        } else {
-            begin(*runs, std::string(half_done) + "while true do end");
-        }
+    /// `runs` is its client, with which it ends.
+    void expect_nothing_of_it(std::unique_ptr<test_client> runs) {
         ASSERT_TRUE(engine_.script_is_late());
         EXPECT_TRUE(files_.script_has_changed());
         EXPECT_EQ(files_.script_remedy(), "wait for its end");
@@ -349,8 +333,47 @@ TEST_F(cut_scripts, nothing_of_one_gets_to_files_and_replicas) {
         EXPECT_FALSE(rdb::snapshot::may_begin(engine_));
         EXPECT_EQ(rdb::snapshot::begin(engine_), nullptr);
         EXPECT_FALSE(files_.begin_save());
-        engine_.internals().has_half_script = engine_.internals().is_ending = false;
     }
+
+    testing::kept_changes sink_;
+    engine_files files_{engine_};
+};
+
+TEST_F(cut_scripts, nothing_of_one_gets_to_files_and_replicas) {
+    b_("SET before 1");
+    static_cast<void>(sink_.take());
+    auto runs = std::make_unique<test_client>(engine_);
+    begin(*runs, std::string(half_done) + "while true do end");
+    expect_nothing_of_it(std::move(runs));
+}
+
+TEST_F(cut_scripts, nothing_of_a_transaction_with_one_gets_to_files_and_replicas) {
+    auto runs = std::make_unique<test_client>(engine_);
+    (*runs)("MULTI");
+    (*runs)("SET t 1");
+    begin(*runs, "while true do end");
+    (*runs)("SET u 1");
+    runs->begin(arguments{"EXEC"});
+    expect_nothing_of_it(std::move(runs));
+}
+
+TEST_F(cut_scripts, clients_that_wait_get_nothing_of_one) {
+    EXPECT_EQ(b_("XGROUP CREATE s g $ MKSTREAM"), "+OK\r\n");
+    EXPECT_EQ(c_.begin(arguments{"BLPOP", "queue", "0"}), "");
+    EXPECT_EQ(
+        d_.begin(arguments{"XREADGROUP", "GROUP", "g", "d", "BLOCK", "0", "STREAMS", "s", ">"}),
+        "");
+    static_cast<void>(sink_.take());
+    begin(a_,
+          "redis.call('RPUSH', 'queue', 1) redis.call('XADD', 's', '5-1', 'f', 'v') while true do "
+          "end");
+    files_.begin_end();
+    files_.cut_script();
+    for (test_client* each : {&c_, &d_}) {
+        EXPECT_TRUE(each->closed());
+        EXPECT_EQ(each->pushed(), "");
+    }
+    EXPECT_EQ(sink_.take(), "");
 }
 
 TEST_F(cut_scripts, one_that_has_changed_nothing_is_in_the_way_of_no_file) {
@@ -362,6 +385,9 @@ TEST_F(cut_scripts, one_that_has_changed_nothing_is_in_the_way_of_no_file) {
     EXPECT_FALSE(engine_.script_is_late());
     EXPECT_FALSE(files_.has_half_script());
     EXPECT_TRUE(rdb::snapshot::may_begin(engine_));
+    // Others are served to the end.
+    EXPECT_EQ(b_("SET k 1"), "+OK\r\n");
+    EXPECT_NE(sink_.take(), "");
 }
 
 TEST_F(cut_scripts, its_client_is_closed_without_a_reply) {
@@ -372,9 +398,7 @@ TEST_F(cut_scripts, its_client_is_closed_without_a_reply) {
     EXPECT_EQ(a_.pushed(), "");
     EXPECT_TRUE(files_.has_half_script());
     EXPECT_EQ(sink_.take(), "");
-    // Others are served to the end.
-    EXPECT_EQ(b_("SET k 1"), "+OK\r\n");
-    EXPECT_NE(sink_.take(), "");
+    EXPECT_TRUE(b_.closed()) << "what others do now may be made of half the script";
 }
 
 TEST_F(cut_scripts, functions_have_a_remedy_of_their_own) {

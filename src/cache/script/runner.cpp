@@ -488,7 +488,7 @@ void script_runner::finish_late() {
         session* const outer = std::exchange(state_.executing, &who);
         if (abandoned_ && state_.is_ending) {
             discard_unit(state_);
-            state_.has_half_script |= has_changed();
+            if (has_changed()) note_half_script();
         } else {
             finish_unit(state_);
         }
@@ -513,6 +513,16 @@ void script_runner::finish_late() {
         // The next command does it.
         state_.has_effects = true;
     }
+}
+
+/// The keys hold what no file has. So nobody is given any of it, and what anybody else would change
+/// is not stored either: it may be made of it.
+void script_runner::note_half_script() {
+    state_.has_half_script = true;
+    stop_propagation(state_);
+    state_.sessions.for_each([this](session& each) {
+        if ((each.special & (session::master | session::replica)) == 0) cache::kill(state_, each);
+    });
 }
 
 void script_runner::end_slow_path() noexcept {

@@ -137,6 +137,7 @@ private:
     void note_busy();
     void end_slow_path() noexcept;
     void finish_late();
+    void note_half_script();
     void abandon();
     std::int64_t clock_ns() const noexcept;
     std::int64_t look_ns() noexcept;
