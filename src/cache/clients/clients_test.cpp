@@ -505,6 +505,17 @@ TEST_F(clients, who_waits_for_the_end_of_a_pause_is_counted_as_blocked) {
     EXPECT_EQ(field("blocked_clients"), "0");
 }
 
+TEST_F(clients, a_count_that_is_kept_with_the_key_is_a_change) {
+    a_("PFADD h a");
+    for (const char* const result : {"*-1\r\n", "*1\r\n+PONG\r\n"}) {
+        EXPECT_EQ(a_("WATCH h"), ok);
+        EXPECT_EQ(b_("PFCOUNT h"), ":1\r\n");
+        EXPECT_EQ(a_("MULTI"), ok);
+        EXPECT_EQ(a_("PING"), "+QUEUED\r\n");
+        EXPECT_EQ(a_("EXEC"), result) << "it is kept by the first PFCOUNT alone";
+    }
+}
+
 TEST_F(clients, a_pause_of_writes_holds_up_what_reads_and_changes) {
     at(seconds(1000));
     a_("PFADD h a");

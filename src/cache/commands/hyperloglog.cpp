@@ -6,6 +6,7 @@
 
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"
+#include "cache/replication/replication.hpp"
 
 #include <cstring>
 #include <memory>
@@ -15,6 +16,9 @@ namespace eddy::cache::commands {
 namespace {
 
 using slot = call::slot;
+
+/// A change that keyspace notifications do not have.
+constexpr key_event no_event{};
 
 constexpr std::string_view not_a_counter_text =
     "WRONGTYPE Key is not a valid HyperLogLog string value.";
@@ -130,9 +134,9 @@ void pfcount(call& c) {
     if (place == nullptr) return c.reply.integer(0);
     const auto counter = counter_in(c, place);
     if (!counter) return;
-    // The cardinality is kept in the string, which nobody takes for a change of the key, but in
-    // readonly mode the string stays as it is.
-    if (c.state.options.mode == access_mode::readonly) {
+    // The cardinality is kept in the string: a change, for watchers, files and replicas too, as in
+    // Redis. In readonly mode, and in a replica, the string stays as it is.
+    if (c.state.options.mode == access_mode::readonly || is_read_only_replica(c.state, c.client)) {
         const auto kept = hyperloglog::cached(*counter);
         const auto counted = kept ? kept : hyperloglog::count(*counter);
         if (!counted) return c.error(damaged_text);
@@ -146,6 +150,7 @@ void pfcount(call& c) {
     const auto counted = hyperloglog::count(opened);
     if (!counted) return c.error(damaged_text);
     hyperloglog::set_cached(text, *counted);
+    c.changed(no_event, "", c.arg(1));
     c.reply.integer(static_cast<std::int64_t>(*counted));
 }
 
