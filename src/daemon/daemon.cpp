@@ -7,6 +7,7 @@
 #include <eddy/io/loop_group.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/signals.hpp>
+#include <eddy/net/descriptors.hpp>
 #include <eddy/net/tcp.hpp>
 #include <eddy/net/unix.hpp>
 
@@ -251,6 +252,7 @@ task<outcome<>> daemon_process::open_control_socket() {
         co_return refuse(500, fmt::format("could not listen on {}: {}. Choose another path with "
                                           "--socket or EDDY_SOCKET",
                                           options_.socket, opened.error().message()));
+    unix_socket::refuse_descriptors(opened->native_handle());
     control_ = std::make_unique<control_server>(std::move(*opened), *api_, counted_,
                                                 server_limits(), true);
     co_return outcome<>();

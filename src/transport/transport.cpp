@@ -2,6 +2,7 @@
 #include <eddy/transport/transport.hpp>
 
 #include <eddy/io/timeout.hpp>
+#include <eddy/net/descriptors.hpp>
 #include <eddy/net/tcp.hpp>
 #include <eddy/net/udp.hpp>
 #include <eddy/net/unix.hpp>
@@ -27,7 +28,10 @@ result<datagram> bind_udp(const address& where, const datagram_options& options)
     return udp::bind(where.host, where.port, options);
 }
 result<listener> listen_unix(const address& where, const listen_options& options) {
-    return unix_socket::listen(where.path, options);
+    auto made = unix_socket::listen(where.path, options);
+    // Nobody here takes descriptors, and dropping a socket that lingers would block the loop.
+    if (made && made->native_handle() >= 0) unix_socket::refuse_descriptors(made->native_handle());
+    return made;
 }
 task<result<stream>> connect_unix(address where, tcp::connect_options options) {
     return with_timeout(options.timeout, unix_socket::connect(std::move(where.path)));

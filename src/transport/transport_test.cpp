@@ -1,7 +1,11 @@
 // URIs: valid ones, the errors of others, and the sockets that they open.
 #include <eddy/transport/transport.hpp>
 
+#include <eddy/net/descriptors.hpp>
+#include <eddy/net/unix.hpp>
+
 #include "io/testing.hpp"
+#include "net/lingering_socket.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -270,6 +274,21 @@ TEST_P(transports, without_a_file_have_no_permissions) {
             EXPECT_EQ(refused, errno_code(EINVAL)) << uri;
             must(transport::listen(uri));
         }
+    });
+}
+
+TEST_P(transports, over_unix_sockets_refuse_descriptors) {
+    if (simulated()) GTEST_SKIP() << "the simulator passes none";
+    if (!testing::can_refuse_descriptors()) GTEST_SKIP() << "before Linux 6.16";
+    const testing::temporary_folder folder;
+    run([&]() -> task<> {
+        listener accepting = must(transport::listen("unix://" + folder.file("x.sock")));
+        stream client = must(co_await unix_socket::connect(folder.file("x.sock")));
+        const int fd = client.driver().option_handle();
+        EXPECT_EQ(error_of(unix_socket::send_descriptor(fd, "x", fd)), errno_code(EPERM));
+        must(co_await client.write_all("bytes alone"));
+        stream server = must(co_await accepting.accept());
+        EXPECT_EQ(must(co_await server.read()).text(), "bytes alone");
     });
 }
 
