@@ -161,7 +161,7 @@ bool broadcast::send_part(client& to, const std::shared_ptr<const byte_buffer>& 
 bool broadcast::hold_back(client& to, const_bytes part, std::uint64_t messages) {
     const bool is_late = !to.held() && loop::current().now() >= to.held_until();
     const std::size_t size = (to.held() ? to.held()->bytes.size() : 0) + part.size();
-    if (is_late || size > hold_limit) {
+    if (is_late || size > hold_limit_) {
         to.become_raw();
         return false;
     }

@@ -44,7 +44,8 @@ public:
           latency_(latency),
           piece_limit_(std::min(largest_piece, max_queue / 4)),
           largest_add_(std::max(piece_limit_, max_message)),
-          batch_limit_(std::max(2 * piece_limit_, largest_add_)) {}
+          batch_limit_(std::max(2 * piece_limit_, largest_add_)),
+          hold_limit_(std::min(most_held, max_queue / 2)) {}
 
     /// Passes all on to the other loops, too, which may read `latency` under the guard. Both
     /// outlive it.
@@ -112,6 +113,7 @@ private:
     std::size_t piece_limit_;
     std::size_t largest_add_;
     std::size_t batch_limit_;  // half of a queue at most
+    std::size_t hold_limit_;   // of bytes that are held back for a new client
     std::shared_ptr<byte_buffer> batch_ = std::make_shared<byte_buffer>();
     std::vector<segment> segments_;
     std::uint64_t messages_ = 0;  // in the batch

@@ -38,10 +38,11 @@ private:
 
 /// Time after connecting that a new client has to begin a request before it gets messages, time
 /// that it may then pause within its first line, and bytes of messages that are held back meanwhile
-/// at most: beyond any of them it gets messages, and a request of it is refused.
+/// at most, and half of --max-queue: beyond any of them it gets messages, and a request of it is
+/// refused.
 inline constexpr duration hold_time = std::chrono::milliseconds(150);
 inline constexpr duration first_line_time = std::chrono::seconds(2);
-inline constexpr std::size_t hold_limit = 32 * 1024;
+inline constexpr std::size_t most_held = std::size_t{256} << 10;
 
 class client;
 

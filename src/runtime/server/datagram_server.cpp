@@ -58,7 +58,7 @@ datagram_server::datagram_server(creation from)
       log_(events_, &counted_.dropped) {}
 
 datagram_server::~datagram_server() {
-    by_age_.for_each([](peer& p) { p.unlink(); });
+    for_each_peer([](peer& p) { p.unlink(); });
 }
 
 duration datagram_server::expiry() const noexcept {
@@ -68,7 +68,7 @@ duration datagram_server::expiry() const noexcept {
 void datagram_server::set_pace() {
     global_limiter_ = limiter_for(config_.global_rate_limit);
     peer_limiter_ = limiter_for(config_.rate_limit);
-    by_age_.for_each([&](peer& p) {
+    for_each_peer([&](peer& p) {
         p.limiter = peer_limiter_;
         p.muted_until = {};
     });
@@ -118,7 +118,8 @@ task<void> datagram_server::stop(duration) {
     co_await running_->logging.join();
     log_.close();
     loop::current().disarm(*this);
-    while (!by_age_.empty()) forget(by_age_.front());
+    for (auto* const each : {&confirmed_, &unconfirmed_})
+        while (!each->empty()) forget(each->front());
     running_.reset();
 }
 
@@ -184,9 +185,11 @@ task<void> datagram_server::receive_all() {
 void datagram_server::take(const datagram_message& message) {
     const time_point now = loop::current().now();
     counted_.bytes_in += message.payload.size();
-    // A browser sends STUN to any address for any page (WebRTC), and nothing else before an answer.
+    // A browser sends STUN (WebRTC) and QUIC to any address for any page, and nothing else before
+    // an answer.
+    const std::string_view bytes = message.payload.text();
     if (is_own(message.from) ||
-        (begins_stun(message.payload.text()) && !peers_.contains(message.from))) {
+        ((begins_stun(bytes) || begins_quic(bytes)) && !peers_.contains(message.from))) {
         ++counted_.dropped;
         return;
     }
@@ -243,7 +246,7 @@ datagram_server::peer* datagram_server::know(const datagram_message& message) {
     const time_point now = loop::current().now();
     auto found = peers_.find(from);
     if (found == peers_.end()) {
-        if (peers_.size() >= config_.max_connections) {
+        if (peers_.size() >= config_.max_connections && !make_room()) {
             ++counted_.connections_refused;
             if (!std::exchange(said_full_, true)) {
                 events_.write(
@@ -260,16 +263,23 @@ datagram_server::peer* datagram_server::know(const datagram_message& message) {
             events_.write(
                 fmt::format("client {} appeared at {}", found->second->id, from.to_string()));
         }
-    } else {
-        found->second->is_confirmed = true;
     }
     peer& known = *found->second;
     known.local = message.to;
     known.seen_at = now;
+    const bool is_new = !known.linked();
     known.unlink();
-    by_age_.push_back(known);
+    (is_new ? unconfirmed_ : confirmed_).push_back(known);
     watch();
     return &known;
+}
+
+/// At the limit, in the place of the one of the addresses that may be forged that was silent
+/// longest.
+bool datagram_server::make_room() {
+    if (unconfirmed_.empty()) return false;
+    forget(unconfirmed_.front());
+    return true;
 }
 
 void datagram_server::forget(peer& gone) {
@@ -289,8 +299,8 @@ std::uint64_t datagram_server::send_to_all(const_bytes message, const peer* exce
         sent += send_batch(std::span(batch).first(count));
         count = 0;
     };
-    by_age_.for_each([&](peer& to) {
-        if (&to == except || !to.is_confirmed) return;
+    confirmed_.for_each([&](peer& to) {
+        if (&to == except) return;
         batch[count++] = {message, &to.where, 0, &to.local};
         if (count == batch.size()) flush();
     });
@@ -324,13 +334,17 @@ std::uint64_t datagram_server::send_batch(std::span<const outgoing_datagram> bat
 
 /// Arms the timer for the peer that was silent longest; without peers nothing ticks.
 void datagram_server::watch() noexcept {
-    if (armed() || by_age_.empty()) return;
-    loop::current().arm(*this, by_age_.front().seen_at + expiry());
+    if (armed()) return;
+    time_point first = time_point::max();
+    for (auto* const each : {&confirmed_, &unconfirmed_})
+        if (!each->empty()) first = std::min(first, each->front().seen_at);
+    if (first != time_point::max()) loop::current().arm(*this, first + expiry());
 }
 
 void datagram_server::fire() noexcept {
     const time_point silent_since = loop::current().now() - expiry();
-    while (!by_age_.empty() && by_age_.front().seen_at <= silent_since) forget(by_age_.front());
+    for (auto* const each : {&confirmed_, &unconfirmed_})
+        while (!each->empty() && each->front().seen_at <= silent_since) forget(each->front());
     watch();
 }
 

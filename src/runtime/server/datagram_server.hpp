@@ -54,7 +54,6 @@ public:
     task<outcome<>> check_restart(settings next, bool discards_data) override;
 
 private:
-    /// In order of last use, for expiry.
     struct peer : list_link<> {
         peer(const endpoint& from, std::uint64_t number, const rate_limiter& pace) noexcept
             : where(from), id(number), limiter(pace) {}
@@ -66,8 +65,6 @@ private:
         time_point seen_at{};
         time_point muted_until{};
         rate_limiter limiter;
-        /// It has sent a second datagram, and gets messages.
-        bool is_confirmed = false;
     };
     struct endpoint_hash {
         std::size_t operator()(const endpoint& where) const noexcept;
@@ -83,6 +80,12 @@ private:
     std::uint64_t send_to_all(const_bytes message, const peer* except);
     std::uint64_t send_batch(std::span<const outgoing_datagram> batch);
     void forget(peer& gone);
+    bool make_room();
+    template <class F>
+    void for_each_peer(F what) {
+        confirmed_.for_each(what);
+        unconfirmed_.for_each(what);
+    }
     void set_pace();
     duration expiry() const noexcept;
 
@@ -94,7 +97,10 @@ private:
     counters counted_;
     std::shared_ptr<histogram> latency_ = std::make_shared<histogram>();
     std::unordered_map<endpoint, std::unique_ptr<peer>, endpoint_hash> peers_;
-    intrusive_list<peer> by_age_;
+    // In order of last use, for expiry. Those that have sent a second datagram get messages; the
+    // others' addresses may be forged, and at the limit they give way.
+    intrusive_list<peer> confirmed_;
+    intrusive_list<peer> unconfirmed_;
     std::uint64_t last_id_ = 0;
     rate_limiter global_limiter_;
     rate_limiter peer_limiter_;

@@ -230,6 +230,19 @@ bool begins_stun(std::string_view bytes) noexcept {
            bytes.substr(stun_magic_at).starts_with(stun_magic);
 }
 
+bool begins_quic(std::string_view datagram) noexcept {
+    constexpr std::size_t least = 1200;
+    constexpr unsigned char long_header = 0xc0;
+    if (datagram.size() < least ||
+        (static_cast<unsigned char>(datagram.front()) & long_header) != long_header)
+        return false;
+    const std::string_view version = datagram.substr(1, 4);
+    constexpr std::string_view first("\0\0\0\1", 4);
+    constexpr std::string_view second("\x6b\x33\x43\xcf");
+    constexpr std::string_view drafts("\xff\0\0", 3);
+    return version == first || version == second || version.starts_with(drafts);
+}
+
 foreign_protocol judge_foreign_protocol(std::string_view bytes,
                                         const first_bytes_rules& rules) noexcept {
     if (bytes.empty()) return foreign_protocol::undecided;

@@ -70,4 +70,8 @@ foreign_protocol judge_foreign_protocol(std::string_view bytes,
 /// Whether the bytes begin a STUN message (RFC 5389, 6), as in a datagram.
 bool begins_stun(std::string_view bytes) noexcept;
 
+/// Whether the datagram is one with which QUIC begins (RFC 9000, 14.1 and 17.2.2; RFC 9369): an
+/// Initial, which fills 1,200 bytes, of a version that browsers have.
+bool begins_quic(std::string_view datagram) noexcept;
+
 }  // namespace eddy::runtime::server

@@ -213,6 +213,27 @@ TEST_P(server_websocket, a_new_client_gets_nothing_before_its_answer) {
     });
 }
 
+TEST_P(server_websocket, a_new_client_is_answered_though_much_is_said_meanwhile) {
+    run([&]() -> task<void> {
+        subject server("server", any_port);
+        co_await server.start();
+        talker sender = co_await join(server);
+        co_await sender.say("first\n");
+        const std::uint64_t before = server->count().connections_now;
+        stream late = must(co_await loop::current().connect(server->local()));
+        co_await until([&] { return server->count().connections_now > before; });
+        constexpr std::uint64_t lines = 200;
+        for (std::uint64_t i = 0; i < lines; ++i)
+            co_await sender.say(std::string(1000, 'x') + "\n");
+        co_await until([&] { return server->count().messages_in == 1 + lines; });
+        must(co_await late.write_all(request));
+        auto got = must(co_await late.read());
+        // On a machine that is busy its time may be over.
+        if (simulated()) EXPECT_THAT(std::string(got.text()), StartsWith("HTTP/1.1 101 "));
+        co_await server->stop(0s);
+    });
+}
+
 TEST_P(server_websocket, a_request_that_comes_too_late_is_no_message) {
     run([&]() -> task<void> {
         subject server("server", any_port);
