@@ -121,7 +121,7 @@ class ProxiedResponses(harness.EddyTest):
         self.addCleanup(api.close)
         if not hasattr(self, "api"):
             self.running.must("create", "stream", "p", "--handoff", f"unix://{self.path}", "--backend", "proxy",
-                              "--backend-url", api.url, "--backend-timeout", "300ms", "-s")
+                              "--backend-url", api.url, "--backend-timeout", "1s", "-s")
         else:
             self.running.must("edit", "p", "--backend-url", api.url)
         self.api = api
@@ -148,6 +148,7 @@ class ProxiedResponses(harness.EddyTest):
     @unittest.skipUnless(shutil.which("node"), "there is no node")
     def test_node_sends_no_request_over_a_connection_that_ends(self):
         self.serve(saying(WHOLE))
+        self.running.must("edit", "p", "--backend-timeout", "1m")
         done = subprocess.run(["node", "-e", NODE_AGAIN, self.web.url], capture_output=True, text=True, timeout=DEADLINE_S,
                               check=False)
         self.assertEqual(done.stdout, "60\n", done.stderr)

@@ -98,6 +98,7 @@ TEST_F(value_commands, changes_are_told_only_where_something_changed) {
     EXPECT_EQ(changes_by("BITOP NOT b nosuch"), 0U);
     EXPECT_EQ(changes_by("PFADD h a b"), 1U);
     EXPECT_EQ(changes_by("PFADD h a b"), 0U);
+    EXPECT_EQ(changes_by("PFCOUNT h"), 1U);
     EXPECT_EQ(changes_by("PFCOUNT h"), 0U);
     EXPECT_EQ(changes_by("PFMERGE h h"), 1U);
     EXPECT_EQ(changes_by("RPUSH l 2 1"), 2U);

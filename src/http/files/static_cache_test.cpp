@@ -43,6 +43,9 @@ TEST_P(http_static_cache, a_cached_file_is_served_as_any_other) {
           static_files::cached_file_limit, static_files::cached_file_limit + 1}) {
         const std::string content = long_text(size);
         write("a.bin", content);
+        // Not within this second, up to which Last-Modified goes at most.
+        std::filesystem::last_write_time(root() + "/a.bin",
+                                         std::filesystem::file_time_type::clock::now() - 1h);
         serve();
         const std::string fresh = get("/a.bin");
         serve_cached();

@@ -34,6 +34,24 @@ std::string without_date(std::string answer) {
     return at == std::string::npos ? answer : answer.erase(at, answer.find("\r\n", at) + 2 - at);
 }
 
+/// What a client reads, and how that ends.
+struct reading {
+    std::string text;
+    std::error_code end;
+
+    static task<reading> of(eddy::stream& from) {
+        reading made;
+        while (!made.end) {
+            const auto piece = co_await from.read();
+            if (piece)
+                made.text += piece->text();
+            else
+                made.end = piece.error();
+        }
+        co_return made;
+    }
+};
+
 class stream_clients : public on_backend {
 protected:
     subject make(json options = {}) {
@@ -261,6 +279,44 @@ TEST_P(stream_clients, that_are_refused_get_the_web_servers_fields) {
         EXPECT_EQ(got.status, 413);
         EXPECT_EQ(got.field("A"), "(none)");
         EXPECT_TRUE(got.is_whole);
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, that_are_refused_while_they_send_get_their_answer) {
+    run([this]() -> task<void> {
+        subject s = make();
+        co_await s.start();
+        kept_client made = co_await make_kept_client(s, "garbage");
+        made.copy.close();
+        struct sending {
+            static task<void> much(eddy::stream& by) {
+                const std::string piece(std::size_t{64} << 10, 'x');
+                for (int i = 0; i < 64; ++i)
+                    if (!co_await by.write_all(piece)) co_return;
+            }
+        };
+        scope beside(co_await current_source());
+        beside.spawn(sending::much(made.client.socket));
+        const reading got = co_await reading::of(made.client.socket);
+        EXPECT_THAT(got.text, StartsWith("HTTP/1.1 400 Bad Request\r\n"));
+        EXPECT_EQ(got.end, errc::end_of_stream);
+        co_await beside.join();
+        co_await stop(s);
+    });
+}
+
+TEST_P(stream_clients, of_a_program_that_was_killed_see_a_reset) {
+    run([]() -> task<void> {
+        const temporary_folder folder;
+        subject s("stream", with({{"handoff", "unix://" + folder.file("handoff.sock")},
+                                  {"backend", "exec"},
+                                  {"exec", "printf half; kill -9 $$"}}));
+        co_await s.start();
+        kept_client made = co_await make_kept_client(s, "{}");
+        made.copy.close();
+        const reading got = co_await reading::of(made.client.socket);
+        EXPECT_EQ(got.end, errno_code(ECONNRESET)) << "an answer that broke off looks whole";
         co_await stop(s);
     });
 }
