@@ -3,9 +3,9 @@
 
 A test's digest covers its program, the libraries that it loads, its arguments and environment, the scripts and
 data that it reads, and the machine that it runs on. A test whose digest and name stand in the marker has passed
-in a green run as it is now. A test whose inputs are not known has no digest, and always runs.
+as it is now. A test whose inputs are not known has no digest, and always runs.
 
-Usage: unchanged.py remember MARKER PASSED...   merges what stages passed into the marker, after a green run
+Usage: unchanged.py remember MARKER PASSED...   merges what stages passed into the marker
 """
 
 import hashlib
@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 VERSION = 1
-# At most this many digests are kept for a stage, the newest first: some green runs on other branches.
+# At most this many digests are kept for a stage, the newest first: some runs on other branches.
 DIGESTS_KEPT = 400
 # Programs that tests start when they find them.
 TOOLS = ("redis-server", "redis-cli", "redis-benchmark", "redis-sentinel", "redis-check-rdb", "valkey-server",
