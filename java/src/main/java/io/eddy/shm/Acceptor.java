@@ -142,6 +142,7 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
 
     Acceptor(ShmSocketAddress address, ShmOptions options) throws IOException {
         Connector.checkSystem();
+        Connector.initializeClasses();
         this.address = address;
         this.options = options;
         doorbell = options.doorbellNumber();
@@ -319,7 +320,7 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
                 return;
             }
             Faults.at("begin");
-            with = new Handshake(peer, options, doorbell);
+            with = new Handshake(Handshake.Side.SERVER, peer, options, doorbell);
             new Guest(with, process).begin();
         } catch (IOException error) {
             discard(with, peer);

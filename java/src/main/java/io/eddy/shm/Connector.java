@@ -13,12 +13,39 @@ final class Connector {
     /** Longest wait before it is checked whether the socket was closed. */
     private static final int LONGEST_POLL_MS = 50;
 
+    private static volatile boolean areClassesInitialized;
+
     private Connector() {}
 
     static void checkSystem() throws IOException {
         String refusal = Native.refusal();
         if (refusal != null) {
             throw new IOException(refusal);
+        }
+    }
+
+    /**
+     * A connection within this process, once, before a listener has clients: it initializes the classes that a connection
+     * needs, the JDK's among them. An OutOfMemoryError in the initialization of a class is one for good; here it is the
+     * program's, on a listener's thread it would end all listeners.
+     */
+    static void initializeClasses() {
+        if (areClassesInitialized) {
+            return;
+        }
+        try {
+            ShmSocket[] both = ShmSocket.pair(ShmOptions.DEFAULT.withRingSize(ShmOptions.MIN_RING_SIZE));
+            try (ShmSocket one = both[0]; ShmSocket other = both[1]) {
+                one.getOutputStream().write(0);
+                other.getInputStream().read();
+                // Of a call that sleeps.
+                other.setSoTimeout(1);
+                other.getInputStream().read();
+            }
+        } catch (SocketTimeoutException end) {
+            areClassesInitialized = true;
+        } catch (IOException noRoom) {
+            // There is none for a connection; the next listener tries again.
         }
     }
 
@@ -48,7 +75,7 @@ final class Connector {
             if (!PeerUser.isAllowed(fd, options.serverUsers)) {
                 throw Errors.ofServersUser(to);
             }
-            with = new Handshake(fd, options, options.doorbellNumber());
+            with = new Handshake(Handshake.Side.CLIENT, fd, options, options.doorbellNumber());
             for (Handshake.Next next; (next = with.step()) != Handshake.Next.DONE;) {
                 waitFor(fd, next == Handshake.Next.READABLE ? Watcher.READABLE : Watcher.WRITABLE, checkGoesOn(deadline, isClosed));
             }
@@ -102,9 +129,9 @@ final class Connector {
         Handshake[] with = new Handshake[2];
         Connection first = null;
         try {
-            with[0] = new Handshake(fds[0], options, options.doorbellNumber());
-            with[1] = new Handshake(fds[1], options, options.doorbellNumber());
-            // The first sends; the second has both messages; then so has the first.
+            with[0] = new Handshake(Handshake.Side.CLIENT, fds[0], options, options.doorbellNumber());
+            with[1] = new Handshake(Handshake.Side.SERVER, fds[1], options, options.doorbellNumber());
+            // The client sends; the server has both messages; then so has the client.
             with[0].step();
             with[1].step();
             with[0].step();

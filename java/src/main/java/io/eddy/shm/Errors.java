@@ -12,11 +12,13 @@ final class Errors {
     static final int ENOENT = 2;
     static final int EINTR = 4;
     static final int EAGAIN = 11;
+    static final int ENOMEM = 12;
     static final int EACCES = 13;
     static final int EPIPE = 32;
     static final int EADDRINUSE = 98;
     static final int ECONNABORTED = 103;
     static final int ECONNRESET = 104;
+    static final int ETOOMANYREFS = 109;
     static final int ECONNREFUSED = 111;
 
     private Errors() {}
@@ -54,7 +56,7 @@ final class Errors {
         switch (errno) {
             case EPERM: return "Operation not permitted";
             case ENOENT: return "No such file or directory";
-            case 12: return "Cannot allocate memory";
+            case ENOMEM: return "Cannot allocate memory";
             case EACCES: return "Permission denied";
             case 20: return "Not a directory";
             case 22: return "Invalid argument";

@@ -10,33 +10,87 @@ final class Handshake {
     /** What is waited for before the next step. */
     enum Next { DONE, READABLE, WRITABLE }
 
+    /** The client sends first. */
+    enum Side { CLIENT, SERVER }
+
     final int fd;
     final ShmOptions options;
     final int doorbell;
+    private final Side side;
     private final boolean isAsymmetric;
     private final byte[] received = new byte[Layout.HELLO_SIZE];
     private final int[] found = new int[2];
     private int receivedSize;
+    private boolean hasAllocated;
     private boolean isSent;
     private int ownFile = -1;
     private int peerFile = -1;
+    /** Whether a descriptor came for which this process has no room. */
+    private boolean isFileLost;
     private Hello peer;
     Memory own;
     Memory peerMemory;
 
-    /** Allocates the own memory. */
-    Handshake(int fd, ShmOptions options, int doorbell) throws IOException {
+    /** Without memory of its own until it sends: a server allocates nothing before the client's HELLO. */
+    Handshake(Side side, int fd, ShmOptions options, int doorbell) {
+        this.side = side;
         this.fd = fd;
         this.options = options;
         this.doorbell = doorbell;
         isAsymmetric = options.hasAsymmetricFence && Fences.register();
-        if (options.sharesMemory) {
-            try {
-                create();
-            } catch (IOException | RuntimeException | Error error) {
-                discard();
-                throw error;
+    }
+
+    /**
+     * Sends and receives until it has to wait; a server receives first. Fails with an IOException for a peer that breaks the
+     * protocol or closes, and in a client that has no room for the server's memory.
+     */
+    Next step() throws IOException {
+        if (side == Side.CLIENT && !sendOwn()) {
+            return Next.WRITABLE;
+        }
+        if (!receivePeers()) {
+            return Next.READABLE;
+        }
+        if (side == Side.SERVER && !sendOwn()) {
+            return Next.WRITABLE;
+        }
+        return Next.DONE;
+    }
+
+    private boolean sendOwn() throws IOException {
+        if (isSent) {
+            return true;
+        }
+        allocate();
+        return send();
+    }
+
+    private boolean receivePeers() throws IOException {
+        while (receivedSize < received.length) {
+            if (!receive()) {
+                return false;
             }
+        }
+        if (peer == null) {
+            accept();
+        }
+        return true;
+    }
+
+    /** The own memory, unless there can be none, or the peer of a server brought none. */
+    private void allocate() {
+        if (hasAllocated) {
+            return;
+        }
+        hasAllocated = true;
+        if (!options.sharesMemory || (side == Side.SERVER && peerMemory == null)) {
+            return;
+        }
+        try {
+            create();
+        } catch (IOException noRoom) {
+            // The connection uses its socket.
+            freeOwn();
         }
     }
 
@@ -57,26 +111,15 @@ final class Handshake {
         own.setRelease(Layout.HEAD, options.firstPosition);
     }
 
-    /** Sends, and receives, as far as that goes. Fails with an IOException for a peer that breaks the protocol or closes. */
-    Next step() throws IOException {
-        if (!isSent && !send()) {
-            return Next.WRITABLE;
-        }
-        while (receivedSize < received.length) {
-            if (!receive()) {
-                return Next.READABLE;
-            }
-        }
-        if (peer == null) {
-            accept();
-        }
-        return Next.DONE;
-    }
-
     private boolean send() throws IOException {
         int features = (own != null ? Layout.FEATURE_MEMORY : 0) | (isAsymmetric ? Layout.FEATURE_ASYMMETRIC : 0);
         byte[] bytes = new Hello(features, doorbell, own != null ? own.ringSize : 0, options.firstPosition).encode();
         int sent = own != null ? Native.sendDescriptor(fd, bytes, ownFile) : Native.send(fd, bytes, 0, bytes.length);
+        if (sent == -Errors.ETOOMANYREFS && own != null) {
+            // Peers that do not read hold all that this user may have in flight: this one is served without memory.
+            freeOwn();
+            return send();
+        }
         if (sent == -Errors.EAGAIN || sent == -Errors.EINTR) {
             return false;
         }
@@ -117,7 +160,10 @@ final class Handshake {
             }
             peerFile = found[0];
         } else if (found[1] == 2) {
-            throw new IOException("a descriptor could not be received: too many open files");
+            if (side == Side.CLIENT) {
+                throw new IOException("a descriptor could not be received: too many open files");
+            }
+            isFileLost = true;
         }
         receivedSize += size;
         return true;
@@ -125,8 +171,9 @@ final class Handshake {
 
     private void accept() throws IOException {
         Hello message = Hello.decode(received);
-        if (message.has(Layout.FEATURE_MEMORY) != (peerFile >= 0)) {
-            throw new ProtocolException(peerFile >= 0 ? "memory came unannounced" : "no memory came");
+        boolean hasSentFile = peerFile >= 0 || isFileLost;
+        if (message.has(Layout.FEATURE_MEMORY) != hasSentFile) {
+            throw new ProtocolException(hasSentFile ? "memory came unannounced" : "no memory came");
         }
         if (peerFile >= 0) {
             int size = (int) message.ringSize();
@@ -134,11 +181,22 @@ final class Handshake {
             if (checked <= 0) {
                 throw new ProtocolException("the peer's memory is not sealed, or has another size");
             }
-            peerMemory = Memory.map(peerFile, size, false);
+            mapPeers(size);
             Native.close(peerFile);
             peerFile = -1;
         }
         peer = message;
+    }
+
+    private void mapPeers(int size) throws IOException {
+        try {
+            peerMemory = Memory.map(peerFile, size, false);
+        } catch (IOException noRoom) {
+            // A server can still answer that it shares none.
+            if (side == Side.CLIENT) {
+                throw noRoom;
+            }
+        }
     }
 
     /** After the last step: the connection, which the socket is then part of. */
@@ -154,19 +212,23 @@ final class Handshake {
         return new Connection(fd, options, doorbell, peer.doorbell(), out, in);
     }
 
-    /** Frees what no connection was made of. The socket stays open. */
-    void discard() {
+    private void freeOwn() {
         if (ownFile >= 0) {
             Native.close(ownFile);
             ownFile = -1;
         }
-        if (peerFile >= 0) {
-            Native.close(peerFile);
-            peerFile = -1;
-        }
         if (own != null) {
             own.unmap();
             own = null;
+        }
+    }
+
+    /** Frees what no connection was made of. The socket stays open. */
+    void discard() {
+        freeOwn();
+        if (peerFile >= 0) {
+            Native.close(peerFile);
+            peerFile = -1;
         }
         if (peerMemory != null) {
             peerMemory.unmap();

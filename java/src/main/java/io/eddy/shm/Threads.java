@@ -47,7 +47,7 @@ final class Threads {
     }
 
     /** Not by a channel, as those of {@code Files} are: that needs direct memory, and an error here is one for good. */
-    private static String contentOf(String path) throws IOException {
+    static String contentOf(String path) throws IOException {
         try (InputStream file = new FileInputStream(path)) {
             return new String(file.readAllBytes(), StandardCharsets.UTF_8);
         }

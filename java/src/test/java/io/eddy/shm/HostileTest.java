@@ -30,7 +30,7 @@ class HostileTest {
     private static void exchange(byte[] message, int descriptor) throws IOException {
         int[] fds = new int[2];
         assertEquals(0, Native.socketPair(fds));
-        Handshake own = new Handshake(fds[0], ShmOptions.DEFAULT, Layout.DOORBELL_SOCKET);
+        Handshake own = new Handshake(Handshake.Side.SERVER, fds[0], ShmOptions.DEFAULT, Layout.DOORBELL_SOCKET);
         try {
             if (descriptor >= 0) {
                 Native.sendDescriptor(fds[1], message, descriptor);
@@ -106,8 +106,8 @@ class HostileTest {
             int[] fds = new int[2];
             assertEquals(0, Native.socketPair(fds));
             fd = fds[1];
-            Handshake own = new Handshake(fds[0], ShmOptions.DEFAULT, Layout.DOORBELL_FUTEX);
-            Handshake other = new Handshake(fd, ShmOptions.DEFAULT, Layout.DOORBELL_SOCKET);
+            Handshake own = new Handshake(Handshake.Side.CLIENT, fds[0], ShmOptions.DEFAULT, Layout.DOORBELL_FUTEX);
+            Handshake other = new Handshake(Handshake.Side.SERVER, fd, ShmOptions.DEFAULT, Layout.DOORBELL_SOCKET);
             own.step();
             other.step();
             own.step();

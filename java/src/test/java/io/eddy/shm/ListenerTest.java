@@ -35,6 +35,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -436,6 +437,21 @@ class ListenerTest {
             heap.tell();
             assertEquals("memory is free", heap.said.readLine());
             heap.assertBothListen();
+        }
+    }
+
+    /** An OutOfMemoryError in the initialization of a class is one for good: it would end the listeners, too. */
+    @Test
+    void theFirstClientInitializesNoClassOfTheLibrary(@TempDir Path folder) throws Exception {
+        Path log = folder.resolve("classes");
+        try (ShortOf nothing = new ShortOf("nothing", "-Xlog:class+init=info:file=" + log)) {
+            int before = Files.readAllLines(log).size();
+            assertEchoes(nothing.paths[0]);
+            List<String> later = Files.readAllLines(log);
+            assertTrue(later.size() > before, "the log goes on");
+            // A class without an initializer has no method.
+            assertEquals(List.of(), later.subList(before, later.size()).stream()
+                    .filter(line -> line.contains("Initializing 'io/eddy/shm/") && !line.contains("no method")).toList());
         }
     }
 
