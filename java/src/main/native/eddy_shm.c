@@ -34,8 +34,8 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 #define HEADER_SIZE 65536
-/* Descriptors that a message is received with at most; all but one are closed. */
-#define MOST_DESCRIPTORS 4
+/* As many as one message may have, SCM_MAX_FD: what does not fit is dropped, which blocks for a socket that lingers. */
+#define MOST_DESCRIPTORS 253
 /* Bytes that send() and receive() go through the stack with, at most. */
 #define MOST_BYTES 65536
 #define MOST_EVENTS 64
@@ -151,16 +151,16 @@ NATIVE(jint, sendDescriptor), jint fd, jbyteArray bytes, jint descriptor) {
     return outcome(sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-NATIVE(jint, receiveMessage), jint fd, jbyteArray into, jint from, jintArray found) {
+NATIVE(jint, receiveMessage), jint fd, jbyteArray into, jint from, jintArray found, jboolean peeks) {
     UNUSED;
-    jbyte copy[256];
+    jbyte copy[2048];
     jint result[2] = {-1, 0};
     size_t room = (size_t)((*env)->GetArrayLength(env, into) - from);
     if (room > sizeof(copy)) room = sizeof(copy);
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(MOST_DESCRIPTORS * sizeof(int))];
     struct iovec span = {copy, room};
     struct msghdr message = {.msg_iov = &span, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
-    const ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | (peeks ? MSG_PEEK : 0));
     const int failed = errno;
     if (got >= 0) {
         if (message.msg_flags & MSG_CTRUNC) result[1] = 2;
@@ -170,6 +170,8 @@ NATIVE(jint, receiveMessage), jint fd, jbyteArray into, jint from, jintArray fou
             for (size_t i = 0; i < count; ++i) {
                 int descriptor;
                 memcpy(&descriptor, CMSG_DATA(each) + i * sizeof(int), sizeof(int));
+                const struct linger none = {0, 0};
+                (void)setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
                 if (result[0] < 0) {
                     result[0] = descriptor;
                     continue;
@@ -182,6 +184,12 @@ NATIVE(jint, receiveMessage), jint fd, jbyteArray into, jint from, jintArray fou
     }
     (*env)->SetIntArrayRegion(env, found, 0, 2, result);
     return got < 0 ? -failed : (jint)got;
+}
+
+NATIVE(jint, setOption), jint fd, jint name, jint value) {
+    UNUSED;
+    const int number = value;
+    return outcome(setsockopt(fd, SOL_SOCKET, name, &number, sizeof(number)));
 }
 
 NATIVE(jint, peer), jint fd, jintArray into) {

@@ -1,7 +1,9 @@
 // Listener: accepts connections and exchanges HELLOs with them, beside each other, on the watcher's thread.
 package io.eddy.shm;
 
+import java.io.EOFException;
 import java.io.IOException;
+import java.net.ProtocolException;
 import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.nio.file.Files;
@@ -121,9 +123,9 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
                 Connection made = with.connection();
                 guests.remove(this);
                 accepted.add(made);
-            } catch (IOException error) {
+            } catch (EOFException | ProtocolException error) {
                 drop();
-            } catch (RuntimeException | Error error) {
+            } catch (IOException | RuntimeException | Error error) {
                 drop();
                 log(error);
             }
@@ -316,14 +318,16 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
             long process = PeerUser.processOf(peer);
             if (!PeerUser.isAllowed(process, options.allowedUsers)) {
                 failures.incrementAndGet();
-                Native.close(peer);
+                Descriptors.refuseAndClose(peer);
                 return;
             }
             Faults.at("begin");
             with = new Handshake(Handshake.Side.SERVER, peer, options, doorbell);
             new Guest(with, process).begin();
         } catch (IOException error) {
+            failures.incrementAndGet();
             discard(with, peer);
+            log(error);
             fail(error);
         } catch (RuntimeException | Error error) {
             failures.incrementAndGet();
@@ -336,7 +340,7 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
         if (with != null) {
             with.discard();
         }
-        Native.close(peer);
+        Descriptors.refuseAndClose(peer);
     }
 
     private void pause() {

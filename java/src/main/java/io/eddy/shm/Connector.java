@@ -84,7 +84,7 @@ final class Connector {
             if (with != null) {
                 with.discard();
             }
-            Native.close(fd);
+            Descriptors.refuseAndClose(fd);
             throw error;
         }
     }

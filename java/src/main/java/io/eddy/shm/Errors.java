@@ -15,6 +15,7 @@ final class Errors {
     static final int ENOMEM = 12;
     static final int EACCES = 13;
     static final int EPIPE = 32;
+    static final int ENOPROTOOPT = 92;
     static final int EADDRINUSE = 98;
     static final int ECONNABORTED = 103;
     static final int ECONNRESET = 104;

@@ -37,6 +37,7 @@ final class Handshake {
         this.fd = fd;
         this.options = options;
         this.doorbell = doorbell;
+        Descriptors.receiveAll(fd);
         isAsymmetric = options.hasAsymmetricFence && Fences.register();
     }
 
@@ -142,7 +143,7 @@ final class Handshake {
     }
 
     private boolean receive() throws IOException {
-        int size = Native.receiveMessage(fd, received, receivedSize, found);
+        int size = Native.receiveMessage(fd, received, receivedSize, found, false);
         if (size == -Errors.EAGAIN || size == -Errors.EINTR) {
             return false;
         }
@@ -186,6 +187,7 @@ final class Handshake {
             peerFile = -1;
         }
         peer = message;
+        Descriptors.refuse(fd);
     }
 
     private void mapPeers(int size) throws IOException {

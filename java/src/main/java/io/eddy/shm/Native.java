@@ -103,9 +103,13 @@ final class Native {
 
     /**
      * Receives bytes, and the first descriptor that came with them: {@code found[0]}, or -1. {@code found[1]} is 1 if
-     * more came, which are closed, and 2 if some could not be received.
+     * more came, which are closed, and 2 if some could not be received. SO_LINGER is taken off sockets that come, so that
+     * closing one never blocks. {@code peeks}: the bytes stay, and so do the descriptors, of which these are copies.
      */
-    static native int receiveMessage(int fd, byte[] into, int from, int[] found);
+    static native int receiveMessage(int fd, byte[] into, int from, int[] found, boolean peeks);
+
+    /** A whole number, of SOL_SOCKET. */
+    static native int setOption(int fd, int name, int value);
 
     /** The user, and the process, of a Unix socket's peer: two numbers. */
     static native int peer(int fd, int[] into);

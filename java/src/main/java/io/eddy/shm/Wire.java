@@ -83,7 +83,7 @@ final class Wire implements Watcher.Watched {
             if (isClosed || !isWatched) {
                 return false;
             }
-            int size = Native.receive(fd, DROP, 0, DROPPED);
+            int size = Descriptors.receive(fd, DROP, DROPPED);
             if (size > 0 || size == -Errors.EAGAIN || size == -Errors.EINTR) {
                 return false;
             }

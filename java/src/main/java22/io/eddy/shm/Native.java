@@ -39,8 +39,10 @@ final class Native {
     private static final int MSG_DONTWAIT = 0x40;
     private static final int MSG_NOSIGNAL = 0x4000;
     private static final int MSG_CMSG_CLOEXEC = 0x40000000;
+    private static final int MSG_PEEK = 2;
     private static final int MSG_CTRUNC = 8;
     private static final int SOL_SOCKET = 1;
+    private static final int SO_LINGER = 13;
     private static final int SO_PEERCRED = 17;
     private static final int SCM_RIGHTS = 1;
     private static final int F_ADD_SEALS = 1033;
@@ -58,8 +60,8 @@ final class Native {
     private static final int FUTEX_WAKE = 1;
     private static final int MEMBARRIER_GLOBAL_EXPEDITED = 2;
     private static final int MEMBARRIER_REGISTER_GLOBAL_EXPEDITED = 4;
-    /** Descriptors that a message is received with at most; all but one are closed. */
-    private static final int MOST_DESCRIPTORS = 4;
+    /** As many as one message may have, SCM_MAX_FD: what does not fit is dropped, which blocks for a socket that lingers. */
+    private static final int MOST_DESCRIPTORS = 253;
     /** struct epoll_event is packed on x86-64. */
     private static final long EVENT_SIZE = IS_ARM ? 16 : 12;
     private static final long EVENT_DATA = IS_ARM ? 8 : 4;
@@ -88,6 +90,8 @@ final class Native {
     private static final MethodHandle RECVMSG = withErrno("recvmsg", JAVA_LONG, JAVA_INT, ADDRESS, JAVA_INT);
     private static final MethodHandle GETSOCKOPT =
             withErrno("getsockopt", JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS, ADDRESS);
+    private static final MethodHandle SETSOCKOPT =
+            withErrno("setsockopt", JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS, JAVA_INT);
     private static final MethodHandle MEMFD_CREATE = withErrno("memfd_create", JAVA_INT, ADDRESS, JAVA_INT);
     private static final MethodHandle FTRUNCATE = withErrno("ftruncate", JAVA_INT, JAVA_INT, JAVA_LONG);
     private static final MethodHandle LSEEK = withErrno("lseek", JAVA_LONG, JAVA_INT, JAVA_LONG, JAVA_INT);
@@ -426,17 +430,19 @@ final class Native {
 
     /**
      * Receives bytes, and the first descriptor that came with them: {@code found[0]}, or -1. {@code found[1]} is 1 if
-     * more came, which are closed, and 2 if some could not be received.
+     * more came, which are closed, and 2 if some could not be received. SO_LINGER is taken off sockets that come, so that
+     * closing one never blocks. {@code peeks}: the bytes stay, and so do the descriptors, of which these are copies.
      */
-    static int receiveMessage(int fd, byte[] into, int from, int[] found) {
+    static int receiveMessage(int fd, byte[] into, int from, int[] found, boolean peeks) {
         found[0] = -1;
         found[1] = 0;
         try (Frame frame = Frame.open()) {
             MemorySegment state = frame.allocate(STATE);
             MemorySegment copy = frame.allocate(into.length - from);
-            MemorySegment control = frame.allocate(16 + 4 * MOST_DESCRIPTORS, 8);
+            MemorySegment control = frame.allocate(16 + 4 * (MOST_DESCRIPTORS + 1), 8);
             MemorySegment message = message(frame, copy, control);
-            int got = (int) outcome((long) RECVMSG.invokeExact(state, fd, message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC), state);
+            int flags = MSG_DONTWAIT | MSG_CMSG_CLOEXEC | (peeks ? MSG_PEEK : 0);
+            int got = (int) outcome((long) RECVMSG.invokeExact(state, fd, message, flags), state);
             if (got < 0) {
                 return got;
             }
@@ -447,8 +453,10 @@ final class Native {
             if (message.get(JAVA_LONG, 40) >= 16 && control.get(JAVA_INT, 8) == SOL_SOCKET
                     && control.get(JAVA_INT, 12) == SCM_RIGHTS) {
                 long count = (control.get(JAVA_LONG, 0) - 16) / 4;
+                MemorySegment none = frame.allocate(8, 4);
                 for (long i = 0; i < count; ++i) {
                     int each = control.get(JAVA_INT, 16 + 4 * i);
+                    int ignored = (int) SETSOCKOPT.invokeExact(state, each, SOL_SOCKET, SO_LINGER, none, 8);
                     if (i == 0) {
                         found[0] = each;
                     } else {
@@ -458,6 +466,17 @@ final class Native {
                 }
             }
             return got;
+        } catch (Throwable error) {
+            throw impossible(error);
+        }
+    }
+
+    /** A whole number, of SOL_SOCKET. */
+    static int setOption(int fd, int name, int value) {
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
+            MemorySegment number = frame.allocateFrom(JAVA_INT, value);
+            return outcome((int) SETSOCKOPT.invokeExact(state, fd, SOL_SOCKET, name, number, 4), state);
         } catch (Throwable error) {
             throw impossible(error);
         }

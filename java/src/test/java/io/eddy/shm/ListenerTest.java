@@ -27,10 +27,15 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -39,6 +44,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 @Timeout(180)
 class ListenerTest {
@@ -50,6 +56,7 @@ class ListenerTest {
     @AfterEach
     void noMoreErrors() {
         Faults.injected = null;
+        Descriptors.canRefuse = true;
     }
 
     private static void echo(Socket peer) throws IOException {
@@ -72,7 +79,8 @@ class ListenerTest {
                         echo(peer);
                         return null;
                     });
-                } catch (IOException | OutOfMemoryError error) {
+                } catch (IOException | Error error) {
+                    // Of the heap; and what it leaves of classes whose initialization it has ended.
                     LockSupport.parkNanos(1_000_000);
                 }
             }
@@ -185,6 +193,98 @@ class ListenerTest {
             assertEchoes(path);
             assertEchoes(second.getLocalSocketAddress().toString());
             eventually("all is closed and unmapped", () -> Fixtures.resources() <= before);
+        }
+    }
+
+    @SuppressWarnings("unchecked")
+    private static <T extends Throwable> void throwUnchecked(Throwable error) throws T {
+        throw (T) error;
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"begin", "step"})
+    void anErrorOfTheSystemInAHandshakeIsCountedAndLogged(String place) throws Exception {
+        List<LogRecord> records = new CopyOnWriteArrayList<>();
+        Handler handler = new Handler() {
+            @Override
+            public void publish(LogRecord each) {
+                if (each.getLevel() == Level.WARNING) {
+                    records.add(each);
+                }
+            }
+
+            @Override
+            public void flush() {}
+
+            @Override
+            public void close() {}
+        };
+        Logger logger = Logger.getLogger("io.eddy.shm");
+        logger.addHandler(handler);
+        try (ShmServerSocket server = echoing(name(), ShmOptions.DEFAULT)) {
+            String path = server.getLocalSocketAddress().toString();
+            AtomicInteger left = new AtomicInteger(3);
+            Faults.injected = at -> {
+                if (at.equals(place) && left.getAndDecrement() > 0) {
+                    ListenerTest.<RuntimeException>throwUnchecked(new SocketException("mmap: injected"));
+                }
+            };
+            for (int i = 1; i <= 3; ++i) {
+                assertThrows(IOException.class, () -> assertEchoes(path));
+                assertEquals(i, server.failures());
+            }
+            assertEchoes(path);
+            assertEquals(1, records.size());
+            assertEquals("mmap: injected", records.get(0).getThrown().getMessage());
+        } finally {
+            logger.removeHandler(handler);
+        }
+    }
+
+    @Test
+    void socketsThatLingerHoldUpNoHandshake() throws Exception {
+        byte[] hello = new Hello(Layout.FEATURE_MEMORY, Layout.DOORBELL_SOCKET, ShmOptions.MIN_RING_SIZE, 0).encode();
+        byte[][][] attempts = {{{}, hello}, {new byte[Layout.HELLO_SIZE], {1}}};
+        try (ShmServerSocket first = echoing(name(), ShmOptions.DEFAULT);
+                ShmServerSocket second = echoing(name(), ShmOptions.DEFAULT)) {
+            ShmSocketAddress address = (ShmSocketAddress) first.getLocalSocketAddress();
+            for (int i = 0; i < attempts.length; ++i) {
+                int client = Native.socket();
+                Native.connect(client, address.name());
+                try (LingeringSocket passed = new LingeringSocket()) {
+                    Native.send(client, attempts[i][0], 0, attempts[i][0].length);
+                    int sent = passed.pass(client, attempts[i][1]);
+                    // The listener may have refused the first message by then.
+                    assertTrue(sent > 0 || i > 0, "error " + -sent);
+                    long failures = i + 1;
+                    eventually("the end of the handshake", () -> first.failures() == failures);
+                    assertEchoes(address.path());
+                    assertEchoes(second.getLocalSocketAddress().toString());
+                } finally {
+                    Native.close(client);
+                }
+            }
+        }
+    }
+
+    /** With the kernel's refusal of descriptors, and without. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aSocketThatLingersInADoorbellHoldsUpNoConnection(boolean canRefuse) throws Exception {
+        Descriptors.canRefuse = canRefuse;
+        Socket[] lucky = Fixtures.connected(BY_SOCKET);
+        Socket[] struck = Fixtures.connected(BY_SOCKET);
+        try (LingeringSocket passed = new LingeringSocket()) {
+            int sent = passed.pass(descriptorOf(struck[0]), new byte[] {1});
+            assertEquals(Descriptors.canRefuse ? -Errors.EPERM : 1, sent);
+            for (Socket[] each : List.of(struck, lucky)) {
+                CompletableFuture<Integer> read = inThread(() -> each[1].getInputStream().read());
+                each[0].getOutputStream().write(3);
+                assertEquals(3, get(read));
+            }
+        }
+        for (Socket each : List.of(lucky[0], lucky[1], struck[0], struck[1])) {
+            each.close();
         }
     }
 
