@@ -1,6 +1,7 @@
 // Cuts: a side of a proxy that is reset, or ends TLS without close_notify, must not look to the
 // other side as if it had finished. Every transport before every one, in both directions.
 #include <eddy/io/scope.hpp>
+#include <eddy/io/timeout.hpp>
 #include <eddy/shm/shm.hpp>
 #include <eddy/tls/tls.hpp>
 
@@ -314,6 +315,27 @@ TEST_P(proxy_cuts, a_client_that_goes_on_sending_after_a_cut_is_reset) {
             must(co_await here().sleep_for(100ms));
         EXPECT_LE(here().now() - begun, 6s);
         co_await (*t->proxy)->stop(0s);
+    });
+}
+
+TEST_P(proxy_cuts, a_client_that_is_gone_is_not_kept_by_a_backend_that_does_not_read) {
+    if (GetParam() != backend_kind::sim)
+        GTEST_SKIP() << "it takes half a minute, which the simulator skips";
+    run([&]() -> task<void> {
+        std::unique_ptr<tunnel> t = co_await open(carrier::tcp, carrier::tcp);
+        subject& proxy = *t->proxy;
+        // Until the sockets between them are full.
+        while (
+            co_await with_timeout(1s, t->client.its.socket.write_all(std::string(100'000, 'x')))) {
+        }
+        t->client.its.socket.abort();
+        const time_point begun = here().now();
+        while (co_await t->backend.its.socket.write_all("event"))
+            must(co_await here().sleep_for(300ms));
+        EXPECT_GE(here().now() - begun, 29s);
+        EXPECT_LE(here().now() - begun, 35s);
+        co_await until([&] { return proxy->count().connections_now == 0; });
+        co_await proxy->stop(0s);
     });
 }
 

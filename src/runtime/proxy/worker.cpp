@@ -57,6 +57,7 @@ struct worker::direction {
     tally& sent;
     bool& has_end;  // of the receiver: the sender's end was passed on
     time_point sent_at{};
+    time_point dropped_since{};
     state now = state::flows;
 
     bool is_over() const noexcept { return now == state::ended || now == state::failed; }
@@ -215,9 +216,15 @@ task<void> worker::pump(tunnel& t, scope& both, direction& way, const direction&
                 if (!both.source().requested()) end_input(both, way, other, got.error());
                 co_return;
             }
-            t.touch();
             way.received += got->size();
-            if (way.now == state::drops) continue;
+            if (way.now == state::drops) {
+                // The receiver may be gone: what is dropped is no sign of life.
+                const time_point since = std::max(way.dropped_since, other.sent_at);
+                if (loop::current().now() - since < longest_rest) continue;
+                both.cancel();
+                co_return;
+            }
+            t.touch();
             result<std::size_t> taken = way.to.try_write(got->bytes());
             if (taken) {
                 EDDY_ASSERT(*taken <= got->size());
@@ -241,6 +248,7 @@ task<void> worker::pump(tunnel& t, scope& both, direction& way, const direction&
             }
             if (both.source().requested()) co_return;
             way.now = state::drops;
+            way.dropped_since = loop::current().now();
             // What the receiver itself sends may still be on its way, an error message perhaps.
             if (!other.is_over()) continue;
             both.cancel();

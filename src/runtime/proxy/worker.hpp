@@ -36,6 +36,9 @@ public:
     /// A side that is to get a reset, and was sent bytes so short a time ago, gets the reset when
     /// it has sent nothing for as long: before, it might lose those bytes, such as an early answer.
     static constexpr duration last_words_time = std::chrono::seconds(1);
+    /// When a side takes nothing more, its own earlier bytes may wait so long for the other side to
+    /// read any of them.
+    static constexpr duration longest_rest = std::chrono::seconds(30);
     /// At most so long a client that goes on sending waits for its reset: what it sends is lost.
     static constexpr duration longest_cut_linger = std::chrono::seconds(5);
 

@@ -309,9 +309,9 @@ TEST_P(stream_clients, that_are_refused_while_they_send_get_their_answer) {
 TEST_P(stream_clients, of_a_program_that_was_killed_see_a_reset) {
     run([]() -> task<void> {
         const temporary_folder folder;
-        subject s("stream", with({{"handoff", "unix://" + folder.file("handoff.sock")},
-                                  {"backend", "exec"},
-                                  {"exec", "printf half; kill -9 $$"}}));
+        subject s("stream", {{"handoff", "unix://" + folder.file("handoff.sock")},
+                             {"backend", "exec"},
+                             {"exec", "printf half; kill -9 $$"}});
         co_await s.start();
         kept_client made = co_await make_kept_client(s, "{}");
         made.copy.close();
