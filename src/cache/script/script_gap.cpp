@@ -14,7 +14,10 @@ bool script_gap::is_there(bool is_wanted) noexcept {
         return false;
     }
     engine_state& s = home_.internals();
-    if (!scripting::is_late(s)) return true;
+    if (!scripting::is_late(s)) {
+        release();
+        return true;
+    }
     if (!std::exchange(holds_scripts_, true)) scripting::hold_back(s);
     return false;
 }

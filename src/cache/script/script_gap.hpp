@@ -15,8 +15,9 @@ public:
     script_gap(const script_gap&) = delete;
     script_gap& operator=(const script_gap&) = delete;
 
-    /// Whether no script is late. If one is, scripts that would begin wait until release(). False
-    /// with that while something else is in the way, which may take long.
+    /// Whether no script is late: what has waited for the gap is to be done now, without a wait. If
+    /// one is, scripts that would begin wait until the next call, or release(). False, without
+    /// holding scripts up, while something else is in the way, which may take long.
     bool is_there(bool is_wanted = true) noexcept;
     /// Lets scripts begin.
     void release() noexcept;

@@ -210,7 +210,6 @@ task<outcome<>> append_file::begin_snapshot(std::optional<file> increment, bool 
     }
     if (goes_on && !state.is_on())
         co_return refuse(unwanted, "a master's data has replaced that of this cache");
-    gap.release();
     context_.update_time();
     // The instant: nothing is executed until all of this is done.
     snapshot_ = snapshot::begin(engine_, {.form = form, .aof_base = true});

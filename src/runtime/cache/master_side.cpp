@@ -59,6 +59,8 @@ task<void> master_side::make_copies_beside(scope& sending) {
     for (;;) {
         copies_.reset();
         if (!links().copy_is_due() || sending.children() >= max_sending) {
+            // It may have been due: its replica has left, or the sending of others has begun.
+            gap.release();
             if (!co_await copies_.wait()) co_return;
             context_.update_time();
             continue;
@@ -69,7 +71,6 @@ task<void> master_side::make_copies_beside(scope& sending) {
             context_.update_time();
             continue;
         }
-        gap.release();
         context_.update_time();
         co_await make_copy(sending);
         cancel_source* const source = co_await current_source();

@@ -119,6 +119,33 @@ TEST_P(cache_copies, a_replica_that_takes_its_sized_copy_slowly_delays_no_other)
     });
 }
 
+TEST_P(cache_copies, a_replica_that_leaves_before_its_copy_holds_up_no_script) {
+    run([&]() -> task<void> {
+        server master;
+        co_await master.start();
+        EXPECT_EQ(
+            co_await master.ask("CONFIG SET repl-diskless-sync-delay 3600 busy-reply-threshold 1"),
+            "+OK");
+        talker replica = co_await talker::to((*master.cache)->local());
+        co_await replica.say("PSYNC ? -1\r\n");
+        while (co_await master.info("replication", "connected_slaves") != "1")
+            must(co_await loop::current().sleep_for(2ms));
+        // The copy becomes due, and waits for the script.
+        talker client = co_await talker::to((*master.cache)->local());
+        co_await client.say(
+            "CONFIG SET repl-diskless-sync-delay 0\r\nEVAL \"while true do end\" 0\r\n");
+        while (!(co_await master.ask("EXISTS x")).starts_with("-BUSY"))
+            co_await loop::current().yield();
+        replica = talker();
+        co_await until([&] { return (*master.cache)->count().connections_now == 2; });
+        EXPECT_EQ(co_await master.ask("SCRIPT KILL"), "+OK");
+        EXPECT_EQ(co_await client.line(), "+OK\r");
+        EXPECT_THAT(co_await client.line(), StartsWith("-ERR Script killed by user"));
+        EXPECT_EQ(co_await master.ask("EVAL \"return 8\" 0"), ":8");
+        co_await master.stop();
+    });
+}
+
 TEST_P(cache_copies, a_copy_may_be_of_functions_alone) {
     run([&]() -> task<void> {
         server master;
