@@ -325,8 +325,8 @@ TEST_P(proxy_cuts, a_client_that_is_gone_is_not_kept_by_a_backend_that_does_not_
         std::unique_ptr<tunnel> t = co_await open(carrier::tcp, carrier::tcp);
         subject& proxy = *t->proxy;
         // Until the sockets between them are full.
-        while (
-            co_await with_timeout(1s, t->client.its.socket.write_all(std::string(100'000, 'x')))) {
+        const std::string piece(100'000, 'x');
+        while (co_await with_timeout(1s, t->client.its.socket.write_all(piece))) {
         }
         t->client.its.socket.abort();
         const time_point begun = here().now();
