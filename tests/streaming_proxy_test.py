@@ -69,7 +69,8 @@ const get = () => new Promise((done, fail) => {
 (async () => {
     const texts = Array.from({ length: 20 }, get);
     for (let i = 0; i < 20; ++i) texts.push(get(), fetch(process.argv[1]).then((response) => response.text()));
-    console.log((await Promise.all(texts)).filter((text) => text === "hello world").length);
+    const other = (await Promise.all(texts)).filter((text) => text !== "hello world");
+    console.log(other.length === 0 ? "all 60" : other);
 })().catch((error) => { console.log(String(error), error.cause); });
 """
 
@@ -147,11 +148,12 @@ class ProxiedResponses(harness.EddyTest):
 
     @unittest.skipUnless(shutil.which("node"), "there is no node")
     def test_node_sends_no_request_over_a_connection_that_ends(self):
-        self.serve(saying(WHOLE))
+        # Nor does the runtime send one to the API so: it closes behind each answer, and says it.
+        self.serve(saying(WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)))
         self.running.must("edit", "p", "--backend-timeout", "1m")
         done = subprocess.run(["node", "-e", NODE_AGAIN, self.web.url], capture_output=True, text=True, timeout=DEADLINE_S,
                               check=False)
-        self.assertEqual(done.stdout, "60\n", done.stderr)
+        self.assertEqual(done.stdout, "all 60\n", done.stderr)
 
     @unittest.skipUnless(shutil.which("node"), "there is no node")
     def test_node_notices_where_a_stop_cuts_one(self):

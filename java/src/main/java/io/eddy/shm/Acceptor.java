@@ -37,6 +37,7 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
     private static final int TYPE_SOCKET = 0xc000;
 
     final ShmSocketAddress address;
+    private final System.Logger logger = System.getLogger("io.eddy.shm");
     private final ShmOptions options;
     private final int doorbell;
     private final int fd;
@@ -56,6 +57,8 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
     /** Whether an error waits for accept(): the next one is of the same kind, as a rule. */
     private boolean hasError;
     private boolean hasLogged;
+    /** The last OutOfMemoryError, until there is memory for its message. */
+    private Throwable unlogged;
     private volatile boolean isClosed;
 
     /** A peer whose exchange is under way. */
@@ -123,6 +126,7 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
                 Connection made = with.connection();
                 guests.remove(this);
                 accepted.add(made);
+                logLate();
             } catch (EOFException | ProtocolException error) {
                 drop();
             } catch (IOException | RuntimeException | Error error) {
@@ -145,6 +149,8 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
     Acceptor(ShmSocketAddress address, ShmOptions options) throws IOException {
         Connector.checkSystem();
         Connector.initializeClasses();
+        // The JDK's classes of loggers, too: within an OutOfMemoryError they would be lost to the whole program.
+        logger.isLoggable(System.Logger.Level.WARNING);
         this.address = address;
         this.options = options;
         doorbell = options.doorbellNumber();
@@ -242,12 +248,26 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
 
     /** Errors that are no peer's fault: the first one of a listener is a warning. */
     private void log(Throwable error) {
+        if (error instanceof OutOfMemoryError) {
+            // Classes of the JDK's that the message is the first to initialize would be lost to the whole program.
+            unlogged = error;
+            return;
+        }
         try {
-            System.getLogger("io.eddy.shm").log(hasLogged ? System.Logger.Level.DEBUG : System.Logger.Level.WARNING,
+            logger.log(hasLogged ? System.Logger.Level.DEBUG : System.Logger.Level.WARNING,
                     "a connection to " + address + " was dropped in its handshake", error);
             hasLogged = true;
         } catch (RuntimeException | Error again) {
             // As of memory, for the message.
+        }
+    }
+
+    /** After a handshake for which there was memory. */
+    private void logLate() {
+        Throwable error = unlogged;
+        unlogged = null;
+        if (error != null) {
+            log(new IOException("out of memory", error));
         }
     }
 

@@ -17,7 +17,8 @@ import java.util.Set;
  * A listener for {@link ShmSocket}s. Its socket is a file that the own user alone may connect to (mode 0600), or
  * {@code @name}; the peer's user is checked as well: {@link ShmOptions#withAllowedUsers}. Peers that stall or break the
  * protocol hold up no others: of 128 connections that are being made or wait for accept(), one more ends the oldest
- * handshake of the process that has most of them under way. Any thread.
+ * handshake of the process that has most of them under way. docs/shm.md names what an allowed
+ * user can still do with descriptors. Any thread.
  */
 public class ShmServerSocket extends ServerSocket {
     private final ShmOptions options;

@@ -201,11 +201,9 @@ class ListenerTest {
         throw (T) error;
     }
 
-    @ParameterizedTest
-    @ValueSource(strings = {"begin", "step"})
-    void anErrorOfTheSystemInAHandshakeIsCountedAndLogged(String place) throws Exception {
-        List<LogRecord> records = new CopyOnWriteArrayList<>();
-        Handler handler = new Handler() {
+    /** Keeps the warnings of all listeners. */
+    private static Handler keeping(List<LogRecord> records) {
+        return new Handler() {
             @Override
             public void publish(LogRecord each) {
                 if (each.getLevel() == Level.WARNING) {
@@ -219,6 +217,33 @@ class ListenerTest {
             @Override
             public void close() {}
         };
+    }
+
+    /** Within an OutOfMemoryError the message could cost the program the classes of its loggers. */
+    @Test
+    void anErrorOfMemoryIsLoggedOnceThereIsMemory() throws Exception {
+        List<LogRecord> records = new CopyOnWriteArrayList<>();
+        Handler handler = keeping(records);
+        Logger logger = Logger.getLogger("io.eddy.shm");
+        logger.addHandler(handler);
+        try (ShmServerSocket server = echoing(name(), ShmOptions.DEFAULT)) {
+            String path = server.getLocalSocketAddress().toString();
+            inject("step", 1, () -> new OutOfMemoryError("injected"));
+            assertThrows(IOException.class, () -> assertEchoes(path));
+            assertEquals(0, records.size());
+            assertEchoes(path);
+            eventually("the warning", () -> records.size() == 1);
+            assertEquals("injected", records.get(0).getThrown().getCause().getMessage());
+        } finally {
+            logger.removeHandler(handler);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"begin", "step"})
+    void anErrorOfTheSystemInAHandshakeIsCountedAndLogged(String place) throws Exception {
+        List<LogRecord> records = new CopyOnWriteArrayList<>();
+        Handler handler = keeping(records);
         Logger logger = Logger.getLogger("io.eddy.shm");
         logger.addHandler(handler);
         try (ShmServerSocket server = echoing(name(), ShmOptions.DEFAULT)) {
