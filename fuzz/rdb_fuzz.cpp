@@ -79,7 +79,7 @@ private:
 struct outcome {
     rdb::reader::status now;
     std::uint64_t offset;
-    const char* fault;
+    std::string fault;  // it may be the reader's text
     std::uint64_t sum;
     bool operator==(const outcome&) const = default;
 };
@@ -93,7 +93,8 @@ outcome read(std::string_view input, rdb::reader::input what, std::size_t piece)
         input.remove_prefix(reader.feed(now));
     }
     reader.finish();
-    return {reader.now(), reader.fault().offset, reader.fault().what, told.sum};
+    const char* const fault = reader.fault().what;
+    return {reader.now(), reader.fault().offset, fault != nullptr ? fault : "", told.sum};
 }
 
 engine_options small_options() {
