@@ -192,6 +192,7 @@ class CutScripts(harness.EddyTest):
             cache.send("SHUTDOWN", "NOSAVE")
             self.assertTrue(cache.ended())
             eventually(lambda: daemon.list()["c"]["status"] == "stopped", "the stop")
+            self.assertIn("a script that had changed keys was cut off", daemon.run("logs", "c").out)
         self.each(shut_down)
 
     def test_by_shutdown_nosave_at_once(self):

@@ -292,6 +292,14 @@ void run(call& c) {
 
 namespace {
 
+/// The changes of a command are passed to the hooks.
+void pass_changes(engine_state& s) {
+    if (scripting::is_cut_off(s))
+        s.hooked->drop_changes();
+    else
+        s.hooked->queue_changes();
+}
+
 // While it lives a session with CLIENT NO-TOUCH does not count as a user of keys.
 class use_scope {
 public:
@@ -363,7 +371,7 @@ bool execute_on_slow_path(call& c) {
                 const use_scope uses(c);
                 run(c);
             }
-            if ((c.state.slow_path & slow_path::read_through) != 0) c.state.hooked->queue_changes();
+            if ((c.state.slow_path & slow_path::read_through) != 0) pass_changes(c.state);
             break;
     }
     // CLIENT CACHING is for one command, or one transaction.

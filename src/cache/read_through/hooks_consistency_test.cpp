@@ -1,4 +1,5 @@
 // Tests of consistency between a cache and the backend behind its hooks, for all commands.
+#include "cache/persistence/engine_files.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/testing/hooks_fixture.hpp"
 #include "cache/testing/mirror.hpp"
@@ -385,6 +386,22 @@ TEST_F(HooksTest, a_state_that_is_lost_takes_the_older_one_with_it) {
     give("miss k", "what the backend has");
     EXPECT_EQ(c.pushed(), "$20\r\nwhat the backend has\r\n");
     EXPECT_EQ(next(), "write big=" + std::string(20'000, 'x'));
+    EXPECT_EQ(next(), "");
+}
+
+TEST_F(HooksTest, nothing_of_a_script_that_the_end_of_the_cache_has_cut_off_is_told) {
+    begin(all());
+    home_->set_slice_clock(nullptr);
+    test_client c(*home_);
+    EXPECT_EQ(c("SET k whole"), "+OK\r\n");
+    EXPECT_EQ(next(), "write k=whole");
+    EXPECT_EQ(c.begin(testing::arguments{"EVAL", "redis.call('SET', 'k', 'half') while true do end",
+                                         "0"}),
+              "");
+    ASSERT_TRUE(home_->script_is_late());
+    engine_files files(*home_);
+    files.begin_end();
+    files.cut_script();
     EXPECT_EQ(next(), "");
 }
 

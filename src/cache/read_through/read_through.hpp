@@ -134,6 +134,8 @@ public:
     verdict before(call& c, std::uint64_t flags);
     /// After it.
     void queue_changes();
+    /// In its place, after a command that was cut off by the end of the server.
+    void drop_changes() noexcept { dirty_.clear(); }
     void key_happened(unsigned database, key_event kind, std::string_view name,
                       std::string_view key);
     /// Before all keys of databases are removed, or exchanged, without an event for each.

@@ -486,7 +486,7 @@ void script_runner::finish_late() {
     {
         // WAIT asks for what this session wrote.
         session* const outer = std::exchange(state_.executing, &who);
-        if (abandoned_ && state_.is_ending) {
+        if (is_cut_off()) {
             discard_unit(state_);
             if (has_changed()) note_half_script();
         } else {

@@ -71,6 +71,7 @@ public:
     // The script that runs.
     bool is_running() const noexcept { return running_ != nullptr; }
     /// It was left in the middle, and go_on() runs it.
+    bool is_cut_off() const noexcept { return abandoned_ && state_.is_ending; }
     bool is_late() const noexcept { return fiber_.is_suspended(); }
     /// It has taken longer than busy_reply_ms.
     bool is_busy() const noexcept { return is_busy_; }

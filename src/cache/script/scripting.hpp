@@ -50,6 +50,8 @@ void forget(engine_state& s, session& who);
 bool has_changed(const engine_state& s) noexcept;
 /// Ends the late one where it is, and closes its session.
 void cut_off(engine_state& s);
+/// What runs ends in the middle with its server: nothing of it may reach anybody.
+bool is_cut_off(const engine_state& s) noexcept;
 
 /// The codes of all libraries of functions, for the dump file. O(their bytes).
 std::vector<std::string> library_codes(const engine_state& s);

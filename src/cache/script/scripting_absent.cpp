@@ -20,6 +20,7 @@ std::uint64_t flags_of(const call&, std::uint64_t flags) { return flags; }
 void run_with_scripts(call& c, void (*what)(call&)) { what(c); }
 bool is_late(const engine_state&) noexcept { return false; }
 bool is_busy(const engine_state&) noexcept { return false; }
+bool is_cut_off(const engine_state&) noexcept { return false; }
 void go_on(engine_state&) {}
 void pause(engine_state&, std::int64_t) {}
 void hold_back(engine_state&) noexcept {}

@@ -60,6 +60,10 @@ bool is_late(const engine_state& s) noexcept {
     return s.scripting != nullptr && s.scripting->runner().is_late();
 }
 
+bool is_cut_off(const engine_state& s) noexcept {
+    return s.scripting != nullptr && s.scripting->runner().is_cut_off();
+}
+
 bool is_busy(const engine_state& s) noexcept {
     return s.scripting != nullptr && s.scripting->runner().is_busy();
 }

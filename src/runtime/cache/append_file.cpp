@@ -220,9 +220,12 @@ task<outcome<bool>> append_file::load() {
                                          });
         // A base is listed once it is complete: that of a crash has nothing behind it.
         const bool is_whole = i == 0 && manifest_.base && !manifest_.increments.empty();
-        const bool may_cut = is_last && !is_whole && settings().load_truncated;
+        const bool may_cut = !is_whole && settings().load_truncated;
+        const append_place place = !is_last  ? append_place::followed
+                                   : may_cut ? append_place::cuttable
+                                             : append_place::last;
         const outcome<append_counts> part =
-            co_await load_append_part(engine_, path_of(parts[i].name), may_cut, events_);
+            co_await load_append_part(engine_, path_of(parts[i].name), place, events_);
         if (!part) co_return std::unexpected(part.error());
         all.commands += part->commands;
         all.refused += part->refused;

@@ -244,13 +244,14 @@ std::string shell_word(const std::string& text) {
 }
 
 std::unexpected<problem> damaged(const std::string& path, std::uint64_t offset,
-                                 std::string_view why, const part_loader& in) {
+                                 std::string_view why, const part_loader& in, append_place place) {
     std::string text =
         in.is_unknown_format()
             ? fmt::format("could not load {}: {}. ", path, why)
             : fmt::format("could not load {}: it is wrong at byte {}: {}. ", path, offset, why);
     text += "The file was left as it is: put a good copy in its place, or ";
-    if (in.how_to_mend() == remedy::cut)
+    // What a later file has was made of what would be dropped.
+    if (in.how_to_mend() == remedy::cut && place != append_place::followed)
         text += fmt::format(
             "make a copy of it and drop everything from byte {} on with: "
             "truncate --size={} {}",
@@ -264,7 +265,7 @@ std::unexpected<problem> damaged(const std::string& path, std::uint64_t offset,
 }  // namespace
 
 task<outcome<append_counts>> load_append_part(eddy::cache::engine& to, std::string path,
-                                              bool may_cut, journal& events) {
+                                              append_place place, journal& events) {
     result<file> opened = co_await file::open_regular(path, O_RDWR);
     if (!opened) co_return disk_problem("open", path, opened.error());
     const result<std::uint64_t> size = co_await opened->size();
@@ -302,13 +303,13 @@ task<outcome<append_counts>> load_append_part(eddy::cache::engine& to, std::stri
         }
     }
     if (!into.is_wrong()) into.finish();
-    if (into.is_wrong()) co_return damaged(path, into.offset(), into.wrong(), into);
+    if (into.is_wrong()) co_return damaged(path, into.offset(), into.wrong(), into, place);
     append_counts counts = into.counts;
     counts.size = into.good();
     if (!into.is_cut()) co_return counts;
-    if (!may_cut)
+    if (place != append_place::cuttable)
         co_return damaged(path, into.good(), "it ends within a command, or within a transaction",
-                          into);
+                          into, place);
     counts.cut_off = read - counts.size;
     const result<> cut = co_await opened->truncate(counts.size);
     if (!cut) co_return disk_problem("cut", path, cut.error());

@@ -19,11 +19,18 @@ struct append_counts {
     std::uint64_t refused = 0;   ///< those of them that answered with an error
 };
 
+/// Place of a part among the files that are loaded one after the other.
+enum class append_place : std::uint8_t {
+    followed,  ///< later parts have changes that build on all of it
+    last,
+    cuttable,  ///< the last one, and its incomplete end may be dropped
+};
+
 /// Executes the part. Slices of work between turns of the loop; the engine must not be used
-/// meanwhile. With `may_cut` an incomplete end, or a MULTI without its EXEC, is cut off the file;
+/// meanwhile. An incomplete end, or a MULTI without its EXEC, is cut off a file that is `cuttable`;
 /// otherwise that is an error like other damage, which names the file and the byte, and leaves the
 /// file as it is. All given must stay until the end.
 task<outcome<append_counts>> load_append_part(eddy::cache::engine& to, std::string path,
-                                              bool may_cut, journal& events);
+                                              append_place place, journal& events);
 
 }  // namespace eddy::runtime::cache

@@ -176,7 +176,10 @@ TEST_P(cache_append_load, damage_is_reported_with_its_place_and_left_alone) {
         const std::string list = folder.file("appendonlydir/appendonly.aof.manifest");
         const std::string names = content(list);
         write(list, names + "file appendonly.aof.2.incr.aof seq 2 type i\n");
-        EXPECT_THAT(co_await refusal(), HasSubstr("it ends within a command"));
+        // Nor would the later part fit to what is left without the end.
+        EXPECT_THAT(co_await refusal(),
+                    AllOf(HasSubstr("it ends within a command"), HasSubstr("move the folder"),
+                          ::testing::Not(HasSubstr("truncate"))));
         write(list, names + "file appendonly.aof.1.incr.aof seq 1 type h\n");
         EXPECT_THAT(co_await refusal(), HasSubstr("for the second time"));
         EXPECT_EQ(content(part(folder, 1)), good.substr(0, good.size() - 3));

@@ -110,6 +110,8 @@ task<void> cache_server::stop(duration drain) {
     drain -= std::min(drain, loop::current().now() - begun);
     co_await running_->pool.drain(drain);
     try {
+        if (files.has_half_script())
+            events_.write("a script that had changed keys was cut off: nothing of it was stored");
         if (running_->hooks) co_await running_->hooks->flush();
     } catch (const std::bad_alloc&) {
         ++counted_.errors;

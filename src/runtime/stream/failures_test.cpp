@@ -93,6 +93,12 @@ TEST_P(failing_streams, say_why_in_the_journal) {
         EXPECT_EQ(co_await line_of_failure({chunk("a")}, "200 OK", "backend_broke_off"),
                   "a stream failed: the backend's answer ended without a finish_reason and "
                   "without [DONE]");
+        EXPECT_EQ(
+            co_await line_of_failure({"<h1>Log", " in</h1>"}, "200 OK\r\nContent-Type: text/html",
+                                     "backend_malformed"),
+            "a stream failed: the backend's answer is no event stream: <h1>Log in</h1>");
+        EXPECT_THAT(co_await line_of_failure({": ping\n\n"}, "200 OK", "backend_broke_off"),
+                    HasSubstr("without a finish_reason"));
         EXPECT_THAT(co_await line_of_failure({chunk("a")}, "200 OK\r\nContent-Length: 999",
                                              "backend_broke_off"),
                     StartsWith("a stream failed: the backend's answer broke off: "));

@@ -7,11 +7,13 @@
 
 #include "runtime/stream/answer.hpp"
 #include "runtime/stream/completion_reader.hpp"
+#include "runtime/stream/provider_text.hpp"
 #include "runtime/stream/relay_backend.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -58,6 +60,20 @@ bool is_called_json(const http1::header_list& fields) {
 bool begins_as_json(std::string_view content) noexcept {
     const std::size_t at = content.find_first_not_of(" \t\r\n");
     return at != std::string_view::npos && (content[at] == '{' || content[at] == '[');
+}
+
+/// Bytes that are kept of content without events, for the log.
+constexpr std::size_t most_kept = 200;
+
+/// Whether content, of which this is the beginning, may be an event stream whose first event has
+/// not come.
+bool may_be_events(std::string_view beginning) noexcept {
+    const std::size_t at = beginning.find_first_not_of("\xef\xbb\xbf\r\n");
+    if (at == std::string_view::npos) return true;
+    beginning.remove_prefix(at);
+    constexpr std::string_view lines[] = {":", "data", "event", "id", "retry"};
+    return std::ranges::any_of(lines,
+                               [&](std::string_view each) { return beginning.starts_with(each); });
 }
 
 }  // namespace
@@ -127,6 +143,8 @@ task<std::string_view> openai_backend::run(relay& to, std::unique_ptr<request> f
     answer->headers = {};
     answer->url = {};
 
+    std::string beginning(piece.substr(0, most_kept));
+    bool has_events = false;
     completion_reader reader(options().events);
     sse::parser parser;
     bool has_ended = false;
@@ -137,6 +155,7 @@ task<std::string_view> openai_backend::run(relay& to, std::unique_ptr<request> f
         if (step.what == sse::step_kind::error) {
             end = note_failure(to, "backend_malformed", parser.error());
         } else if (step.what == sse::step_kind::event) {
+            has_events = true;
             const auto what = reader.take(parser.event());
             // The rest of an event that was cut off is no fault of its own.
             if (has_ended && what == completion_reader::step::malformed) continue;
@@ -145,11 +164,16 @@ task<std::string_view> openai_backend::run(relay& to, std::unique_ptr<request> f
                 co_return "";
             end = end_of(to, reader, what);
         } else if (has_ended) {
-            end = end_of_content(to, reader);
+            end =
+                has_events || may_be_events(beginning)
+                    ? end_of_content(to, reader)
+                    : note_failure(to, "backend_malformed",
+                                   "the backend's answer is no event stream: " + shown(beginning));
         } else {
             const auto next = co_await answer->body().read();
             has_ended = !next && next.error() == errc::end_of_stream;
             if (!next && !has_ended) co_return note_broken(to, next.error());
+            if (next && !has_events) beginning += next->substr(0, most_kept - beginning.size());
             piece = has_ended ? missing_end : *next;
         }
     }
