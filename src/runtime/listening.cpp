@@ -193,14 +193,15 @@ option listen_option(std::string_view help) {
 }
 
 option max_connections_option() {
-    return {.name = "max-connections",
-            .kind = option_kind::integer,
-            .value_name = "N",
-            .default_value = "10000",
-            .help = "clients at a time; further ones get an error and are closed",
-            .minimum = 1,
-            .maximum = 10'000'000,
-            .live = true};
+    return {
+        .name = "max-connections",
+        .kind = option_kind::integer,
+        .value_name = "N",
+        .default_value = "10000",
+        .help = "clients at a time; further ones get an error and are closed, with TLS by a reset",
+        .minimum = 1,
+        .maximum = 10'000'000,
+        .live = true};
 }
 
 outcome<address> choose_address(const settings& chosen, scheme port_scheme) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,25 @@ TEST_P(server_limits, raw_clients_over_the_limit_are_reset_without_a_word) {
         }
         co_await until([&] { return server->count().connections_refused == 1; });
         co_await server->stop(0s);
+    });
+}
+
+TEST_P(server_limits, what_many_clients_do_is_noted_once_a_minute) {
+    run([&]() -> task<void> {
+        subject server("server", any_port);
+        co_await server.start();
+        for (int i = 0; i < 20; ++i) {
+            talker client = co_await talker::to(server->local());
+            co_await client.say(std::string("\x16\x03\x01\x02\x00\x01\x00", 7));
+            EXPECT_EQ(co_await client.rest(), "");
+        }
+        EXPECT_EQ(server->count().errors, 20U);
+        co_await server->stop(0s);
+        EXPECT_EQ(std::ranges::count_if(server.events.lines,
+                                        [](const std::string& line) {
+                                            return line.contains("it began a TLS handshake");
+                                        }),
+                  1);
     });
 }
 

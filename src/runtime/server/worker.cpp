@@ -27,22 +27,46 @@ constexpr duration farewell = std::chrono::seconds(5);
 constexpr std::size_t bytes_a_queued_message = 64;
 /// Batches of other loops that are taken in before other work of the loop has its turn.
 constexpr int batches_a_turn = 16;
-/// Between two lines of the journal about refused requests: each connection may send one.
+/// Between two lines of the journal about refusals of one kind: each connection may cause one.
 constexpr duration refusal_note_pause = std::chrono::minutes(1);
 /// Bytes of an origin in such a line.
 constexpr std::size_t longest_noted_origin = 256;
 
-std::string_view fault_of(foreign_protocol spoken) noexcept {
-    switch (spoken) {
-        case foreign_protocol::tls:
-            return "it began a TLS handshake on a connection without TLS, see --tls";
-        case foreign_protocol::stun:
-            return "it sent a STUN message, as web pages do by WebRTC; a server takes none";
-        default:
-            EDDY_ASSERT(spoken == foreign_protocol::proxy);
-            return "it sent a PROXY protocol header, which a server does not take: turn it off in "
-                   "the proxy";
+worker::refusal refusal_of(foreign_protocol spoken) noexcept {
+    if (spoken == foreign_protocol::tls) return worker::refusal::tls;
+    if (spoken == foreign_protocol::stun) return worker::refusal::stun;
+    EDDY_ASSERT(spoken == foreign_protocol::proxy);
+    return worker::refusal::proxy;
+}
+
+std::string text_of(worker::refusal reason, std::string_view detail) {
+    using refusal = worker::refusal;
+    switch (reason) {
+        case refusal::no_files:
+            return "sent an HTTP request, which was refused: --http serves files, --raw-http makes "
+                   "requests messages";
+        case refusal::origin:
+            return fmt::format("is a page of {}, which may not connect: see --origins",
+                               detail.substr(0, longest_noted_origin));
+        case refusal::tls:
+            return "closed: it began a TLS handshake on a connection without TLS, see --tls";
+        case refusal::stun:
+            return "closed: it sent a STUN message, as web pages do by WebRTC; a server takes none";
+        case refusal::proxy:
+            return "closed: it sent a PROXY protocol header, which a server does not take: turn it "
+                   "off in the proxy";
+        case refusal::late_request:
+            return "closed: it sent an HTTP request after it had received messages";
+        case refusal::long_line:
+            return fmt::format("closed: it sent a line longer than {} (--max-line)", detail);
+        case refusal::bad_frame:
+            return fmt::format(
+                "closed: it violated the WebSocket protocol, or sent a message longer "
+                "than {}",
+                detail);
+        case refusal::count: break;
     }
+    EDDY_ASSERT(false);
 }
 
 }  // namespace
@@ -333,7 +357,7 @@ worker::progress worker::receive_first(client& c, std::string_view text, time_po
     const first_bytes_rules rules = recognition();
     const foreign_protocol other = judge_foreign_protocol(c.input.text(), rules);
     if (other == foreign_protocol::undecided) return {};
-    if (other != foreign_protocol::none) return refuse_client(c, fault_of(other));
+    if (other != foreign_protocol::none) return refuse_client(c, refusal_of(other));
     switch (judge_first_bytes(c.input.text(), rules)) {
         case speech::http: return begin_http(c);
         case speech::undecided:
@@ -351,37 +375,26 @@ worker::progress worker::receive_first(client& c, std::string_view text, time_po
 /// cannot be answered.
 worker::progress worker::begin_http(const client& c) {
     EDDY_ASSERT(!c.web());
-    if (c.speaks != speech::undecided)
-        return refuse_client(c, "it sent an HTTP request after it had received messages");
+    if (c.speaks != speech::undecided) return refuse_client(c, refusal::late_request);
     progress made;
     made.next = progress::then::http;
     return made;
 }
 
-worker::progress worker::refuse_client(const client& c, std::string_view why) {
+worker::progress worker::refuse_client(const client& c, refusal reason) {
     ++counted_.errors;
-    context_.events.write(fmt::format("client {} closed: {}", c.id(), why));
+    note(reason, c);
     progress over;
     over.next = progress::then::close;
     return over;
 }
 
-void worker::note(refusal reason, const client& c, std::string_view origin) {
+void worker::note(refusal reason, const client& c, std::string_view detail) {
     const time_point now = loop::current().now();
     std::optional<time_point>& last = noted_at_[static_cast<std::size_t>(reason)];
     if (last && now - *last < refusal_note_pause) return;
     last = now;
-    if (reason == refusal::no_files) {
-        context_.events.write(
-            fmt::format("client {} sent an HTTP request, which was refused: --http serves files, "
-                        "--raw-http makes requests messages",
-                        c.id()));
-    } else {
-        context_.events.write(
-            fmt::format("client {} is a page of {}, which may not connect: see "
-                        "--origins",
-                        c.id(), origin.substr(0, longest_noted_origin)));
-    }
+    context_.events.write(fmt::format("client {} {}", c.id(), text_of(reason, detail)));
 }
 
 /// Waits for a rate limit, for slow readers, or for other loops; or serves requests. Yields what is
@@ -476,15 +489,11 @@ worker::progress worker::receive_frames(client& c, std::string_view text) {
     c.input = byte_buffer();
     if (why == progress::then::refuse && c.web()) {
         ++counted_.errors;
-        context_.events.write(
-            fmt::format("client {} closed: it violated the WebSocket protocol, or sent a message "
-                        "longer than {}",
-                        c.id(), format_size(static_cast<std::int64_t>(max_web_message()))));
+        note(refusal::bad_frame, c, format_size(static_cast<std::int64_t>(max_web_message())));
     } else if (why == progress::then::refuse) {
         ++counted_.errors;
         const std::string most = format_size(static_cast<std::int64_t>(config_.max_line));
-        context_.events.write(fmt::format(
-            "client {} closed: it sent a line longer than {} (--max-line)", c.id(), most));
+        note(refusal::long_line, c, most);
         const std::string reason = fmt::format("error: a line is longer than {}; closing\n", most);
         (void)c.enqueue(as_bytes(reason), 0);
     }

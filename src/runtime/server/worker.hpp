@@ -65,11 +65,21 @@ public:
     /// Whether it drains: HTTP connections end with the response at hand.
     bool is_draining() const noexcept { return is_draining_; }
 
-    /// Reasons to refuse a request.
-    enum class refusal : std::uint8_t { no_files, origin };
-    /// Writes to the journal why a client's request was refused, for each reason at most once a
-    /// minute.
-    void note(refusal reason, const client& c, std::string_view origin = {});
+    /// Reasons to refuse a request, or to close a client.
+    enum class refusal : std::uint8_t {
+        no_files,
+        origin,
+        tls,
+        stun,
+        proxy,
+        late_request,
+        long_line,
+        bad_frame,
+        count,
+    };
+    /// Writes to the journal why a client's request was refused, or why it was closed, for each
+    /// reason at most once a minute. `detail` is the origin, or the limit.
+    void note(refusal reason, const client& c, std::string_view detail = {});
     /// Whether its clients come by TLS.
     bool is_secure() const noexcept;
     /// Of pages that may open a WebSocket.
@@ -114,7 +124,7 @@ private:
     void greet(const client& c);
     void see_off(const client& c, bool out_of_memory);
     progress receive(client& c, lease got);
-    progress refuse_client(const client& c, std::string_view why);
+    progress refuse_client(const client& c, refusal reason);
     progress receive_first(client& c, std::string_view text, time_point arrived);
     progress begin_http(const client& c);
     first_bytes_rules recognition() const noexcept;
@@ -146,7 +156,7 @@ private:
     mutable std::mutex latency_guard_;
     std::optional<eddy::http::static_files> files_;
     tally http_requests_;
-    std::array<std::optional<time_point>, 2> noted_at_;  // by refusal
+    std::array<std::optional<time_point>, static_cast<std::size_t>(refusal::count)> noted_at_;
     std::size_t http_clients_ = 0;
     event no_http_clients_;  // for drain()
     bool is_draining_ = false;
