@@ -633,6 +633,8 @@ class Programs(Streams):
         ended = self.run_again("echo ready")
         self.assertEqual(answer_of(ended), b"ready\n", "one that has ended before")
         self.assertEqual(client.recv(6), b"ready\n")
+        # The runtime's thread has gone on since it started the program: its guard knows of it.
+        eventually(lambda: self.active() == 1, "the stream")
         self.running.kill()
         # It is open as long as the shell or sleep(1) runs.
         self.assertEqual(client.recv(1), b"")
