@@ -520,7 +520,10 @@ TEST_P(allocation_kernel_io, a_message_that_waits_for_room_allocates_nothing) {
             while (near.send_to(as_bytes("early"), {})) ++sent;
             co_await join_scope([&](scope& children) -> task<> {
                 for (int i = 0; i < 3; ++i) children.spawn(send_late(near, "late"));
-                EXPECT_EQ(children.children(), 3u) << "they wait";
+                // The kernel's thread of SQPOLL may have made room meanwhile, by the receive that
+                // is armed.
+                if (!testing::with_environment({}).sqpoll)
+                    EXPECT_EQ(children.children(), 3u) << "they wait";
                 for (int i = 0; i < sent; ++i)
                     EXPECT_EQ(must(co_await far.receive()).payload.text(), "early");
                 for (int i = 0; i < 3; ++i)

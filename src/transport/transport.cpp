@@ -29,7 +29,7 @@ result<datagram> bind_udp(const address& where, const datagram_options& options)
 }
 result<listener> listen_unix(const address& where, const listen_options& options) {
     auto made = unix_socket::listen(where.path, options);
-    // Nobody here takes descriptors, and dropping a socket that lingers would block the loop.
+    // Streams carry bytes alone; dropping a passed socket that lingers would block the loop.
     if (made && made->native_handle() >= 0) unix_socket::refuse_descriptors(made->native_handle());
     return made;
 }

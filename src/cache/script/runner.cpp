@@ -515,8 +515,8 @@ void script_runner::finish_late() {
     }
 }
 
-/// The keys hold what no file has. So nobody is given any of it, and what anybody else would change
-/// is not stored either: it may be made of it.
+/// The keyspace holds half of the script, and no file does. So waits are given none of it, and
+/// later changes, which may be made of it, are not stored.
 void script_runner::note_half_script() {
     state_.has_half_script = true;
     stop_propagation(state_);

@@ -201,52 +201,49 @@ class ListenerTest {
         throw (T) error;
     }
 
-    /** Keeps the warnings of all listeners. */
-    private static Handler keeping(List<LogRecord> records) {
-        return new Handler() {
-            @Override
-            public void publish(LogRecord each) {
-                if (each.getLevel() == Level.WARNING) {
-                    records.add(each);
-                }
+    /** Keeps the warnings of all listeners, as long as it is open. */
+    private static final class Warnings extends Handler implements AutoCloseable {
+        final List<LogRecord> records = new CopyOnWriteArrayList<>();
+        private final Logger logger = Logger.getLogger("io.eddy.shm");
+
+        Warnings() {
+            logger.addHandler(this);
+        }
+
+        @Override
+        public void publish(LogRecord each) {
+            if (each.getLevel() == Level.WARNING) {
+                records.add(each);
             }
+        }
 
-            @Override
-            public void flush() {}
+        @Override
+        public void flush() {}
 
-            @Override
-            public void close() {}
-        };
+        @Override
+        public void close() {
+            logger.removeHandler(this);
+        }
     }
 
     /** Within an OutOfMemoryError the message could cost the program the classes of its loggers. */
     @Test
     void anErrorOfMemoryIsLoggedOnceThereIsMemory() throws Exception {
-        List<LogRecord> records = new CopyOnWriteArrayList<>();
-        Handler handler = keeping(records);
-        Logger logger = Logger.getLogger("io.eddy.shm");
-        logger.addHandler(handler);
-        try (ShmServerSocket server = echoing(name(), ShmOptions.DEFAULT)) {
+        try (Warnings warnings = new Warnings(); ShmServerSocket server = echoing(name(), ShmOptions.DEFAULT)) {
             String path = server.getLocalSocketAddress().toString();
             inject("step", 1, () -> new OutOfMemoryError("injected"));
             assertThrows(IOException.class, () -> assertEchoes(path));
-            assertEquals(0, records.size());
+            assertEquals(0, warnings.records.size());
             assertEchoes(path);
-            eventually("the warning", () -> records.size() == 1);
-            assertEquals("injected", records.get(0).getThrown().getCause().getMessage());
-        } finally {
-            logger.removeHandler(handler);
+            eventually("the warning", () -> warnings.records.size() == 1);
+            assertEquals("injected", warnings.records.get(0).getThrown().getCause().getMessage());
         }
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"begin", "step"})
     void anErrorOfTheSystemInAHandshakeIsCountedAndLogged(String place) throws Exception {
-        List<LogRecord> records = new CopyOnWriteArrayList<>();
-        Handler handler = keeping(records);
-        Logger logger = Logger.getLogger("io.eddy.shm");
-        logger.addHandler(handler);
-        try (ShmServerSocket server = echoing(name(), ShmOptions.DEFAULT)) {
+        try (Warnings warnings = new Warnings(); ShmServerSocket server = echoing(name(), ShmOptions.DEFAULT)) {
             String path = server.getLocalSocketAddress().toString();
             AtomicInteger left = new AtomicInteger(3);
             Faults.injected = at -> {
@@ -259,10 +256,8 @@ class ListenerTest {
                 assertEquals(i, server.failures());
             }
             assertEchoes(path);
-            assertEquals(1, records.size());
-            assertEquals("mmap: injected", records.get(0).getThrown().getMessage());
-        } finally {
-            logger.removeHandler(handler);
+            assertEquals(1, warnings.records.size());
+            assertEquals("mmap: injected", warnings.records.get(0).getThrown().getMessage());
         }
     }
 
