@@ -163,6 +163,8 @@ public:
         ZSTD_inBuffer in{input.data(), input.size(), 0};
         // A frame that is complete takes no call without input: it would ask for the next one.
         while (to.pos < to.size && (in.pos < in.size || !is_complete_)) {
+            if (is_complete_) begun_ = 0;
+            if (!takes_magic(input.substr(in.pos))) return fail(errc::malformed);
             const std::size_t taken = in.pos;
             const std::size_t made = to.pos;
             const std::size_t left = ZSTD_decompressStream(context_, &to, &in);
@@ -171,6 +173,7 @@ public:
                 return fail(error_of(left));
             }
             is_complete_ = left == 0;
+            begun_ = std::min(begun_ + in.pos - taken, magic_size);
             if (in.pos == taken && to.pos == made) break;
         }
         input.remove_prefix(in.pos);
@@ -180,6 +183,24 @@ public:
     bool is_complete() const noexcept override { return is_complete_; }
 
 private:
+    static constexpr std::size_t magic_size = 4;
+
+    /// Whether the next bytes of a frame's magic number are those of RFC 8878, 3.1.1 and 3.1.2. The
+    /// library may take frames of versions before 0.8, too, if their first four bytes come at once.
+    bool takes_magic(std::string_view next) const noexcept {
+        constexpr std::string_view frame = "\x28\xb5\x2f\xfd";
+        constexpr std::string_view skippable = "\x50\x2a\x4d\x18";
+        constexpr char skippable_kinds = 0x0f;  // of its first byte
+        const std::size_t count = std::min(next.size(), magic_size - begun_);
+        if (next.substr(0, count) == frame.substr(begun_, count)) return true;
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto byte =
+                static_cast<char>(begun_ + i == 0 ? next[i] & ~skippable_kinds : next[i]);
+            if (byte != skippable[begun_ + i]) return false;
+        }
+        return true;
+    }
+
     static std::error_code error_of(std::size_t code) noexcept {
         switch (ZSTD_getErrorCode(code)) {
             case ZSTD_error_frameParameter_windowTooLarge: return errc::limit_reached;
@@ -190,6 +211,7 @@ private:
     }
 
     ZSTD_DCtx* context_;
+    std::size_t begun_ = 0;  // bytes of the frame's magic number that were taken
     bool is_complete_ = false;
 };
 
