@@ -49,7 +49,7 @@ install(TARGETS ${exported} EXPORT eddy-targets COMPONENT dev
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT eddy-targets NAMESPACE eddy:: DESTINATION "${package_dir}" COMPONENT dev)
 foreach(layer IN LISTS EDDY_LIBRARY_LAYERS)
-    if(layer IN_LIST built)
+    if(layer IN_LIST built AND EXISTS "${PROJECT_SOURCE_DIR}/include/eddy/${layer}")
         install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/eddy/${layer}"
                 DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/eddy" COMPONENT dev
                 FILES_MATCHING PATTERN "*.hpp")

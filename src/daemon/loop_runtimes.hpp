@@ -63,7 +63,8 @@ public:
     task<outcome<endpoint>> start(std::uint64_t number, const runtime::type& type, std::string name,
                                   runtime::settings options,
                                   std::shared_ptr<runtime_journal> events,
-                                  std::shared_ptr<runtime::host> host = nullptr,
+                                  std::shared_ptr<runtime::host> host =
+                                      std::make_shared<runtime::host>(),
                                   std::shared_ptr<const runtime::handover> inherited = nullptr);
 
     /// Has the start under this number end soon, without success; nothing when it has ended.

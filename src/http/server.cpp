@@ -10,8 +10,8 @@
 
 #include "http/alpn.hpp"
 #include "http/server_worker.hpp"
-#include "transport/serving/acceptor.hpp"
-#include "transport/serving/loop_pool.hpp"
+#include "serving/acceptor.hpp"
+#include "serving/loop_pool.hpp"
 
 #include <algorithm>
 #include <csignal>

@@ -8,7 +8,7 @@
 
 #include "http/server_worker.hpp"
 #include "io/testing.hpp"
-#include "transport/serving/testing.hpp"
+#include "serving/testing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

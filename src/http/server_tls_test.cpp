@@ -7,7 +7,7 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/transport/transport.hpp>
 
-#include "transport/serving/testing.hpp"
+#include "serving/testing.hpp"
 #include "transport/test_certificates.hpp"
 
 #include <gtest/gtest.h>

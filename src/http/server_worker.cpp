@@ -145,6 +145,8 @@ public:
 server_worker::server_worker(const serving::worker_place& place, request_handler* handler,
                              const session_limits& limits, std::uint64_t max_connections)
     : loop_worker(place), handler_(handler), limits_(limits) {
+    // A response announces the end of its connection.
+    clients_.keep_resting();
     set_max_connections(max_connections);
 }
 

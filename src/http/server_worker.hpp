@@ -6,7 +6,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "transport/serving/loop_worker.hpp"
+#include "serving/loop_worker.hpp"
 
 #include <chrono>
 #include <cstdint>

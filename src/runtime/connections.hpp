@@ -1,7 +1,7 @@
 // Connections of a runtime, by the names that its types use.
 #pragma once
 
-#include "transport/serving/connections.hpp"
+#include "serving/connections.hpp"
 
 namespace eddy::runtime {
 

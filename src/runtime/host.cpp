@@ -2,6 +2,7 @@
 #include "runtime/host.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <utility>
 
@@ -17,6 +18,8 @@ std::unexpected<problem> alone() {
 host::host(std::string name, std::shared_ptr<registry> runtimes,
            std::shared_ptr<message_bus> messages) noexcept
     : name_(std::move(name)), runtimes_(std::move(runtimes)), messages_(std::move(messages)) {}
+
+task<outcome<>> host::keep_options(nlohmann::json /*changed*/) { co_return alone(); }
 
 outcome<served_addresses> host::resolve(std::string_view target) const {
     if (runtimes_ == nullptr) return alone();

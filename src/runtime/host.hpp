@@ -28,7 +28,8 @@ inline constexpr std::size_t max_watches = 1024;
 /// The daemon as one instance sees it. The thread of any of the instance's loops, except end().
 class host {
 public:
-    /// Without others: nothing can be resolved, and nothing is published.
+    /// Of an instance without a daemon: nothing can be resolved, nothing is published, and requests
+    /// have no effect.
     host() = default;
     /// Host of an instance of the runtime `name`.
     host(std::string name, std::shared_ptr<registry> runtimes,
@@ -37,11 +38,14 @@ public:
     host& operator=(const host&) = delete;
     virtual ~host() = default;
 
+    /// Whether there is no daemon.
+    bool is_alone() const noexcept { return runtimes_ == nullptr; }
+
     /// Requests a stop of the instance, as `eddy stop` does; returns at once.
-    virtual void request_stop() = 0;
+    virtual void request_stop() {}
     /// Saves changed options for the next start, by their names in JSON (null takes one back). They
     /// are not applied to the instance.
-    virtual task<outcome<>> keep_options(nlohmann::json changed) = 0;
+    virtual task<outcome<>> keep_options(nlohmann::json changed);
 
     /// The addresses of a runtime, or of all that a pattern names: see registry::resolve().
     outcome<served_addresses> resolve(std::string_view target) const;

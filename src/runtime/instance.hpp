@@ -31,15 +31,20 @@ struct handover {
     bool has_new_files = false;
 };
 
+struct inherited_listeners;
+
 /// What a runtime is made from. `events` outlives the runtime.
 struct creation {
     std::string name;
     settings options;
     journal* events;
-    /// Null: without a daemon; nothing can be asked for then.
-    std::shared_ptr<runtime::host> host = nullptr;
+    /// Never null.
+    std::shared_ptr<runtime::host> host = std::make_shared<runtime::host>();
     /// Data of the instance before, which count in place of what files have; null: none.
     std::shared_ptr<const handover> inherited = nullptr;
+    /// Listeners of the instance before, which was on the same loop; null: none. start() takes
+    /// those that it can use, and gives them back when it fails.
+    std::shared_ptr<inherited_listeners> listeners = nullptr;
 };
 
 /// A runtime that exists. All members are called on its loop.
@@ -69,10 +74,20 @@ public:
     /// No stop follows: ends prepare_stop() and hand_over(), finished or not; changes go on.
     virtual void resume() noexcept {}
 
+    /// Before a restart: stops accepting, and yields the listeners for the next instance on the
+    /// same loop, while clients are served on. What stop() follows lets clients finish as gently as
+    /// their protocol allows. Null where it has no listeners.
+    virtual task<std::shared_ptr<inherited_listeners>> hand_over_listeners() { co_return nullptr; }
+    /// The next instance did not start: takes the listeners back, opens anew those that are closed
+    /// by now, and accepts again. Fails with what is not served any more.
+    virtual outcome<> take_back(inherited_listeners& /*from*/) { return {}; }
+
     /// Stops accepting, lets connections finish for at most `drain`, then closes the rest. Without
     /// prepare_stop() before, what cannot be written is lost. The instance may be destroyed or
     /// started again afterwards.
     virtual task<void> stop(duration drain) = 0;
+    /// Has a stop() that is under way wait for connections no longer.
+    virtual void end_drain() noexcept {}
     /// Data that the last stop() has lost, such as "100407 keys: it has no --dir"; empty if none.
     virtual std::string lost() const { return {}; }
 

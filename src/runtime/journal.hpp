@@ -1,7 +1,7 @@
 // Journal: the lines of `eddy logs NAME`.
 #pragma once
 
-#include "transport/serving/journal.hpp"
+#include "serving/journal.hpp"
 
 namespace eddy::runtime {
 

@@ -139,10 +139,6 @@ problem explain_listen_failure(const address& wanted, std::error_code error, con
 
 namespace {
 
-address_note note_address(host* of, const address& where, const endpoint& bound) {
-    return of == nullptr ? address_note() : of->note_address(where, bound);
-}
-
 template <class T>
 std::error_code failure_of(const result<T>& opened) noexcept {
     return opened ? std::error_code() : opened.error();
@@ -253,31 +249,31 @@ outcome<address> choose_address(const settings& chosen, scheme port_scheme) {
     return where;
 }
 
-outcome<noted_listener> listen_on(const address& where, host* of) {
+outcome<noted_listener> listen_on(const address& where, host& of) {
     result<listener> opened = transport::listen(where);
-    if (!opened) return std::unexpected(explain_listen_failure(where, opened.error(), of));
-    address_note note = note_address(of, where, opened->local());
+    if (!opened) return std::unexpected(explain_listen_failure(where, opened.error(), &of));
+    address_note note = of.note_address(where, opened->local());
     return noted_listener{{.socket = std::move(*opened)}, std::move(note)};
 }
 
-outcome<noted_listener> listen_in_parts_on(const address& where, host* of) {
+outcome<noted_listener> listen_in_parts_on(const address& where, host& of) {
     result<transport::listener_parts> opened = transport::listen_in_parts(where);
-    if (!opened) return std::unexpected(explain_listen_failure(where, opened.error(), of));
-    address_note note = note_address(of, where, opened->below.local());
+    if (!opened) return std::unexpected(explain_listen_failure(where, opened.error(), &of));
+    address_note note = of.note_address(where, opened->below.local());
     return noted_listener{{.socket = std::move(opened->below),
                            .finish = std::move(opened->finish),
                            .renew = std::move(opened->renew)},
                           std::move(note)};
 }
 
-outcome<noted_datagram> bind_datagram_on(const address& where, host* of) {
+outcome<noted_datagram> bind_datagram_on(const address& where, host& of) {
     result<datagram> opened = transport::bind_datagram(where);
-    if (!opened) return std::unexpected(explain_listen_failure(where, opened.error(), of));
-    address_note note = note_address(of, where, opened->local());
+    if (!opened) return std::unexpected(explain_listen_failure(where, opened.error(), &of));
+    address_note note = of.note_address(where, opened->local());
     return noted_datagram{std::move(*opened), std::move(note)};
 }
 
-outcome<> try_address(address wanted, std::span<const endpoint> own, const host* of) {
+outcome<> try_address(address wanted, std::span<const endpoint> own, const host& of) {
     const auto has_it = [&](const endpoint& each) {
         if (!is_path(wanted)) return !each.is_unix() && each.port() == wanted.port;
         const result<endpoint> path = endpoint::unix_path(wanted.path);
@@ -289,7 +285,7 @@ outcome<> try_address(address wanted, std::span<const endpoint> own, const host*
     const std::error_code failure = wanted.kind == scheme::udp
                                         ? failure_of(transport::bind_datagram(wanted))
                                         : failure_of(transport::listen(wanted));
-    if (failure) return std::unexpected(explain_listen_failure(wanted, failure, of));
+    if (failure) return std::unexpected(explain_listen_failure(wanted, failure, &of));
     return {};
 }
 

@@ -12,7 +12,7 @@
 #include "runtime/problem.hpp"
 #include "runtime/registry.hpp"
 #include "runtime/settings.hpp"
-#include "transport/serving/served_listener.hpp"
+#include "serving/served_listener.hpp"
 
 #include <span>
 #include <string_view>
@@ -46,21 +46,21 @@ option max_connections_option();
 /// Refuses what contradicts itself and what names nothing.
 outcome<transport::address> choose_address(const settings& chosen, transport::scheme port_scheme);
 
-/// Listens there and notes the address with the instance's host, null without one. A failure says
-/// what to do, and names the runtime that has the address, as far as the host knows.
-outcome<noted_listener> listen_on(const transport::address& where, host* of);
+/// Listens there and notes the address with the instance's host. A failure says what to do, and
+/// names the runtime that has the address, as far as the host knows.
+outcome<noted_listener> listen_on(const transport::address& where, host& of);
 /// The same, as transport::listen_in_parts().
-outcome<noted_listener> listen_in_parts_on(const transport::address& where, host* of);
-outcome<noted_datagram> bind_datagram_on(const transport::address& where, host* of);
+outcome<noted_listener> listen_in_parts_on(const transport::address& where, host& of);
+outcome<noted_datagram> bind_datagram_on(const transport::address& where, host& of);
 
-/// Why an address could not be listened on, and what to do. `of` as above.
+/// Why an address could not be listened on, and what to do. Without a host no runtime is named.
 problem explain_listen_failure(const transport::address& wanted, std::error_code error,
                                const host* of);
 
 /// Whether the instance, which serves on `own` now, could serve on the address after a restart:
 /// listens there for a moment, which reads certificates, too. A port or path that it has already is
-/// not opened a second time, and nothing is noted. `of` as above.
-outcome<> try_address(transport::address wanted, std::span<const endpoint> own, const host* of);
+/// not opened a second time, and nothing is noted.
+outcome<> try_address(transport::address wanted, std::span<const endpoint> own, const host& of);
 /// Reads the certificates of a tls address again, for the connections from then on. On failure
 /// those that were read before stay.
 outcome<> renew_certificates(noted_listener& of, const transport::address& where);

@@ -21,11 +21,12 @@ EDDY_ON_EVERY_KERNEL_BACKEND(addresses);
 problem refusal_of(const std::string& uri) {
     const auto where = transport::parse(uri);
     if (!where) return {0, "no address: " + uri};
+    host without_daemon;
     if (where->kind == transport::scheme::udp) {
-        const auto bound = bind_datagram_on(*where, nullptr);
+        const auto bound = bind_datagram_on(*where, without_daemon);
         return bound ? problem{0, "it was bound"} : bound.error();
     }
-    const auto opened = listen_on(*where, nullptr);
+    const auto opened = listen_on(*where, without_daemon);
     return opened ? problem{0, "it was opened"} : opened.error();
 }
 

@@ -8,7 +8,7 @@
 
 #include <eddy/base/histogram.hpp>
 
-#include "transport/serving/counters.hpp"
+#include "serving/counters.hpp"
 
 #include <array>
 #include <cstddef>

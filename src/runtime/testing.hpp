@@ -13,7 +13,7 @@
 #include "runtime/settings.hpp"
 #include "runtime/test_host.hpp"
 #include "runtime/type.hpp"
-#include "transport/serving/testing.hpp"
+#include "serving/testing.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -95,7 +95,7 @@ inline json with_root(std::string_view type_name, json options) {
 class subject {
 public:
     subject(std::string_view type_name, const json& options, std::string name = "subject",
-            std::shared_ptr<runtime::host> host = nullptr)
+            std::shared_ptr<runtime::host> host = std::make_shared<runtime::host>())
         : name_(std::move(name)), type_(find_type(type_name)) {
         if (!type_) throw std::runtime_error("no such type");
         made_ =

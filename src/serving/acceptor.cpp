@@ -1,5 +1,5 @@
 // Accept loops.
-#include "transport/serving/acceptor.hpp"
+#include "serving/acceptor.hpp"
 
 #include <eddy/io/loop.hpp>
 #include <eddy/net/tcp.hpp>

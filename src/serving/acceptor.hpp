@@ -5,8 +5,8 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/task.hpp>
 
-#include "transport/serving/loop_pool.hpp"
-#include "transport/serving/served_listener.hpp"
+#include "serving/loop_pool.hpp"
+#include "serving/served_listener.hpp"
 
 #include <chrono>
 #include <string_view>

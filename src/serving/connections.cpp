@@ -1,5 +1,5 @@
 // Connections of a server: accepting, limits in time, draining.
-#include "transport/serving/connections.hpp"
+#include "serving/connections.hpp"
 
 #include "base/descriptors.hpp"
 
@@ -188,8 +188,9 @@ task<void> linger(connection& of, linger_limits limits) {
     co_await eddy::linger(of.socket, limits);
 }
 
-void connections::drain() noexcept {
+void connections::drain(bool is_replaced) noexcept {
     draining_ = true;
+    if (is_replaced && keeps_resting_) return;
     members_.for_each([this](connection& c) {
         if (c.doing_ == activity::resting || c.doing_ == activity::listening) close(c);
     });

@@ -14,9 +14,9 @@
 #include <eddy/io/timer.hpp>
 
 #include "io/linger.hpp"
-#include "transport/serving/connection_slot.hpp"
-#include "transport/serving/counters.hpp"
-#include "transport/serving/journal.hpp"
+#include "serving/connection_slot.hpp"
+#include "serving/counters.hpp"
+#include "serving/journal.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -141,8 +141,12 @@ public:
     task<result<stream>> accept(listener& from, std::string_view refusal, scope& rejected);
 
     bool draining() const noexcept { return draining_; }
+    /// Has connections that rest stay in a drain() of a server that was replaced: their protocol
+    /// tells the peer with its next response that the connection ends.
+    void keep_resting() noexcept { keeps_resting_ = true; }
     /// Closes the connections that rest, and has the others close when they would rest.
-    void drain() noexcept;
+    /// `is_replaced`: see keep_resting().
+    void drain(bool is_replaced = false) noexcept;
     /// Ends draining, for another start.
     void reset() noexcept;
 
@@ -177,6 +181,7 @@ private:
     connection_slots* slots_ = nullptr;
     void (*before_closing_)(connection&) noexcept = nullptr;
     bool draining_ = false;
+    bool keeps_resting_ = false;
     bool said_full_ = false;
     bool said_starved_ = false;
 };

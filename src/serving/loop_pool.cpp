@@ -1,10 +1,11 @@
 // Loop pools: starting the loops, assigning connections to them, and ending them.
-#include "transport/serving/loop_pool.hpp"
+#include "serving/loop_pool.hpp"
 
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 
+#include <new>
 #include <utility>
 
 namespace eddy::serving {
@@ -104,6 +105,13 @@ task<void> loop_pool::drain(duration limit) {
         draining.spawn(drain_there(each.where, *each.its, limit));
     if (here_) draining.spawn(here_->drain(limit));
     co_await draining.join();
+}
+
+void loop_pool::end_drain() noexcept {
+    try {
+        post_to_all([](loop_worker& of) { of.end_drain(); });
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the drain has its limit
+    }
 }
 
 task<void> loop_pool::end(std::function<void(loop_worker& last)> retire) {

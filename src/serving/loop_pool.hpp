@@ -11,8 +11,8 @@
 #include <eddy/io/loop_group.hpp>
 #include <eddy/io/task.hpp>
 
-#include "transport/serving/journal.hpp"
-#include "transport/serving/loop_worker.hpp"
+#include "serving/journal.hpp"
+#include "serving/loop_worker.hpp"
 
 #include <cstddef>
 #include <functional>
@@ -53,6 +53,8 @@ public:
 
     /// Has the connections of all loops end, as loop_worker::drain().
     task<void> drain(duration limit);
+    /// Ends a drain() that is under way soon, as loop_worker::end_drain().
+    void end_drain() noexcept;
     /// Destroys the workers, each on its loop after `retire` was called with it here, and ends the
     /// threads. They were drained before.
     task<void> end(std::function<void(loop_worker& last)> retire);

@@ -1,8 +1,8 @@
 // Tests of serving on one loop and on several: assignment, limits that hold across loops, the end.
-#include "transport/serving/loop_pool.hpp"
+#include "serving/loop_pool.hpp"
 
-#include "transport/serving/acceptor.hpp"
-#include "transport/serving/testing.hpp"
+#include "serving/acceptor.hpp"
+#include "serving/testing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

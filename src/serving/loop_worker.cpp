@@ -1,9 +1,9 @@
 // Loop workers: connections on their way from the loop that accepted them, and their end.
-#include "transport/serving/loop_worker.hpp"
+#include "serving/loop_worker.hpp"
 
 #include <eddy/io/loop.hpp>
 
-#include "transport/serving/stop_timer.hpp"
+#include "serving/stop_timer.hpp"
 
 #include <new>
 #include <string>
@@ -75,17 +75,22 @@ task<void> loop_worker::shake_hands(stream plain, const served_listener& from, c
     }
 }
 
+task<void> loop_worker::end_handshakes(duration limit) {
+    const stop_timer patience(handshakes_, shared_.is_replaced ? limit : duration::zero());
+    co_await handshakes_.join();
+}
+
 task<void> loop_worker::drain(duration limit) {
     // The time counts from here, so that no handshake, whatever it waits for, adds to it.
     stop_timer patience(tasks_, limit);
-    clients_.drain();
-    handshakes_.cancel();
-    co_await handshakes_.join();
+    const bool is_replaced = shared_.is_replaced;
+    clients_.drain(is_replaced);
+    co_await end_handshakes(limit);
     report_rest(handshake_failures_);
     report_rest(handoff_failures_);
     report_rest(rejected_users_);
     // One whose handshake ended in that moment was taken.
-    clients_.drain();
+    clients_.drain(is_replaced);
     co_await tasks_.join();
 }
 

@@ -8,12 +8,12 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "transport/serving/connection_slot.hpp"
-#include "transport/serving/connections.hpp"
-#include "transport/serving/counters.hpp"
-#include "transport/serving/handshake_budget.hpp"
-#include "transport/serving/journal.hpp"
-#include "transport/serving/served_listener.hpp"
+#include "serving/connection_slot.hpp"
+#include "serving/connections.hpp"
+#include "serving/counters.hpp"
+#include "serving/handshake_budget.hpp"
+#include "serving/journal.hpp"
+#include "serving/served_listener.hpp"
 
 #include <sys/types.h>
 
@@ -33,6 +33,9 @@ struct shared_limits {
     std::atomic<std::uint64_t> assigned{0};  ///< connections of other loops than the accepting one
     /// Clients are handed over: the programs that do it may keep their sockets.
     std::atomic<bool> has_shared_sockets{false};
+    /// Another server has the listeners: a drain lets handshakes end, and connections end as gently
+    /// as their protocol allows.
+    std::atomic<bool> is_replaced{false};
 };
 
 /// A worker's place in its pool. The references outlive the worker.
@@ -78,8 +81,13 @@ public:
     /// those with TLS do. Throws std::bad_alloc; the connection is closed then.
     virtual void take(stream accepted, connection_slot slot) = 0;
     /// Ends: connections that rest are closed now; the others when they would rest, or when `limit`
-    /// is over.
+    /// is over. See shared_limits::is_replaced.
     virtual task<void> drain(duration limit);
+    /// Closes what a drain() that is under way waits for.
+    void end_drain() noexcept {
+        handshakes_.cancel();
+        tasks_.cancel();
+    }
 
     /// Takes a connection that another loop has accepted from a listener in parts, `from`, which
     /// outlives the connection: makes its handshake, within the budget that `begun` is of, and
@@ -112,6 +120,10 @@ public:
     const counters& counted() const noexcept { return counted_; }
 
 protected:
+    /// For drain(): of a server that was replaced, handshakes may end within `limit`; others are
+    /// cancelled.
+    task<void> end_handshakes(duration limit);
+
     /// Failures of a kind in the journal.
     struct failure_report {
         std::string_view many;  ///< for a sentence about their number, such as "handshakes failed"

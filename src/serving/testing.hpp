@@ -5,7 +5,7 @@
 #include <eddy/io/stream.hpp>
 
 #include "io/testing.hpp"
-#include "transport/serving/journal.hpp"
+#include "serving/journal.hpp"
 
 #include <algorithm>
 #include <mutex>

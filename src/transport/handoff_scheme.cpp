@@ -37,6 +37,7 @@ constinit const scheme_entry handoff_entry = {
     nullptr,
     nullptr,
     nullptr,
+    nullptr,
     "handoff:// is an address to serve on, for clients that another program hands over; connect "
     "to unix:// or tcp://"};
 

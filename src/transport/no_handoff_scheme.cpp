@@ -5,10 +5,15 @@
 namespace eddy::transport {
 
 constinit const scheme_entry handoff_entry = {
-    "handoff", scheme::handoff,
-    true,      nullptr,
-    nullptr,   nullptr,
-    nullptr,   "handoff:// needs the handoff layer, which this build does not have; use unix://"};
+    "handoff",
+    scheme::handoff,
+    true,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    "handoff:// needs the handoff layer, which this build does not have; use unix://"};
 
 bool observe_failed_handoffs(listener&, std::function<void(std::string_view reason)>) {
     return false;

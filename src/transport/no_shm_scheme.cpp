@@ -11,6 +11,7 @@ constinit const scheme_entry shm_entry = {
     nullptr,
     nullptr,
     nullptr,
+    nullptr,
     "shm:// needs the shm layer (shared memory), which this build does not have; use "
     "unix://"};
 

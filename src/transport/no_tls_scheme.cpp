@@ -5,10 +5,15 @@
 namespace eddy::transport {
 
 constinit const scheme_entry tls_entry = {
-    "tls",   scheme::tls,
-    false,   nullptr,
-    nullptr, nullptr,
-    nullptr, "tls:// needs the tls layer (OpenSSL), which this build does not have; use tcp://"};
+    "tls",
+    scheme::tls,
+    false,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    "tls:// needs the tls layer (OpenSSL), which this build does not have; use tcp://"};
 
 result<> renew_tls(listener&, const address&) { return fail(errc::unsupported); }
 

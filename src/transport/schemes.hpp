@@ -19,8 +19,10 @@ struct scheme_entry {
     result<listener> (*listen)(const address& where, const listen_options& options);
     task<result<stream>> (*connect)(address where, tcp::connect_options options);
     result<datagram> (*bind_datagram)(const address& where, const datagram_options& options);
-    /// Null where listen() yields plain streams.
-    result<listener_parts> (*listen_in_parts)(const address& where, const listen_options& options);
+    /// What the scheme adds to each connection of a listener in parts, whose `below` it leaves
+    /// closed, and the opening of that. Null where listen() yields plain streams.
+    result<listener_parts> (*make_parts)(const address& where);
+    result<listener> (*listen_below)(const address& where, const listen_options& options);
     std::string_view unsupported;
 };
 

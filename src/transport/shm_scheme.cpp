@@ -33,19 +33,23 @@ result<listener> listen_shm(const address& where, const listen_options& options)
 task<result<stream>> failed(std::error_code error) { co_return fail(error); }
 
 /// Handshakes are made where the connections are served.
-result<listener_parts> listen_shm_in_parts(const address& where, const listen_options& options) {
+result<listener_parts> make_shm_parts(const address& where) {
     if (loop::current().kind() == backend_kind::sim) return fail(errc::unsupported);
-    const auto with = options_of(where, options);
+    const auto with = options_of(where, {});
     if (!with) return fail(with.error());
-    listen_options below = options;
-    if (!where.path.starts_with('@')) below.unix_mode = with->mode;
-    auto plain = unix_socket::listen(where.path, below);
-    if (!plain) return fail(plain.error());
-    return listener_parts{std::move(*plain), [with = *with](stream connected, duration timeout) {
+    return listener_parts{listener(), [with = *with](stream connected, duration timeout) {
                               shm::listen_options wanted = with;
                               wanted.handshake_timeout = timeout;
                               return shm::accept_over(std::move(connected), std::move(wanted));
                           }};
+}
+
+result<listener> listen_below_shm(const address& where, const listen_options& options) {
+    const auto with = options_of(where, options);
+    if (!with) return fail(with.error());
+    listen_options below = options;
+    if (!where.path.starts_with('@')) below.unix_mode = with->mode;
+    return unix_socket::listen(where.path, below);
 }
 
 task<result<stream>> connect_shm(address where, tcp::connect_options options) {
@@ -58,13 +62,9 @@ task<result<stream>> connect_shm(address where, tcp::connect_options options) {
 
 }  // namespace
 
-constinit const scheme_entry shm_entry = {"shm",
-                                          scheme::shm,
-                                          true,
-                                          listen_shm,
-                                          connect_shm,
-                                          nullptr,
-                                          listen_shm_in_parts,
-                                          "shm:// carries streams, not datagrams; use udp://"};
+constinit const scheme_entry shm_entry = {
+    "shm",          scheme::shm,      true,
+    listen_shm,     connect_shm,      nullptr,
+    make_shm_parts, listen_below_shm, "shm:// carries streams, not datagrams; use udp://"};
 
 }  // namespace eddy::transport

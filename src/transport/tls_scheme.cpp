@@ -209,13 +209,11 @@ private:
     tls::context now_;
 };
 
-result<listener_parts> listen_tls_in_parts(const address& where, const listen_options& options) {
+result<listener_parts> make_tls_parts(const address& where) {
     auto context = server_context(where.tls);
     if (!context) return fail(errc::unusable_certificate);
-    auto plain = tcp::listen(where.host, where.port, options);
-    if (!plain) return fail(plain.error());
     auto shared = std::make_shared<replaceable_context>(std::move(*context));
-    return listener_parts{std::move(*plain),
+    return listener_parts{listener(),
                           [shared](stream accepted, duration timeout) {
                               return tls::accept(std::move(accepted), shared->get(), timeout);
                           },
@@ -225,6 +223,10 @@ result<listener_parts> listen_tls_in_parts(const address& where, const listen_op
                               shared->set(std::move(*next));
                               return {};
                           }};
+}
+
+result<listener> listen_below_tls(const address& where, const listen_options& options) {
+    return tcp::listen(where.host, where.port, options);
 }
 
 task<result<stream>> connect_tls(address where, tcp::connect_options options) {
@@ -238,14 +240,10 @@ task<result<stream>> connect_tls(address where, tcp::connect_options options) {
 
 }  // namespace
 
-constinit const scheme_entry tls_entry = {"tls",
-                                          scheme::tls,
-                                          false,
-                                          listen_tls,
-                                          connect_tls,
-                                          nullptr,
-                                          listen_tls_in_parts,
-                                          "tls:// carries streams, not datagrams; use udp://"};
+constinit const scheme_entry tls_entry = {
+    "tls",          scheme::tls,      false,
+    listen_tls,     connect_tls,      nullptr,
+    make_tls_parts, listen_below_tls, "tls:// carries streams, not datagrams; use udp://"};
 
 result<> renew_tls(listener& of, const address& where) {
     auto context = server_context(where.tls);

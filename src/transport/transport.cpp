@@ -8,6 +8,7 @@
 #include <eddy/net/unix.hpp>
 
 #include "transport/schemes.hpp"
+#include "transport/taken_listener.hpp"
 
 #include <array>
 #include <utility>
@@ -38,12 +39,12 @@ task<result<stream>> connect_unix(address where, tcp::connect_options options) {
 }
 
 const std::array table = {
-    scheme_entry{"tcp", scheme::tcp, false, listen_tcp, connect_tcp, nullptr, nullptr,
+    scheme_entry{"tcp", scheme::tcp, false, listen_tcp, connect_tcp, nullptr, nullptr, nullptr,
                  "tcp:// carries streams, not datagrams; use udp://"},
-    scheme_entry{"udp", scheme::udp, false, nullptr, nullptr, bind_udp, nullptr,
+    scheme_entry{"udp", scheme::udp, false, nullptr, nullptr, bind_udp, nullptr, nullptr,
                  "udp:// carries datagrams, not streams; use tcp://"},
     scheme_entry{"unix", scheme::unix_socket, true, listen_unix, connect_unix, nullptr, nullptr,
-                 "unix:// carries streams, not datagrams; use udp://"},
+                 nullptr, "unix:// carries streams, not datagrams; use udp://"},
     tls_entry,
     shm_entry,
     handoff_entry,
@@ -78,10 +79,22 @@ result<> renew(listener& of, const address& where) {
 
 result<listener_parts> listen_in_parts(const address& where, const listen_options& options) {
     const scheme_entry& entry = entry_of(where);
-    if (entry.listen_in_parts) return entry.listen_in_parts(where, options);
-    auto plain = listen(where, options);
+    result<listener_parts> parts;
+    if (entry.make_parts) parts = entry.make_parts(where);
+    if (!parts) return parts;
+    auto plain = entry.listen_below ? entry.listen_below(where, options) : listen(where, options);
     if (!plain) return fail(plain.error());
-    return listener_parts{std::move(*plain), nullptr};
+    parts->below = std::move(*plain);
+    return parts;
+}
+
+result<listener_parts> take_in_parts(listener& below, const address& where) {
+    const scheme_entry& entry = entry_of(where);
+    if (!entry.listen) return fail(errc::unsupported);
+    result<listener_parts> parts;
+    if (entry.make_parts) parts = entry.make_parts(where);
+    if (parts) parts->below = std::move(below);
+    return parts;
 }
 
 task<result<stream>> connect(address where, tcp::connect_options options) {

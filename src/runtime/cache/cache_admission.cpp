@@ -14,29 +14,29 @@ namespace eddy::runtime::cache {
 /// Has the kernel ask a silent TCP peer whether it is still there, as Redis does. One that is gone
 /// already is found when it is read from.
 void cache_server::watch_peer(const stream& accepted) const noexcept {
-    const std::chrono::seconds idle = running_->context.settings.tcp_keepalive;
+    const std::chrono::seconds idle = parts_->context.settings.tcp_keepalive;
     if (idle.count() == 0) return;
     static_cast<void>(tcp::apply(accepted, tcp::keepalive_after(idle)));
 }
 
 /// Has a client served, or rejects it.
 void cache_server::admit(stream accepted, serving::served_listener& from) {
-    EDDY_ASSERT(running_ != nullptr);
+    EDDY_ASSERT(parts_ != nullptr);
     watch_peer(accepted);
-    if (is_rejected(running_->engine, running_->context.settings, accepted.peer())) {
-        ++counted_.connections_refused;
+    if (is_rejected(parts_->engine, parts_->context.settings, accepted.peer())) {
+        ++counted().connections_refused;
         if (from.finish != nullptr)
             reject_after_handshake(std::move(accepted), from);
         else
             reject(std::move(accepted));
     } else {
-        running_->pool.assign(std::move(accepted), from);
+        pool().assign(std::move(accepted), from);
     }
 }
 
 /// Rejects a client by protected mode, with the reason.
 void cache_server::reject(stream accepted) {
-    serving::loop_worker& here = *running_->pool.here();
+    serving::loop_worker& here = *pool().here();
     auto rejected = std::make_unique<rejected_client>(here.clients(), std::move(accepted),
                                                       here.tasks().source());
     cancel_source& cancel = rejected->cancel;
@@ -45,9 +45,9 @@ void cache_server::reject(stream accepted) {
 
 /// The same with TLS. Rejected clients must not use up the budget of handshakes.
 void cache_server::reject_after_handshake(stream accepted, serving::served_listener& from) {
-    serving::handshake_budget& budget = running_->pool.limits().handshakes;
+    serving::handshake_budget& budget = pool().limits().handshakes;
     if (!budget.may_reject()) return;
-    running_->accepting.tasks().spawn(reject_later(std::move(accepted), from, budget.begin()));
+    acceptor().tasks().spawn(reject_later(std::move(accepted), from, budget.begin()));
 }
 
 /// The same after the handshake, which has little time.
@@ -59,7 +59,7 @@ task<void> cache_server::reject_later(stream accepted, serving::served_listener&
         under_way.reset();
         if (peer) reject(std::move(*peer));
     } catch (const std::bad_alloc&) {
-        running_->pool.here()->note_no_memory();
+        pool().here()->note_no_memory();
     }
 }
 

@@ -18,7 +18,7 @@
 #include "runtime/connections.hpp"
 #include "runtime/journal.hpp"
 #include "runtime/metrics.hpp"
-#include "transport/serving/loop_pool.hpp"
+#include "serving/loop_pool.hpp"
 
 #include <chrono>
 #include <cstddef>

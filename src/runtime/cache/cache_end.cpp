@@ -20,16 +20,16 @@
 namespace eddy::runtime::cache {
 
 task<outcome<>> cache_server::prepare_stop(duration patience) {
-    if (!running_ || is_prepared_) co_return outcome<>();
+    if (!parts_ || is_prepared_) co_return outcome<>();
     co_await end_preparation();
     // A client has asked for this end, whatever it loses.
-    if (running_->commands->is_forced()) co_return outcome<>();
+    if (parts_->commands->is_forced()) co_return outcome<>();
     const std::uint64_t own = preparation_;
     EDDY_ASSERT(!is_preparing_);
     is_preparing_ = true;
     // Without files there is nothing that a change could be late for.
-    if (running_->files)
-        eddy::cache::engine_clients(running_->engine).hold_writes(eddy::cache::write_hold::stop);
+    if (parts_->files)
+        eddy::cache::engine_clients(parts_->engine).hold_writes(eddy::cache::write_hold::stop);
     outcome<> ready = co_await save_before_end(patience, own);
     co_return finish_preparation(own, std::move(ready));
 }
@@ -38,16 +38,16 @@ task<outcome<>> cache_server::prepare_stop(duration patience) {
 task<outcome<>> cache_server::save_before_end(duration patience, std::uint64_t own) {
     const auto is_given_up = [this, own] { return preparation_ != own; };
     try {
-        const std::chrono::seconds longest(running_->context.settings.replica.shutdown_timeout_s);
-        co_await await_replicas(running_->context, std::min<duration>(patience, longest),
+        const std::chrono::seconds longest(parts_->context.settings.replica.shutdown_timeout_s);
+        co_await await_replicas(parts_->context, std::min<duration>(patience, longest),
                                 is_given_up);
         last_save how;
-        how.wanted = running_->commands->at_end();
+        how.wanted = parts_->commands->at_end();
         how.patience = patience;
         how.is_given_up = is_given_up;
-        co_return co_await running_->context.save_all(std::move(how));
+        co_return co_await parts_->context.save_all(std::move(how));
     } catch (const std::bad_alloc&) {
-        ++counted_.errors;
+        ++counted().errors;
     }
     co_return refuse(503, std::string(no_memory_text));
 }
@@ -55,14 +55,14 @@ task<outcome<>> cache_server::save_before_end(duration patience, std::uint64_t o
 outcome<> cache_server::finish_preparation(std::uint64_t own, outcome<> ready) {
     EDDY_ASSERT(is_preparing_);
     is_preparing_ = false;
-    running_->context.progress.set();
+    parts_->context.progress.set();
     if (preparation_ != own) return stop_given_up();
     is_prepared_ = ready.has_value();
     if (ready) return ready;
-    ++counted_.errors;
+    ++counted().errors;
     resume();
     try {
-        events_.write(fmt::format("does not stop: {}", ready.error().message));
+        events().write(fmt::format("does not stop: {}", ready.error().message));
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the caller reports it
     }
     return ready;
@@ -71,77 +71,76 @@ outcome<> cache_server::finish_preparation(std::uint64_t own, outcome<> ready) {
 void cache_server::resume() noexcept {
     ++preparation_;
     is_prepared_ = is_handed_over_ = false;
-    if (!running_) return;
-    running_->context.progress.set();
-    eddy::cache::engine_clients(running_->engine).let_write(eddy::cache::write_hold::stop);
-    running_->commands->stop_refused();
+    if (!parts_) return;
+    parts_->context.progress.set();
+    eddy::cache::engine_clients(parts_->engine).let_write(eddy::cache::write_hold::stop);
+    parts_->commands->stop_refused();
 }
 
 /// Of a prepare_stop() whose caller has left; it ends at its next wait.
 task<void> cache_server::end_preparation() {
     ++preparation_;
-    running_->context.progress.set();
+    parts_->context.progress.set();
     // Also a caller that is cancelled waits for it.
     while (is_preparing_) {
-        if (!co_await running_->context.await_progress()) co_await loop::current().yield();
+        if (!co_await parts_->context.await_progress()) co_await loop::current().yield();
     }
 }
 
-task<void> cache_server::stop(duration drain) {
-    if (!running_) co_return;
+task<void> cache_server::begin_stop() {
     co_await end_preparation();
     EDDY_ASSERT(!is_preparing_);
-    const bool is_prepared = std::exchange(is_prepared_, false);
     lost_.clear();
-    eddy::cache::engine_files files(running_->engine);
+    eddy::cache::engine_files files(parts_->engine);
     files.begin_end();
     // SHUTDOWN NOSAVE is what ends a script that has written.
-    if (running_->commands->at_end() == eddy::cache::shutdown_request::saving::never)
+    if (parts_->commands->at_end() == eddy::cache::shutdown_request::saving::never)
         files.cut_script();
-    co_await close_listeners();
-    const time_point begun = loop::current().now();
+}
+
+task<void> cache_server::accepting_ended(duration drain) {
+    if (is_prepared_) co_return;
     try {
-        const std::chrono::seconds patience(running_->context.settings.replica.shutdown_timeout_s);
-        if (!is_prepared)
-            co_await await_replicas(running_->context, std::min<duration>(drain, patience));
+        const std::chrono::seconds patience(parts_->context.settings.replica.shutdown_timeout_s);
+        co_await await_replicas(parts_->context, std::min<duration>(drain, patience));
     } catch (const std::bad_alloc&) {
-        ++counted_.errors;
+        ++counted().errors;
     }
-    drain -= std::min(drain, loop::current().now() - begun);
-    co_await running_->pool.drain(drain);
-    try {
-        if (files.has_half_script())
-            events_.write("a script that had changed keys was cut off: nothing of it was stored");
-        if (running_->hooks) co_await running_->hooks->flush();
-    } catch (const std::bad_alloc&) {
-        ++counted_.errors;
-        events_.write("not all changes were passed to --hooks: there was no memory");
+}
+
+task<void> cache_server::clients_ended(bool has_started) {
+    const bool is_prepared = std::exchange(is_prepared_, false);
+    if (has_started) {
+        try {
+            if (eddy::cache::engine_files(parts_->engine).has_half_script())
+                events().write(
+                    "a script that had changed keys was cut off: nothing of it was stored");
+            if (parts_->hooks) co_await parts_->hooks->flush();
+        } catch (const std::bad_alloc&) {
+            ++counted().errors;
+            events().write("not all changes were passed to --hooks: there was no memory");
+        }
     }
-    running_->background.cancel();
-    co_await running_->background.join();
-    if (running_->files) co_await running_->files->close(running_->commands->at_end(), is_prepared);
+    parts_->background.cancel();
+    co_await parts_->background.join();
+    if (!has_started) co_return;
+    if (parts_->files) co_await parts_->files->close(parts_->commands->at_end(), is_prepared);
     note_loss();
-    co_await end_workers();
-    last_stats_ = running_->engine.stats();
-    last_stats_.keys = last_stats_.keys_with_expiry = 0;
-    last_stats_.used_memory = last_stats_.reserved_memory = 0;
-    co_await forget_keys();
-    running_.reset();
 }
 
 /// A replica loses nothing: its master has the data.
 void cache_server::note_loss() {
     if (std::exchange(is_handed_over_, false)) return;
-    const auto* const links = eddy::cache::replication::find(running_->engine);
+    const auto* const links = eddy::cache::replication::find(parts_->engine);
     if (links != nullptr && links->is_replica()) return;
     try {
-        const std::uint64_t keys = running_->engine.stats().keys;
-        if (running_->files)
-            lost_ = running_->files->lost();
+        const std::uint64_t keys = parts_->engine.stats().keys;
+        if (parts_->files)
+            lost_ = parts_->files->lost();
         else if (keys > 0)
             lost_ = fmt::format("{} {}: it has no --dir", keys, keys == 1 ? "key" : "keys");
     } catch (const std::bad_alloc&) {
-        ++counted_.errors;
+        ++counted().errors;
     }
 }
 

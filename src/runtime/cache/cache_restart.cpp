@@ -51,71 +51,65 @@ bool have_same_dump(const eddy::cache::server_settings& a, const eddy::cache::se
 
 // --- Before a restart ------------------------------------------------------------------------
 
-task<outcome<>> cache_server::check_restart(settings next, bool discards_data) {
-    outcome<config> wanted = read_config(next);
-    if (!wanted) co_return std::unexpected(wanted.error());
-    if (!running_) co_return outcome<>();
-    if (wanted->is_tls_by_option) {
-        if (auto good = check_tls_readable(wanted->where.tls); !good) co_return good;
-    }
-    const std::vector<endpoint> own = running_->listening.addresses();
-    if (auto free = try_addresses(wanted->addresses(), own, above_.get()); !free) co_return free;
-    if (!wanted->server.acl_file.empty()) {
-        eddy::cache::engine trial(wanted->engine);
-        if (auto loaded = co_await load_users(trial, wanted->server.acl_file); !loaded)
+task<outcome<>> cache_server::check(config_pointer next, bool discards_data) {
+    const auto& wanted = static_cast<const cache::config&>(*next);
+    if (!parts_) co_return outcome<>();
+    if (!wanted.server.acl_file.empty()) {
+        eddy::cache::engine trial(wanted.engine);
+        if (auto loaded = co_await load_users(trial, wanted.server.acl_file); !loaded)
             co_return loaded;
     }
-    if (!wanted->hooks.file.empty()) {
-        const cache_hooks trial(wanted->hooks, events_);
+    if (!wanted.hooks.file.empty()) {
+        const cache_hooks trial(wanted.hooks, events());
         if (auto good = co_await trial.check(); !good) co_return good;
     }
-    if (wanted->server.dir.empty()) co_return outcome<>();
-    if (auto usable = co_await check_folder(wanted->server.dir); !usable) co_return usable;
+    if (wanted.server.dir.empty()) co_return outcome<>();
+    if (auto usable = co_await check_folder(wanted.server.dir); !usable) co_return usable;
     if (discards_data) co_return outcome<>();
-    co_return check_new_folder(*wanted);
+    co_return check_new_folder(wanted);
 }
 
 /// Of two sets of keys the user says which one counts.
-outcome<> cache_server::check_new_folder(const config& next) const {
-    const std::uint64_t keys = running_->engine.stats().keys;
-    if (keys == 0 || have_same_dump(next.server, running_->context.settings)) return {};
+outcome<> cache_server::check_new_folder(const cache::config& next) const {
+    const std::uint64_t keys = parts_->engine.stats().keys;
+    if (keys == 0 || have_same_dump(next.server, parts_->context.settings)) return {};
     const std::string found = loaded_from(next.server, next.engine.append.enabled);
     if (found.empty()) return {};
     return refuse(
         409, fmt::format("{} exists already, and \"{}\" has {} keys: move the file away to keep "
                          "the keys, or replace them by the file's with --discard-keys",
-                         found, name_, keys));
+                         found, name(), keys));
 }
 
-bool cache_server::has_new_files(const config& next) const {
-    return !running_->files || !have_same_dump(next.server, running_->context.settings);
+bool cache_server::has_new_files(const cache::config& next) const {
+    return !parts_->files || !have_same_dump(next.server, parts_->context.settings);
 }
 
 /// A restart begins with the users of its options and files. A cache that a password protected must
 /// not be open behind it.
-outcome<> cache_server::check_users_stay(const config& next) const {
-    const eddy::cache::engine_clients clients(running_->engine);
-    const std::string& now = running_->engine.options().password;
-    if (now != config_.engine.password && next.engine.password == config_.engine.password)
+outcome<> cache_server::check_users_stay(const cache::config& next) const {
+    const eddy::cache::engine_clients clients(parts_->engine);
+    const std::string& now = parts_->engine.options().password;
+    if (now != chosen().engine.password && next.engine.password == chosen().engine.password)
         return refuse(409, fmt::format("CONFIG SET has changed the password of \"{}\", which a "
                                        "restart would forget: keep it with CONFIG REWRITE first",
-                                       name_));
-    if (!next.server.acl_file.empty() || !config_.server.acl_file.empty()) return {};
+                                       name()));
+    if (!next.server.acl_file.empty() || !chosen().server.acl_file.empty()) return {};
     const bool is_closed = clients.need_password();
-    const bool would_be_open = next.engine.password.empty() && config_.engine.password.empty();
+    const bool would_be_open = next.engine.password.empty() && chosen().engine.password.empty();
     if (clients.users() > 1 || (is_closed && would_be_open))
         return refuse(409, fmt::format("ACL SETUSER has made or changed users of \"{}\", which a "
                                        "restart would forget: write them to a file, and name it "
                                        "with --aclfile",
-                                       name_));
+                                       name()));
     return {};
 }
 
 /// Whether a cache of those options finds in its files all that there is.
-bool cache_server::finds_all(const config& next) const {
-    const eddy::cache::engine_files files(running_->engine);
-    const bool appends = running_->engine.options().append.enabled;
-    const eddy::cache::append_file_settings& now = running_->context.settings.append_file;
+bool cache_server::finds_all(const cache::config& next) const {
+    const eddy::cache::engine_files files(parts_->engine);
+    const bool appends = parts_->engine.options().append.enabled;
+    const eddy::cache::append_file_settings& now = parts_->context.settings.append_file;
     const eddy::cache::append_file_settings& later = next.server.append_file;
     // What is there is not whole.
     if (files.is_loading() || files.lacks_data()) return true;
@@ -124,20 +118,20 @@ bool cache_server::finds_all(const config& next) const {
         later.filename != now.filename)
         return false;
     // The append-only file got what it lacked by save_before_end().
-    return appends || !running_->files->lacks_dump();
+    return appends || !parts_->files->lacks_dump();
 }
 
 task<outcome<>> cache_server::hand_over(settings next, std::shared_ptr<handover> to,
                                         duration patience) {
-    outcome<config> wanted = read_config(next);
+    outcome<cache::config> wanted = read_config(next);
     if (!wanted) co_return std::unexpected(wanted.error());
-    if (!running_) co_return outcome<>();
+    if (!parts_) co_return outcome<>();
     if (auto stay = check_users_stay(*wanted); !stay) co_return stay;
     co_await end_preparation();
     const std::uint64_t own = preparation_;
     EDDY_ASSERT(!is_preparing_ && !to->is_used);
     is_preparing_ = true;
-    eddy::cache::engine_clients(running_->engine).hold_writes(eddy::cache::write_hold::stop);
+    eddy::cache::engine_clients(parts_->engine).hold_writes(eddy::cache::write_hold::stop);
     outcome<> ready = co_await save_before_end(patience, own);
     // Where an append-only file cannot be written, an instance that has one does not start.
     const bool may_start = ready.has_value() || !wanted->engine.append.enabled;
@@ -149,7 +143,7 @@ task<outcome<>> cache_server::hand_over(settings next, std::shared_ptr<handover>
             if (!ready)
                 ready.error().message =
                     fmt::format("its {} keys cannot be carried over: {}",
-                                running_->engine.stats().keys, ready.error().message);
+                                parts_->engine.stats().keys, ready.error().message);
         }
     } catch (const std::bad_alloc&) {
         ready = refuse(503, std::string(no_memory_text));
@@ -158,12 +152,12 @@ task<outcome<>> cache_server::hand_over(settings next, std::shared_ptr<handover>
 }
 
 task<outcome<>> cache_server::write_keys(const handover& to, duration patience, std::uint64_t own) {
-    eddy::cache::engine& engine = running_->engine;
+    eddy::cache::engine& engine = parts_->engine;
     snapshot* data = nullptr;
     last_save how;
     how.patience = patience;
     how.is_given_up = [this, own] { return preparation_ != own; };
-    auto begun = co_await await_instant(running_->context, how, [&] {
+    auto begun = co_await await_instant(parts_->context, how, [&] {
         // What is left of one that was given up.
         static_cast<void>(engine.upkeep());
         eddy::cache::rdb::snapshot_options options;
@@ -174,7 +168,7 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
     if (!begun) co_return begun;
     outcome<> written;
     try {
-        written = co_await write_handover(running_->context.settings, *data, to);
+        written = co_await write_handover(parts_->context.settings, *data, to);
     } catch (const std::bad_alloc&) {
         written = refuse(503, std::string(no_memory_text));
     }
@@ -186,51 +180,47 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
         }
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): keep_up() goes on with it
     }
-    running_->context.ask_upkeep();
+    parts_->context.ask_upkeep();
     co_return written;
 }
 
 // --- Without a restart -----------------------------------------------------------------------
 
-task<outcome<bool>> cache_server::reread() {
-    if (!running_ || running_->hooks) co_return false;
-    const bool is_secure = runtime::is_secure(config_.where);
-    if (!is_secure && !config_.secure && config_.server.acl_file.empty()) co_return false;
-    auto renewed = renew_certificates(running_->listening, config_.addresses());
-    if (!renewed) co_return std::unexpected(renewed.error());
-    running_->context.update_time();
-    if (!config_.server.acl_file.empty()) {
-        auto loaded = co_await load_users(running_->engine, running_->context.settings.acl_file);
-        if (!loaded) co_return std::unexpected(loaded.error());
+task<outcome<>> cache_server::reread_files() {
+    parts_->context.update_time();
+    if (!chosen().server.acl_file.empty()) {
+        auto loaded = co_await load_users(parts_->engine, parts_->context.settings.acl_file);
+        if (!loaded) co_return loaded;
     }
-    co_return true;
+    co_return outcome<>();
 }
 
 outcome<> cache_server::apply(const settings& changed) {
-    outcome<config> read = read_config(changed);
-    if (!read) return std::unexpected(read.error());
+    outcome<cache::config> next = read_config(changed);
+    if (!next) return std::unexpected(next.error());
     // CONFIG REWRITE may have changed the options since they were read.
-    const outcome<config> before = read_config(options_);
+    const outcome<cache::config> before = read_config(options());
     if (!before) return std::unexpected(before.error());
-    if (running_) {
+    if (parts_) {
         // What CONFIG SET says meanwhile stays, unless this option changes.
-        running_->context.update_time();
-        eddy::cache::engine_settings now(running_->engine);
-        const auto parameters = eddy::cache::changed_parameters({read->engine, read->server},
+        parts_->context.update_time();
+        eddy::cache::engine_settings now(parts_->engine);
+        const auto parameters = eddy::cache::changed_parameters({next->engine, next->server},
                                                                 {before->engine, before->server});
         if (auto set = now.set(parameters); !set) return refuse(400, set.error());
         // Parts of a second are lost on CONFIG SET; a mode it does not know.
-        if (read->server.client_timeout != before->server.client_timeout)
-            running_->context.settings.client_timeout = read->server.client_timeout;
-        now.set_mode(read->engine.mode);
+        if (next->server.client_timeout != before->server.client_timeout)
+            parts_->context.settings.client_timeout = next->server.client_timeout;
+        now.set_mode(next->engine.mode);
     }
-    config_.write_timeout = read->write_timeout;
-    config_.rules = std::move(read->rules);
-    options_ = changed;
-    if (running_) {
-        running_->listening.set_rules(config_.rules);
-        running_->context.write_timeout = config_.write_timeout;
-        running_->context.set_limits();
+    auto now = std::make_shared<cache::config>(chosen());
+    now->write_timeout = next->write_timeout;
+    now->rules = std::move(next->rules);
+    set_config(std::move(now), changed);
+    if (parts_) {
+        listening().set_rules(chosen().rules);
+        parts_->context.write_timeout = chosen().write_timeout;
+        parts_->context.set_limits();
     }
     return {};
 }

@@ -13,15 +13,12 @@
 #include "runtime/cache/cache_files.hpp"
 #include "runtime/cache/options.hpp"
 #include "runtime/cache/worker.hpp"
-#include "runtime/connections.hpp"
-#include "runtime/host.hpp"
-#include "runtime/instance.hpp"
 #include "runtime/journal.hpp"
-#include "runtime/listening.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/problem.hpp"
+#include "runtime/serving/served_runtime.hpp"
 #include "runtime/settings.hpp"
-#include "transport/serving/acceptor.hpp"
+#include "serving/acceptor.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -32,34 +29,40 @@
 namespace eddy::runtime::cache {
 
 /// One loop's thread.
-class cache_server final : public instance, serving::admission {
+class cache_server final : public served_runtime, serving::admission {
 public:
     explicit cache_server(creation from);
     ~cache_server() override;
 
-    task<outcome<>> start() override;
     void give_up_start() noexcept override;
     task<outcome<>> prepare_stop(duration patience) override;
     void resume() noexcept override;
-    task<void> stop(duration drain) override;
     std::string lost() const override { return lost_; }
-    metrics count() const override;
-    endpoint local() const override;
     task<outcome<std::uint64_t>> send(std::string message) override;
     outcome<> apply(const settings& changed) override;
-    task<outcome<>> check_restart(settings next, bool discards_data) override;
     task<outcome<>> hand_over(settings next, std::shared_ptr<handover> to,
                               duration patience) override;
-    task<outcome<bool>> reread() override;
 
 private:
-    task<outcome<>> make_workers();
+    outcome<config_pointer> read(const settings& given) const override;
+    outcome<> prepare() override;
+    task<outcome<>> check(config_pointer next, bool discards_data) override;
+    serving::loop_pool::factory worker_factory() override;
+    task<outcome<>> begin() override;
+    task<void> begin_stop() override;
+    task<void> accepting_ended(duration drain) override;
+    task<void> clients_ended(bool has_started) override;
+    void retire(const serving::loop_worker& last) override;
+    task<void> end() override;
+    void add_counts(metrics& to) const override;
+    task<outcome<>> reread_files() override;
+    std::string_view refusal() const override { return worker::refusal; }
+    serving::admission* connection_check() noexcept override { return this; }
+
+    const cache::config& chosen() const noexcept;
+    void note_addresses();
     task<outcome<>> load_beside_clients();
     void begin_parts();
-    task<void> end_workers();
-    void open_listeners_to_clients();
-    task<void> close_listeners();
-    task<outcome<>> give_up(outcome<> why);
     task<void> forget_keys();
     void admit(stream accepted, serving::served_listener& from) override;
     void reject(stream accepted);
@@ -70,11 +73,11 @@ private:
     task<void> end_preparation();
     task<outcome<>> save_before_end(duration patience, std::uint64_t own);
     outcome<> finish_preparation(std::uint64_t own, outcome<> ready);
-    outcome<> check_users_stay(const config& next) const;
-    bool has_new_files(const config& next) const;
-    bool finds_all(const config& next) const;
+    outcome<> check_users_stay(const cache::config& next) const;
+    bool has_new_files(const cache::config& next) const;
+    bool finds_all(const cache::config& next) const;
     task<outcome<>> write_keys(const handover& to, duration patience, std::uint64_t own);
-    outcome<> check_new_folder(const config& next) const;
+    outcome<> check_new_folder(const cache::config& next) const;
     void note_loss();
     void spawn_supervised(std::function<task<void>()> make);
     task<void> keep_up();
@@ -82,14 +85,8 @@ private:
     task<void> check_outputs();
     void watch_peer(const stream& accepted) const noexcept;
 
-    std::string name_;
-    settings options_;
-    journal& events_;
-    std::shared_ptr<host> above_;
     std::shared_ptr<const handover> inherited_;  // until it has started
-    config config_;
-    counters counted_;
-    histogram latency_;  // of workers that have ended
+    histogram latency_;                          // of workers that have ended
     eddy::cache::statistics last_stats_;
     bool start_given_up_ = false;
     // Of prepare_stop().
@@ -99,9 +96,8 @@ private:
     bool is_handed_over_ = false;  // the next instance has all
     std::string lost_;             // by the last stop
 
-    // While it runs.
-    struct running;
-    std::unique_ptr<running> running_;
+    struct parts;
+    std::unique_ptr<parts> parts_;
 };
 
 }  // namespace eddy::runtime::cache

@@ -12,8 +12,6 @@
 #include "runtime/cache/replicator.hpp"
 #include "runtime/cache/server_commands.hpp"
 #include "runtime/cache/worker.hpp"
-#include "transport/serving/acceptor.hpp"
-#include "transport/serving/loop_pool.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -26,23 +24,15 @@ namespace eddy::runtime::cache {
 
 inline constexpr std::string_view no_memory_text = "there is no memory";
 
-struct cache_server::running {
-    running(listeners opened, eddy::cache::engine_options options, journal& events,
-            counters& counted, serving::admission& admitting)
-        : listening(std::move(opened)),
-          engine(std::move(options)),
-          context(this->engine, events, counted),
-          pool(events),
-          accepting(pool, &admitting) {}
+/// From the beginning of a start to the end of a stop.
+struct cache_server::parts {
+    parts(eddy::cache::engine_options options, journal& events, counters& counted)
+        : engine(std::move(options)), context(this->engine, events, counted) {}
 
-    listeners listening;
-    endpoint address;
     eddy::cache::engine engine;
     cache_context context;
     std::unique_ptr<cache_files> files;    // null without a folder
     std::optional<cancel_source> opening;  // while a start reads its files
-    serving::loop_pool pool;
-    serving::acceptor accepting;
     scope background;
 
     std::unique_ptr<replicator> replicating;

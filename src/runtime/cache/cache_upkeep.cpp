@@ -26,27 +26,26 @@ constexpr duration soonest_upkeep = std::chrono::milliseconds(5);
 /// Has expired keys removed while there are any that expire, and memory given back after commands.
 /// Without either it sleeps until a client does something.
 task<void> cache_server::keep_up() {
-    eddy::cache::engine& engine = running_->engine;
+    eddy::cache::engine& engine = parts_->engine;
     duration pause = shortest_upkeep;
     std::uint64_t expired = 0;
     for (;;) {
         const eddy::cache::statistics now = engine.stats();
         if (now.keys_with_expiry == 0 && now.fields_with_expiry == 0) {
-            running_->context.work_done.reset();
+            parts_->context.work_done.reset();
             pause = shortest_upkeep;
-            if (!co_await running_->context.work_done.wait()) co_return;
+            if (!co_await parts_->context.work_done.wait()) co_return;
         }
         if (!co_await loop::current().sleep_for(pause)) co_return;
-        static_cast<worker*>(running_->pool.here())->trim();
-        for (const auto& each : running_->pool.others())
-            static_cast<worker&>(*each.its).trim_later();
-        running_->context.update_time();
+        static_cast<worker*>(pool().here())->trim();
+        for (const auto& each : pool().others()) static_cast<worker&>(*each.its).trim_later();
+        parts_->context.update_time();
         while (engine.upkeep()) {
             co_await yield();
-            if (running_->background.source().requested()) co_return;
-            running_->context.update_time();
+            if (parts_->background.source().requested()) co_return;
+            parts_->context.update_time();
         }
-        if (engine.is_behind()) running_->context.is_behind.set();
+        if (engine.is_behind()) parts_->context.is_behind.set();
         const std::uint64_t now_expired = engine.stats().expired_keys;
         pause = now_expired != expired ? shortest_upkeep : std::min(pause * 2, longest_upkeep);
         const auto fair = std::chrono::duration<double>(whole_sweep) * engine.swept_share();
@@ -58,15 +57,15 @@ task<void> cache_server::keep_up() {
 /// Runs a script that takes too long, and writes huge values into a snapshot before they change, a
 /// little in each turn.
 task<void> cache_server::catch_up() {
-    eddy::cache::engine& engine = running_->engine;
+    eddy::cache::engine& engine = parts_->engine;
     for (;;) {
-        running_->context.is_behind.reset();
-        if (!engine.is_behind() && !co_await running_->context.is_behind.wait()) co_return;
+        parts_->context.is_behind.reset();
+        if (!engine.is_behind() && !co_await parts_->context.is_behind.wait()) co_return;
         while (engine.is_behind()) {
             engine.go_on();
             co_await yield();
-            if (running_->background.source().requested()) co_return;
-            running_->context.update_time();
+            if (parts_->background.source().requested()) co_return;
+            parts_->context.update_time();
         }
     }
 }
@@ -75,20 +74,20 @@ task<void> cache_server::catch_up() {
 /// sleeps.
 task<void> cache_server::check_outputs() {
     constexpr duration longest_wait = std::chrono::hours(1);
-    eddy::cache::engine& engine = running_->engine;
+    eddy::cache::engine& engine = parts_->engine;
     for (;;) {
-        running_->context.outputs_due.reset();
-        running_->context.update_time();
+        parts_->context.outputs_due.reset();
+        parts_->context.update_time();
         engine.check_outputs();
         const std::int64_t due_us = engine.outputs_due_us();
         result<> woken;
         if (due_us == eddy::cache::session::no_deadline) {
-            woken = co_await running_->context.outputs_due.wait();
+            woken = co_await parts_->context.outputs_due.wait();
         } else {
             const duration left =
-                std::chrono::microseconds(due_us) - running_->context.clock.steady();
+                std::chrono::microseconds(due_us) - parts_->context.clock.steady();
             woken = co_await with_timeout(std::min(left, longest_wait),
-                                          running_->context.outputs_due.wait());
+                                          parts_->context.outputs_due.wait());
             if (!woken && woken.error() == errc::timed_out) woken = {};
         }
         if (!woken) co_return;

@@ -10,7 +10,7 @@
 #include "cache/memory/large_argument.hpp"
 #include "runtime/cache/byte_queue.hpp"
 #include "runtime/connections.hpp"
-#include "transport/serving/connection_slot.hpp"
+#include "serving/connection_slot.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -569,7 +569,7 @@ outcome<config> read_config(const settings& chosen) {
         return std::unexpected(set.error());
     if (auto hooked = read_hooks(chosen, read.hooks); !hooked)
         return std::unexpected(hooked.error());
-    read.server.threads = static_cast<std::size_t>(chosen.number("threads"));
+    read.threads = read.server.threads = static_cast<std::size_t>(chosen.number("threads"));
     read.write_timeout = duration(chosen.number("write-timeout"));
     read.max_queue = static_cast<std::size_t>(chosen.number("max-queue"));
     read.engine.max_pending_reply = std::min(flush_at, read.max_queue);

@@ -66,14 +66,6 @@ bool is_loopback(std::string_view host) {
     return host == "::1" || host == "localhost" || host.starts_with("127.");
 }
 
-eddy::cache::listening_place as_listening(const transport::address& where,
-                                          const noted_listener& opened) {
-    using by = eddy::cache::listening_place::by;
-    if (!where.path.empty()) return {by::unix_socket, where.path, 0};
-    return {where.kind == scheme::tls ? by::tls : by::tcp, where.host.empty() ? "*" : where.host,
-            opened.socket.local().port()};
-}
-
 }  // namespace
 
 transport::tls_parameters tls_parameters_of(const eddy::cache::tls_settings& chosen) {
@@ -173,23 +165,12 @@ outcome<std::optional<transport::address>> choose_tls_address(const settings& ch
     return where;
 }
 
-outcome<listeners> open_listeners(config& by, host* of) {
-    if (by.is_tls_by_option) {
-        if (auto good = check_tls_readable(by.where.tls); !good)
-            return std::unexpected(good.error());
-    }
-    auto opened = runtime::open_listeners(by.addresses(), of, by.server.threads);
-    if (!opened) return opened;
-    const std::uint16_t port = opened->first.socket.local().port();
-    const bool is_secure = runtime::is_secure(by.where);
-    by.server.port = is_secure ? 0 : port;
-    if (is_secure) by.server.tls.port = port;
-    by.server.listening = {as_listening(by.where, opened->first)};
-    if (by.secure) {
-        by.server.tls.port = opened->secure->socket.local().port();
-        by.server.listening.push_back(as_listening(*by.secure, *opened->secure));
-    }
-    return opened;
+eddy::cache::listening_place as_listening(const transport::address& where,
+                                          const noted_listener& opened) {
+    using by = eddy::cache::listening_place::by;
+    if (!where.path.empty()) return {by::unix_socket, where.path, 0};
+    return {where.kind == scheme::tls ? by::tls : by::tcp, where.host.empty() ? "*" : where.host,
+            opened.socket.local().port()};
 }
 
 bool is_local(const endpoint& peer) { return peer.is_unix() || is_loopback(peer.host()); }

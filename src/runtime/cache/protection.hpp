@@ -29,8 +29,9 @@ transport::address server_address(const eddy::cache::tls_settings& chosen, std::
 outcome<std::optional<transport::address>> choose_tls_address(const settings& chosen,
                                                               eddy::cache::tls_settings& into);
 
-/// Opens what the config names, and notes the real ports in it.
-outcome<listeners> open_listeners(config& by, host* of);
+/// A listener, as commands show it.
+eddy::cache::listening_place as_listening(const transport::address& where,
+                                          const noted_listener& opened);
 
 /// Whether a client is on this machine: on a Unix socket, or at a loopback address.
 bool is_local(const endpoint& peer);

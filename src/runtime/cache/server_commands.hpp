@@ -48,12 +48,12 @@ public:
     void keep_config(std::uint64_t session) override;
     void shut_down(std::uint64_t session, eddy::cache::shutdown_request how) override;
     void migrate(std::uint64_t session, std::unique_ptr<eddy::cache::migration> what) override;
-    bool can_shut_down() const noexcept override { return above_ != nullptr; }
+    bool can_shut_down() const noexcept override { return !above_->is_alone(); }
     bool abort_shutdown() override;
     void limits_changed() noexcept override { context_.limits_changed(); }
     void outputs_due() noexcept override { context_.outputs_due.set(); }
     void obstacle_ended() noexcept override { context_.progress.set(); }
-    bool can_keep_config() const noexcept override { return above_ != nullptr; }
+    bool can_keep_config() const noexcept override { return !above_->is_alone(); }
 
     saving at_end() const noexcept { return at_end_; }
     /// SHUTDOWN has asked for the stop that is under way, whatever it loses.

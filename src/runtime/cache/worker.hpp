@@ -23,7 +23,7 @@
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/client.hpp"
 #include "runtime/connections.hpp"
-#include "transport/serving/loop_worker.hpp"
+#include "serving/loop_worker.hpp"
 
 #include <array>
 #include <atomic>

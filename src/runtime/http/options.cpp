@@ -150,26 +150,10 @@ std::vector<option> option_table() {
 }
 
 outcome<config> read_config(const settings& chosen) {
-    auto where = choose_address(chosen, scheme::tcp);
-    if (!where) return std::unexpected(where.error());
-    if (where->kind == scheme::udp)
-        return refuse(400, "HTTP needs a stream; write --listen tcp://HOST:PORT");
-
     config read;
-    read.where = std::move(*where);
-    auto tls = read_tls(chosen);
-    if (!tls) return std::unexpected(tls.error());
-    if (*tls) {
-        if (auto added = add_tls(read.where, std::move(**tls)); !added)
-            return std::unexpected(added.error());
-        read.is_tls_by_option = true;
-    }
-    auto shared = read_shm(chosen, read.where);
-    if (!shared) return std::unexpected(shared.error());
-    read.shared = std::move(*shared);
-    auto rules = read_accept_rules(chosen, read.where);
-    if (!rules) return std::unexpected(rules.error());
-    read.rules = std::move(*rules);
+    auto serving = read_serving_config(chosen, scheme::tcp,
+                                       "HTTP needs a stream; write --listen tcp://HOST:PORT", read);
+    if (!serving) return std::unexpected(serving.error());
     eddy::http::accept_by_alpn(read.where);
     read.root = chosen.text("root");
     if (read.root.empty())
@@ -182,7 +166,6 @@ outcome<config> read_config(const settings& chosen) {
     }
     if (chosen.given("access-format") && !chosen.has("access-log"))
         return refuse(400, "--access-format has no effect without --access-log FILE");
-    read.threads = static_cast<std::size_t>(chosen.number("threads"));
     read.files.index = chosen.text("index");
     read.files.fallback = chosen.text("spa");
     read.files.listing = chosen.flag("listing");

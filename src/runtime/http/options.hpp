@@ -3,16 +3,14 @@
 
 #include <eddy/http/session.hpp>
 #include <eddy/http/static_files.hpp>
-#include <eddy/transport/transport.hpp>
 
 #include "runtime/option.hpp"
 #include "runtime/problem.hpp"
+#include "runtime/serving/serving_config.hpp"
 #include "runtime/settings.hpp"
-#include "transport/serving/served_listener.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,13 +24,8 @@ enum class access_format : std::uint8_t {
 };
 
 /// Checked and converted.
-struct config {
-    transport::address where;
-    bool is_tls_by_option = false;                  ///< `where` is tls by --tls
-    std::optional<transport::address> shared = {};  ///< shm, beside `where`
-    serving::accept_rules rules = {};
-    std::size_t threads = 1;  ///< that serve clients
-    std::string root;         ///< folder of the files
+struct config : serving_config {
+    std::string root;  ///< folder of the files
     eddy::http::static_options files;
     bool compress = false;  ///< responses are compressed when a client accepts it
     eddy::http::session_limits limits;

@@ -3,52 +3,47 @@
 
 #include <eddy/base/histogram.hpp>
 
-#include "runtime/host.hpp"
 #include "runtime/http/options.hpp"
 #include "runtime/http/worker.hpp"
-#include "runtime/instance.hpp"
-#include "runtime/journal.hpp"
-#include "runtime/line_log.hpp"
-#include "runtime/metrics.hpp"
-#include "runtime/problem.hpp"
-#include "runtime/settings.hpp"
+#include "runtime/serving/served_log.hpp"
+#include "runtime/serving/served_runtime.hpp"
 
 #include <memory>
-#include <string>
+#include <optional>
+#include <vector>
 
 namespace eddy::runtime::http {
 
 /// One loop's thread.
-class site final : public instance {
+class site final : public served_runtime {
 public:
     explicit site(creation from);
-    ~site() override;
-
-    task<outcome<>> start() override;
-    task<void> stop(duration drain) override;
-    metrics count() const override;
-    endpoint local() const override;
-    outcome<> apply(const settings& changed) override;
-    task<outcome<>> check_restart(settings next, bool discards_data) override;
-    task<outcome<bool>> reread() override;
 
 private:
-    task<outcome<>> give_up(outcome<> why);
-    task<void> end_workers();
+    /// One for each worker. Shared, since what makes the workers is copied.
+    using all_files = std::shared_ptr<std::vector<eddy::http::static_files>>;
 
-    std::string name_;
-    settings options_;
-    std::shared_ptr<host> host_;  // null without one
-    journal& events_;
-    config config_;
-    counters counted_;
+    outcome<config_pointer> read(const settings& chosen) const override;
+    outcome<> prepare() override;
+    task<outcome<>> check(config_pointer next, bool discards_data) override;
+    serving::loop_pool::factory worker_factory() override;
+    task<outcome<>> begin() override;
+    void retire(const serving::loop_worker& last) override;
+    task<void> end() override;
+    void add_counts(metrics& to) const override;
+    task<outcome<>> reread_files() override;
+    void apply_live() override;
+    std::string_view refusal() const override { return worker::refusal; }
+
+    const http::config& chosen() const noexcept;
+
     status_classes by_status_;  // of workers that have ended
     histogram latency_;         // the same
-    line_log log_;
+    served_log log_;
 
     // While it runs.
-    struct running;
-    std::unique_ptr<running> running_;
+    all_files files_;  // until the workers have them
+    std::optional<site_context> context_;
 };
 
 }  // namespace eddy::runtime::http

@@ -23,7 +23,7 @@ namespace eddy::runtime::http {
 /// What the workers of a site share, one for each start of it. It outlives them.
 struct site_context {
     journal& events;
-    shared_log log;
+    shared_log& log;
     bool has_log = false;
 };
 

@@ -156,26 +156,10 @@ outcome<transport::address> read_backend(std::string_view text) {
 }
 
 outcome<config> read_config(const settings& chosen) {
-    auto where = choose_address(chosen, scheme::tcp);
-    if (!where) return std::unexpected(where.error());
-    if (where->kind == scheme::udp)
-        return refuse(400, "a proxy needs a stream; write --listen tcp://HOST:PORT");
-
     config read;
-    read.where = std::move(*where);
-    auto tls = read_tls(chosen);
-    if (!tls) return std::unexpected(tls.error());
-    if (*tls) {
-        if (auto added = add_tls(read.where, std::move(**tls)); !added)
-            return std::unexpected(added.error());
-        read.is_tls_by_option = true;
-    }
-    auto shared = read_shm(chosen, read.where);
-    if (!shared) return std::unexpected(shared.error());
-    read.shared = std::move(*shared);
-    auto rules = read_accept_rules(chosen, read.where);
-    if (!rules) return std::unexpected(rules.error());
-    read.rules = std::move(*rules);
+    auto serving = read_serving_config(
+        chosen, scheme::tcp, "a proxy needs a stream; write --listen tcp://HOST:PORT", read);
+    if (!serving) return std::unexpected(serving.error());
     auto backends = read_backends(chosen);
     if (!backends) return std::unexpected(backends.error());
     read.backends = std::move(*backends);
@@ -185,7 +169,6 @@ outcome<config> read_config(const settings& chosen) {
                                            "would come back to it without end",
                                            each.to_string()));
     }
-    read.threads = static_cast<std::size_t>(chosen.number("threads"));
     if (chosen.text("strategy") == "least-connections") read.balance = strategy::least_connections;
     read.connect_timeout = duration(chosen.number("connect-timeout"));
     read.idle_timeout = duration(chosen.number("idle-timeout"));

@@ -7,25 +7,19 @@
 #include "runtime/option.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/proxy/balancer.hpp"
+#include "runtime/serving/serving_config.hpp"
 #include "runtime/settings.hpp"
-#include "transport/serving/served_listener.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <vector>
 
 namespace eddy::runtime::proxy {
 
-/// Checked and converted.
-struct config {
-    transport::address where;
-    bool is_tls_by_option = false;                  ///< `where` is tls by --tls
-    std::optional<transport::address> shared = {};  ///< shm, beside `where`
-    serving::accept_rules rules = {};               ///< their keepalive is that of backends, too
-    std::size_t threads = 1;                        ///< that serve clients
-    std::vector<transport::address> backends;       ///< 1 to max_backends, all different
+/// Checked and converted. The keepalive of `rules` is that of backends, too.
+struct config : serving_config {
+    std::vector<transport::address> backends;  ///< 1 to max_backends, all different
     strategy balance = strategy::round_robin;
     duration connect_timeout{};  ///< of one backend
     duration idle_timeout{};     ///< 0: none

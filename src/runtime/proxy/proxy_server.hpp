@@ -1,50 +1,30 @@
 // Proxy: the runtime that passes each client's connection on to a backend.
 #pragma once
 
-#include "runtime/host.hpp"
-#include "runtime/instance.hpp"
-#include "runtime/journal.hpp"
 #include "runtime/metrics.hpp"
-#include "runtime/problem.hpp"
 #include "runtime/proxy/balancer.hpp"
 #include "runtime/proxy/options.hpp"
-#include "runtime/settings.hpp"
+#include "runtime/serving/served_runtime.hpp"
 
 #include <memory>
-#include <string>
 
 namespace eddy::runtime::proxy {
 
 /// One loop's thread.
-class proxy_server final : public instance {
+class proxy_server final : public served_runtime {
 public:
     explicit proxy_server(creation from);
-    ~proxy_server() override;
-
-    task<outcome<>> start() override;
-    task<void> stop(duration drain) override;
-    metrics count() const override;
-    endpoint local() const override;
-    outcome<> apply(const settings& changed) override;
-    task<outcome<>> check_restart(settings next, bool discards_data) override;
-    task<outcome<bool>> reread() override;
 
 private:
-    task<outcome<>> give_up(outcome<> why);
-    task<void> end_workers();
+    outcome<config_pointer> read(const settings& chosen) const override;
+    serving::loop_pool::factory worker_factory() override;
+    void add_counts(metrics& to) const override;
+    void apply_live() override;
+
+    const proxy::config& chosen() const noexcept;
     std::shared_ptr<balancer> balance();
 
-    std::string name_;
-    settings options_;
-    std::shared_ptr<host> host_;  // null without one
-    journal& events_;
-    config config_;
-    counters counted_;       // of workers that have ended
     backend_list backends_;  // those that the options name
-
-    // While it runs.
-    struct running;
-    std::unique_ptr<running> running_;
 };
 
 }  // namespace eddy::runtime::proxy

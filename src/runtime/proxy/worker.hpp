@@ -11,7 +11,7 @@
 #include "io/linger.hpp"
 #include "runtime/proxy/balancer.hpp"
 #include "runtime/proxy/options.hpp"
-#include "transport/serving/loop_worker.hpp"
+#include "serving/loop_worker.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -82,7 +82,7 @@ task<outcome<>> datagram_server::start() {
     if (!config_.log_file.empty()) {
         if (outcome<> opened = log_.open(config_.log_file); !opened) co_return opened;
     }
-    outcome<noted_datagram> opened = bind_datagram_on(config_.where, host_.get());
+    outcome<noted_datagram> opened = bind_datagram_on(config_.where, *host_);
     if (!opened) {
         log_.close();
         co_return std::unexpected(opened.error());
@@ -138,7 +138,7 @@ task<outcome<>> datagram_server::check_restart(settings next, bool /*discards_da
         if (outcome<> good = line_log::check(read->log_file); !good) co_return good;
     }
     const endpoint own = local();
-    co_return try_address(std::move(read->where), std::span(&own, 1), host_.get());
+    co_return try_address(std::move(read->where), std::span(&own, 1), *host_);
 }
 
 outcome<> datagram_server::apply(const settings& changed) {

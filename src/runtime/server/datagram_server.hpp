@@ -91,7 +91,7 @@ private:
 
     std::string name_;
     settings options_;
-    std::shared_ptr<host> host_;  // null without one
+    std::shared_ptr<host> host_;
     journal& events_;
     config config_;
     counters counted_;

@@ -252,25 +252,9 @@ outcome<config> read_config(const settings& chosen) {
     const bool udp = chosen.flag("udp");
     if (udp && chosen.has("listen"))
         return refuse(400, "--udp and --listen exclude each other; write --listen udp://HOST:PORT");
-    auto where = choose_address(chosen, udp ? scheme::udp : scheme::tcp);
-    if (!where) return std::unexpected(where.error());
-
     config read;
-    read.where = std::move(*where);
-    auto tls = read_tls(chosen);
-    if (!tls) return std::unexpected(tls.error());
-    if (*tls) {
-        if (auto added = add_tls(read.where, std::move(**tls)); !added)
-            return std::unexpected(added.error());
-        read.is_tls_by_option = true;
-    }
-    auto shared = read_shm(chosen, read.where);
-    if (!shared) return std::unexpected(shared.error());
-    read.shared = std::move(*shared);
-    auto rules = read_accept_rules(chosen, read.where);
-    if (!rules) return std::unexpected(rules.error());
-    read.rules = std::move(*rules);
-    read.threads = static_cast<std::size_t>(chosen.number("threads"));
+    auto serving = read_serving_config(chosen, udp ? scheme::udp : scheme::tcp, {}, read);
+    if (!serving) return std::unexpected(serving.error());
     read.mode = read_flow(chosen.text("mode"));
     read.messages = chosen.text("framing") == "raw" ? framing::raw : framing::line;
     read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));

@@ -3,16 +3,14 @@
 
 #include <eddy/io/timer.hpp>
 #include <eddy/net/queued_writer.hpp>
-#include <eddy/transport/transport.hpp>
 
 #include "runtime/option.hpp"
 #include "runtime/problem.hpp"
+#include "runtime/serving/serving_config.hpp"
 #include "runtime/settings.hpp"
-#include "transport/serving/served_listener.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,12 +34,7 @@ enum class framing : std::uint8_t {
 };
 
 /// Checked and converted.
-struct config {
-    transport::address where;
-    bool is_tls_by_option = false;                  ///< `where` is tls by --tls
-    std::optional<transport::address> shared = {};  ///< shm, beside `where`
-    serving::accept_rules rules = {};
-    std::size_t threads = 1;  ///< that serve clients
+struct config : serving_config {
     flow mode = flow::inout;
     framing messages = framing::line;
     std::uint64_t max_connections = 0;

@@ -55,13 +55,14 @@ private:
 /// One for each start of a server; it outlives the workers.
 struct server_context {
     /// `loops` serve clients.
-    server_context(journal& its_events, line_log& its_log, std::size_t loops, std::size_t max_queue)
-        : events(its_events), log(its_log, loops > 1), pace(loops > 1) {
+    server_context(journal& its_events, shared_log& its_log, std::size_t loops,
+                   std::size_t max_queue)
+        : events(its_events), log(its_log), pace(loops > 1) {
         if (loops > 1) between_loops = std::make_unique<exchange>(max_queue);
     }
 
     journal& events;
-    shared_log log;
+    shared_log& log;
     bool has_log = false;
     global_pace pace;
     std::unique_ptr<exchange> between_loops;    // null with one loop

@@ -3,58 +3,69 @@
 #pragma once
 
 #include <eddy/base/histogram.hpp>
+#include <eddy/io/event.hpp>
+#include <eddy/io/task.hpp>
 
-#include "runtime/host.hpp"
-#include "runtime/instance.hpp"
-#include "runtime/journal.hpp"
-#include "runtime/line_log.hpp"
-#include "runtime/metrics.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/server/options.hpp"
+#include "runtime/server/server_context.hpp"
 #include "runtime/server/worker.hpp"
-#include "runtime/settings.hpp"
+#include "runtime/serving/served_log.hpp"
+#include "runtime/serving/served_runtime.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace eddy::runtime::server {
 
 /// One loop's thread.
-class stream_server final : public instance {
+class stream_server final : public served_runtime {
 public:
     explicit stream_server(creation from);
-    ~stream_server() override;
 
-    task<outcome<>> start() override;
-    task<void> stop(duration drain) override;
-    metrics count() const override;
-    endpoint local() const override;
     task<outcome<std::uint64_t>> send(std::string message) override;
-    outcome<> apply(const settings& changed) override;
-    task<outcome<>> check_restart(settings next, bool discards_data) override;
-    task<outcome<bool>> reread() override;
 
 private:
-    task<outcome<>> give_up(outcome<> why);
-    task<void> end_workers();
+    /// For each worker those of --http; none without. Of several loops each has its own.
+    using all_files = std::shared_ptr<std::vector<std::optional<eddy::http::static_files>>>;
+    class send_under_way;
+
+    outcome<config_pointer> read(const settings& options) const override;
+    outcome<> prepare() override;
+    task<outcome<>> check(config_pointer next, bool discards_data) override;
+    serving::loop_pool::factory worker_factory() override;
+    task<outcome<>> begin() override;
+    task<void> begin_stop() override;
+    task<void> accepting_ended(duration drain) override;
+    task<void> clients_ended(bool has_started) override;
+    void retire(const serving::loop_worker& last) override;
+    task<void> end() override;
+    void add_counts(metrics& to) const override;
+    task<outcome<>> reread_files() override;
+    void apply_live() override;
+    std::string_view refusal() const override;
+
+    const server::config& chosen() const noexcept;
     worker& here() const noexcept;
     task<outcome<std::uint64_t>> send_to_all(shared_messages what);
+    std::unexpected<problem> stopped() const;
     std::unexpected<problem> too_slow(std::uint64_t reached) const;
 
-    std::string name_;
-    settings options_;
-    std::shared_ptr<host> host_;  // null without one
-    journal& events_;
-    config config_;
-    counters counted_;
     histogram latency_;                // of workers that have ended
     std::uint64_t http_requests_ = 0;  // of those
-    line_log log_;
+    served_log log_;
 
     // While it runs.
-    struct running;
-    std::unique_ptr<running> running_;
+    all_files files_;  // until the workers have them
+    std::optional<server_context> context_;
+    std::uint64_t global_rate_limit_ = 0;  // of the context's pace
+    std::vector<cancel_source*> sends_;
+    event send_ended_;
+    bool is_stopping_ = false;
 };
 
 }  // namespace eddy::runtime::server

@@ -75,6 +75,7 @@ worker::worker(const serving::worker_place& place, server_context& of, const con
                std::optional<eddy::http::static_files> files)
     : loop_worker(place),
       context_(of),
+      index_(place.index),
       config_(chosen),
       client_limiter_(limiter_for(chosen.rate_limit)),
       files_(std::move(files)),
@@ -126,6 +127,12 @@ void worker::apply(const config& chosen) {
         [&](connection& each) { static_cast<client&>(each).limiter = client_limiter_; });
 }
 
+void worker::replace_files(std::optional<eddy::http::static_files> files) {
+    EDDY_ASSERT(files.has_value() == files_.has_value());
+    // Requests under way hold the address of what is there.
+    if (files) *files_ = std::move(*files);
+}
+
 void worker::take(stream accepted, serving::connection_slot slot) {
     auto c = std::make_unique<client>(clients_, std::move(accepted), tasks_, queue_options(),
                                       client_limiter_, std::move(slot));
@@ -140,8 +147,7 @@ void worker::take(stream accepted, serving::connection_slot slot) {
 task<void> worker::drain(duration limit) {
     const time_point until = loop::current().after(limit);
     is_draining_ = true;
-    handshakes_.cancel();
-    co_await handshakes_.join();
+    co_await end_handshakes(limit);
     if (others_) {
         taking_in_.cancel();
         co_await taking_in_.join();

@@ -16,7 +16,7 @@
 #include "runtime/server/first_bytes.hpp"
 #include "runtime/server/options.hpp"
 #include "runtime/server/server_context.hpp"
-#include "transport/serving/loop_worker.hpp"
+#include "serving/loop_worker.hpp"
 
 #include <array>
 #include <cstddef>
@@ -46,6 +46,10 @@ public:
 
     /// Live options: limits of connections and rates.
     void apply(const config& chosen);
+    /// Serves another folder of --http, from the next request on.
+    void replace_files(std::optional<eddy::http::static_files> files);
+    /// Its place among the workers. Any thread.
+    std::size_t index() const noexcept { return index_; }
 
     /// Sends out what the clients of this loop have sent.
     task<result<>> flush_now();
@@ -149,6 +153,7 @@ private:
     queued_writer_options queue_options() noexcept;
 
     server_context& context_;
+    const std::size_t index_;
     config config_;
     delivery_counter delivered_{counted_};
     rate_limiter client_limiter_;  // what each client starts with

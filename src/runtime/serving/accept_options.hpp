@@ -6,7 +6,7 @@
 #include "runtime/option.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/settings.hpp"
-#include "transport/serving/served_listener.hpp"
+#include "serving/served_listener.hpp"
 
 #include <sys/types.h>
 

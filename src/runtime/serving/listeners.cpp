@@ -25,29 +25,100 @@ void listeners::close() {
     if (shared) shared->socket.close();
 }
 
-outcome<listeners> open_listeners(const listener_addresses& where, host* of, std::size_t threads) {
-    const auto listen = [&](const transport::address& at, host* its) {
-        return threads > 1 || is_secure(at) ? listen_in_parts_on(at, its) : listen_on(at, its);
+namespace {
+
+/// Handshakes of TLS are never the listener's own.
+bool is_in_parts(const transport::address& at, std::size_t threads) noexcept {
+    return threads > 1 || is_secure(at);
+}
+
+outcome<noted_listener> open_or_take(const transport::address& at, host& of, std::size_t threads,
+                                     inherited_listeners* inherited) {
+    const bool in_parts = is_in_parts(at, threads);
+    if (inherited != nullptr) {
+        auto taken = inherited->take(at, in_parts);
+        if (!taken) return std::unexpected(explain_listen_failure(at, taken.error(), &of));
+        if (*taken) {
+            // The note of the instance before goes last: proxies find the address all the time.
+            (*taken)->note = of.note_address(at, (*taken)->socket.local());
+            return std::move(**taken);
+        }
+    }
+    return in_parts ? listen_in_parts_on(at, of) : listen_on(at, of);
+}
+
+}  // namespace
+
+outcome<listeners> open_listeners(const listener_addresses& where, host& of, std::size_t threads,
+                                  inherited_listeners* inherited) {
+    listeners opened;
+    // What was taken is there for the instance before, should it go on.
+    const auto failed = [&](problem& why) -> outcome<listeners> {
+        if (inherited != nullptr) hand_over(opened, where, threads, *inherited);
+        return std::unexpected(std::move(why));
     };
-    auto first = listen(where.first, of);
-    if (!first) return std::unexpected(first.error());
-    listeners opened{std::move(*first), std::nullopt, std::nullopt};
+    auto first = open_or_take(where.first, of, threads, inherited);
+    if (!first) return failed(first.error());
+    opened.first = std::move(*first);
     if (where.secure) {
-        auto second = listen(*where.secure, of);
-        if (!second) return std::unexpected(second.error());
+        auto second = open_or_take(*where.secure, of, threads, inherited);
+        if (!second) return failed(second.error());
         opened.secure = std::move(*second);
     }
     if (where.shared) {
         const std::uint16_t port = opened.first.socket.local().port();
-        auto third = listen(shm_address(*where.shared, port), of);
-        if (!third) return std::unexpected(third.error());
+        auto third = open_or_take(shm_address(*where.shared, port), of, threads, inherited);
+        if (!third) return failed(third.error());
         opened.shared = std::move(*third);
     }
     opened.set_rules(where.rules);
     return opened;
 }
 
-outcome<> try_addresses(listener_addresses wanted, std::span<const endpoint> own, const host* of) {
+void hand_over(listeners& of, const listener_addresses& where, std::size_t threads,
+               inherited_listeners& to) {
+    const auto give = [&](const transport::address& at, noted_listener& from) {
+        if (!from.socket) return;
+        inherited_listeners::entry given;
+        given.where = at;
+        given.is_in_parts = is_in_parts(at, threads);
+        // Handshakes that are under way use what else `from` has.
+        given.from.socket = std::move(from.socket);
+        given.from.note = std::move(from.note);
+        to.all.push_back(std::move(given));
+    };
+    const std::uint16_t port = of.first.socket.local().port();
+    give(where.first, of.first);
+    if (of.secure && where.secure) give(*where.secure, *of.secure);
+    if (of.shared && where.shared) give(shm_address(*where.shared, port), *of.shared);
+}
+
+outcome<> take_back(listeners& of, const listener_addresses& where, host& its, std::size_t threads,
+                    inherited_listeners& from) {
+    outcome<> all;
+    const auto take = [&](const transport::address& at, noted_listener& to) {
+        const bool in_parts = is_in_parts(at, threads);
+        auto taken = from.take_back(at, in_parts);
+        if (!taken) {
+            auto opened = in_parts ? listen_in_parts_on(at, its) : listen_on(at, its);
+            if (!opened) {
+                all = std::unexpected(opened.error());
+                return;
+            }
+            taken = std::move(*opened);
+        }
+        to.socket = std::move(taken->socket);
+        to.note = its.note_address(at, to.socket.local());
+    };
+    take(where.first, of.first);
+    if (where.secure && of.secure) take(*where.secure, *of.secure);
+    if (where.shared && of.shared)
+        take(shm_address(*where.shared, of.first.socket.local().port()), *of.shared);
+    of.set_rules(where.rules);
+    return all;
+}
+
+outcome<> try_addresses(listener_addresses wanted, std::span<const endpoint> own, const host& of) {
     const std::uint16_t port = wanted.first.port;
     if (auto free = try_address(std::move(wanted.first), own, of); !free) return free;
     if (wanted.secure)

@@ -5,6 +5,7 @@
 #include <eddy/transport/transport.hpp>
 
 #include "runtime/listening.hpp"
+#include "runtime/serving/inherited_listeners.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -38,14 +39,23 @@ struct listeners {
     void close();
 };
 
-/// Opens them for the instance of this host, null without one. Handshakes of TLS are made on the
-/// loops that connections are assigned to (acceptor, loop_pool); so are those of shared memory with
-/// several `threads`, else by the listener itself, which ends the oldest of a process that has
-/// many.
-outcome<listeners> open_listeners(const listener_addresses& where, host* of, std::size_t threads);
+/// Opens them for the instance of this host, or takes them out of `inherited`, null without any.
+/// Handshakes of TLS are made on the loops that connections are assigned to (acceptor, loop_pool);
+/// so are those of shared memory with several `threads`, else by the listener itself, which ends
+/// the oldest of a process that has many. On failure `inherited` has what was taken again.
+outcome<listeners> open_listeners(const listener_addresses& where, host& of, std::size_t threads,
+                                  inherited_listeners* inherited = nullptr);
+
+/// Gives them to the next instance; `of` is closed then.
+void hand_over(listeners& of, const listener_addresses& where, std::size_t threads,
+               inherited_listeners& to);
+/// Takes back what hand_over() gave, and opens anew what is closed by now. Handshakes stay what
+/// they were.
+outcome<> take_back(listeners& of, const listener_addresses& where, host& its, std::size_t threads,
+                    inherited_listeners& from);
 
 /// As try_address() for all, of a runtime that serves on `own` now.
-outcome<> try_addresses(listener_addresses wanted, std::span<const endpoint> own, const host* of);
+outcome<> try_addresses(listener_addresses wanted, std::span<const endpoint> own, const host& of);
 
 /// Reads the certificates again, for the connections from then on. False where there are none. On
 /// failure those that were read before stay.

@@ -5,7 +5,7 @@
 
 #include "runtime/option.hpp"
 #include "runtime/problem.hpp"
-#include "transport/serving/loop_pool.hpp"
+#include "serving/loop_pool.hpp"
 
 #include <cstddef>
 #include <string>

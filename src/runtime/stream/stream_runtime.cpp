@@ -187,7 +187,7 @@ task<outcome<>> stream_runtime::start() {
         running_.reset();
         co_return std::unexpected(explain_listen_failure(where, opened.error(), host_.get()));
     }
-    if (host_) running_->note = host_->note_address(where, running_->receiving.local());
+    running_->note = host_->note_address(where, running_->receiving.local());
     if (!share_) warn_of_limit();
     co_return outcome<>();
 }
@@ -299,7 +299,7 @@ task<outcome<>> stream_runtime::check_restart(settings next, bool /*discards_dat
     if (read->backend == backend_type::lua)
         if (auto good = try_script(*read); !good) co_return std::unexpected(good.error());
     const endpoint own = local();
-    co_return try_address(address_of(*read), std::span(&own, 1), host_.get());
+    co_return try_address(address_of(*read), std::span(&own, 1), *host_);
 }
 
 void stream_runtime::arrive(handoff::arrival what) {

@@ -78,7 +78,7 @@ private:
 
     settings options_;
     std::string name_;
-    std::shared_ptr<host> host_;  // null without one
+    std::shared_ptr<host> host_;
     journal& events_;
     config config_;
     counters counted_;

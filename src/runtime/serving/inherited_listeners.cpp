@@ -1,0 +1,71 @@
+// Inherited listeners: which of them serves an address.
+#include "runtime/serving/inherited_listeners.hpp"
+
+#include "transport/taken_listener.hpp"
+
+#include <algorithm>
+
+namespace eddy::runtime {
+namespace {
+
+using transport::address;
+using transport::scheme;
+
+bool is_tcp(const address& of) noexcept { return of.kind == scheme::tcp || of.kind == scheme::tls; }
+
+/// Whether a socket of `old` serves `wanted`, whatever its handshake is.
+bool has_socket_of(const address& old, const address& wanted) {
+    if (is_tcp(old) && is_tcp(wanted)) return old.host == wanted.host && old.port == wanted.port;
+    if (old.kind != wanted.kind || old.path != wanted.path) return false;
+    return old.handoff == wanted.handoff;
+}
+
+/// Whether both cannot be open at a time.
+bool excludes(const address& old, const address& wanted) {
+    if (is_tcp(old) && is_tcp(wanted)) return wanted.port != 0 && old.port == wanted.port;
+    return !is_tcp(old) && !is_tcp(wanted) && old.path == wanted.path;
+}
+
+}  // namespace
+
+std::vector<inherited_listeners::entry>::iterator inherited_listeners::find(const address& wanted,
+                                                                            bool is_in_parts) {
+    return std::ranges::find_if(all, [&](const entry& each) {
+        // Handshakes of shared memory are the listener's own, or are made for each connection.
+        if (each.where.kind == scheme::shm && each.is_in_parts != is_in_parts) return false;
+        if (each.where.kind == scheme::shm && !is_in_parts && each.where != wanted) return false;
+        return has_socket_of(each.where, wanted);
+    });
+}
+
+result<std::optional<noted_listener>> inherited_listeners::take(const address& wanted,
+                                                                bool is_in_parts) {
+    const auto found = find(wanted, is_in_parts);
+    if (found == all.end()) {
+        std::erase_if(all, [&](const entry& each) { return excludes(each.where, wanted); });
+        return std::optional<noted_listener>();
+    }
+    noted_listener taken;
+    if (is_in_parts) {
+        auto parts = transport::take_in_parts(found->from.socket, wanted);
+        if (!parts) return fail(parts.error());
+        taken.socket = std::move(parts->below);
+        taken.finish = std::move(parts->finish);
+        taken.renew = std::move(parts->renew);
+    } else {
+        taken.socket = std::move(found->from.socket);
+    }
+    taken.note = std::move(found->from.note);
+    all.erase(found);
+    return std::optional(std::move(taken));
+}
+
+std::optional<noted_listener> inherited_listeners::take_back(const address& own, bool is_in_parts) {
+    const auto found = find(own, is_in_parts);
+    if (found == all.end()) return std::nullopt;
+    std::optional<noted_listener> taken(std::move(found->from));
+    all.erase(found);
+    return taken;
+}
+
+}  // namespace eddy::runtime

@@ -1,0 +1,36 @@
+// Inherited listeners: those of an instance, on their way to the next one over a restart. Clients
+// that connect meanwhile wait in the kernel's queues.
+#pragma once
+
+#include <eddy/io/stream.hpp>
+#include <eddy/transport/transport.hpp>
+
+#include "runtime/listening.hpp"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace eddy::runtime {
+
+/// One loop's thread, on which both instances are.
+struct inherited_listeners {
+    struct entry {
+        transport::address where;
+        noted_listener from;
+        bool is_in_parts = false;  ///< `from.socket` yields plain streams
+    };
+    std::vector<entry> all;
+
+    /// Takes the listener of an address out, with the handshake of `wanted` and the note of the
+    /// instance before. None: no listener here can serve the address; one that stands in the way is
+    /// closed then. Errors are those of transport::listen_in_parts(); the listener stays here.
+    result<std::optional<noted_listener>> take(const transport::address& wanted, bool is_in_parts);
+    /// The same without a handshake, for the instance that it was from.
+    std::optional<noted_listener> take_back(const transport::address& own, bool is_in_parts);
+
+private:
+    std::vector<entry>::iterator find(const transport::address& wanted, bool is_in_parts);
+};
+
+}  // namespace eddy::runtime

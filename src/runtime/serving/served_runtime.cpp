@@ -1,0 +1,226 @@
+// Frame of a runtime that serves streams: start, stop, restart and live changes.
+#include "runtime/serving/served_runtime.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/io/endpoint.hpp>
+#include <eddy/io/loop.hpp>
+
+#include "runtime/serving/threads.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace eddy::runtime {
+
+struct served_runtime::running {
+    running(listeners opened, journal& events, serving::admission* checked)
+        : listening(std::move(opened)), pool(events) {
+        accepting.emplace(pool, checked);
+    }
+
+    listeners listening;
+    endpoint address;
+    serving::loop_pool pool;
+    std::optional<serving::acceptor> accepting;  // one from each opening to clients on
+    bool is_open = false;                        // to clients
+    bool has_started = false;
+};
+
+served_runtime::served_runtime(const served_type& constants, creation from)
+    : type_(constants),
+      name_(std::move(from.name)),
+      options_(std::move(from.options)),
+      host_(std::move(from.host)),
+      events_(*from.events),
+      inherited_(std::move(from.listeners)) {
+    EDDY_ASSERT(host_ != nullptr);
+}
+
+served_runtime::~served_runtime() { EDDY_ASSERT(!running_); }
+
+serving::loop_pool& served_runtime::pool() const noexcept {
+    EDDY_ASSERT(running_);
+    return running_->pool;
+}
+
+serving::acceptor& served_runtime::acceptor() const noexcept {
+    EDDY_ASSERT(running_);
+    return *running_->accepting;
+}
+
+listeners& served_runtime::listening() const noexcept {
+    EDDY_ASSERT(running_);
+    return running_->listening;
+}
+
+std::size_t served_runtime::listener_threads(const serving_config& of) const noexcept {
+    constexpr std::size_t in_parts = 2;
+    return type_.listens_in_parts ? std::max(of.threads, in_parts) : of.threads;
+}
+
+// --- Start ----------------------------------------------------------------------------------
+
+task<outcome<>> served_runtime::start() {
+    if (running_) co_return refuse(409, name_ + " runs already");
+    auto chosen = read(options_);
+    if (!chosen) co_return std::unexpected(chosen.error());
+    config_ = std::move(*chosen);
+    if (auto good = check_certificates(*config_); !good) co_return good;
+    if (auto prepared = prepare(); !prepared) co_return prepared;
+    auto opened =
+        open_listeners(config_->addresses(), *host_, listener_threads(*config_), inherited_.get());
+    if (!opened) {
+        co_await end();
+        co_return std::unexpected(opened.error());
+    }
+    running_ = std::make_unique<running>(std::move(*opened), events_, connection_check());
+    running_->address = running_->listening.first.socket.local();
+    auto served = co_await serve();
+    if (!served) co_return co_await give_up(std::move(served));
+    running_->has_started = true;
+    inherited_.reset();
+    co_return outcome<>();
+}
+
+/// Makes the workers, and has clients accepted.
+task<outcome<>> served_runtime::serve() {
+    serving::loop_pool& pool = running_->pool;
+    auto started =
+        start_threads(pool, config_->threads, std::string(type_.thread_prefix) + name_, type_.what);
+    if (!started) co_return started;
+    auto made = co_await make_workers(pool, worker_factory());
+    if (!made) co_return made;
+    if (pool.assigned_workers() > 0)
+        events_.write(fmt::format("{} threads serve its clients", pool.assigned_workers()));
+    auto begun = co_await begin();
+    if (!begun) co_return begun;
+    if (!running_->is_open) open_to_clients();
+    co_return outcome<>();
+}
+
+void served_runtime::open_to_clients() {
+    EDDY_ASSERT(running_ && !running_->is_open);
+    running_->is_open = true;
+    listeners& from = running_->listening;
+    serving::acceptor& to = *running_->accepting;
+    const std::string_view line = refusal();
+    // One that take_back() could not open is closed.
+    if (from.first.socket) to.open(from.first, line, is_secure(config_->where));
+    if (from.secure && from.secure->socket) to.open(*from.secure, line, true);
+    if (from.shared && from.shared->socket) to.open(*from.shared, {}, true);
+}
+
+/// Leaves nothing of a start that has failed.
+task<outcome<>> served_runtime::give_up(outcome<> why) {
+    EDDY_ASSERT(running_ && !why);
+    co_await running_->accepting->close();
+    if (inherited_)
+        runtime::hand_over(running_->listening, config_->addresses(), listener_threads(*config_),
+                           *inherited_);
+    running_->listening.close();
+    co_await running_->pool.drain(duration::zero());
+    co_await clients_ended(false);
+    co_await end_workers();
+    co_return why;
+}
+
+// --- Stop -----------------------------------------------------------------------------------
+
+task<void> served_runtime::stop(duration drain) {
+    if (!running_) co_return;
+    co_await begin_stop();
+    const time_point begun = loop::current().now();
+    co_await running_->accepting->close();
+    running_->listening.close();
+    co_await accepting_ended(drain);
+    co_await running_->pool.drain(drain - std::min(drain, loop::current().now() - begun));
+    co_await clients_ended(true);
+    co_await end_workers();
+}
+
+void served_runtime::end_drain() noexcept {
+    if (running_) running_->pool.end_drain();
+}
+
+task<void> served_runtime::end_workers() {
+    co_await running_->pool.end([this](const serving::loop_worker& last) {
+        counted_.add(last.counted());
+        counted_.connections_now = 0;
+        retire(last);
+    });
+    co_await end();
+    running_.reset();
+}
+
+// --- Restart --------------------------------------------------------------------------------
+
+std::vector<endpoint> served_runtime::own_addresses() const {
+    if (!running_) return {};
+    return running_->listening.addresses();
+}
+
+task<outcome<>> served_runtime::check_restart(settings next, bool discards_data) {
+    auto wanted = read(next);
+    if (!wanted) co_return std::unexpected(wanted.error());
+    if (auto good = check_certificates(**wanted); !good) co_return good;
+    if (auto good = co_await check(*wanted, discards_data); !good) co_return good;
+    co_return try_addresses((*wanted)->addresses(), own_addresses(), *host_);
+}
+
+task<std::shared_ptr<inherited_listeners>> served_runtime::hand_over_listeners() {
+    EDDY_ASSERT(running_);
+    co_await running_->accepting->close();
+    running_->is_open = false;
+    running_->pool.limits().is_replaced = true;
+    auto given = std::make_shared<inherited_listeners>();
+    runtime::hand_over(running_->listening, config_->addresses(), listener_threads(*config_),
+                       *given);
+    co_return given;
+}
+
+outcome<> served_runtime::take_back(inherited_listeners& from) {
+    EDDY_ASSERT(running_ && !running_->is_open);
+    running_->pool.limits().is_replaced = false;
+    auto taken = runtime::take_back(running_->listening, config_->addresses(), *host_,
+                                    listener_threads(*config_), from);
+    running_->accepting.emplace(running_->pool, connection_check());
+    open_to_clients();
+    return taken;
+}
+
+// --- Counts and live changes ----------------------------------------------------------------
+
+metrics served_runtime::count() const {
+    metrics copy(counted_);
+    for_each_worker([&copy](const serving::loop_worker& of) { copy.add(of.counted()); });
+    add_counts(copy);
+    return copy;
+}
+
+endpoint served_runtime::local() const { return running_ ? running_->address : endpoint(); }
+
+task<outcome<bool>> served_runtime::reread() {
+    if (!running_) co_return false;
+    if (auto good = check_certificates(*config_); !good) co_return std::unexpected(good.error());
+    // All that may fail comes before what has an effect, as far as files are concerned.
+    if (auto again = co_await reread_files(); !again) co_return std::unexpected(again.error());
+    auto renewed = renew_certificates(running_->listening, config_->addresses());
+    if (!renewed) co_return std::unexpected(renewed.error());
+    co_return true;
+}
+
+outcome<> served_runtime::apply(const settings& changed) {
+    auto next = read(changed);
+    if (!next) return std::unexpected(next.error());
+    // Others than live options are the same.
+    set_config(std::move(*next), changed);
+    if (!running_) return {};
+    running_->listening.set_rules(config_->rules);
+    apply_live();
+    return {};
+}
+
+}  // namespace eddy::runtime
