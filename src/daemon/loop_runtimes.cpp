@@ -3,21 +3,13 @@
 
 #include <eddy/base/assert.hpp>
 
-#include "daemon/remote.hpp"
-
 #include <atomic>
 #include <utility>
 
 namespace eddy::daemon {
 namespace {
 
-std::unexpected<problem> gone() { return refuse(409, "it is not running"); }
-
-template <class T>
-outcome<T> flatten(outcome<outcome<T>> nested) {
-    if (!nested) return std::unexpected(std::move(nested.error()));
-    return std::move(*nested);
-}
+task<void> ignore(task<outcome<>> work) { static_cast<void>(co_await std::move(work)); }
 
 }  // namespace
 
@@ -96,61 +88,23 @@ void loop_runtimes::reduce_load() noexcept {
 }
 
 task<void> loop_runtimes::give_up_start(std::uint64_t number) {
-    static_cast<void>(co_await run_on(group_, index_, give_up_start_there(number), loop_patience));
-}
-
-task<bool> loop_runtimes::give_up_start_there(std::uint64_t number) {
-    const auto found = starting_.find(number);
-    if (found != starting_.end()) found->second->instance->give_up_start();
-    co_return found != starting_.end();
-}
-
-task<outcome<outcome<>>> loop_runtimes::prepare_stop(std::uint64_t number, duration patience,
-                                                     duration file_time) {
-    auto ready = co_await run_on(group_, index_, prepare_there(number, patience),
-                                 patience + file_time + loop_patience);
-    // What was begun may go on there.
-    if (!ready) resume(number);
-    co_return ready;
-}
-
-task<outcome<>> loop_runtimes::prepare_there(std::uint64_t number, duration patience) {
-    const auto found = instances_.find(number);
-    if (found == instances_.end()) co_return outcome<>();
-    // Held, since a stop may come that does not wait for this.
-    const auto leaving = found->second;
-    if (leaving->is_stopping) co_return outcome<>();
-    co_return co_await leaving->instance->prepare_stop(patience);
-}
-
-task<outcome<outcome<>>> loop_runtimes::hand_over(std::uint64_t number, runtime::settings next,
-                                                  std::shared_ptr<runtime::handover> to,
-                                                  duration patience, duration file_time) {
-    auto handed = co_await run_on(group_, index_,
-                                  hand_over_there(number, std::move(next), std::move(to), patience),
-                                  patience + file_time + handover_patience);
-    if (!handed) resume(number);
-    co_return handed;
-}
-
-task<outcome<>> loop_runtimes::hand_over_there(std::uint64_t number, runtime::settings next,
-                                               std::shared_ptr<runtime::handover> to,
-                                               duration patience) {
-    const auto found = instances_.find(number);
-    if (found == instances_.end() || found->second->is_stopping) co_return gone();
-    const auto leaving = found->second;
-    co_return co_await leaving->instance->hand_over(std::move(next), std::move(to), patience);
+    const auto give_up = [this, number] {
+        const auto found = starting_.find(number);
+        if (found != starting_.end()) found->second->instance->give_up_start();
+        return found != starting_.end();
+    };
+    static_cast<void>(co_await run_on(group_, index_, give_up, loop_patience));
 }
 
 void loop_runtimes::resume(std::uint64_t number) {
+    const auto go_on = [](runtime::instance& on) {
+        on.resume();
+        return outcome<>();
+    };
     // Without the loop there is no instance.
-    static_cast<void>(group_.post(index_, resume_there(number)));
-}
-
-task<void> loop_runtimes::resume_there(std::uint64_t number) {
-    const auto found = instances_.find(number);
-    if (found != instances_.end() && !found->second->is_stopping) found->second->instance->resume();
-    co_return;
+    const outcome<> when_gone;
+    static_cast<void>(
+        group_.post(index_, ignore(call_there(number, go_on, stopping::is_gone, when_gone))));
 }
 
 task<outcome<std::string>> loop_runtimes::stop(std::uint64_t number, duration drain,
@@ -185,66 +139,16 @@ task<std::string> loop_runtimes::stop_there(std::uint64_t number, duration drain
     co_return leaving->instance->lost();
 }
 
-task<outcome<std::uint64_t>> loop_runtimes::send(std::uint64_t number, std::string message) {
-    co_return flatten(
-        co_await run_on(group_, index_, send_there(number, std::move(message)), send_patience));
-}
-
-task<outcome<std::uint64_t>> loop_runtimes::send_there(std::uint64_t number, std::string message) {
-    const auto found = instances_.find(number);
-    if (found == instances_.end()) co_return gone();
-    // Held, since a stop may come while the message is under way.
-    const auto receiver = found->second;
-    co_return co_await receiver->instance->send(std::move(message));
-}
-
-task<outcome<>> loop_runtimes::apply(std::uint64_t number, runtime::settings changed) {
-    co_return flatten(
-        co_await run_on(group_, index_, apply_there(number, std::move(changed)), loop_patience));
-}
-
-task<outcome<>> loop_runtimes::apply_there(std::uint64_t number, runtime::settings changed) {
-    const auto found = instances_.find(number);
-    if (found == instances_.end()) co_return gone();
-    co_return found->second->instance->apply(changed);
-}
-
-task<outcome<>> loop_runtimes::check_restart(std::uint64_t number, runtime::settings next,
-                                             bool discards_data) {
-    co_return flatten(co_await run_on(
-        group_, index_, check_there(number, std::move(next), discards_data), send_patience));
-}
-
-task<outcome<>> loop_runtimes::check_there(std::uint64_t number, runtime::settings next,
-                                           bool discards_data) {
-    const auto found = instances_.find(number);
-    if (found == instances_.end()) co_return gone();
-    const auto asked = found->second;
-    co_return co_await asked->instance->check_restart(std::move(next), discards_data);
-}
-
-task<outcome<bool>> loop_runtimes::reread(std::uint64_t number) {
-    co_return flatten(co_await run_on(group_, index_, reread_there(number), send_patience));
-}
-
-task<outcome<bool>> loop_runtimes::reread_there(std::uint64_t number) {
-    const auto found = instances_.find(number);
-    if (found == instances_.end()) co_return gone();
-    const auto asked = found->second;
-    co_return co_await asked->instance->reread();
-}
-
 task<outcome<vitals_by_number>> loop_runtimes::vitals() {
-    co_return co_await run_on(group_, index_, vitals_there(), vitals_patience);
-}
-
-task<vitals_by_number> loop_runtimes::vitals_there() {
-    vitals_by_number all;
-    all.reserve(instances_.size());
-    for (const auto& [number, resident] : instances_)
-        all.emplace(number,
-                    runtime_vitals{resident->instance->count(), resident->instance->local()});
-    co_return all;
+    const auto count = [this] {
+        vitals_by_number all;
+        all.reserve(instances_.size());
+        for (const auto& [number, resident] : instances_)
+            all.emplace(number,
+                        runtime_vitals{resident->instance->count(), resident->instance->local()});
+        return all;
+    };
+    co_return co_await run_on(group_, index_, count, vitals_patience);
 }
 
 }  // namespace eddy::daemon

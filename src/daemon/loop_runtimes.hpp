@@ -10,6 +10,7 @@
 #include <eddy/io/timer.hpp>
 
 #include "daemon/problem.hpp"
+#include "daemon/remote.hpp"
 #include "daemon/runtime_journal.hpp"
 #include "runtime/host.hpp"
 #include "runtime/instance.hpp"
@@ -22,7 +23,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
+#include <utility>
 
 namespace eddy::daemon {
 
@@ -43,6 +46,24 @@ struct runtime_vitals {
     runtime::metrics counted;
     endpoint local;
 };
+
+namespace detail {
+
+template <class T>
+struct awaited {
+    using type = T;
+};
+template <class T>
+struct awaited<task<T>> {
+    using type = T;
+};
+
+}  // namespace detail
+
+/// Outcome of a call on an instance, whether that is a task or not.
+template <class F>
+using instance_outcome =
+    typename detail::awaited<std::invoke_result_t<F&, runtime::instance&>>::type;
 
 using vitals_by_number = std::unordered_map<std::uint64_t, runtime_vitals>;
 
@@ -70,28 +91,40 @@ public:
     /// Has the start under this number end soon, without success; nothing when it has ended.
     task<void> give_up_start(std::uint64_t number);
 
-    /// instance::prepare_stop(). The outer error is one of the loop, which did not answer; the
-    /// inner one is the instance's reason. After either the instance serves on as before.
-    task<outcome<outcome<>>> prepare_stop(std::uint64_t number, duration patience,
-                                          duration file_time = {});
-    /// The same for instance::hand_over().
-    task<outcome<outcome<>>> hand_over(std::uint64_t number, runtime::settings next,
-                                       std::shared_ptr<runtime::handover> to, duration patience,
-                                       duration file_time);
-    /// No stop() follows a prepare_stop() or hand_over().
+    /// The refusal when there is no instance under a number.
+    static std::unexpected<problem> gone() { return refuse(409, "it is not running"); }
+
+    /// Calls `what(instance&)` on the loop and awaits its outcome: a task's or a plain one.
+    /// Arguments of a task are moved into it. The instance lives until the call has ended. Fails
+    /// with gone(), and as run_on() does.
+    template <class F>
+    task<instance_outcome<F>> on_instance(std::uint64_t number, duration patience, F what) {
+        instance_outcome<F> when_gone = gone();
+        co_return flatten(co_await run_on(
+            group_, index_,
+            call_there(number, std::move(what), stopping::counts, std::move(when_gone)), patience));
+    }
+
+    /// The same for what precedes a stop: instance::prepare_stop() or hand_over(). The outer error
+    /// is one of the loop, which did not answer; the inner one is the instance's reason. After
+    /// either the instance serves on as before. Yields `when_gone` if its stop has begun.
+    template <class F>
+    task<outcome<instance_outcome<F>>> prepare_on_instance(std::uint64_t number, duration patience,
+                                                           F what, instance_outcome<F> when_gone) {
+        auto ready = co_await run_on(
+            group_, index_,
+            call_there(number, std::move(what), stopping::is_gone, std::move(when_gone)), patience);
+        // What was begun may go on there.
+        if (!ready) resume(number);
+        co_return ready;
+    }
+    /// No stop() follows a prepare_on_instance().
     void resume(std::uint64_t number);
 
     /// Stops and destroys an instance; connections get `drain` to finish, and its files `file_time`
     /// to be written. Yields what was lost, see instance::lost(). When the loop does not
     /// answer the instance stays there, and stop() may be tried again.
     task<outcome<std::string>> stop(std::uint64_t number, duration drain, duration file_time = {});
-
-    task<outcome<std::uint64_t>> send(std::uint64_t number, std::string message);
-    task<outcome<>> apply(std::uint64_t number, runtime::settings changed);
-
-    /// instance::check_restart() and reread().
-    task<outcome<>> check_restart(std::uint64_t number, runtime::settings next, bool discards_data);
-    task<outcome<bool>> reread(std::uint64_t number);
 
     /// What all instances of the loop count, by number.
     task<outcome<vitals_by_number>> vitals();
@@ -108,24 +141,33 @@ private:
 
     struct start_ticket;
 
+    /// Whether an instance whose stop has begun is called.
+    enum class stopping : std::uint8_t { counts, is_gone };
+
     // These run on the loop.
+
+    template <class F>
+    task<instance_outcome<F>> call_there(std::uint64_t number, F what, stopping rule,
+                                         instance_outcome<F> when_gone) {
+        const auto found = instances_.find(number);
+        if (found == instances_.end()) co_return when_gone;
+        // Held, since a stop may come that does not wait for this.
+        const std::shared_ptr<resident> called = found->second;
+        if (called->is_stopping && rule == stopping::is_gone) co_return when_gone;
+        if constexpr (std::is_same_v<std::invoke_result_t<F&, runtime::instance&>,
+                                     instance_outcome<F>>)
+            co_return what(*called->instance);
+        else
+            co_return co_await what(*called->instance);
+    }
+
     task<outcome<endpoint>> start_there(std::uint64_t number, const runtime::type& type,
                                         std::string name, runtime::settings options,
                                         std::shared_ptr<runtime_journal> events,
                                         std::shared_ptr<runtime::host> host,
                                         std::shared_ptr<const runtime::handover> inherited,
                                         std::shared_ptr<start_ticket> ticket);
-    task<bool> give_up_start_there(std::uint64_t number);
-    task<outcome<>> prepare_there(std::uint64_t number, duration patience);
-    task<outcome<>> hand_over_there(std::uint64_t number, runtime::settings next,
-                                    std::shared_ptr<runtime::handover> to, duration patience);
-    task<void> resume_there(std::uint64_t number);
     task<std::string> stop_there(std::uint64_t number, duration drain);
-    task<outcome<std::uint64_t>> send_there(std::uint64_t number, std::string message);
-    task<outcome<>> apply_there(std::uint64_t number, runtime::settings changed);
-    task<outcome<>> check_there(std::uint64_t number, runtime::settings next, bool discards_data);
-    task<outcome<bool>> reread_there(std::uint64_t number);
-    task<vitals_by_number> vitals_there();
 
     loop_group& group_;
     std::size_t index_;

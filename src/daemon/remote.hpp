@@ -7,9 +7,11 @@
 
 #include "daemon/problem.hpp"
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace eddy::daemon {
@@ -25,6 +27,12 @@ task<void> store(task<T> work, std::shared_ptr<std::optional<T>> into) {
     into->emplace(co_await std::move(work));
 }
 
+/// Calls what lives in its own frame.
+template <class F>
+task<std::invoke_result_t<F&>> call(F what) {
+    co_return what();
+}
+
 }  // namespace detail
 
 /// Runs `work` on the loop `index` of `group` and awaits its value here. What the task refers to
@@ -38,6 +46,20 @@ task<outcome<T>> run_on(loop_group& group, std::size_t index, task<T> work, dura
         co_await detail::run_on(group, index, detail::store(std::move(work), value), patience);
     if (!done) co_return std::unexpected(std::move(done.error()));
     co_return std::move(**value);
+}
+
+/// The same for a function that returns a value at once.
+template <std::invocable F>
+task<outcome<std::invoke_result_t<F&>>> run_on(loop_group& group, std::size_t index, F what,
+                                               duration patience) {
+    co_return co_await run_on(group, index, detail::call(std::move(what)), patience);
+}
+
+/// One outcome of both: the error of the way there, or what came back.
+template <class T>
+outcome<T> flatten(outcome<outcome<T>> nested) {
+    if (!nested) return std::unexpected(std::move(nested.error()));
+    return std::move(*nested);
 }
 
 }  // namespace eddy::daemon

@@ -74,6 +74,16 @@ TEST_F(remote_calls, bring_the_value_or_the_exception_home) {
     EXPECT_NE(failed.error().message.find("lost"), std::string::npos);
 }
 
+TEST_F(remote_calls, take_functions_that_return_at_once) {
+    outcome<std::thread::id> got;
+    home_->run([](loop_group& others, outcome<std::thread::id>& into) -> task<void> {
+        const auto name_thread = [] { return std::this_thread::get_id(); };
+        into = co_await run_on(others, 0, name_thread, 60s);
+    }(*others_, got));
+    ASSERT_TRUE(got);
+    EXPECT_NE(*got, std::this_thread::get_id());
+}
+
 TEST_F(remote_calls, end_when_the_loop_does_not_answer) {
     for (const duration patience : {duration(0s), duration(30ms)}) {
         const auto failed = call(answer_behind(gate_), patience);

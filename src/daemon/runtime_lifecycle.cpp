@@ -216,8 +216,11 @@ outcome<> runtime_lifecycle::fail_stop(managed_runtime& which, problem why) {
 task<outcome<>> runtime_lifecycle::prepare_stop(runtime_ref which, duration drain) {
     const running_state& running = which->running;
     if (!running.has_instance()) co_return outcome<>();
-    auto ready =
-        co_await running.where()->prepare_stop(running.number(), drain, file_time_of(*which));
+    const auto prepare = [drain](runtime::instance& on) { return on.prepare_stop(drain); };
+    // One whose stop goes on has prepared it before.
+    const outcome<> when_gone;
+    auto ready = co_await running.where()->prepare_on_instance(
+        running.number(), drain + file_time_of(*which) + loop_patience, prepare, when_gone);
     if (!ready) co_return fail_stop(*which, std::move(ready.error()));
     if (*ready) co_return outcome<>();
     log_error(which->name(), fmt::format("not stopped: {}", ready->error().message));
@@ -278,8 +281,14 @@ task<outcome<std::shared_ptr<runtime::handover>>> runtime_lifecycle::prepare_res
     runtime_ref which, runtime::settings next, restart_data data) {
     const running_state& running = which->running;
     auto to = co_await make_handover();
-    auto handed = co_await running.where()->hand_over(running.number(), std::move(next), to,
-                                                      drain_of(*which), file_time_of(*which));
+    const duration drain = drain_of(*which);
+    auto hand_over = [next = std::move(next), to, drain](runtime::instance& on) mutable {
+        return on.hand_over(std::move(next), std::move(to), drain);
+    };
+    outcome<> when_gone = loop_runtimes::gone();
+    auto handed = co_await running.where()->prepare_on_instance(
+        running.number(), drain + file_time_of(*which) + handover_patience, std::move(hand_over),
+        std::move(when_gone));
     if (!handed) co_return std::unexpected(fail_stop(*which, std::move(handed.error())).error());
     if (!*handed && data == restart_data::kept) {
         handed->error().message += "; --discard-keys restarts it without what cannot be kept";
@@ -329,10 +338,11 @@ task<outcome<>> runtime_lifecycle::reload(runtime_ref which, restart_data data) 
     const std::string context =
         fmt::format("\"{}\" was not reloaded, and goes on as before", which->name());
     // What it has in memory must not go for a mistake in a file.
-    auto good =
-        co_await running.where()->check_restart(running.number(), *which->desired.options, true);
+    auto good = co_await check_restart(which, *which->desired.options, restart_data::discarded);
     if (!good) co_return with_context(context, std::move(good.error()));
-    auto reread = co_await running.where()->reread(running.number());
+    const auto read_again = [](runtime::instance& on) { return on.reread(); };
+    auto reread =
+        co_await running.where()->on_instance(running.number(), send_patience, read_again);
     if (!reread) co_return with_context(context, std::move(reread.error()));
     if (*reread) {
         which->journal->write("files read again");
@@ -362,8 +372,11 @@ task<outcome<>> runtime_lifecycle::check_restart(runtime_ref which, runtime::set
                                                  restart_data data) {
     const running_state& running = which->running;
     EDDY_ASSERT(which->change_lock.locked() && running.has_instance());
-    co_return co_await running.where()->check_restart(running.number(), std::move(next),
-                                                      data == restart_data::discarded);
+    auto check = [next = std::move(next), data](runtime::instance& on) mutable {
+        return on.check_restart(std::move(next), data == restart_data::discarded);
+    };
+    co_return co_await running.where()->on_instance(running.number(), send_patience,
+                                                    std::move(check));
 }
 
 task<outcome<edit_effect>> runtime_lifecycle::apply(runtime_ref which, runtime::settings next,
@@ -373,7 +386,9 @@ task<outcome<edit_effect>> runtime_lifecycle::apply(runtime_ref which, runtime::
     EDDY_ASSERT(which->change_lock.locked() && running.has_instance());
     const edit_plan planned = plan(*which, next);
     if (planned.effect == edit_effect::live) {
-        auto applied = co_await running.where()->apply(running.number(), next);
+        auto take = [next](runtime::instance& on) { return on.apply(next); };
+        auto applied =
+            co_await running.where()->on_instance(running.number(), loop_patience, std::move(take));
         if (!applied) co_return std::unexpected(std::move(applied.error()));
         desired.options = std::move(next);
         which->journal->write("options changed");
@@ -398,7 +413,11 @@ task<outcome<std::uint64_t>> runtime_lifecycle::send(runtime_ref which, std::str
                                           "shows it running",
                                           name));
     if (running.status() != runtime_status::running) co_return not_running(*which);
-    auto sent = co_await running.where()->send(running.number(), std::move(message));
+    auto send = [message = std::move(message)](runtime::instance& to) mutable {
+        return to.send(std::move(message));
+    };
+    auto sent =
+        co_await running.where()->on_instance(running.number(), send_patience, std::move(send));
     if (!sent)
         co_return with_context(fmt::format("\"{}\" did not send it", name),
                                std::move(sent.error()));
