@@ -46,6 +46,8 @@ http::response error_response(const problem& what) {
     return daemon::error_response(what.status, what.message);
 }
 
+json describe(const managed_runtime& which) { return show_runtime(which, loop::current().now()); }
+
 /// The body as a JSON object that has no other members than `known`; an empty one is {}.
 outcome<json> read_object(const std::string& body, std::initializer_list<std::string_view> known) {
     if (body.empty()) return json::object();
@@ -173,7 +175,8 @@ http::response no_route(const http::request& request, int status, std::string_vi
 
 }  // namespace
 
-control_api::control_api(manager& runtimes, const daemon_facts& facts, daemon_counters& counted)
+control_api::control_api(runtime_parts& runtimes, const daemon_facts& facts,
+                         daemon_counters& counted)
     : runtimes_(runtimes), facts_(facts), counted_(counted), router_(no_route) {
     for (const entry& each : table()) {
         router_.add(each.method, each.path, [this, what = each.what](http::request& request) {
@@ -222,11 +225,11 @@ task<http::response> control_api::get_daemon(http::request&) {
                                   {"state", facts_.state},
                                   {"uptime_s", std::chrono::duration<double>(up).count()},
                                   {"ready", facts_.ready},
-                                  {"runtimes", runtimes_.all().size()}});
+                                  {"runtimes", runtimes_.registry.all().size()}});
 }
 
 task<http::response> control_api::reload_daemon(http::request&) {
-    auto summary = co_await runtimes_.reread();
+    auto summary = co_await runtimes_.restore.reread();
     if (!summary) co_return error_response(summary.error());
     co_return json_response(200, {{"created", summary->created},
                                   {"changed", summary->changed},
@@ -236,13 +239,14 @@ task<http::response> control_api::reload_daemon(http::request&) {
 
 task<http::response> control_api::get_types(http::request&) {
     json types = json::array();
-    for (const runtime::type& type : runtimes_.types()) types.push_back(show_type(type));
+    for (const runtime::type& type : runtimes_.registry.types()) types.push_back(show_type(type));
     co_return json_response(200, {{"types", std::move(types)}});
 }
 
 task<http::response> control_api::get_metrics(http::request&) {
-    co_await runtimes_.refresh();
-    co_return text_response(metrics_content_type, render_metrics(runtimes_, facts_, counted_));
+    co_await runtimes_.lifecycle.refresh();
+    co_return text_response(metrics_content_type,
+                            render_metrics(runtimes_.registry, facts_, counted_));
 }
 
 // --- Runtimes -------------------------------------------------------------------------------
@@ -250,11 +254,11 @@ task<http::response> control_api::get_metrics(http::request&) {
 task<http::response> control_api::list_runtimes(http::request& request) {
     const auto pattern = request.query("match");
     const auto status = request.query("status");
-    co_await runtimes_.refresh();
+    co_await runtimes_.lifecycle.refresh();
     json list = json::array();
-    for (const runtime_ref& each : runtimes_.match(pattern.value_or("*"))) {
+    for (const runtime_ref& each : runtimes_.registry.match(pattern.value_or("*"))) {
         if (status && *status != to_string(each->running.status())) continue;
-        list.push_back(runtimes_.describe(*each));
+        list.push_back(describe(*each));
     }
     co_return json_response(200, {{"runtimes", std::move(list)}});
 }
@@ -276,10 +280,10 @@ task<http::response> control_api::create_runtime(http::request& request) {
     auto start = flag_member(*body, "start", false);
     if (!start) co_return error_response(start.error());
 
-    auto created = co_await runtimes_.create(std::move(wanted));
+    auto created = co_await runtimes_.editor.create(std::move(wanted));
     if (!created) co_return error_response(created.error());
     if (*start) {
-        auto started = co_await runtimes_.start(*created);
+        auto started = co_await runtimes_.lifecycle.start(*created);
         if (!started)
             co_return daemon::error_response(
                 started.error().status,
@@ -287,18 +291,18 @@ task<http::response> control_api::create_runtime(http::request& request) {
                             "again",
                             started.error().message, (*created)->name(), (*created)->name()));
     }
-    co_return json_response(201, runtimes_.describe(**created));
+    co_return json_response(201, describe(**created));
 }
 
 task<http::response> control_api::get_runtime(http::request& request) {
-    auto found = runtimes_.find(request.path_parameter("name"));
+    auto found = runtimes_.registry.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
-    co_await runtimes_.refresh();
-    co_return json_response(200, runtimes_.describe(**found));
+    co_await runtimes_.lifecycle.refresh();
+    co_return json_response(200, describe(**found));
 }
 
 task<http::response> control_api::edit_runtime(http::request& request) {
-    auto found = runtimes_.find(request.path_parameter("name"));
+    auto found = runtimes_.registry.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
     auto body = read_object(request.content(), {"options", "owner", "group"});
     if (!body) co_return error_response(body.error());
@@ -320,21 +324,21 @@ task<http::response> control_api::edit_runtime(http::request& request) {
     wanted.group = std::move(*group);
     wanted.data = *data;
     if (*is_live_only) wanted.restart = edit_restart::refused;
-    auto done = *is_dry_run ? co_await runtimes_.plan_edit(*found, std::move(wanted))
-                            : co_await runtimes_.edit(*found, std::move(wanted));
+    auto done = *is_dry_run ? co_await runtimes_.editor.plan_edit(*found, std::move(wanted))
+                            : co_await runtimes_.editor.edit(*found, std::move(wanted));
     if (!done) co_return error_response(done.error());
-    json shown = runtimes_.describe(**found);
+    json shown = describe(**found);
     shown.update(show_edit(*done));
     if (*is_dry_run) shown["dry_run"] = true;
     co_return json_response(200, shown);
 }
 
 task<http::response> control_api::remove_runtime(http::request& request) {
-    auto found = runtimes_.find(request.path_parameter("name"));
+    auto found = runtimes_.registry.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
     const auto force = flag_parameter(request, "force");
     if (!force) co_return error_response(force.error());
-    auto removed = co_await runtimes_.remove(*found, *force ? unsaved::lost : unsaved::kept);
+    auto removed = co_await runtimes_.editor.remove(*found, *force ? unsaved::lost : unsaved::kept);
     if (!removed) co_return error_response(removed.error());
     const managed_runtime& gone = **found;
     if (gone.running.lost().empty() && gone.removed_with_it.empty())
@@ -343,50 +347,51 @@ task<http::response> control_api::remove_runtime(http::request& request) {
 }
 
 task<http::response> control_api::start_runtime(http::request& request) {
-    auto found = runtimes_.find(request.path_parameter("name"));
+    auto found = runtimes_.registry.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
-    auto started = co_await runtimes_.start(*found);
+    auto started = co_await runtimes_.lifecycle.start(*found);
     if (!started) co_return error_response(started.error());
-    co_return json_response(200, runtimes_.describe(**found));
+    co_return json_response(200, describe(**found));
 }
 
 task<http::response> control_api::stop_runtime(http::request& request) {
-    auto found = runtimes_.find(request.path_parameter("name"));
+    auto found = runtimes_.registry.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
     const auto force = flag_parameter(request, "force");
     if (!force) co_return error_response(force.error());
-    auto stopped = co_await runtimes_.stop(*found, *force ? unsaved::lost : unsaved::kept);
+    auto stopped =
+        co_await runtimes_.lifecycle.stop(*found, *force ? unsaved::lost : unsaved::kept);
     if (!stopped) co_return error_response(stopped.error());
-    co_return json_response(200, runtimes_.describe(**found));
+    co_return json_response(200, describe(**found));
 }
 
 task<http::response> control_api::reload_runtime(http::request& request) {
-    auto found = runtimes_.find(request.path_parameter("name"));
+    auto found = runtimes_.registry.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
     const auto data = restart_data_parameter(request);
     if (!data) co_return error_response(data.error());
-    auto reloaded = co_await runtimes_.reload(*found, *data);
+    auto reloaded = co_await runtimes_.lifecycle.reload(*found, *data);
     if (!reloaded) co_return error_response(reloaded.error());
-    co_return json_response(200, runtimes_.describe(**found));
+    co_return json_response(200, describe(**found));
 }
 
 task<http::response> control_api::send_to_runtime(http::request& request) {
-    auto found = runtimes_.find(request.path_parameter("name"));
+    auto found = runtimes_.registry.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
-    auto sent = co_await runtimes_.send(*found, std::move(request.content()));
+    auto sent = co_await runtimes_.lifecycle.send(*found, std::move(request.content()));
     if (!sent) co_return error_response(sent.error());
     co_return json_response(200, {{"delivered", *sent}});
 }
 
 task<http::response> control_api::get_stats(http::request& request) {
-    auto found = runtimes_.find(request.path_parameter("name"));
+    auto found = runtimes_.registry.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
-    co_await runtimes_.refresh();
+    co_await runtimes_.lifecycle.refresh();
     co_return json_response(200, show_stats(**found, loop::current().now()));
 }
 
 task<http::response> control_api::get_logs(http::request& request) {
-    auto found = runtimes_.find(request.path_parameter("name"));
+    auto found = runtimes_.registry.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
     const auto follow = flag_parameter(request, "follow");
     if (!follow) co_return error_response(follow.error());
@@ -427,7 +432,7 @@ http::response refusing_handler::reject(int, std::string_view) {
     return daemon::error_response(status_, message_);
 }
 
-metrics_page::metrics_page(manager& runtimes, const daemon_facts& facts,
+metrics_page::metrics_page(runtime_parts& runtimes, const daemon_facts& facts,
                            const daemon_counters& counted)
     : runtimes_(runtimes),
       facts_(facts),
@@ -445,8 +450,9 @@ task<http::response> metrics_page::handle(http::request& request) {
 }
 
 task<http::response> metrics_page::render() {
-    co_await runtimes_.refresh();
-    co_return text_response(metrics_content_type, render_metrics(runtimes_, facts_, counted_));
+    co_await runtimes_.lifecycle.refresh();
+    co_return text_response(metrics_content_type,
+                            render_metrics(runtimes_.registry, facts_, counted_));
 }
 
 http::response metrics_page::reject(int status, std::string_view what) {

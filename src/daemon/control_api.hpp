@@ -5,8 +5,8 @@
 #include <eddy/http/session.hpp>
 #include <eddy/io/task.hpp>
 
-#include "daemon/manager.hpp"
 #include "daemon/metrics.hpp"
+#include "daemon/runtime_parts.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ http::response error_response(int status, std::string_view message);
 /// loop.
 class control_api final : public http::request_handler {
 public:
-    control_api(manager& runtimes, const daemon_facts& facts, daemon_counters& counted);
+    control_api(runtime_parts& runtimes, const daemon_facts& facts, daemon_counters& counted);
     control_api(const control_api&) = delete;
     control_api& operator=(const control_api&) = delete;
 
@@ -61,7 +61,7 @@ private:
 
     void count(const http::response& response, time_point began);
 
-    manager& runtimes_;
+    runtime_parts& runtimes_;
     const daemon_facts& facts_;
     daemon_counters& counted_;
     http::router router_;
@@ -83,7 +83,8 @@ private:
 /// Answers GET /metrics and nothing else: for the TCP port.
 class metrics_page final : public http::request_handler {
 public:
-    metrics_page(manager& runtimes, const daemon_facts& facts, const daemon_counters& counted);
+    metrics_page(runtime_parts& runtimes, const daemon_facts& facts,
+                 const daemon_counters& counted);
     metrics_page(const metrics_page&) = delete;
     metrics_page& operator=(const metrics_page&) = delete;
     task<http::response> handle(http::request& request) override;
@@ -92,7 +93,7 @@ public:
 private:
     task<http::response> render();
 
-    manager& runtimes_;
+    runtime_parts& runtimes_;
     const daemon_facts& facts_;
     const daemon_counters& counted_;
     http::router router_;

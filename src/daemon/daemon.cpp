@@ -16,10 +16,10 @@
 #include "base/terminal_text.hpp"
 #include "daemon/control_api.hpp"
 #include "daemon/control_server.hpp"
-#include "daemon/manager.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/output_writer.hpp"
 #include "daemon/process_setup.hpp"
+#include "daemon/runtime_parts.hpp"
 #include "daemon/single_instance.hpp"
 #include "daemon/state_folder.hpp"
 
@@ -134,7 +134,7 @@ private:
     blocking_pool disk_;
     std::unique_ptr<loop> loop_;
     std::unique_ptr<loop_group> loops_;
-    std::unique_ptr<manager> runtimes_;
+    std::unique_ptr<runtime_parts> runtimes_;
     std::unique_ptr<control_api> api_;
     std::unique_ptr<metrics_page> metrics_;
     std::unique_ptr<control_server> control_;
@@ -188,13 +188,13 @@ int daemon_process::run() {
         out_.complain(ready.error().message);
         return exit_fatal;
     }
-    manager_options managing;
-    managing.types = options_.types;
-    managing.journal_folder = store_.journal_folder();
-    managing.handover_folder = store_.directory();
-    managing.drain = options_.drain;
-    if (lock_->after_a_crash()) managing.address_grace = crash_grace;
-    runtimes_ = std::make_unique<manager>(store_, disk_, *loops_, managing);
+    runtime_parts_options how;
+    how.types = options_.types;
+    how.journal_folder = store_.journal_folder();
+    how.handover_folder = store_.directory();
+    how.drain = options_.drain;
+    if (lock_->after_a_crash()) how.address_grace = crash_grace;
+    runtimes_ = std::make_unique<runtime_parts>(store_, disk_, *loops_, how);
     api_ = std::make_unique<control_api>(*runtimes_, facts_, counted_);
     metrics_ = std::make_unique<metrics_page>(*runtimes_, facts_, counted_);
     auto served = loop_->run(serve());
@@ -206,7 +206,7 @@ int daemon_process::run() {
 }
 
 task<outcome<>> daemon_process::serve() {
-    auto opened = co_await runtimes_->load();
+    auto opened = co_await runtimes_->restore.load();
     if (opened) opened = co_await open_control_socket();
     if (opened) opened = co_await open_metrics_port();
     if (opened) {
@@ -237,7 +237,7 @@ task<outcome<>> daemon_process::serve() {
 }
 
 task<void> daemon_process::start_runtimes() {
-    co_await runtimes_->start_loaded();
+    co_await runtimes_->restore.start_loaded();
     if (is_stopping_) co_return;
     facts_.ready = true;
     announce();
@@ -285,7 +285,7 @@ task<void> daemon_process::await_end(scope& services) {
         if (is_last) co_return;
         scope watching(co_await current_source());
         watching.spawn(force_end());
-        auto ready = co_await runtimes_->prepare_shutdown(options_.drain);
+        auto ready = co_await runtimes_->lifecycle.prepare_shutdown(options_.drain);
         watching.cancel();
         co_await watching.join();
         if (ready) co_return;
@@ -322,7 +322,7 @@ task<void> daemon_process::reread() {
         int& rereads;
         ~ended() { --rereads; }
     } at_the_end{rereads_};
-    auto summary = co_await runtimes_->reread();
+    auto summary = co_await runtimes_->restore.reread();
     if (!summary) log_error("daemon", summary.error().message);
 }
 
@@ -338,7 +338,7 @@ task<void> daemon_process::force_end() {
 }
 
 task<void> daemon_process::stop() {
-    const bool complete = co_await runtimes_->shut_down(options_.drain);
+    const bool complete = co_await runtimes_->lifecycle.shut_down(options_.drain);
     if (complete) co_return;
     // A thread that does not answer cannot be joined. Everything that must last is on the disk.
     log_error("daemon", "a loop does not answer; ending without it");

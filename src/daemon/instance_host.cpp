@@ -5,7 +5,7 @@
 #include <eddy/base/log.hpp>
 #include <eddy/io/executor.hpp>
 
-#include "daemon/manager.hpp"
+#include "daemon/runtime_parts.hpp"
 
 #include <utility>
 
@@ -13,29 +13,29 @@ namespace eddy::daemon {
 namespace {
 
 /// Null when there is none any more.
-runtime_ref find_instance(manager* of, const std::string& name, std::uint64_t number) {
+runtime_ref find_instance(runtime_parts* of, const std::string& name, std::uint64_t number) {
     if (of == nullptr) return nullptr;
-    auto found = of->find(name);
+    auto found = of->registry.find(name);
     return found && (*found)->running.number() == number ? *found : nullptr;
 }
 
-task<void> stop_there(std::shared_ptr<manager*> of, std::string name, std::uint64_t number) {
+task<void> stop_there(std::shared_ptr<runtime_parts*> of, std::string name, std::uint64_t number) {
     const runtime_ref which = find_instance(*of, name, number);
     if (which == nullptr) co_return;
-    const auto stopped = co_await (*of)->stop(which);
+    const auto stopped = co_await (*of)->lifecycle.stop(which);
     if (!stopped) log_warn(name, stopped.error().message);
 }
 
-task<outcome<>> keep_there(std::shared_ptr<manager*> of, std::string name, std::uint64_t number,
-                           json options) {
+task<outcome<>> keep_there(std::shared_ptr<runtime_parts*> of, std::string name,
+                           std::uint64_t number, json options) {
     const runtime_ref which = find_instance(*of, name, number);
     if (which == nullptr) co_return refuse(409, "the daemon is stopping it");
-    co_return co_await (*of)->keep_options(which, std::move(options));
+    co_return co_await (*of)->editor.keep_options(which, std::move(options));
 }
 
 class instance_host final : public runtime::host {
 public:
-    instance_host(std::shared_ptr<manager*> of, shared_services with, std::string name,
+    instance_host(std::shared_ptr<runtime_parts*> of, shared_services with, std::string name,
                   std::uint64_t number)
         : host(name, std::move(with.runtimes), std::move(with.messages)),
           of_(std::move(of)),
@@ -56,14 +56,14 @@ public:
 
 private:
     const executor control_ = executor::current();
-    const std::shared_ptr<manager*> of_;
+    const std::shared_ptr<runtime_parts*> of_;
     const std::string name_;
     const std::uint64_t number_;
 };
 
 }  // namespace
 
-std::shared_ptr<runtime::host> make_host(std::shared_ptr<manager*> of, shared_services with,
+std::shared_ptr<runtime::host> make_host(std::shared_ptr<runtime_parts*> of, shared_services with,
                                          std::string name, std::uint64_t number) {
     return std::make_shared<instance_host>(std::move(of), std::move(with), std::move(name), number);
 }

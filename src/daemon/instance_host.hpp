@@ -1,4 +1,4 @@
-// Host of an instance: its requests to the manager, from its own loop.
+// Host of an instance: its requests to the parts that keep the runtimes, from its own loop.
 #pragma once
 
 #include "runtime/host.hpp"
@@ -11,7 +11,7 @@
 
 namespace eddy::daemon {
 
-class manager;
+struct runtime_parts;
 
 /// What all hosts of a daemon share.
 struct shared_services {
@@ -20,8 +20,8 @@ struct shared_services {
 };
 
 /// Host of the instance `number` of the runtime `name`. Called on the control loop, which alone
-/// reads `of`; that is null once the manager is gone.
-std::shared_ptr<runtime::host> make_host(std::shared_ptr<manager*> of, shared_services with,
+/// reads `of`; that is null once these are gone.
+std::shared_ptr<runtime::host> make_host(std::shared_ptr<runtime_parts*> of, shared_services with,
                                          std::string name, std::uint64_t number);
 
 }  // namespace eddy::daemon

@@ -114,7 +114,7 @@ std::uint64_t open_descriptors() {
     return count;
 }
 
-void add_daemon(page& out, const manager& runtimes, const daemon_facts& facts,
+void add_daemon(page& out, const runtime_registry& runtimes, const daemon_facts& facts,
                 const daemon_counters& counted) {
     out.family("eddy_build_info", "gauge",
                "Version and build of this daemon; the value is always 1.");
@@ -185,7 +185,7 @@ void add_sample(page& out, std::string_view name, std::string_view labels,
         out.distribution(name, labels, *std::get<std::shared_ptr<const histogram>>(of.value));
 }
 
-void add_runtimes(page& out, const manager& runtimes) {
+void add_runtimes(page& out, const runtime_registry& runtimes) {
     struct member {
         runtime_ref runtime;
         std::string labels;
@@ -247,7 +247,7 @@ std::string escape_label(std::string_view value) {
     return escaped;
 }
 
-std::string render_metrics(const manager& runtimes, const daemon_facts& facts,
+std::string render_metrics(const runtime_registry& runtimes, const daemon_facts& facts,
                            const daemon_counters& counted) {
     page out;
     add_daemon(out, runtimes, facts, counted);

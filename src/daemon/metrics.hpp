@@ -4,7 +4,8 @@
 #include <eddy/base/histogram.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "daemon/manager.hpp"
+#include "daemon/runtime_registry.hpp"
+#include "runtime/metrics.hpp"
 
 #include <array>
 #include <cstddef>
@@ -37,8 +38,8 @@ struct daemon_facts {
     bool ready = false;  ///< what was running before has started, or failed
 };
 
-/// Writes the page. Call manager::refresh() before.
-std::string render_metrics(const manager& runtimes, const daemon_facts& facts,
+/// Writes the page. Call runtime_lifecycle::refresh() before.
+std::string render_metrics(const runtime_registry& runtimes, const daemon_facts& facts,
                            const daemon_counters& counted);
 
 /// Writes the page of a program that runs one stream runtime alone, with the names that such

@@ -3,6 +3,7 @@
 
 #include "base/temporary_folder.hpp"
 #include "daemon/metrics_page.hpp"
+#include "daemon/runtime_parts.hpp"
 #include "daemon/state_folder.hpp"
 #include "daemon/testing.hpp"
 
@@ -21,17 +22,17 @@ namespace {
 
 using namespace daemon::testing;
 
-task<void> render(manager& runtimes, std::string& page) {
-    EXPECT_TRUE(co_await runtimes.load());
+task<void> render(runtime_parts& runtimes, std::string& page) {
+    EXPECT_TRUE(co_await runtimes.restore.load());
     runtime_request request;
     request.type = "fake";
     request.name = "a";
-    auto a = co_await runtimes.create(request);
+    auto a = co_await runtimes.editor.create(request);
     request.name = "idle";
-    auto idle = co_await runtimes.create(request);
+    auto idle = co_await runtimes.editor.create(request);
     EXPECT_TRUE(a && idle);
-    EXPECT_TRUE(co_await runtimes.start(*a));
-    co_await runtimes.refresh();
+    EXPECT_TRUE(co_await runtimes.lifecycle.start(*a));
+    co_await runtimes.lifecycle.refresh();
     daemon_facts facts;
     facts.name = "my \"host\"";
     facts.version = "1.2.3";
@@ -40,8 +41,8 @@ task<void> render(manager& runtimes, std::string& page) {
     daemon_counters counted;
     counted.answers[2] = 5;
     counted.answer_time.record(30'000);
-    page = render_metrics(runtimes, facts, counted);
-    co_await runtimes.shut_down(std::chrono::seconds(1));
+    page = render_metrics(runtimes.registry, facts, counted);
+    co_await runtimes.lifecycle.shut_down(std::chrono::seconds(1));
 }
 
 std::string make_page() {
@@ -59,11 +60,11 @@ std::string make_page() {
         auto loops = std::move(*loop_group::start(group));
         blocking_pool disk;
         const auto types = testing::fake_types();
-        manager_options managing;
-        managing.types = types;
-        managing.journal_folder = store.journal_folder();
-        managing.handover_folder = store.directory();
-        manager runtimes(store, disk, *loops, managing);
+        runtime_parts_options how;
+        how.types = types;
+        how.journal_folder = store.journal_folder();
+        how.handover_folder = store.directory();
+        runtime_parts runtimes(store, disk, *loops, how);
         control->run(render(runtimes, page));
     }
     return page;

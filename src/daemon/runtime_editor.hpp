@@ -49,7 +49,7 @@ public:
 
     task<outcome<runtime_ref>> create(runtime_request request);
     /// Those that it owns, too: managed_runtime::removed_with_it says then which.
-    task<outcome<>> remove(runtime_ref which, unsaved data);
+    task<outcome<>> remove(runtime_ref which, unsaved data = unsaved::kept);
     /// Changes options, owner and group. A running runtime is notified, or restarted with its data
     /// where that is not enough. What can be checked is checked before it stops; when it still does
     /// not start with the new options, it goes on with the old ones.

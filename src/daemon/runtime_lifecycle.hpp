@@ -51,9 +51,9 @@ public:
 
     task<outcome<>> start(runtime_ref which);
     /// running_state::lost() is then what was lost. The same for those that it owns.
-    task<outcome<>> stop(runtime_ref which, unsaved data);
+    task<outcome<>> stop(runtime_ref which, unsaved data = unsaved::kept);
     /// Has it read its files again while it runs; where that is not possible, restarts it.
-    task<outcome<>> reload(runtime_ref which, restart_data data);
+    task<outcome<>> reload(runtime_ref which, restart_data data = restart_data::kept);
     task<outcome<std::uint64_t>> send(runtime_ref which, std::string message);
 
     /// Has every instance write what must last, and hold changes until shut_down(). Refuses with

@@ -1,11 +1,11 @@
-// Tests of restoration from a store that is no folder: what a manager makes of records in memory.
+// Tests of restoration from a store that is no folder: what becomes of records in memory.
 #include "daemon/state_restore.hpp"
 
 #include <eddy/io/loop.hpp>
 
 #include "base/temporary_folder.hpp"
-#include "daemon/manager.hpp"
 #include "daemon/memory_store.hpp"
+#include "daemon/runtime_parts.hpp"
 #include "daemon/testing.hpp"
 
 #include <gmock/gmock.h>
@@ -37,8 +37,8 @@ protected:
         ASSERT_TRUE(store_.save(record));
     }
 
-    using steps = task<void> (*)(manager&, testing::memory_store&);
-    /// Runs `body` with a manager that has loaded the store and started what is to run.
+    using steps = task<void> (*)(runtime_parts&, testing::memory_store&);
+    /// Runs `body` with parts that have loaded the store and started what is to run.
     void live(steps body) {
         loop_options options;
         options.kind = backend_kind::epoll;
@@ -49,13 +49,13 @@ protected:
         const auto loops = std::move(*loop_group::start(group));
         blocking_pool disk;
         const eddy::testing::temporary_folder folder;
-        manager_options managing;
-        managing.types = types_;
-        managing.journal_folder = folder.path();
-        managing.handover_folder = folder.path();
-        managing.drain = duration::zero();
-        managing.runtimes = 3;
-        manager runtimes(store_, disk, *loops, managing);
+        runtime_parts_options how;
+        how.types = types_;
+        how.journal_folder = folder.path();
+        how.handover_folder = folder.path();
+        how.drain = duration::zero();
+        how.runtimes = 3;
+        runtime_parts runtimes(store_, disk, *loops, how);
         control->run(lead(runtimes, store_, body));
     }
 
@@ -63,21 +63,21 @@ protected:
     testing::memory_store store_;
 
 private:
-    static task<void> lead(manager& runtimes, testing::memory_store& store, steps body) {
-        EXPECT_TRUE(co_await runtimes.load());
-        co_await runtimes.start_loaded();
+    static task<void> lead(runtime_parts& runtimes, testing::memory_store& store, steps body) {
+        EXPECT_TRUE(co_await runtimes.restore.load());
+        co_await runtimes.restore.start_loaded();
         co_await body(runtimes, store);
-        EXPECT_TRUE(co_await runtimes.shut_down(std::chrono::seconds(1)));
+        EXPECT_TRUE(co_await runtimes.lifecycle.shut_down(std::chrono::seconds(1)));
     }
 };
 
 TEST_F(state_restore_test, starts_what_is_stored_as_running) {
     keep("a", true);
     keep("b", false);
-    live([](manager& runtimes, testing::memory_store& store) -> task<void> {
-        EXPECT_EQ((*runtimes.find("a"))->running.status(), runtime_status::running);
-        EXPECT_EQ((*runtimes.find("b"))->running.status(), runtime_status::stopped);
-        EXPECT_TRUE(co_await runtimes.stop(*runtimes.find("a")));
+    live([](runtime_parts& runtimes, testing::memory_store& store) -> task<void> {
+        EXPECT_EQ((*runtimes.registry.find("a"))->running.status(), runtime_status::running);
+        EXPECT_EQ((*runtimes.registry.find("b"))->running.status(), runtime_status::stopped);
+        EXPECT_TRUE(co_await runtimes.lifecycle.stop(*runtimes.registry.find("a")));
         EXPECT_FALSE(store.at("a").running);
     });
 }
@@ -85,7 +85,7 @@ TEST_F(state_restore_test, starts_what_is_stored_as_running) {
 TEST_F(state_restore_test, a_reread_follows_the_store) {
     keep("a", true);
     keep("b", false);
-    live([](manager& runtimes, testing::memory_store& store) -> task<void> {
+    live([](runtime_parts& runtimes, testing::memory_store& store) -> task<void> {
         runtime_record changed = store.at("a");
         changed.options = {{"port", 99}};
         EXPECT_TRUE(store.save(changed));
@@ -96,45 +96,45 @@ TEST_F(state_restore_test, a_reread_follows_the_store) {
         EXPECT_TRUE(store.save(added));
         EXPECT_TRUE(store.erase("b"));
 
-        const auto summary = co_await runtimes.reread();
+        const auto summary = co_await runtimes.restore.reread();
         EXPECT_TRUE(summary);
         if (!summary) co_return;
         EXPECT_EQ(summary->changed, 1U);
         EXPECT_EQ(summary->created, 1U);
         EXPECT_THAT(summary->problems,
                     ElementsAre(HasSubstr("\"b\" was gone and is written anew")));
-        EXPECT_EQ((*runtimes.find("a"))->desired.options->number("port"), 99);
-        EXPECT_EQ((*runtimes.find("c"))->running.status(), runtime_status::running);
+        EXPECT_EQ((*runtimes.registry.find("a"))->desired.options->number("port"), 99);
+        EXPECT_EQ((*runtimes.registry.find("c"))->running.status(), runtime_status::running);
         EXPECT_TRUE(store.contains("b"));
     });
 }
 
 TEST_F(state_restore_test, a_reread_keeps_the_limit_and_what_a_runtime_keeps_for_life) {
     for (const char* const name : {"a", "b", "c"}) keep(name, false);
-    live([](manager& runtimes, testing::memory_store& store) -> task<void> {
+    live([](runtime_parts& runtimes, testing::memory_store& store) -> task<void> {
         runtime_record over = store.at("a");
         over.name = "d";
         EXPECT_TRUE(store.save(over));
         runtime_record other = store.at("b");
         other.id = "another";
         EXPECT_TRUE(store.save(other));
-        const auto summary = co_await runtimes.reread();
+        const auto summary = co_await runtimes.restore.reread();
         EXPECT_THAT(summary->problems, ElementsAre(HasSubstr("\"b\" changes its type or id"),
                                                    HasSubstr("\"d\" is one runtime too many")));
-        EXPECT_EQ(runtimes.all().size(), 3U);
+        EXPECT_EQ(runtimes.registry.all().size(), 3U);
     });
 }
 
 TEST_F(state_restore_test, a_store_that_cannot_be_read_changes_nothing) {
     keep("a", true);
-    live([](manager& runtimes, testing::memory_store& store) -> task<void> {
+    live([](runtime_parts& runtimes, testing::memory_store& store) -> task<void> {
         store.is_full = true;
-        const auto summary = co_await runtimes.reread();
+        const auto summary = co_await runtimes.restore.reread();
         EXPECT_FALSE(summary);
         EXPECT_THAT(summary.error().message, HasSubstr("cannot be read"));
-        EXPECT_EQ((*runtimes.find("a"))->running.status(), runtime_status::running);
+        EXPECT_EQ((*runtimes.registry.find("a"))->running.status(), runtime_status::running);
         store.is_full = false;
-        const auto again = co_await runtimes.reread();
+        const auto again = co_await runtimes.restore.reread();
         EXPECT_THAT(again->problems, IsEmpty());
         EXPECT_EQ(again->unchanged, 1U);
     });

@@ -1,4 +1,5 @@
-// Fixture of the manager's tests: a manager over a folder of state, with the fake type.
+// Fixture of tests of all parts of the runtimes together: over a folder of state, with the fake
+// type.
 #pragma once
 
 #include <eddy/io/blocking.hpp>
@@ -7,7 +8,8 @@
 #include <eddy/io/scope.hpp>
 
 #include "base/temporary_folder.hpp"
-#include "daemon/manager.hpp"
+#include "daemon/runtime_parts.hpp"
+#include "daemon/runtime_view.hpp"
 #include "daemon/state_folder.hpp"
 #include "daemon/testing.hpp"
 
@@ -25,7 +27,7 @@ namespace eddy::daemon::testing {
 
 inline constexpr std::size_t most_runtimes = 8;
 
-class manager_fixture : public ::testing::Test {
+class runtime_parts_fixture : public ::testing::Test {
 protected:
     void SetUp() override {
         store_ = std::make_unique<state_folder>(folder_);
@@ -33,9 +35,9 @@ protected:
     }
     void TearDown() override { EXPECT_EQ(testing::instances.load(), 0) << "instances were lost"; }
 
-    using steps = task<void> (*)(manager&);
+    using steps = task<void> (*)(runtime_parts&);
 
-    /// Runs `body` with a manager over the folder of state, as one daemon's life: once what ran
+    /// Runs `body` with the parts over the folder of state, as one daemon's life: once what ran
     /// before has started or failed. What runs at the end is shut down, as by SIGTERM.
     void live(steps body) { live(body, false); }
     /// The same, with a body that begins when the starts do.
@@ -65,25 +67,25 @@ private:
         group.loop = options;
         auto loops = std::move(*loop_group::start(group));
         blocking_pool disk;
-        manager_options managing;
-        managing.types = types_;
-        managing.journal_folder = store_->journal_folder();
-        managing.handover_folder = store_->directory();
-        managing.runtimes = most_runtimes;
-        managing.drain = duration::zero();
-        managing.address_grace = address_grace_;
-        manager runtimes(*store_, disk, *loops, managing);
+        runtime_parts_options how;
+        how.types = types_;
+        how.journal_folder = store_->journal_folder();
+        how.handover_folder = store_->directory();
+        how.runtimes = most_runtimes;
+        how.drain = duration::zero();
+        how.address_grace = address_grace_;
+        runtime_parts runtimes(*store_, disk, *loops, how);
         control->run(lead(runtimes, body, meanwhile));
     }
 
-    static task<void> lead(manager& runtimes, steps body, bool meanwhile) {
-        const auto loaded = co_await runtimes.load();
+    static task<void> lead(runtime_parts& runtimes, steps body, bool meanwhile) {
+        const auto loaded = co_await runtimes.restore.load();
         EXPECT_TRUE(loaded);
         scope starts(co_await current_source());
-        starts.spawn(runtimes.start_loaded());
+        starts.spawn(runtimes.restore.start_loaded());
         if (!meanwhile) co_await starts.join();
         co_await body(runtimes);
-        const bool complete = co_await runtimes.shut_down(std::chrono::seconds(1));
+        const bool complete = co_await runtimes.lifecycle.shut_down(std::chrono::seconds(1));
         EXPECT_TRUE(complete);
         co_await starts.join();
     }
@@ -97,8 +99,13 @@ inline runtime_request wanted(std::string name, json options = json::object()) {
     return request;
 }
 
-inline task<runtime_ref> make(manager& runtimes, runtime_request request) {
-    auto made = co_await runtimes.create(std::move(request));
+/// As the control API shows it now.
+inline json describe(const managed_runtime& which) {
+    return show_runtime(which, loop::current().now());
+}
+
+inline task<runtime_ref> make(runtime_parts& runtimes, runtime_request request) {
+    auto made = co_await runtimes.editor.create(std::move(request));
     EXPECT_TRUE(made) << (made ? "" : made.error().message);
     co_return made ? *made : nullptr;
 }
