@@ -42,6 +42,14 @@ http::response text_response(std::string_view content_type, http::body text) {
     return uncached(http::response(200, content_type, std::move(text)));
 }
 
+/// The page /metrics. All of these outlive the task.
+task<http::response> metrics_response(runtime_parts& runtimes, const daemon_facts& facts,
+                                      const daemon_counters& counted) {
+    co_await runtimes.lifecycle.refresh();
+    co_return text_response(metrics_content_type,
+                            render_metrics(runtimes.registry, facts, counted));
+}
+
 http::response error_response(const problem& what) {
     return daemon::error_response(what.status, what.message);
 }
@@ -244,9 +252,7 @@ task<http::response> control_api::get_types(http::request&) {
 }
 
 task<http::response> control_api::get_metrics(http::request&) {
-    co_await runtimes_.lifecycle.refresh();
-    co_return text_response(metrics_content_type,
-                            render_metrics(runtimes_.registry, facts_, counted_));
+    return metrics_response(runtimes_, facts_, counted_);
 }
 
 // --- Runtimes -------------------------------------------------------------------------------
@@ -440,19 +446,14 @@ metrics_page::metrics_page(runtime_parts& runtimes, const daemon_facts& facts,
       router_([](const http::request&, int status, std::string_view) {
           return daemon::error_response(status, "this port has only GET /metrics");
       }) {
-    router_.add("GET", "/metrics", [this](http::request&) { return render(); });
+    router_.add("GET", "/metrics",
+                [this](http::request&) { return metrics_response(runtimes_, facts_, counted_); });
 }
 
 task<http::response> metrics_page::handle(http::request& request) {
     const auto arrived = co_await request.collect();
     if (!arrived) co_return http::response();
     co_return co_await router_.dispatch(request);
-}
-
-task<http::response> metrics_page::render() {
-    co_await runtimes_.lifecycle.refresh();
-    co_return text_response(metrics_content_type,
-                            render_metrics(runtimes_.registry, facts_, counted_));
 }
 
 http::response metrics_page::reject(int status, std::string_view what) {

@@ -91,8 +91,6 @@ public:
     http::response reject(int status, std::string_view what) override;
 
 private:
-    task<http::response> render();
-
     runtime_parts& runtimes_;
     const daemon_facts& facts_;
     const daemon_counters& counted_;

@@ -34,12 +34,12 @@ constexpr std::uint64_t size_bounds[] = {64,       256,      1U << 10, 1U << 12,
                                          1U << 16, 1U << 18, 1U << 20, 1U << 22, 1U << 24,
                                          1U << 26, 1U << 28, 1U << 30};
 
-std::string escape_help(std::string_view text) {
+/// With what the format reserves in a line escaped, or within quotes.
+std::string escape(std::string_view text, bool is_quoted) {
     std::string escaped;
     for (const char c : text) {
-        if (c == '\\')
-            escaped += "\\\\";
-        else if (c == '\n')
+        if (c == '\\' || (is_quoted && c == '"')) escaped += '\\';
+        if (c == '\n')
             escaped += "\\n";
         else
             escaped += c;
@@ -51,20 +51,20 @@ std::string escape_help(std::string_view text) {
 class page {
 public:
     void family(std::string_view name, std::string_view kind, std::string_view help) {
-        fmt::format_to(std::back_inserter(text_), "# HELP {} {}\n# TYPE {} {}\n", name,
-                       escape_help(help), name, kind);
+        write_family_head(text_, name, kind, escape(help, false));
     }
-    void sample(std::string_view name, std::string_view labels, double value) {
+    template <class Number>
+    void sample(std::string_view name, std::string_view labels, Number value) {
         if (labels.empty())
             fmt::format_to(std::back_inserter(text_), "{} {}\n", name, value);
         else
             fmt::format_to(std::back_inserter(text_), "{}{{{}}} {}\n", name, labels, value);
     }
-    void sample(std::string_view name, std::string_view labels, std::uint64_t value) {
-        if (labels.empty())
-            fmt::format_to(std::back_inserter(text_), "{} {}\n", name, value);
-        else
-            fmt::format_to(std::back_inserter(text_), "{}{{{}}} {}\n", name, labels, value);
+    /// A family of one sample without labels.
+    template <class Number>
+    void value(std::string_view name, std::string_view kind, std::string_view help, Number value) {
+        family(name, kind, help);
+        sample(name, {}, value);
     }
     void distribution(std::string_view name, std::string_view labels, const histogram& values) {
         const bool is_time = name.ends_with("_seconds");
@@ -121,16 +121,13 @@ void add_daemon(page& out, const runtime_registry& runtimes, const daemon_facts&
     out.sample("eddy_build_info",
                fmt::format("version=\"{}\",backend=\"{}\",name=\"{}\"", escape_label(facts.version),
                            escape_label(facts.backend), escape_label(facts.name)),
-               std::uint64_t{1});
-    out.family("eddy_uptime_seconds", "gauge", "Time since the daemon started.");
-    out.sample("eddy_uptime_seconds", "",
-               std::chrono::duration<double>(loop::current().now() - facts.started_at).count());
-    out.family("eddy_loops", "gauge", "Event loops of the runtimes.");
-    out.sample("eddy_loops", "", std::uint64_t{facts.loops});
-
-    out.family("eddy_lingering_connections", "gauge",
-               "Connections that are read from after their answer, so that it arrives.");
-    out.sample("eddy_lingering_connections", "", lingering_connections());
+               1);
+    out.value("eddy_uptime_seconds", "gauge", "Time since the daemon started.",
+              std::chrono::duration<double>(loop::current().now() - facts.started_at).count());
+    out.value("eddy_loops", "gauge", "Event loops of the runtimes.", facts.loops);
+    out.value("eddy_lingering_connections", "gauge",
+              "Connections that are read from after their answer, so that it arrives.",
+              lingering_connections());
 
     out.family("eddy_runtimes", "gauge", "Runtimes by status.");
     std::map<std::string_view, std::uint64_t> by_status;
@@ -142,11 +139,10 @@ void add_daemon(page& out, const runtime_registry& runtimes, const daemon_facts&
     for (const auto& [status, count] : by_status)
         out.sample("eddy_runtimes", fmt::format("status=\"{}\"", status), count);
 
-    out.family("eddy_control_connections", "gauge", "Connections of the control API.");
-    out.sample("eddy_control_connections", "", counted.connections);
-    out.family("eddy_control_connections_refused_total", "counter",
-               "Connections of the control API beyond the limit.");
-    out.sample("eddy_control_connections_refused_total", "", counted.connections_refused);
+    out.value("eddy_control_connections", "gauge", "Connections of the control API.",
+              counted.connections);
+    out.value("eddy_control_connections_refused_total", "counter",
+              "Connections of the control API beyond the limit.", counted.connections_refused);
     out.family("eddy_control_requests_total", "counter", "Requests that the control API answered.");
     for (std::size_t digit = 2; digit < counted.answers.size(); ++digit)
         out.sample("eddy_control_requests_total", fmt::format("status=\"{}xx\"", digit),
@@ -157,16 +153,12 @@ void add_daemon(page& out, const runtime_registry& runtimes, const daemon_facts&
 }
 
 void add_process(page& out) {
-    out.family("process_cpu_seconds_total", "counter", "CPU time, user and system.");
-    out.sample("process_cpu_seconds_total", "", cpu_seconds());
-    out.family("process_resident_memory_bytes", "gauge", "Resident memory.");
-    out.sample("process_resident_memory_bytes", "", resident_bytes());
-    out.family("process_open_fds", "gauge", "Open file descriptors.");
-    out.sample("process_open_fds", "", open_descriptors());
+    out.value("process_cpu_seconds_total", "counter", "CPU time, user and system.", cpu_seconds());
+    out.value("process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes());
+    out.value("process_open_fds", "gauge", "Open file descriptors.", open_descriptors());
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
-    out.family("process_max_fds", "gauge", "The limit on open file descriptors.");
-    out.sample("process_max_fds", "", std::uint64_t{limit.rlim_cur});
+    out.value("process_max_fds", "gauge", "The limit on open file descriptors.", limit.rlim_cur);
 }
 
 /// The labels of a sample behind those of its runtime.
@@ -199,14 +191,14 @@ void add_runtimes(page& out, const runtime_registry& runtimes) {
     out.family("eddy_runtime_up", "gauge", "1 if the runtime is running, else 0.");
     for (const member& m : members)
         out.sample("eddy_runtime_up", m.labels,
-                   std::uint64_t{m.runtime->running.status() == runtime_status::running});
+                   m.runtime->running.status() == runtime_status::running ? 1 : 0);
     std::erase_if(members, [](const member& m) { return !m.runtime->running.has_instance(); });
 
     for (const runtime::common_metric& each : runtime::common_metrics) {
         const std::string name = fmt::format("eddy_runtime_{}", each.of.name);
         out.family(name, to_string(each.of.kind), each.of.help);
         for (const member& m : members)
-            out.sample(name, m.labels, m.runtime->running.vitals().counted.*each.value);
+            out.sample(name, m.labels, (m.runtime->running.vitals().counted.*each.value).value());
     }
     const std::string latency = fmt::format("eddy_runtime_{}", runtime::latency_metric.name);
     out.family(latency, to_string(runtime::latency_metric.kind), runtime::latency_metric.help);
@@ -233,18 +225,11 @@ void add_runtimes(page& out, const runtime_registry& runtimes) {
 
 }  // namespace
 
-std::string escape_label(std::string_view value) {
-    std::string escaped;
-    for (const char c : value) {
-        if (c == '\\' || c == '"')
-            escaped += '\\';
-        else if (c == '\n') {
-            escaped += "\\n";
-            continue;
-        }
-        escaped += c;
-    }
-    return escaped;
+std::string escape_label(std::string_view value) { return escape(value, true); }
+
+void write_family_head(std::string& to, std::string_view name, std::string_view kind,
+                       std::string_view help) {
+    fmt::format_to(std::back_inserter(to), "# HELP {} {}\n# TYPE {} {}\n", name, help, name, kind);
 }
 
 std::string render_metrics(const runtime_registry& runtimes, const daemon_facts& facts,
@@ -254,6 +239,10 @@ std::string render_metrics(const runtime_registry& runtimes, const daemon_facts&
     add_process(out);
     add_runtimes(out, runtimes);
     return out.take();
+}
+
+std::string stream_metric_name(const runtime::metric& of) {
+    return fmt::format("daemon_{}", of.name);
 }
 
 std::string render_stream_metrics(const runtime::metrics& counted) {
@@ -273,13 +262,11 @@ std::string render_stream_metrics(const runtime::metrics& counted) {
         {"daemon_bytes_sent_total", "counter", "Bytes sent.", &serving::counters::bytes_out},
     };
     page out;
-    for (const renamed& each : common) {
-        out.family(each.name, each.kind, each.help);
-        out.sample(each.name, "", (counted.*each.value).value());
-    }
+    for (const renamed& each : common)
+        out.value(each.name, each.kind, each.help, (counted.*each.value).value());
     const runtime::metric* last = nullptr;
     for (const runtime::metric_sample& each : counted.samples) {
-        const std::string name = fmt::format("daemon_{}", each.of->name);
+        const std::string name = stream_metric_name(*each.of);
         if (each.of != last) out.family(name, to_string(each.of->kind), each.of->help);
         last = each.of;
         const std::string labels = with_labels({}, each);

@@ -46,7 +46,14 @@ std::string render_metrics(const runtime_registry& runtimes, const daemon_facts&
 /// programs use: "daemon_" and a name without labels of ours.
 std::string render_stream_metrics(const runtime::metrics& counted);
 
+/// The name of a metric on that page.
+std::string stream_metric_name(const runtime::metric& of);
+
 /// The value of a label with what the format reserves escaped.
 std::string escape_label(std::string_view value);
+
+/// Appends the head of a family, whose samples follow; `help` is escaped.
+void write_family_head(std::string& to, std::string_view name, std::string_view kind,
+                       std::string_view help);
 
 }  // namespace eddy::daemon

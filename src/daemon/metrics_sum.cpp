@@ -1,6 +1,8 @@
 // Sum of metrics pages.
 #include "daemon/metrics_sum.hpp"
 
+#include "daemon/metrics.hpp"
+
 #include <fmt/format.h>
 
 #include <charconv>
@@ -94,8 +96,7 @@ std::string metrics_sum::render() const {
     std::string page;
     for (const family& each : families_) {
         if (each.samples.empty()) continue;
-        fmt::format_to(std::back_inserter(page), "# HELP {} {}\n# TYPE {} {}\n", each.name,
-                       each.help, each.name, each.kind);
+        write_family_head(page, each.name, each.kind, each.help);
         for (const sample& one : each.samples)
             fmt::format_to(std::back_inserter(page), "{} {}\n", one.name, one.value);
     }

@@ -4,7 +4,7 @@
 #include <eddy/base/histogram.hpp>
 
 #include "daemon/metrics.hpp"
-#include "daemon/metrics_page.hpp"
+#include "daemon/parsed_metrics.hpp"
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ TEST(metrics_sum, adds_counters_gauges_and_buckets) {
     metrics_sum sum;
     sum.add(page_of(3, 1'500'000, {"a"}));
     sum.add(page_of(4, 40'000'000, {"a", "b \"}\n"}));
-    const testing::metrics_page page(sum.render());
+    const testing::parsed_metrics page(sum.render());
     const auto value = [&](const char* family, const char* name, const testing::label_set& labels) {
         return page.value(family, name, labels);
     };
@@ -58,7 +58,7 @@ TEST(metrics_sum, keeps_counters_alone_of_what_has_ended) {
     metrics_sum sum;
     sum.add_what_stays(page_of(3, 1, {}));
     sum.add(page_of(4, 1, {}));
-    const testing::metrics_page page(sum.render());
+    const testing::parsed_metrics page(sum.render());
     EXPECT_EQ(page.value("daemon_active_connections", "daemon_active_connections", {}), 4);
     EXPECT_EQ(page.value("daemon_connections_total", "daemon_connections_total", {}), 70);
     EXPECT_EQ(page.value("daemon_wait_seconds", "daemon_wait_seconds_count", {}), 2);
@@ -70,7 +70,7 @@ TEST(metrics_sum, takes_samples_of_its_own) {
     sum.add_sample("daemon_failures_total{reason=\"new\"}", "counter", "", 5);
     sum.set_sample("daemon_active_connections", "gauge", "", 9);
     sum.set_sample("daemon_workers", "gauge", "Workers.", 2);
-    const testing::metrics_page page(sum.render());
+    const testing::parsed_metrics page(sum.render());
     EXPECT_EQ(page.value("daemon_failures_total", "daemon_failures_total", {{"reason", "new"}}), 5);
     EXPECT_EQ(page.value("daemon_active_connections", "daemon_active_connections", {}), 9);
     EXPECT_EQ(page.families.at("daemon_failures_total").help, "Failures.");

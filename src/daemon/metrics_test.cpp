@@ -2,7 +2,7 @@
 #include "daemon/metrics.hpp"
 
 #include "base/temporary_folder.hpp"
-#include "daemon/metrics_page.hpp"
+#include "daemon/parsed_metrics.hpp"
 #include "daemon/runtime_parts.hpp"
 #include "daemon/state_folder.hpp"
 #include "daemon/testing.hpp"
@@ -91,7 +91,7 @@ TEST(metrics, shows_what_the_daemon_and_its_runtimes_count) {
 }
 
 TEST(metrics, each_family_is_described_once_and_stands_together) {
-    const metrics_page page(make_page());
+    const parsed_metrics page(make_page());
     for (const auto& [name, family] : page.families) {
         EXPECT_FALSE(family.help.empty()) << name;
         EXPECT_EQ(family.kind == "counter", name.ends_with("_total")) << name;
@@ -102,7 +102,7 @@ TEST(metrics, each_family_is_described_once_and_stands_together) {
 }
 
 TEST(metrics, names_of_earlier_releases_stay) {
-    const metrics_page page(make_page());
+    const parsed_metrics page(make_page());
     for (const char* name : {"eddy_build_info",
                              "eddy_uptime_seconds",
                              "eddy_loops",
@@ -131,7 +131,7 @@ TEST(metrics, names_of_earlier_releases_stay) {
 }
 
 TEST(metrics, labels_keep_quotes_backslashes_and_newlines) {
-    const metrics_page page(make_page());
+    const parsed_metrics page(make_page());
     EXPECT_EQ(
         page.value(
             "eddy_fake_moods", "eddy_fake_moods",
@@ -143,7 +143,7 @@ TEST(metrics, labels_keep_quotes_backslashes_and_newlines) {
 }
 
 TEST(metrics, buckets_are_cumulative_and_end_with_the_count) {
-    const metrics_page page(make_page());
+    const parsed_metrics page(make_page());
     int distributions = 0;
     for (const auto& [name, family] : page.families) {
         if (family.kind != "histogram") continue;

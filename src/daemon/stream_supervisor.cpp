@@ -11,11 +11,13 @@
 #include <eddy/net/descriptors.hpp>
 
 #include "base/environment.hpp"
+#include "daemon/metrics.hpp"
 #include "daemon/metrics_sum.hpp"
 #include "daemon/stream_process.hpp"
 #include "daemon/worker_channel.hpp"
 #include "handoff/receiver.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/stream/metrics.hpp"
 #include "runtime/stream/options.hpp"
 #include "runtime/stream/worker_share.hpp"
 #include "runtime/units.hpp"
@@ -288,12 +290,13 @@ private:
         metrics_sum sum = ended_;
         for (const auto& each : workers_) sum.add(each->page);
         // Each worker has the peak of all.
-        sum.set_sample("daemon_peak_streams", "gauge", "Most streams at a time since the start.",
+        const runtime::metric& peak = runtime::stream::peak_streams_metric;
+        sum.set_sample(stream_metric_name(peak), to_string(peak.kind), peak.help,
                        static_cast<double>(board_->peak_streams()));
+        const runtime::metric& errors = runtime::stream::stream_errors_total;
         if (lost_streams_ > 0)
-            sum.add_sample("daemon_stream_errors_total{reason=\"worker_died\"}", "counter",
-                           "Streams that ended before their end, by reason.",
-                           static_cast<double>(lost_streams_));
+            sum.add_sample(stream_metric_name(errors) + "{reason=\"worker_died\"}",
+                           to_string(errors.kind), errors.help, static_cast<double>(lost_streams_));
         sum.set_sample("daemon_workers", "gauge", "Worker processes that accept clients.",
                        static_cast<double>(ready_workers()));
         sum.set_sample("daemon_worker_restarts_total", "counter",

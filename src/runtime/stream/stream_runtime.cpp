@@ -13,6 +13,7 @@
 #include "runtime/listening.hpp"
 #include "runtime/stream/answer.hpp"
 #include "runtime/stream/lua_backend.hpp"
+#include "runtime/stream/metrics.hpp"
 #include "runtime/stream/mock_backend.hpp"
 #include "runtime/stream/programs.hpp"
 #include "runtime/stream/relay_backend.hpp"
@@ -32,9 +33,6 @@ namespace {
 
 constexpr metric active_streams{
     .name = "active_streams", .kind = metric_kind::gauge, .help = "Streams that have not ended."};
-constexpr metric peak_streams_metric{.name = "peak_streams",
-                                     .kind = metric_kind::gauge,
-                                     .help = "Most streams at a time since the start."};
 constexpr metric handoffs_total{.name = "handoffs_total",
                                 .kind = metric_kind::counter,
                                 .help = "Clients that were handed over."};
@@ -42,10 +40,6 @@ constexpr metric handoff_errors_total{.name = "handoff_errors_total",
                                       .kind = metric_kind::counter,
                                       .help = "Handoffs that led to no stream, by reason.",
                                       .labels = {"reason"}};
-constexpr metric stream_errors_total{.name = "stream_errors_total",
-                                     .kind = metric_kind::counter,
-                                     .help = "Streams that ended before their end, by reason.",
-                                     .labels = {"reason"}};
 constexpr metric backend_responses_total{.name = "backend_responses_total",
                                          .kind = metric_kind::counter,
                                          .help = "Responses of the backend, by status.",

@@ -27,9 +27,9 @@ struct page_family {
 };
 
 /// Throws std::runtime_error, with the line, for what a strict reader of the format refuses.
-class metrics_page {
+class parsed_metrics {
 public:
-    explicit metrics_page(std::string_view text) {
+    explicit parsed_metrics(std::string_view text) {
         if (!text.ends_with('\n')) throw std::runtime_error("the last line has no end");
         while (!text.empty()) {
             line_ = text.substr(0, text.find('\n'));
