@@ -102,8 +102,8 @@ std::expected<json, int> ask_for_edit(const context& with, std::string_view name
     return ask(with, std::move(request));
 }
 
-/// "changing --root restarts site: it refuses new connections for up to 5 s (--drain), and until it
-/// serves again".
+/// "changing --root restarts site: it serves new clients at once; those that it has may finish for
+/// up to 600 s".
 std::string restart_text(std::string_view name, const json& answer, bool is_dry_run) {
     const json restart = answer.value("restart", json::object());
     std::vector<std::string> flags;
@@ -111,10 +111,16 @@ std::string restart_text(std::string_view name, const json& answer, bool is_dry_
         if (each.is_string()) flags.push_back("--" + option_flag(each.get<std::string>()));
     const double drain_s = number_of(restart, "drain_s");
     const std::string time =
-        drain_s > 0 ? fmt::format("for up to {:g} s (--drain)", drain_s) : "for a moment";
-    return fmt::format("changing {} {} {}: it {} new connections {}, and until it serves again",
-                       fmt::join(flags, ", "), is_dry_run ? "would restart" : "restarts", name,
-                       is_dry_run ? "would refuse" : "refuses", time);
+        drain_s > 0 ? fmt::format("for up to {:g} s", drain_s) : "for a moment";
+    const std::string change = fmt::format("changing {} {} {}", fmt::join(flags, ", "),
+                                           is_dry_run ? "would restart" : "restarts", name);
+    const json waits = restart.value("clients_wait", json(false));
+    if (waits.is_boolean() && waits.get<bool>())
+        return fmt::format("{}: clients that connect {} {}{}, and until it serves again", change,
+                           is_dry_run ? "would wait" : "wait", time,
+                           drain_s > 0 ? " (--drain)" : "");
+    return fmt::format("{}: it {} new clients at once; those that it has may finish {}", change,
+                       is_dry_run ? "would serve" : "serves", time);
 }
 
 int report_edit(const context& with, std::string_view name, const json& answer) {
@@ -301,11 +307,10 @@ command edit_command() {
                   {"eddy edit db --unset max-connections", ""}};
     c.more =
         "The flags are those of `eddy create` for the runtime's type. Options that cannot change\n"
-        "while it runs restart it, which is printed before: it refuses new connections while "
-        "those\n"
-        "that it has finish, for up to the daemon's --drain. A cache keeps its keys. If it does "
-        "not\n"
-        "start with them, it starts with the old options.";
+        "while it runs restart it, which is printed before: the next instance serves new clients\n"
+        "at once, while those of the one before finish, for up to 10 minutes. A cache\n"
+        "keeps its keys; clients that connect meanwhile wait. If it does not start with the\n"
+        "options, it goes on with the old ones.";
     c.run = edit;
     c.more_flags = flags_for_edit;
     return c;

@@ -28,18 +28,18 @@ task<outcome<endpoint>> loop_runtimes::start(std::uint64_t number, const runtime
                                              std::string name, runtime::settings options,
                                              std::shared_ptr<runtime_journal> events,
                                              std::shared_ptr<runtime::host> host,
-                                             std::shared_ptr<const runtime::handover> inherited) {
+                                             inheritance from) {
     EDDY_ASSERT(number > 0);
     ++load_;
     auto ticket = std::make_shared<start_ticket>();
     const duration patience = start_patience +
                               (type.file_time ? type.file_time(options) : duration{}) +
-                              (inherited ? handover_patience : duration{});
-    auto started = flatten(co_await run_on(
-        group_, index_,
-        start_there(number, type, std::move(name), std::move(options), std::move(events),
-                    std::move(host), std::move(inherited), ticket),
-        patience));
+                              (from.data ? handover_patience : duration{});
+    auto started = flatten(
+        co_await run_on(group_, index_,
+                        start_there(number, type, std::move(name), std::move(options),
+                                    std::move(events), std::move(host), std::move(from), ticket),
+                        patience));
     if (started) co_return started;
     // When it came up in the very moment in which the patience ended, it is taken down again.
     if (ticket->change_to(start_ticket::given_up))
@@ -49,14 +49,17 @@ task<outcome<endpoint>> loop_runtimes::start(std::uint64_t number, const runtime
     co_return started;
 }
 
-task<outcome<endpoint>> loop_runtimes::start_there(
-    std::uint64_t number, const runtime::type& type, std::string name, runtime::settings options,
-    std::shared_ptr<runtime_journal> events, std::shared_ptr<runtime::host> host,
-    std::shared_ptr<const runtime::handover> inherited, std::shared_ptr<start_ticket> ticket) {
+task<outcome<endpoint>> loop_runtimes::start_there(std::uint64_t number, const runtime::type& type,
+                                                   std::string name, runtime::settings options,
+                                                   std::shared_ptr<runtime_journal> events,
+                                                   std::shared_ptr<runtime::host> host,
+                                                   inheritance from,
+                                                   std::shared_ptr<start_ticket> ticket) {
     auto made = std::make_shared<resident>();
     made->events = std::move(events);
+    if (!host) host = std::make_shared<runtime::host>();
     made->instance = type.make({std::move(name), std::move(options), made->events.get(),
-                                std::move(host), std::move(inherited)});
+                                std::move(host), std::move(from.data), std::move(from.listeners)});
     EDDY_ASSERT(made->instance != nullptr);
     EDDY_ASSERT(!instances_.contains(number));
     const bool is_first_start = starting_.emplace(number, made).second;
@@ -105,6 +108,47 @@ void loop_runtimes::resume(std::uint64_t number) {
     const outcome<> when_gone;
     static_cast<void>(
         group_.post(index_, ignore(call_there(number, go_on, stopping::is_gone, when_gone))));
+}
+
+task<outcome<std::shared_ptr<runtime::inherited_listeners>>> loop_runtimes::take_listeners(
+    std::uint64_t number) {
+    const auto take = [](runtime::instance& from) { return take_listeners_there(from); };
+    co_return co_await on_instance(number, loop_patience, take);
+}
+
+task<outcome<std::shared_ptr<runtime::inherited_listeners>>> loop_runtimes::take_listeners_there(
+    runtime::instance& from) {
+    auto taken = co_await from.hand_over_listeners();
+    if (!taken) co_return taken;
+    // The control loop may be the last that has them: they die on this loop all the same.
+    auto* const owned = new std::shared_ptr(std::move(taken));
+    const auto destroy = [owned, home = executor::current()](void*) {
+        if (home.is_current())
+            delete owned;
+        else
+            // A loop that has ended has closed what listened on it.
+            static_cast<void>(home.post([owned] { delete owned; }));
+    };
+    co_return std::shared_ptr<runtime::inherited_listeners>(std::shared_ptr<void>(nullptr, destroy),
+                                                            owned->get());
+}
+
+task<outcome<>> loop_runtimes::give_back(std::uint64_t number,
+                                         std::shared_ptr<runtime::inherited_listeners> listeners) {
+    auto take_back = [listeners = std::move(listeners)](runtime::instance& to) {
+        return to.take_back(*listeners);
+    };
+    co_return co_await on_instance(number, loop_patience, std::move(take_back));
+}
+
+void loop_runtimes::end_drain(std::uint64_t number) {
+    const auto end = [](runtime::instance& on) {
+        on.end_drain();
+        return outcome<>();
+    };
+    const outcome<> when_gone;
+    static_cast<void>(
+        group_.post(index_, ignore(call_there(number, end, stopping::counts, when_gone))));
 }
 
 task<outcome<std::string>> loop_runtimes::stop(std::uint64_t number, duration drain,

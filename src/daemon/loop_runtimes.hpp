@@ -65,6 +65,13 @@ template <class F>
 using instance_outcome =
     typename detail::awaited<std::invoke_result_t<F&, runtime::instance&>>::type;
 
+/// What an instance has of the one before. `listeners` are those of an instance on the same loop,
+/// and are destroyed there.
+struct inheritance {
+    std::shared_ptr<const runtime::handover> data = nullptr;
+    std::shared_ptr<runtime::inherited_listeners> listeners = nullptr;
+};
+
 using vitals_by_number = std::unordered_map<std::uint64_t, runtime_vitals>;
 
 /// Instances of one loop of the group. All members are called on the control loop; it must outlive
@@ -79,14 +86,14 @@ public:
     /// How many runtimes were given to this loop and not taken back.
     std::size_t load() const noexcept { return load_; }
 
-    /// Makes and starts an instance under a new number. On failure nothing is left. Yields the
-    /// address that it serves on.
+    /// Makes and starts an instance under a new number. On failure nothing is left, and `from` has
+    /// its listeners again. Without a host it has one without a daemon. Yields the address that it
+    /// serves on.
     task<outcome<endpoint>> start(std::uint64_t number, const runtime::type& type, std::string name,
                                   runtime::settings options,
                                   std::shared_ptr<runtime_journal> events,
-                                  std::shared_ptr<runtime::host> host =
-                                      std::make_shared<runtime::host>(),
-                                  std::shared_ptr<const runtime::handover> inherited = nullptr);
+                                  std::shared_ptr<runtime::host> host = nullptr,
+                                  inheritance from = {});
 
     /// Has the start under this number end soon, without success; nothing when it has ended.
     task<void> give_up_start(std::uint64_t number);
@@ -120,6 +127,15 @@ public:
     }
     /// No stop() follows a prepare_on_instance().
     void resume(std::uint64_t number);
+
+    /// instance::hand_over_listeners(), for a start on this loop. Null where there are none.
+    task<outcome<std::shared_ptr<runtime::inherited_listeners>>> take_listeners(
+        std::uint64_t number);
+    /// instance::take_back(): the start has failed.
+    task<outcome<>> give_back(std::uint64_t number,
+                              std::shared_ptr<runtime::inherited_listeners> listeners);
+    /// instance::end_drain(), of an instance whose stop is under way.
+    void end_drain(std::uint64_t number);
 
     /// Stops and destroys an instance; connections get `drain` to finish, and its files `file_time`
     /// to be written. Yields what was lost, see instance::lost(). When the loop does not
@@ -164,9 +180,10 @@ private:
     task<outcome<endpoint>> start_there(std::uint64_t number, const runtime::type& type,
                                         std::string name, runtime::settings options,
                                         std::shared_ptr<runtime_journal> events,
-                                        std::shared_ptr<runtime::host> host,
-                                        std::shared_ptr<const runtime::handover> inherited,
+                                        std::shared_ptr<runtime::host> host, inheritance from,
                                         std::shared_ptr<start_ticket> ticket);
+    static task<outcome<std::shared_ptr<runtime::inherited_listeners>>> take_listeners_there(
+        runtime::instance& from);
     task<std::string> stop_there(std::uint64_t number, duration drain);
 
     loop_group& group_;

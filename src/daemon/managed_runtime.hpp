@@ -12,7 +12,9 @@
 #include "runtime/settings.hpp"
 #include "runtime/type.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +30,16 @@ struct desired_state {
     const runtime::type* type = nullptr;       ///< null when this Eddy does not know the type
     std::optional<runtime::settings> options;  ///< none when the stored ones are not valid
 };
+
+/// An instance that another one has taken the place of, while its clients finish.
+struct replaced_instance {
+    loop_runtimes* where;
+    std::uint64_t number;
+    std::shared_ptr<runtime::host> host;
+};
+
+/// Instances of a runtime at most whose clients finish; beyond that those of the oldest are closed.
+inline constexpr std::size_t max_replaced_instances = 4;
 
 /// One runtime, running or not. The control loop's.
 struct managed_runtime {
@@ -46,6 +58,9 @@ struct managed_runtime {
     async_mutex change_lock;
     /// Set by a change that ends a start, until that change has the lock.
     event start_given_up;
+    /// The oldest first. `replaced_ended` is set when one has ended.
+    std::deque<replaced_instance> replaced;
+    event replaced_ended;
 };
 
 using runtime_ref = std::shared_ptr<managed_runtime>;
@@ -71,9 +86,11 @@ struct edit_plan {
     edit_effect effect = edit_effect::none;
     /// Names of the changed options that need the restart; empty without one.
     std::vector<std::string_view> restart_options = {};
-    /// Of a restart: connections get at most so long to finish. New ones are refused from its
-    /// beginning until the next instance serves.
+    /// Of a restart: connections get at most so long to finish.
     duration drain{};
+    /// Clients that connect meanwhile wait until the next instance serves; otherwise it serves
+    /// beside the one before.
+    bool has_clients_wait = false;
 
     friend bool operator==(const edit_plan& plan, edit_effect as) noexcept {
         return plan.effect == as;

@@ -93,6 +93,17 @@ void running_state::give_up_retry() {
     change_to(runtime_status::failed);
 }
 
+void running_state::replace(std::uint64_t number, std::shared_ptr<runtime::host> host,
+                            time_point now, const endpoint& local) {
+    EDDY_ASSERT(status_ == runtime_status::running && number > number_);
+    number_ = number;
+    host_ = std::move(host);
+    started_at_ = now;
+    vitals_ = {};
+    vitals_.local = local;
+    EDDY_ASSERT(is_consistent());
+}
+
 void running_state::begin_stop() {
     EDDY_ASSERT(has_instance());
     change_to(runtime_status::stopping);

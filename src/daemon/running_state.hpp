@@ -63,6 +63,11 @@ public:
     /// No attempt follows; the reason of the last one stays.
     void give_up_retry();
 
+    /// Instance `number`, which serves at `local` on the same loop, takes the place of the one that
+    /// runs.
+    void replace(std::uint64_t number, std::shared_ptr<runtime::host> host, time_point now,
+                 const endpoint& local);
+
     void begin_stop();
     /// The instance is gone, and with it what `lost` says.
     void finish_stop(std::string lost);

@@ -31,13 +31,16 @@ std::string start_text(const endpoint& local) {
 }
 
 /// The line about a restart that is about to begin.
-std::string restart_text(std::string_view reason, duration drain) {
-    const std::string time =
-        drain > duration{}
-            ? fmt::format("for up to {} (--drain)", runtime::format_duration(drain.count()))
-            : "for a moment";
-    return fmt::format("restarts {}: it refuses new connections {}, and until it serves again",
-                       reason, time);
+std::string restart_text(std::string_view reason, duration drain, bool has_clients_wait) {
+    const std::string time = runtime::format_duration(drain.count());
+    if (!has_clients_wait)
+        return fmt::format(
+            "restarts {}: it serves new clients at once; those that it has may "
+            "finish for up to {}",
+            reason, time);
+    return fmt::format(
+        "restarts {}: clients that connect wait {}, and until it serves again", reason,
+        drain > duration{} ? fmt::format("for up to {} (--drain)", time) : "for a moment");
 }
 
 void report(const managed_runtime& which, log_level level, std::string_view text) {
@@ -63,6 +66,12 @@ runtime_lifecycle::runtime_lifecycle(runtime_registry& registry, const state_acc
 loop_runtimes& runtime_lifecycle::least_loaded() noexcept {
     return **std::min_element(loops_.begin(), loops_.end(),
                               [](const auto& a, const auto& b) { return a->load() < b->load(); });
+}
+
+duration runtime_lifecycle::restart_drain_of(const managed_runtime& which) const {
+    const duration drain = drain_of(which);
+    // Its clients hold up nothing.
+    return which.desired.type->has_data ? drain : std::max(drain, replaced_drain);
 }
 
 duration runtime_lifecycle::drain_of(const managed_runtime& which) const {
@@ -135,6 +144,12 @@ task<outcome<>> runtime_lifecycle::start(runtime_ref which) {
 }
 
 task<outcome<>> runtime_lifecycle::bring_up(runtime_ref which) {
+    return bring_up_on(std::move(which), least_loaded(), nullptr);
+}
+
+task<outcome<>> runtime_lifecycle::bring_up_on(
+    runtime_ref which, loop_runtimes& where,
+    std::shared_ptr<runtime::inherited_listeners> listeners) {
     EDDY_ASSERT(which->change_lock.locked() && !which->is_removed);
     desired_state& desired = which->desired;
     running_state& running = which->running;
@@ -148,10 +163,10 @@ task<outcome<>> runtime_lifecycle::bring_up(runtime_ref which) {
     }
 
     const std::uint64_t number = ++last_number_;
-    loop_runtimes& where = least_loaded();
     running.begin_start(where, number, make_host_(which->name(), number));
+    inheritance from{running.handover(), std::move(listeners)};
     auto started = co_await where.start(number, *desired.type, which->name(), *desired.options,
-                                        which->journal, running.host(), running.handover());
+                                        which->journal, running.host(), std::move(from));
     EDDY_ASSERT(running.number() == number);
     if (!started) {
         if (running.host()) running.host()->end();
@@ -253,6 +268,7 @@ task<outcome<>> runtime_lifecycle::take_down_within(runtime_ref which, duration 
     running.begin_stop();
     registry_.publish_running(*which, false);
     auto stopped = co_await running.where()->stop(running.number(), drain, file_time_of(*which));
+    co_await await_replaced(which, 0);
     if (!stopped) co_return fail_stop(*which, std::move(stopped.error()));
     if (running.host()) running.host()->end();
     running.finish_stop(std::move(*stopped));
@@ -304,21 +320,40 @@ task<outcome<>> runtime_lifecycle::restart(runtime_ref which, runtime::settings 
     EDDY_ASSERT(which->change_lock.locked() && which->running.has_instance());
     auto ready = co_await prepare_restart(which, next, data);
     if (!ready) co_return std::unexpected(std::move(ready.error()));
-    which->journal->write(restart_text(reason, drain_of(*which)));
-    auto down = co_await take_down_within(which, drain_of(*which));
-    if (!down) co_return down;
+    const running_state& running = which->running;
+    const bool has_data = which->desired.type->has_data;
+    which->journal->write(restart_text(reason, restart_drain_of(*which), has_data));
+    auto listeners = co_await running.where()->take_listeners(running.number());
+    if (!listeners) {
+        running.where()->resume(running.number());
+        co_return std::unexpected(std::move(listeners.error()));
+    }
+    if (!has_data && *listeners)
+        co_return co_await replace(which, std::move(next), std::move(*listeners));
+    co_return co_await restart_with_data(which, std::move(next),
+                                         data == restart_data::kept ? *ready : nullptr,
+                                         std::move(*listeners));
+}
+
+/// One instance after the other; clients that connect meanwhile wait.
+task<outcome<>> runtime_lifecycle::restart_with_data(
+    runtime_ref which, runtime::settings next, std::shared_ptr<runtime::handover> data,
+    std::shared_ptr<runtime::inherited_listeners> listeners) {
     desired_state& desired = which->desired;
     running_state& running = which->running;
+    loop_runtimes& where = *running.where();
+    auto down = co_await take_down_within(which, drain_of(*which));
+    if (!down) co_return down;
     runtime::settings old_options = std::move(*desired.options);
     desired.options = std::move(next);
-    running.keep_handover(data == restart_data::kept ? *ready : nullptr);
-    auto up = co_await bring_up(which);
+    running.keep_handover(data);
+    auto up = co_await bring_up_on(which, where, listeners);
     if (up) co_return outcome<>();
     desired.options = std::move(old_options);
     // Its old files may lack what they lacked before.
-    if (*ready) (*ready)->has_new_files = false;
-    running.keep_handover(*ready);
-    auto again = co_await bring_up(which);
+    if (data) data->has_new_files = false;
+    running.keep_handover(data);
+    auto again = co_await bring_up_on(which, where, listeners);
     if (again) co_return up;
     co_return with_context(
         fmt::format("it is stopped, and did not start with its old options either ({}){}",
@@ -327,6 +362,70 @@ task<outcome<>> runtime_lifecycle::restart(runtime_ref which, runtime::settings 
                         ? "; its data is kept for the next start, until the daemon ends"
                         : ""),
         std::move(up.error()));
+}
+
+/// The next instance accepts clients at once; those of the one before finish.
+task<outcome<>> runtime_lifecycle::replace(
+    runtime_ref which, runtime::settings next,
+    std::shared_ptr<runtime::inherited_listeners> listeners) {
+    running_state& running = which->running;
+    loop_runtimes& where = *running.where();
+    const replaced_instance before{&where, running.number(), running.host()};
+    const duration drain = restart_drain_of(*which);
+    const std::uint64_t number = ++last_number_;
+    const auto host = make_host_(which->name(), number);
+    inheritance from{nullptr, listeners};
+    auto started = co_await where.start(number, *which->desired.type, which->name(), next,
+                                        which->journal, host, std::move(from));
+    if (!started) {
+        if (host) host->end();
+        auto back = co_await where.give_back(before.number, std::move(listeners));
+        where.resume(before.number);
+        if (back) co_return std::unexpected(std::move(started.error()));
+        report(*which, log_level::error,
+               fmt::format("does not serve on all of its addresses any more: {}",
+                           back.error().message));
+        co_return std::unexpected(std::move(started.error()));
+    }
+    which->desired.options = std::move(next);
+    running.replace(number, host, loop::current().now(), *started);
+    registry_.publish_running(*which, true);
+    report(*which, log_level::info, start_text(*started));
+    which->replaced.push_back(before);
+    ending_.spawn(end_replaced(which, before.number, drain));
+    co_await await_replaced(which, max_replaced_instances);
+    co_return outcome<>();
+}
+
+/// The end of an instance that was replaced, when its clients have finished.
+task<void> runtime_lifecycle::end_replaced(runtime_ref which, std::uint64_t number,
+                                           duration drain) {
+    const auto found = [&] {
+        return std::ranges::find(which->replaced, number, &replaced_instance::number);
+    };
+    const replaced_instance its = *found();
+    auto stopped = co_await its.where->stop(number, drain, file_time_of(*which));
+    if (its.host) its.host->end();
+    if (!stopped)
+        report(*which, log_level::error,
+               fmt::format("its instance of before could not be stopped: {}",
+                           stopped.error().message));
+    else if (!stopped->empty())
+        report(*which, log_level::warn, fmt::format("its instance of before lost {}", *stopped));
+    which->replaced.erase(found());
+    which->replaced_ended.set();
+}
+
+/// Until at most `most` of them are left: the clients of the others are closed.
+task<void> runtime_lifecycle::await_replaced(runtime_ref which, std::size_t most) {
+    while (which->replaced.size() > most) {
+        which->replaced_ended.reset();
+        const std::size_t surplus = which->replaced.size() - most;
+        for (std::size_t i = 0; i < surplus; ++i)
+            which->replaced[i].where->end_drain(which->replaced[i].number);
+        // A wait that is cancelled leaves them to their time.
+        if (!co_await which->replaced_ended.wait()) co_return;
+    }
 }
 
 task<outcome<>> runtime_lifecycle::reload(runtime_ref which, restart_data data) {
@@ -364,7 +463,10 @@ edit_plan runtime_lifecycle::plan(const managed_runtime& which,
     edit_plan made;
     made.restart_options = restart_options(*desired.type, *desired.options, next);
     made.effect = made.restart_options.empty() ? edit_effect::live : edit_effect::restarted;
-    if (made.effect == edit_effect::restarted) made.drain = drain_of(which);
+    if (made.effect == edit_effect::restarted) {
+        made.drain = restart_drain_of(which);
+        made.has_clients_wait = desired.type->has_data;
+    }
     return made;
 }
 
@@ -481,6 +583,7 @@ task<bool> runtime_lifecycle::shut_down(duration drain) {
     for (const runtime_ref& each : registry_.all())
         stopping.spawn(stop_for_shutdown(each, drain, complete));
     co_await stopping.join();
+    co_await ending_.join();
     co_return complete;
 }
 

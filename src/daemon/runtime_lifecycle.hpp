@@ -4,6 +4,7 @@
 
 #include <eddy/io/blocking.hpp>
 #include <eddy/io/loop_group.hpp>
+#include <eddy/io/scope.hpp>
 #include <eddy/io/semaphore.hpp>
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
@@ -29,6 +30,10 @@ namespace eddy::daemon {
 
 /// How long a change waits for a runtime that is starting, before it is refused.
 inline constexpr duration starting_patience = std::chrono::seconds(2);
+
+/// How long clients of an instance may finish that another one has taken the place of, unless its
+/// drain is longer. A stop ends that.
+inline constexpr duration replaced_drain = std::chrono::minutes(10);
 
 struct lifecycle_options {
     /// For a runtime whose own options do not say how long its connections may take to finish.
@@ -94,14 +99,24 @@ public:
 private:
     loop_runtimes& least_loaded() noexcept;
     duration drain_of(const managed_runtime& which) const;
+    duration restart_drain_of(const managed_runtime& which) const;
 
     task<outcome<>> save_is_to_run(runtime_ref which, bool is_to_run);
     task<outcome<>> stop_children(std::string owner, unsaved data);
     outcome<> fail_stop(managed_runtime& which, problem why);
     task<outcome<>> prepare_stop(runtime_ref which, duration drain);
     task<outcome<>> take_down_within(runtime_ref which, duration drain);
+    task<outcome<>> bring_up_on(runtime_ref which, loop_runtimes& where,
+                                std::shared_ptr<runtime::inherited_listeners> listeners);
     task<outcome<>> restart(runtime_ref which, runtime::settings next, restart_data data,
                             std::string reason);
+    task<outcome<>> restart_with_data(runtime_ref which, runtime::settings next,
+                                      std::shared_ptr<runtime::handover> data,
+                                      std::shared_ptr<runtime::inherited_listeners> listeners);
+    task<outcome<>> replace(runtime_ref which, runtime::settings next,
+                            std::shared_ptr<runtime::inherited_listeners> listeners);
+    task<void> end_replaced(runtime_ref which, std::uint64_t number, duration drain);
+    static task<void> await_replaced(runtime_ref which, std::size_t most);
     task<outcome<std::shared_ptr<runtime::handover>>> prepare_restart(runtime_ref which,
                                                                       runtime::settings next,
                                                                       restart_data data);
@@ -119,6 +134,7 @@ private:
     std::vector<std::unique_ptr<loop_runtimes>> loops_;
     std::uint64_t last_number_ = 0;
     bool is_shutting_down_ = false;
+    scope ending_;  // instances that were replaced; joined by shut_down()
 };
 
 }  // namespace eddy::daemon

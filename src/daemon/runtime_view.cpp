@@ -138,7 +138,8 @@ json show_edit(const edit_plan& plan) {
     json names = json::array();
     for (const std::string_view name : plan.restart_options) names.push_back(option_key(name));
     shown["restart"] = {{"options", std::move(names)},
-                        {"drain_s", std::chrono::duration<double>(plan.drain).count()}};
+                        {"drain_s", std::chrono::duration<double>(plan.drain).count()},
+                        {"clients_wait", plan.has_clients_wait}};
     return shown;
 }
 

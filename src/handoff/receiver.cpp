@@ -104,9 +104,30 @@ result<> receiver::open(handoff_socket from, const receiver_options& options) {
     return {};
 }
 
+result<> receiver::take(handoff_socket from, const receiver_options& options) {
+    if (auto adopted = adopt(std::move(from), options); !adopted) return adopted;
+    begin();
+    return {};
+}
+
+task<handoff_socket> receiver::release() {
+    EDDY_ASSERT(listening_.socket && accepting_);
+    accepting_->cancel();
+    co_await accepting_->join();
+    accepting_.reset();
+    co_return handoff_socket{std::exchange(listening_, {}), local_};
+}
+
+void receiver::take_back(handoff_socket from) {
+    EDDY_ASSERT(!listening_.socket && !accepting_ && from.local == local_);
+    listening_ = std::move(from.socket);
+    accepting_.emplace();
+    accepting_->spawn(accept_all());
+}
+
 task<void> receiver::close() {
     refuse_senders();
-    if (tasks_) co_await accept_waiting();
+    if (accepting_) co_await accept_waiting();
     co_await end();
     close_socket();
 }
@@ -142,15 +163,22 @@ result<> receiver::adopt(handoff_socket from, const receiver_options& options) {
 void receiver::begin() {
     EDDY_ASSERT(listening_.socket && !tasks_);
     tasks_.emplace();
+    accepting_.emplace();
     try {
-        tasks_->spawn(accept_all());
+        accepting_->spawn(accept_all());
     } catch (...) {
+        accepting_.reset();
         tasks_.reset();
         throw;
     }
 }
 
 task<void> receiver::end() {
+    if (accepting_) {
+        accepting_->cancel();
+        co_await accepting_->join();
+        accepting_.reset();
+    }
     if (!tasks_) co_return;
     tasks_->cancel();
     co_await tasks_->join();
@@ -208,8 +236,8 @@ int receiver::accept_group() {
 int receiver::reserve() const noexcept { return std::min(most_reserved, most_descriptors_ / 4); }
 
 /// Whether one is left, if only of the reserve.
-bool receiver::has_descriptor() const noexcept {
-    return unique_fd(::fcntl(listening_.socket.get(), F_DUPFD_CLOEXEC, 0)).get() >= 0;
+bool receiver::has_descriptor(int open) noexcept {
+    return unique_fd(::fcntl(open, F_DUPFD_CLOEXEC, 0)).get() >= 0;
 }
 
 /// The kernel gives out the lowest free number: while the first one of the reserve is free, the
@@ -252,8 +280,7 @@ bool receiver::is_allowed(int sender) const noexcept {
 void receiver::receive(unique_fd sender) {
     partial_message part;
     if (take(sender.get(), part)) return pass_on(part);
-    // One of the tasks accepts.
-    if (tasks_->children() > max_pending) return sink_.fail_handoff(fault::too_many_senders);
+    if (tasks_->children() >= max_pending) return sink_.fail_handoff(fault::too_many_senders);
     tasks_->spawn(receive_rest(std::move(sender), std::move(part)));
 }
 
@@ -288,7 +315,7 @@ task<void> receiver::receive_rest(unique_fd sender, partial_message part) {
         auto ready = co_await with_deadline(until, here.wait_readable(sender.get()));
         if (!ready && ready.error() == errc::cancelled) co_return;
         if (!ready) co_return sink_.fail_handoff(fault::incomplete_message);
-        if (!has_descriptor()) {
+        if (!has_descriptor(sender.get())) {
             if (auto slept = co_await here.sleep_for(crowded_pause); !slept) co_return;
             continue;
         }

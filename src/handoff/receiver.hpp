@@ -125,6 +125,13 @@ public:
     /// The same with a socket that listens already, of the options' type. close() removes its file
     /// if the socket has one; other processes with the same socket go on.
     result<> open(handoff_socket from, const receiver_options& options);
+    /// The same with a socket that another receiver of this process has released.
+    result<> take(handoff_socket from, const receiver_options& options);
+    /// Ends accepting, and yields the socket for another receiver. Messages of senders that were
+    /// accepted may still arrive, until close(). After open().
+    task<handoff_socket> release();
+    /// Accepts from the socket of release() again.
+    void take_back(handoff_socket from);
     /// Removes the socket's file, refuses senders, accepts those that wait in the kernel's queue,
     /// as far as there is room, and ends accepting and receiving. Senders whose message has not
     /// arrived are closed.
@@ -165,7 +172,7 @@ private:
     bool accept_one();
     int reserve() const noexcept;
     bool has_room() const noexcept;
-    bool has_descriptor() const noexcept;
+    static bool has_descriptor(int open) noexcept;
     bool is_allowed(int sender) const noexcept;
     void receive(unique_fd sender);
     task<void> receive_rest(unique_fd sender, partial_message part);
@@ -183,7 +190,8 @@ private:
     bool is_crowded_ = false;
     bool is_shared_ = false;  // other processes accept from the socket, too
     bool has_user_check_ = false;
-    std::optional<scope> tasks_;  // from begin() to end()
+    std::optional<scope> accepting_;  // from begin() to end() or release()
+    std::optional<scope> tasks_;      // from begin() to end()
 };
 
 }  // namespace eddy::handoff

@@ -29,6 +29,10 @@ struct type {
     /// How much longer than others it may take to start, and to stop, because it reads or writes
     /// files then. Null: no longer.
     std::function<duration(const settings&)> file_time = {};
+    /// Its instances have data that must not be in two at a time: a restart stops one before the
+    /// next one starts, and clients that connect meanwhile wait. Otherwise the next one accepts
+    /// clients while those of the one before finish.
+    bool has_data = false;
 };
 
 /// Every type of this build, in the order of `eddy help`.

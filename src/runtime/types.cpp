@@ -56,7 +56,8 @@ type cache_type() {
                     longer +=
                         cache::cache_hooks::load_patience + duration(chosen.number("hook-flush"));
                 return longer;
-            }};
+            },
+            true};
 }
 
 type http_type() {

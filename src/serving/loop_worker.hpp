@@ -123,6 +123,7 @@ protected:
     /// For drain(): of a server that was replaced, handshakes may end within `limit`; others are
     /// cancelled.
     task<void> end_handshakes(duration limit);
+    bool is_replaced() const noexcept { return shared_.is_replaced; }
 
     /// Failures of a kind in the journal.
     struct failure_report {

@@ -39,7 +39,7 @@ struct datagram_server::running {
     noted_datagram bound;
     endpoint address;
     bool is_wildcard = false;
-    scope tasks;
+    std::optional<scope> receiving;
     scope logging;
 };
 
@@ -55,7 +55,8 @@ datagram_server::datagram_server(creation from)
       events_(*from.events),
       global_limiter_(0, 0, {}),
       peer_limiter_(0, 0, {}),
-      log_(events_, &counted_.dropped) {}
+      log_(events_, &counted_.dropped),
+      inherited_(std::move(from.listeners)) {}
 
 datagram_server::~datagram_server() {
     for_each_peer([](peer& p) { p.unlink(); });
@@ -82,7 +83,7 @@ task<outcome<>> datagram_server::start() {
     if (!config_.log_file.empty()) {
         if (outcome<> opened = log_.open(config_.log_file); !opened) co_return opened;
     }
-    outcome<noted_datagram> opened = bind_datagram_on(config_.where, *host_);
+    outcome<noted_datagram> opened = bind_or_take();
     if (!opened) {
         log_.close();
         co_return std::unexpected(opened.error());
@@ -105,14 +106,64 @@ task<outcome<>> datagram_server::start() {
     set_pace();
     said_full_ = false;
     if (log_.is_open()) running_->logging.spawn(log_.run());
-    running_->tasks.spawn(receive_all());
+    running_->receiving.emplace();
+    running_->receiving->spawn(receive_all());
+    inherited_.reset();
     co_return outcome<>();
+}
+
+/// The socket of the instance before, where it is at the same address.
+outcome<noted_datagram> datagram_server::bind_or_take() {
+    if (!inherited_ || !inherited_->bound) return bind_datagram_on(config_.where, *host_);
+    auto& before = inherited_->bound;
+    if (before->where == config_.where) {
+        noted_datagram taken = std::move(before->from);
+        before.reset();
+        taken.note = host_->note_address(config_.where, taken.socket.local());
+        return taken;
+    }
+    // Two sockets of one port exclude each other.
+    if (before->where.port == config_.where.port) before.reset();
+    return bind_datagram_on(config_.where, *host_);
+}
+
+task<std::shared_ptr<inherited_listeners>> datagram_server::hand_over_listeners() {
+    running_->receiving->cancel();
+    co_await running_->receiving->join();
+    running_->receiving.reset();
+    auto given = std::make_shared<inherited_listeners>();
+    given->bound.emplace(config_.where, std::move(running_->bound));
+    co_return given;
+}
+
+outcome<> datagram_server::take_back(inherited_listeners& from) {
+    if (from.bound) {
+        running_->bound = std::move(from.bound->from);
+        from.bound.reset();
+    } else {
+        auto bound = bind_datagram_on(config_.where, *host_);
+        if (!bound) return std::unexpected(bound.error());
+        running_->bound = std::move(*bound);
+    }
+    running_->receiving.emplace();
+    running_->receiving->spawn(receive_all());
+    return {};
+}
+
+task<outcome<bool>> datagram_server::reread() {
+    if (!running_) co_return false;
+    if (log_.is_open()) {
+        if (auto opened = log_.reopen(); !opened) co_return std::unexpected(opened.error());
+    }
+    co_return true;
 }
 
 task<void> datagram_server::stop(duration) {
     if (!running_) co_return;
-    running_->tasks.cancel();
-    co_await running_->tasks.join();
+    if (running_->receiving) {
+        running_->receiving->cancel();
+        co_await running_->receiving->join();
+    }
     running_->bound.socket.close();
     log_.finish();
     co_await running_->logging.join();

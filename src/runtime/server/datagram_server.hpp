@@ -52,6 +52,9 @@ public:
     task<outcome<std::uint64_t>> send(std::string message) override;
     outcome<> apply(const settings& changed) override;
     task<outcome<>> check_restart(settings next, bool discards_data) override;
+    task<std::shared_ptr<inherited_listeners>> hand_over_listeners() override;
+    outcome<> take_back(inherited_listeners& from) override;
+    task<outcome<bool>> reread() override;
 
 private:
     struct peer : list_link<> {
@@ -70,6 +73,7 @@ private:
         std::size_t operator()(const endpoint& where) const noexcept;
     };
 
+    outcome<noted_datagram> bind_or_take();
     task<void> receive_all();
     void fire() noexcept override;
     void watch() noexcept;
@@ -106,6 +110,7 @@ private:
     rate_limiter peer_limiter_;
     line_log log_;
     bool said_full_ = false;
+    std::shared_ptr<inherited_listeners> inherited_;  // until it has started
 
     // While it runs.
     struct running;

@@ -69,6 +69,11 @@ std::string text_of(worker::refusal reason, std::string_view detail) {
     EDDY_ASSERT(false);
 }
 
+/// How long clients of a server that was replaced may go on: those of the next one and they do not
+/// get each other's messages.
+constexpr duration replaced_grace = std::chrono::seconds(1);
+constexpr duration replaced_pause = std::chrono::milliseconds(10);
+
 }  // namespace
 
 worker::worker(const serving::worker_place& place, server_context& of, const config& chosen,
@@ -148,6 +153,10 @@ task<void> worker::drain(duration limit) {
     const time_point until = loop::current().after(limit);
     is_draining_ = true;
     co_await end_handshakes(limit);
+    // Clients of a conversation that is short end it by themselves.
+    const time_point last = loop::current().after(std::min(limit, replaced_grace));
+    while (is_replaced() && clients_.count() > 0 && loop::current().now() < last)
+        if (!co_await loop::current().sleep_for(replaced_pause)) break;
     if (others_) {
         taking_in_.cancel();
         co_await taking_in_.join();

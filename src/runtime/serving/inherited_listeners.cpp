@@ -1,6 +1,7 @@
 // Inherited listeners: which of them serves an address.
 #include "runtime/serving/inherited_listeners.hpp"
 
+#include "io/posix/unix_listener.hpp"
 #include "transport/taken_listener.hpp"
 
 #include <algorithm>
@@ -27,6 +28,12 @@ bool excludes(const address& old, const address& wanted) {
 }
 
 }  // namespace
+
+void inherited_listeners::close_senders() noexcept {
+    // The others remove the files of theirs.
+    if (senders) remove_socket_file(senders->from.local, senders->from.socket.file);
+    senders.reset();
+}
 
 std::vector<inherited_listeners::entry>::iterator inherited_listeners::find(const address& wanted,
                                                                             bool is_in_parts) {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <eddy/io/stream.hpp>
+#include <eddy/net/unix.hpp>
 #include <eddy/transport/transport.hpp>
 
+#include "handoff/receiver.hpp"
 #include "runtime/listening.hpp"
 
 #include <optional>
@@ -21,6 +23,29 @@ struct inherited_listeners {
         bool is_in_parts = false;  ///< `from.socket` yields plain streams
     };
     std::vector<entry> all;
+
+    /// Of a server over UDP.
+    struct bound_datagram {
+        transport::address where;
+        noted_datagram from;
+    };
+    std::optional<bound_datagram> bound;
+
+    /// Of a stream runtime, with the options that it was made with.
+    struct handoffs {
+        handoff::handoff_socket from;
+        unix_socket::socket_type type;
+        int mode;
+        address_note note;
+    };
+    std::optional<handoffs> senders;
+
+    inherited_listeners() = default;
+    inherited_listeners(const inherited_listeners&) = delete;
+    inherited_listeners& operator=(const inherited_listeners&) = delete;
+    /// Closes what no instance has taken.
+    ~inherited_listeners() { close_senders(); }
+    void close_senders() noexcept;
 
     /// Takes the listener of an address out, with the handshake of `wanted` and the note of the
     /// instance before. None: no listener here can serve the address; one that stands in the way is

@@ -11,6 +11,7 @@
 #include "handoff/client_check.hpp"
 #include "io/linger.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/serving/inherited_listeners.hpp"
 #include "runtime/stream/answer.hpp"
 #include "runtime/stream/lua_backend.hpp"
 #include "runtime/stream/metrics.hpp"
@@ -25,6 +26,7 @@
 #include <chrono>
 #include <cstddef>
 #include <new>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -121,7 +123,8 @@ struct stream_runtime::running {
         return clients->active() + (programs ? programs->running() : 0);
     }
     address_note note;
-    scope refused;  // clients that linger after their refusal
+    std::optional<cancel_source> draining;  // while a stop waits for streams
+    scope refused;                          // clients that linger after their refusal
 };
 
 stream_runtime::stream_runtime(creation from)
@@ -131,7 +134,8 @@ stream_runtime::stream_runtime(creation from)
       events_(*from.events),
       handoff_faults_(handoff_errors_total),
       losses_(stream_errors_total),
-      responses_(backend_responses_total) {}
+      responses_(backend_responses_total),
+      inherited_(std::move(from.listeners)) {}
 
 stream_runtime::stream_runtime(creation from, worker_place place)
     : stream_runtime(std::move(from)) {
@@ -182,11 +186,26 @@ task<outcome<>> stream_runtime::start() {
         co_return std::unexpected(explain_listen_failure(where, opened.error(), host_.get()));
     }
     running_->note = host_->note_address(where, running_->receiving.local());
+    inherited_.reset();
     if (!share_) warn_of_limit();
     co_return outcome<>();
 }
 
 result<> stream_runtime::open_receiver(const handoff::receiver_options& receiving) {
+    if (inherited_ && inherited_->senders) {
+        auto& its = *inherited_->senders;
+        const auto wanted = endpoint::unix_path(config_.path);
+        if (wanted && its.from.local == *wanted && its.type == config_.type &&
+            its.mode == config_.mode) {
+            auto taken = running_->receiving.take(std::move(its.from), receiving);
+            // The note goes with it, after the one that follows.
+            running_->note = std::move(its.note);
+            inherited_->senders.reset();
+            return taken;
+        }
+        // It stands in the way of one with other permissions or another type.
+        if (wanted && its.from.local == *wanted) inherited_->close_senders();
+    }
     if (!share_) return running_->receiving.open(config_.path, receiving);
     EDDY_ASSERT(adopted_);
     handoff::handoff_socket from = std::move(*adopted_);
@@ -209,6 +228,44 @@ void stream_runtime::warn_of_limit() {
                     limit.rlim_cur, most, config_.max_connections));
 }
 
+task<std::shared_ptr<inherited_listeners>> stream_runtime::hand_over_listeners() {
+    EDDY_ASSERT(running_ && !share_);
+    auto given = std::make_shared<inherited_listeners>();
+    given->senders.emplace(co_await running_->receiving.release(), config_.type, config_.mode,
+                           std::move(running_->note));
+    co_return given;
+}
+
+outcome<> stream_runtime::take_back(inherited_listeners& from) {
+    EDDY_ASSERT(running_);
+    const transport::address where = address_of(config_);
+    if (!from.senders) {
+        handoff::receiver_options receiving;
+        receiving.type = config_.type;
+        receiving.mode = config_.mode;
+        auto opened = handoff::listen_for_handoffs(config_.path, receiving);
+        if (!opened)
+            return std::unexpected(explain_listen_failure(where, opened.error(), host_.get()));
+        running_->receiving.take_back(std::move(*opened));
+    } else {
+        running_->receiving.take_back(std::move(from.senders->from));
+        from.senders.reset();
+    }
+    running_->note = host_->note_address(where, running_->receiving.local());
+    return {};
+}
+
+void stream_runtime::end_drain() noexcept {
+    if (running_ && running_->draining) running_->draining->request();
+}
+
+/// Only a script is read from a file; another one is for the next instance.
+task<outcome<bool>> stream_runtime::reread() {
+    outcome<config> read = read_config(options_);
+    if (!read) co_return std::unexpected(read.error());
+    co_return running_ && read->script == config_.script;
+}
+
 task<void> stream_runtime::stop(duration drain) {
     if (!running_) co_return;
     co_await running_->receiving.close();
@@ -216,12 +273,15 @@ task<void> stream_runtime::stop(duration drain) {
     co_await running_->refused.join();
     loop& here = loop::current();
     const time_point until = here.after(drain);
-    static_cast<void>(co_await with_deadline(until, running_->clients->all_closed()));
+    running_->draining.emplace(co_await current_source());
+    static_cast<void>(
+        co_await with_deadline(until, running_->clients->all_closed()).under(*running_->draining));
     cut_ = running_->clients->unsent();
     if (running_->backend) co_await running_->backend->close();
     if (running_->programs) {
         const std::uint64_t before = killed_;
-        co_await running_->programs->close(until - here.now());
+        co_await running_->programs->close(running_->draining->requested() ? duration{}
+                                                                           : until - here.now());
         cut_ += killed_ - before;
     }
     if (cut_ > 0) events_.write(fmt::format("{} streams were cut off", cut_));

@@ -43,6 +43,10 @@ public:
     endpoint local() const override;
     outcome<> apply(const settings& changed) override;
     task<outcome<>> check_restart(settings next, bool discards_data) override;
+    task<std::shared_ptr<inherited_listeners>> hand_over_listeners() override;
+    outcome<> take_back(inherited_listeners& from) override;
+    void end_drain() noexcept override;
+    task<outcome<bool>> reread() override;
 
     /// Streams at a time, at most, since it was made.
     std::uint64_t peak_streams() const noexcept { return peak_; }
@@ -100,6 +104,8 @@ private:
     // Of a worker.
     std::optional<handoff::handoff_socket> adopted_;
     std::unique_ptr<worker_share> share_;
+
+    std::shared_ptr<inherited_listeners> inherited_;  // until it has started
 
     // While it runs.
     struct running;

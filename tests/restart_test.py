@@ -1,0 +1,281 @@
+"""Reloads and edits under load: no client is refused, and no answer is cut, whatever the type.
+
+Clients connect, talk and leave all the time while the options of their runtime change, those that need a restart
+included. Each failure of a client is kept with what it did, so that one in thousands is seen.
+"""
+
+import http.client
+import os
+import socket
+import threading
+
+import harness
+from harness import connect, eventually
+from streaming_load import hand_over
+
+CLIENTS = 4
+# Conversations between two changes, so that each change has clients before, within and behind it.
+BETWEEN_CHANGES = 40
+
+
+class Load:
+    """Threads that call `talk(client)` again and again until stop(), each with a number of its own."""
+
+    def __init__(self, talk, count=CLIENTS):
+        self.talk, self.failures, self.done, self.stopping = talk, [], 0, False
+        self.threads = [threading.Thread(target=self.run, args=(number,)) for number in range(count)]
+
+    def __enter__(self):
+        for each in self.threads:
+            each.start()
+        return self
+
+    def __exit__(self, *ignored):
+        self.stop()
+
+    def run(self, number):
+        state = {}
+        while not self.stopping:
+            try:
+                self.talk(number, state)
+            except Exception as failure:  # pylint: disable=broad-except
+                self.failures.append(repr(failure))
+                state.clear()
+            self.done += 1
+
+    def await_more(self, count=BETWEEN_CHANGES):
+        goal = self.done + count
+        eventually(lambda: self.done >= goal or self.failures, f"{count} more conversations")
+
+    def stop(self):
+        self.stopping = True
+        for each in self.threads:
+            each.join(harness.DEADLINE_S)
+
+
+class RestartTest(harness.EddyTest):
+    def setUp(self):
+        self.running = self.daemon()
+        self.port = harness.free_port()
+
+    def change(self, load, name, *edits):
+        """Each list of words is an edit; an empty one is a reload."""
+        load.await_more()
+        for words in edits:
+            if words:
+                self.running.must("edit", name, *words)
+            else:
+                self.running.must("reload", name)
+            load.await_more()
+        load.stop()
+        self.assertEqual(load.failures[:5], [], f"of {load.done} conversations")
+
+
+@harness.on_each_backend
+class SiteTest(RestartTest):
+    def test_no_request_fails(self):
+        root, other = self.folder(), self.folder()
+        for folder in (root, other):
+            with open(os.path.join(folder, "f"), "wb") as file:
+                file.write(b"x" * 100_000)
+        log = os.path.join(root, "log")
+        self.running.must("create", "http", "r", "-p", str(self.port), "--root", root, "--access-log", log, "-s")
+
+        def talk(number, state):
+            peer = state.get("peer")
+            if peer is None:
+                peer = state["peer"] = http.client.HTTPConnection("127.0.0.1", self.port, harness.DEADLINE_S)
+            peer.request("GET", "/f")
+            answer = peer.getresponse()
+            body = answer.read()
+            if answer.status != 200 or len(body) != 100_000:
+                raise AssertionError(f"{answer.status} with {len(body)} bytes")
+            # Some keep their connection until the site ends it, others take a new one each time.
+            if answer.will_close or number % 2:
+                peer.close()
+                state.clear()
+
+        with Load(talk) as load:
+            self.change(load, "r", ["--root", other], ["--threads", "2"], ["--max-header", "32KiB"], [],
+                        ["--idle-timeout", "5s"], ["--threads", "1"], ["--bind", "127.0.0.1", "--cache", "1M"],
+                        ["--access-format", "json"])
+        self.assertEqual(self.running.show("r")["status"], "running")
+
+    def test_a_download_goes_on_beside_the_next_instance(self):
+        root = self.folder()
+        with open(os.path.join(root, "large"), "wb") as file:
+            file.truncate(64 << 20)
+        self.running.must("create", "http", "r", "-p", str(self.port), "--root", root, "-s")
+        with connect(self.port) as busy:
+            busy.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            got = len(busy.recv(1))
+            said = self.running.run("edit", "r", "--root", self.folder())
+            self.assertIn("it serves new clients at once", said.out + said.err)
+            with connect(self.port) as new:
+                new.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                self.assertIn(b" 404 ", harness.all_of(new))
+            while more := busy.recv(1 << 20):
+                got += len(more)
+            self.assertGreater(got, 64 << 20)
+
+    def test_an_edit_that_fails_leaves_it_as_it_was(self):
+        root = self.folder()
+        self.running.must("create", "http", "r", "-p", str(self.port), "--root", root, "-s")
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            refused = self.running.run("edit", "r", "-p", str(taken.getsockname()[1]))
+            self.assertNotEqual(refused.status, 0)
+        with connect(self.port) as peer:
+            peer.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            self.assertIn(b"HTTP/1.1 ", harness.all_of(peer))
+
+    def test_another_port_is_served_and_the_old_one_is_not(self):
+        root, other = self.folder(), harness.free_port()
+        self.running.must("create", "http", "r", "-p", str(self.port), "--root", root, "-s")
+        self.running.must("edit", "r", "-p", str(other))
+        connect(other).close()
+        with self.assertRaises(ConnectionRefusedError):
+            connect(self.port)
+
+
+@harness.on_each_backend
+class ServerTest(RestartTest):
+    def test_no_client_is_refused(self):
+        path = os.path.join(self.folder(), "s")
+        log = os.path.join(self.folder(), "log")
+        self.running.must("create", "server", "r", "--unix", path, "--log", log, "-s")
+
+        def talk(number, _):
+            with socket.socket(socket.AF_UNIX) as peer:
+                peer.settimeout(harness.DEADLINE_S)
+                peer.connect(path)
+                peer.sendall(b"client %d\n" % number)
+
+        with Load(talk) as load:
+            self.change(load, "r", ["--max-line", "1000"], [], ["--threads", "2"], ["--slow-reader", "wait"],
+                        ["--threads", "1"])
+
+    def test_a_reload_closes_no_client(self):
+        log = os.path.join(self.folder(), "log")
+        self.running.must("create", "server", "r", "-p", str(self.port), "--log", log, "-s")
+        with connect(self.port) as one, connect(self.port) as two:
+            one.sendall(b"before\n")
+            self.assertEqual(harness.read_line(two), "before")
+            os.rename(log, log + ".1")
+            self.running.must("reload", "r")
+            one.sendall(b"after\n")
+            self.assertEqual(harness.read_line(two), "after")
+            eventually(lambda: os.path.exists(log) and open(log, "rb").read() == b"after\n", "the new log")
+
+    def test_datagrams_go_on(self):
+        self.running.must("create", "server", "r", "--udp", "-p", str(self.port), "-s")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+            peer.connect(("127.0.0.1", self.port))
+            # A closed port would be an error of the next send.
+            for words in (["edit", "r", "--log-traffic"], ["reload", "r"], ["edit", "r", "--unset", "log-traffic"]):
+                for _ in range(10):
+                    peer.send(b"x")
+                self.running.must(*words)
+            for _ in range(10):
+                peer.send(b"x")
+
+
+@harness.on_each_backend
+class ProxyTest(RestartTest):
+    def test_no_connection_fails(self):
+        backend, other = harness.free_port(), harness.free_port()
+        for name, port in (("a", backend), ("b", other)):
+            self.running.must("create", "cache", name, "-p", str(port), "-s")
+        self.running.must("create", "proxy", "r", "-p", str(self.port), "--backend", f":{backend}", "-s")
+
+        def talk(number, _):
+            with connect(self.port) as peer:
+                peer.sendall(b"PING\r\n" * 3)
+                for _ in range(3):
+                    if (line := harness.read_line(peer)) != "+PONG":
+                        raise AssertionError(line)
+
+        with connect(self.port) as held:
+            held.sendall(b"PING\r\n")
+            self.assertEqual(harness.read_line(held), "+PONG")
+            with Load(talk) as load:
+                self.change(load, "r", ["--threads", "2"], [], ["--backend", f":{other}"], ["--threads", "1"],
+                            ["--connect-timeout", "3s"])
+            held.sendall(b"PING\r\n")
+            self.assertEqual(harness.read_line(held), "+PONG", "a connection of before goes on")
+
+
+@harness.on_each_backend
+class CacheTest(RestartTest):
+    def test_no_client_is_refused_and_no_key_is_lost(self):
+        folder = self.folder()
+        self.running.must("create", "cache", "r", "-p", str(self.port), "--dir", folder, "-s")
+        with connect(self.port) as peer:
+            peer.sendall(b"SET kept value\r\n")
+            self.assertEqual(harness.read_line(peer), "+OK")
+
+        def talk(number, _):
+            with connect(self.port) as peer:
+                while True:
+                    peer.sendall(b"GET kept\r\n")
+                    got = peer.recv(1000)
+                    # LOADING while it reads its files; an end by the instance that had the client before.
+                    if got and got != b"$5\r\nvalue\r\n" and not got.startswith(b"-LOADING"):
+                        raise AssertionError(got)
+                    if not got.startswith(b"-LOADING"):
+                        return
+
+        with Load(talk) as load:
+            self.change(load, "r", ["--threads", "2"], [], ["--max-queue", "2MiB"], ["--threads", "1"])
+
+    def test_a_reload_closes_no_client(self):
+        self.running.must("create", "cache", "r", "-p", str(self.port), "-s")
+        with connect(self.port) as peer:
+            self.running.must("reload", "r")
+            peer.sendall(b"PING\r\n")
+            self.assertEqual(harness.read_line(peer), "+PONG")
+
+
+@harness.on_each_backend
+class StreamTest(RestartTest):
+    def create(self, *flags):
+        self.path = os.path.join(self.folder(), "s")
+        self.running.must("create", "stream", "r", "--handoff", f"unix://{self.path}", *flags, "-s")
+
+    def begin(self):
+        ours, theirs = socket.socketpair()
+        ours.settimeout(harness.DEADLINE_S)
+        with theirs:
+            hand_over(self.path, socket.SOCK_SEQPACKET, b"{}", theirs.fileno())
+        return ours
+
+    def test_each_handoff_gets_its_whole_stream(self):
+        self.create("--messages", "3", "--delay", "1ms")
+
+        def talk(number, _):
+            with self.begin() as client:
+                answer = harness.all_of(client)
+            if not answer.rstrip().endswith(b"[DONE]"):
+                raise AssertionError(answer[-200:])
+
+        with Load(talk) as load:
+            self.change(load, "r", ["--messages", "4"], [], ["--max-queue", "2MiB"], ["--messages", "3"])
+
+    def test_a_stream_goes_on_to_its_end(self):
+        self.create("--messages", "60", "--delay", "20ms")
+        with self.begin() as client:
+            self.assertTrue(client.recv(1))
+            self.running.must("reload", "r")
+            self.running.must("edit", "r", "--messages", "2")
+            self.assertTrue(harness.all_of(client).rstrip().endswith(b"[DONE]"))
+
+    def test_a_stop_cuts_streams_of_the_instance_before(self):
+        self.create("--messages", "1000000", "--delay", "50ms")
+        with self.begin() as client:
+            self.assertTrue(client.recv(1))
+            self.running.must("edit", "r", "--messages", "1000001")
+            self.running.must("stop", "r")
+            harness.all_of(client)
+
+
+if __name__ == "__main__":
+    harness.main()
