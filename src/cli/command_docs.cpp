@@ -190,7 +190,8 @@ std::string command_docs::help(std::span<const std::string> words) const {
                                        printable(name), meant);
 }
 
-bool has_secret(std::span<const std::string> command) {
+bool has_secret(std::span<const std::string> command,
+                std::span<const std::string> secret_parameters) {
     if (command.empty()) return false;
     const auto has = [&](std::string_view word) {
         return std::any_of(command.begin() + 1, command.end(),
@@ -200,10 +201,7 @@ bool has_secret(std::span<const std::string> command) {
     if (is_word(name, "auth")) return true;
     if (is_word(name, "hello") || is_word(name, "migrate")) return has("auth") || has("auth2");
     if (is_word(name, "acl")) return has("setuser");
-    if (is_word(name, "config") && has("set"))
-        return has("requirepass") || has("masterauth") || has("tls-key-file-pass") ||
-               has("tls-client-key-file-pass");
-    return false;
+    return is_word(name, "config") && has("set") && std::ranges::any_of(secret_parameters, has);
 }
 
 }  // namespace eddy::cli

@@ -50,6 +50,8 @@ private:
 };
 
 /// True for a command with a password among its arguments, which no history may keep.
-bool has_secret(std::span<const std::string> command);
+/// `secret_parameters` are those of CONFIG SET whose values are passwords.
+bool has_secret(std::span<const std::string> command,
+                std::span<const std::string> secret_parameters);
 
 }  // namespace eddy::cli

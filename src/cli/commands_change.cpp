@@ -94,13 +94,10 @@ int create(context& with, const arguments& given) {
         print(fmt::format("{} created and started{}\n", name, place_of(*made)));
     else
         print(fmt::format("{0} created; start it with: eddy start {0}\n", name));
-    const bool can_keep = std::any_of(type->flags.begin(), type->flags.end(),
-                                      [](const flag& f) { return f.name == "dir"; });
-    if (can_keep && !given.has("dir"))
-        complain(
-            fmt::format("{0} keeps nothing on disk, and a stop loses its keys; to keep them: "
-                        "eddy edit {0} --dir FOLDER",
-                        name));
+    for (const flag& f : type->flags)
+        if (!f.absence.empty() && !given.has(f.name))
+            complain(fmt::format("{0} {1}: eddy edit {0} --{2} {3}", name, f.absence, f.name,
+                                 f.value_name));
     return exit_ok;
 }
 

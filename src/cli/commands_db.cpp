@@ -202,6 +202,7 @@ public:
         : with_(with),
           given_(given),
           form_(choose_form(with, given)),
+          secret_parameters_(with.secret_parameters()),
           cache_(std::move(name), std::move(uri)) {}
 
     task<int> run() {
@@ -371,7 +372,7 @@ private:
             const std::string& name = command->front();
             if (command->size() == 1 && (is_word(name, "quit") || is_word(name, "exit")))
                 co_return exit_ok;
-            if (!has_secret(*command)) editor.remember(*line);
+            if (!has_secret(*command, secret_parameters_)) editor.remember(*line);
             if (is_word(name, "help") || name == "?") {
                 print(docs.help(std::span(*command).subspan(1)));
                 continue;
@@ -413,6 +414,7 @@ private:
     const context& with_;
     const arguments& given_;
     form form_;
+    const std::vector<std::string> secret_parameters_;
     cache_client cache_;
     std::string database_{given_.value("database", "0")};
     bool in_transaction_ = false;

@@ -31,11 +31,10 @@ const flag* find_letter(std::span<const flag> table, char letter) {
 }
 
 std::string unknown(std::span<const flag> table, std::string_view name) {
-    // Redis has a parameter for it, which is no flag here.
-    if (name == "requirepass" && find_long(table, "config"))
-        return "there is no flag --requirepass; did you mean --config \"requirepass PASSWORD\"?";
-    if (name == "maxmemory-policy" && find_long(table, "eviction"))
-        return "there is no flag --maxmemory-policy; did you mean --eviction?";
+    for (const flag& f : table)
+        for (const auto& [foreign, instead] : f.foreign_names)
+            if (name == foreign)
+                return fmt::format("there is no flag --{}; did you mean {}?", name, instead);
     std::vector<std::string_view> names;
     for (const flag& f : table) names.push_back(f.name);
     const std::string_view meant = nearest_word(name, names);

@@ -30,6 +30,10 @@ struct flag {
     bool is_socket = false;
     /// The value is a URI, or several joined by commas; relative paths within are as with is_path.
     bool is_uri = false;
+    /// Names in other programs, each with what to write in its place.
+    std::vector<std::pair<std::string, std::string>> foreign_names = {};
+    /// Of a runtime's option: what its absence means; runtime::option::absence.
+    std::string absence = {};
 
     bool takes_value() const noexcept { return !value_name.empty(); }
 };

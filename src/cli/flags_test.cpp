@@ -53,6 +53,20 @@ TEST(flags, mixes_flags_and_words) {
     EXPECT_FALSE(parsed->is_set("udp"));
 }
 
+TEST(flags, names_of_other_programs_lead_to_the_flag) {
+    const std::vector<flag> with_foreign = {
+        {.name = "config",
+         .value_name = "PARAMETERS",
+         .foreign_names = {{"password", "--config \"password WORD\""}, {"hz", "--config"}}}};
+    const auto refused = [&](const std::vector<std::string>& words) {
+        return parse_arguments(words, with_foreign).error();
+    };
+    EXPECT_EQ(refused({"--password", "x"}),
+              "there is no flag --password; did you mean --config \"password WORD\"?");
+    EXPECT_EQ(refused({"--hz=5"}), "there is no flag --hz; did you mean --config?");
+    EXPECT_EQ(refused({"--confi", "x"}), "there is no flag --confi; did you mean --config?");
+}
+
 TEST(flags, the_last_value_counts) { EXPECT_EQ(parse({"-p", "1", "-p", "2"})->value("port"), "2"); }
 
 TEST(flags, two_dashes_end_the_flags) {

@@ -39,6 +39,8 @@ std::vector<eddy::cli::type_flags> type_flags() {
         eddy::cli::type_flags shown;
         shown.name = type.name;
         shown.summary = type.summary;
+        shown.secret_parameters.assign(type.secret_parameters.begin(),
+                                       type.secret_parameters.end());
         for (const eddy::runtime::option& option : type.options) {
             eddy::cli::flag f;
             f.name = option.name;
@@ -48,6 +50,9 @@ std::vector<eddy::cli::type_flags> type_flags() {
             f.is_path = option.is_path;
             f.is_socket = option.is_socket;
             f.is_uri = option.is_uri;
+            for (const eddy::runtime::foreign_name& each : option.foreign_names)
+                f.foreign_names.emplace_back(each.name, each.instead);
+            f.absence = option.absence;
             f.choices.assign(option.choices.begin(), option.choices.end());
             if (option.kind == eddy::runtime::option_kind::flag)
                 f.negatable = true;

@@ -212,6 +212,13 @@ int run_command(context& with, const command& which, std::span<const std::string
 
 }  // namespace
 
+std::vector<std::string> context::secret_parameters() const {
+    std::vector<std::string> all;
+    for (const type_flags& each : types)
+        all.insert(all.end(), each.secret_parameters.begin(), each.secret_parameters.end());
+    return all;
+}
+
 const type_flags* context::find_type(std::string_view name) const noexcept {
     const auto found = std::find_if(types.begin(), types.end(),
                                     [&](const type_flags& t) { return t.name == name; });

@@ -26,6 +26,8 @@ struct type_flags {
     std::string name;
     std::string summary;
     std::vector<flag> flags;
+    /// Parameters, set by commands of `eddy db`, whose values are passwords.
+    std::vector<std::string> secret_parameters = {};
 };
 
 /// What every command is given.
@@ -42,6 +44,8 @@ struct context {
     std::size_t width = 0;  ///< columns of that terminal; 0 where it is none, or does not say
 
     const type_flags* find_type(std::string_view name) const noexcept;
+    /// Of all types, since a daemon of another version may have types that are unknown here.
+    std::vector<std::string> secret_parameters() const;
 };
 
 struct example {

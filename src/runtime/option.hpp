@@ -13,6 +13,12 @@ namespace eddy::runtime {
 
 enum class option_kind { flag, integer, size, duration, text, choice };
 
+/// Name of a parameter in another program, and the flag to write in its place.
+struct foreign_name {
+    std::string_view name;
+    std::string_view instead;
+};
+
 /// One option of a type. `--max-connections` is named "max_connections" in JSON.
 struct option {
     std::string_view name = {};  ///< with dashes: "max-connections"
@@ -31,6 +37,11 @@ struct option {
     bool is_uri = false;  ///< one or several, joined by commas: the same of paths within
     /// What is shown of a value that has a secret: `hidden` in the secret's place. Null: the value.
     std::string (*shown)(const std::string& value) = nullptr;
+    /// Names that users of other programs may try; none is an option of the same type.
+    std::vector<foreign_name> foreign_names = {};
+    /// Consequence of its absence, which `eddy create` reports behind the runtime's name and before
+    /// the command that sets it. Empty: none.
+    std::string_view absence = {};
 };
 
 /// Stands for a secret.

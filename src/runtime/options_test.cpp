@@ -859,6 +859,11 @@ TEST(options, the_tables_are_sound) {
             EXPECT_EQ(o.kind == option_kind::choice, !o.choices.empty()) << o.name;
             EXPECT_EQ(o.kind == option_kind::flag, o.value_name.empty()) << o.name;
         }
+        for (const option& o : t.options)
+            for (const foreign_name& each : o.foreign_names) {
+                EXPECT_EQ(std::count(names.begin(), names.end(), each.name), 0) << each.name;
+                EXPECT_TRUE(each.instead.starts_with("--" + std::string(o.name))) << each.name;
+            }
         // Every default is a valid value.
         EXPECT_TRUE(settings::parse(t.options, json::object())) << t.name;
     }

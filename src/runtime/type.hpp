@@ -33,6 +33,9 @@ struct type {
     /// next one starts, and clients that connect meanwhile wait. Otherwise the next one accepts
     /// clients while those of the one before finish.
     bool has_data = false;
+    /// Parameters, set by commands of its clients, whose values are passwords: a client keeps such
+    /// commands in no history. Constants of the program.
+    std::span<const std::string_view> secret_parameters = {};
 };
 
 /// Every type of this build, in the order of `eddy help`.

@@ -1,4 +1,5 @@
 // Types of runtime of this build.
+#include "cache/acl/secret_arguments.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/cache_server.hpp"
 #include "runtime/http/options.hpp"
@@ -57,7 +58,7 @@ type cache_type() {
                         cache::cache_hooks::load_patience + duration(chosen.number("hook-flush"));
                 return longer;
             },
-            true};
+            true, eddy::cache::password_parameters};
 }
 
 type http_type() {

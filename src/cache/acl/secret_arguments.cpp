@@ -37,12 +37,14 @@ bool is_secret_of_migrate(std::span<const std::string_view> args, std::size_t i)
 
 }  // namespace
 
-bool is_secret_parameter(std::string_view name) noexcept {
-    for (const std::string_view each : {"requirepass", "masterauth", "masteruser",
-                                        "tls-key-file-pass", "tls-client-key-file-pass"}) {
+bool is_password_parameter(std::string_view name) noexcept {
+    for (const std::string_view each : password_parameters)
         if (is_word(name, each)) return true;
-    }
     return false;
+}
+
+bool is_secret_parameter(std::string_view name) noexcept {
+    return is_password_parameter(name) || is_word(name, "masteruser");
 }
 
 bool is_secret(const command_spec& what, std::span<const std::string_view> args,

@@ -2,6 +2,7 @@
 // out.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -12,6 +13,12 @@ struct command_spec;
 
 /// Replacement of a secret argument.
 inline constexpr std::string_view redacted = "(redacted)";
+
+/// Parameters whose values are passwords.
+inline constexpr std::array<std::string_view, 4> password_parameters = {
+    "requirepass", "masterauth", "tls-key-file-pass", "tls-client-key-file-pass"};
+
+bool is_password_parameter(std::string_view name) noexcept;
 
 /// Whether the parameter's value is a secret, or half of one: it is kept in no log.
 bool is_secret_parameter(std::string_view name) noexcept;

@@ -137,7 +137,8 @@ std::vector<option> access_options() {
              "random: any keys; ttl: keys that expire soonest. volatile: only keys with an expiry",
          .choices = {"none", "allkeys-lru", "allkeys-lfu", "allkeys-s3fifo", "allkeys-random",
                      "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"},
-         .live = true},
+         .live = true,
+         .foreign_names = {{"maxmemory-policy", "--eviction"}}},
     };
 }
 
@@ -148,7 +149,8 @@ std::vector<option> file_options() {
          .value_name = "FOLDER",
          .help = "keep the keys in a dump file of Redis's format in this folder, and load it at "
                  "the start; without it nothing is kept on disk",
-         .is_path = true},
+         .is_path = true,
+         .absence = "keeps nothing on disk, and a stop loses its keys; to keep them"},
         {.name = "dbfilename",
          .value_name = "NAME",
          .default_value = "dump.rdb",
@@ -201,7 +203,8 @@ std::vector<option> replication_options() {
                  "secret; slowlog-max-len 7\"; CONFIG REWRITE stores parameters without an option "
                  "of their own here",
          .live = true,
-         .shown = without_secrets},
+         .shown = without_secrets,
+         .foreign_names = {{"requirepass", "--config \"requirepass PASSWORD\""}}},
         {.name = "maxmemory-clients",
          .value_name = "SIZE",
          .default_value = "0",

@@ -1,8 +1,7 @@
 // Parameters in one line. A value is quoted only where it would be read as something else.
 #include "runtime/cache/parameters.hpp"
 
-#include "base/text.hpp"
-#include "cache/engine/call.hpp"
+#include "cache/acl/secret_arguments.hpp"
 #include "runtime/option.hpp"
 
 #include <fmt/format.h>
@@ -114,12 +113,8 @@ std::string join_parameters(const parameter_list& all) {
 std::string without_secrets(const std::string& text) {
     std::optional<parameter_list> all = split_parameters(text);
     if (!all) return std::string(hidden);
-    for (auto& [name, value] : *all) {
-        for (const std::string_view secret :
-             {"requirepass", "masterauth", "tls-key-file-pass", "tls-client-key-file-pass"}) {
-            if (is_word(name, secret)) value = hidden;
-        }
-    }
+    for (auto& [name, value] : *all)
+        if (eddy::cache::is_password_parameter(name)) value = hidden;
     return join_parameters(*all);
 }
 
