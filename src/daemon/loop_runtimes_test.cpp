@@ -4,6 +4,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 
+#include "daemon/json.hpp"
 #include "daemon/testing.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ public:
     using steps = task<void> (*)(loop_runtimes_test&);
     void live(steps body) { control_->run(body(*this)); }
 
-    task<void> start(nlohmann::json options) {
+    task<void> start(json options) {
         auto checked = runtime::settings::parse(types_[0].options, options);
         EXPECT_TRUE(checked);
         auto up = co_await where_.start(number, types_[0], "a", std::move(*checked), journal_);
