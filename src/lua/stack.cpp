@@ -54,6 +54,7 @@ void stack::call(int arguments, int results) const { lua_call(in_, arguments, re
 stack stack::push_coroutine() const { return lua_newthread(in_); }
 void stack::move_to(stack other, int count) const noexcept { lua_xmove(in_, other.in_, count); }
 int stack::suspend(int count) const { return lua_yield(in_, count); }
+bool stack::can_suspend() const noexcept { return lua_isyieldable(in_) != 0; }
 void stack::set_environment(int index) const noexcept { lua_setfenv(in_, index); }
 
 progress stack::resume(int arguments) const noexcept {

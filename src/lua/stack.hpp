@@ -211,6 +211,8 @@ public:
     /// `return in.suspend(n)` of a function suspends the running coroutine: resume() returns, with
     /// the upper `count` values. Raises within functions of C that call back, such as pcall().
     int suspend(int count) const;
+    /// Whether suspend() would raise nothing here.
+    bool can_suspend() const noexcept;
     /// Sets the table of globals of the function at `index` to the one on top, which is popped.
     void set_environment(int index) const noexcept;
 
