@@ -1,7 +1,9 @@
 // Lua backend: what clients see of a script, and the limits of one that goes wrong.
 #include "runtime/stream/lua_backend.hpp"
 
+#include "runtime/stream/stream_library.hpp"
 #include "runtime/stream/testing.hpp"
+#include "script/testing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -280,6 +282,8 @@ TEST_P(scripted_streams, need_a_script_that_loads) {
         co_await s->stop(0s);
     });
 }
+
+TEST(stream_library_rows, are_documented) { script::testing::expect_documented(stream_library()); }
 
 }  // namespace
 }  // namespace eddy::runtime::stream

@@ -161,10 +161,20 @@ bool relay_backend::pass_on(relay& to, std::string bytes) {
 }
 
 task<bool> relay_backend::send(relay& to, std::string bytes) {
-    if (!pass_on(to, std::move(bytes))) co_return false;
+    const sent how = try_send(to, std::move(bytes));
+    if (how != sent::waits) co_return how == sent::all;
+    co_return co_await await_client(to);
+}
+
+relay_backend::sent relay_backend::try_send(relay& to, std::string bytes) {
+    if (!pass_on(to, std::move(bytes))) return sent::gone;
     sessions_.flush();
-    if (to.is_gone) co_return false;
-    if (!sessions_.is_writing(to.client)) co_return true;
+    if (to.is_gone) return sent::gone;
+    return sessions_.is_writing(to.client) ? sent::waits : sent::all;
+}
+
+task<bool> relay_backend::await_client(relay& to) {
+    if (to.is_gone || !sessions_.is_writing(to.client)) co_return !to.is_gone;
     // The backend waits for a client that reads more slowly than it sends.
     to.has_caught_up.reset();
     sessions_.notify_when_idle(to.client);

@@ -75,6 +75,15 @@ protected:
     /// Passes bytes on, and waits until the client has taken them, for at most --backend-timeout.
     /// False once the client has gone.
     task<bool> send(relay& to, std::string bytes);
+    /// What has become of bytes that were passed on.
+    enum class sent : std::uint8_t {
+        all,    ///< the kernel has them
+        waits,  ///< the client reads more slowly
+        gone,   ///< and so is the client
+    };
+    /// The parts of send(): without a wait, and the wait of a client that is behind.
+    sent try_send(relay& to, std::string bytes);
+    task<bool> await_client(relay& to);
     /// Has the client see an error where its content, whose length no field says, breaks off.
     void end_by_close(relay& to);
     /// A request to --backend-url with `path` behind it.
