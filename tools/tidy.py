@@ -37,7 +37,7 @@ LAYERS = {
     "cli": {"base", "io", "net", "wire", "shm", "transport", "http", "handoff"},
 }
 # Folders of the layer runtime that are no type, but for all types.
-FOR_ALL_RUNTIMES = {"serving"}
+FOR_ALL_RUNTIMES = {"scripting", "serving"}
 # The rooms of the cache, floor above floor: a room includes what stands on its own floor and below.
 CACHE_FLOORS = (
     {"memory"},

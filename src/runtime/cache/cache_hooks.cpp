@@ -2,12 +2,12 @@
 #include "runtime/cache/cache_hooks.hpp"
 
 #include <eddy/base/assert.hpp>
-#include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/cache_metrics.hpp"
+#include "runtime/scripting/script_options.hpp"
 
 #include <fmt/format.h>
 
@@ -30,28 +30,9 @@ constexpr duration end_patience = std::chrono::seconds(1);
 constexpr duration longest_pause = std::chrono::seconds(60);
 constexpr std::size_t lost_keys_shown = 5;
 
-task<outcome<std::string>> read_script(std::string path) {
-    result<file> opened = co_await file::open_regular(path, O_RDONLY);
-    if (!opened)
-        co_return refuse(
-            400, fmt::format("--hooks {} cannot be read: {}", path, opened.error().message()));
-    std::string text;
-    std::vector<char> buffer(64 * 1024);
-    for (;;) {
-        const result<std::size_t> got =
-            co_await opened->read_at(text.size(), std::as_writable_bytes(std::span(buffer)));
-        if (!got)
-            co_return refuse(
-                400, fmt::format("--hooks {} cannot be read: {}", path, got.error().message()));
-        if (*got == 0) co_return text;
-        text.append(buffer.data(), *got);
-        if (text.size() > cache_hooks::max_script_bytes)
-            co_return refuse(400, fmt::format("--hooks {} is too large: at most {} bytes", path,
-                                              cache_hooks::max_script_bytes));
-    }
+task<outcome<script_file>> read_file(const hook_config& chosen) {
+    return read_script_in_background("--hooks", chosen.file, cache_hooks::max_script_bytes);
 }
-
-std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::string shown(std::string_view key) {
     constexpr std::size_t most = 64;
@@ -97,23 +78,23 @@ cache_hooks::cache_hooks(hook_config chosen, journal& events)
 cache_hooks::~cache_hooks() = default;
 
 task<outcome<>> cache_hooks::check() const {
-    const outcome<std::string> text = co_await read_script(config_.file);
-    if (!text) co_return std::unexpected(text.error());
+    const outcome<script_file> read = co_await read_file(config_);
+    if (!read) co_return std::unexpected(read.error());
     const auto compiled =
-        lua::blocking_state({}, [](std::string_view) {}).compile(*text, name_of(config_.file));
+        lua::blocking_state({}, [](std::string_view) {}).compile(read->text, read->name);
     if (!compiled)
         co_return refuse(400, fmt::format("--hooks {}: {}", config_.file, compiled.error()));
     co_return outcome<>();
 }
 
 task<outcome<>> cache_hooks::prepare() {
-    outcome<std::string> text = co_await read_script(config_.file);
-    if (!text) co_return std::unexpected(text.error());
+    outcome<script_file> read = co_await read_file(config_);
+    if (!read) co_return std::unexpected(read.error());
     try {
         script::worker_options chosen;
         chosen.threads = config_.threads;
-        chosen.text = std::move(*text);
-        chosen.name = name_of(config_.file);
+        chosen.text = std::move(read->text);
+        chosen.name = std::move(read->name);
         chosen.functions = eddy::cache::hook_names;
         script::workers_observer& observer = *this;
         workers_ = std::make_unique<script::workers>(std::move(chosen), observer);

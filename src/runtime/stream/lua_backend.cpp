@@ -22,7 +22,7 @@ public:
           script_(stream_host_options()) {}
 
     std::expected<void, std::string> load(const config& from) {
-        return script_.load(from.script, from.script_name);
+        return script_.load(from.script.text, from.script.name);
     }
     std::string opening(const request& from) const override { return response_head(from.headers); }
 
@@ -78,7 +78,7 @@ outcome<std::unique_ptr<backend>> make_lua_backend(sessions& in, backend::observ
 
 outcome<> try_script(const config& chosen) {
     script::coroutine_host tried(stream_host_options());
-    if (auto loaded = tried.load(chosen.script, chosen.script_name); !loaded)
+    if (auto loaded = tried.load(chosen.script.text, chosen.script.name); !loaded)
         return refuse(400, fmt::format("--script: {}", loaded.error()));
     return {};
 }

@@ -89,18 +89,6 @@ outcome<std::string> read_key(const std::string& path) {
 /// Bytes of a script's file at most.
 constexpr std::size_t max_script = std::size_t{1} << 20;
 
-outcome<> read_script(const std::string& path, config& into) {
-    auto text = read_regular(path, max_script);
-    if (!text && text.error() == errc::limit_reached)
-        return refuse(400, fmt::format("--script: {} is larger than 1 MiB", path));
-    if (!text)
-        return refuse(400,
-                      fmt::format("--script: {} cannot be read: {}", path, text.error().message()));
-    into.script = std::move(*text);
-    into.script_name = path.substr(path.rfind('/') + 1);
-    return {};
-}
-
 outcome<> read_backend(const settings& chosen, config& into) {
     const std::string& name = chosen.text("backend");
     into.backend_timeout = duration(chosen.number("backend-timeout"));
@@ -125,7 +113,10 @@ outcome<> read_backend(const settings& chosen, config& into) {
             if (chosen.given(other))
                 return refuse(400,
                               fmt::format("--{} has no effect with --backend {}", other, name));
-        if (name == "lua") return read_script(chosen.text("script"), into);
+        if (name != "lua") return {};
+        auto read = read_script("--script", chosen.text("script"), max_script);
+        if (!read) return std::unexpected(read.error());
+        into.script = std::move(*read);
         return {};
     }
     into.backend = name == "openai" ? backend_type::openai : backend_type::proxy;

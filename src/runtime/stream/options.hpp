@@ -6,6 +6,7 @@
 
 #include "runtime/option.hpp"
 #include "runtime/problem.hpp"
+#include "runtime/scripting/script_options.hpp"
 #include "runtime/settings.hpp"
 
 #include <sys/types.h>
@@ -55,8 +56,7 @@ struct config {
     std::string backend_socket = {};  ///< path of a Unix socket to connect to in place of its host
     std::string key = {};             ///< sent as a bearer's token; empty: none
     std::string command = {};         ///< of exec, for sh(1)
-    std::string script = {};          ///< of lua, the file's text
-    std::string script_name = {};     ///< the file's name without its folder
+    script_file script = {};          ///< of lua
     std::string model = {};           ///< where a request names none
     completion_events events = completion_events::pieces;
     duration backend_timeout{};  ///< until the head of a response, and between pieces of its body

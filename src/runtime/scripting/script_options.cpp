@@ -1,0 +1,50 @@
+// Files of scripts.
+#include "runtime/scripting/script_options.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/io/blocking.hpp>
+
+#include "base/regular_file.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace eddy::runtime {
+namespace {
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+/// For all runtimes: a disk that hangs has its thread, and the others' reads go on.
+blocking_pool& readers() {
+    static blocking_pool all({.max_threads = 4, .max_queue = 100});
+    return all;
+}
+
+}  // namespace
+
+outcome<script_file> read_script(std::string option, std::string path, std::size_t most) {
+    EDDY_ASSERT(most > 0 && most % mebibyte == 0);
+    auto text = read_regular(path, most);
+    if (!text && text.error() == errc::limit_reached)
+        return refuse(400,
+                      fmt::format("{}: {} is larger than {} MiB", option, path, most / mebibyte));
+    if (!text)
+        return refuse(
+            400, fmt::format("{}: {} cannot be read: {}", option, path, text.error().message()));
+    script_file read;
+    read.text = std::move(*text);
+    read.name = path.substr(path.rfind('/') + 1);
+    return read;
+}
+
+task<outcome<script_file>> read_script_in_background(std::string option, std::string path,
+                                                     std::size_t most) {
+    auto read = co_await run_blocking(readers(), [&] { return read_script(option, path, most); });
+    if (!read)
+        co_return refuse(
+            503, fmt::format("{}: {} cannot be read: {}", option, path, read.error().message()));
+    co_return std::move(*read);
+}
+
+}  // namespace eddy::runtime
