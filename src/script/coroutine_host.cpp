@@ -417,7 +417,9 @@ coroutine_host::coroutine_host(host_options options)
                    " cannot be called within a coroutine of the script's"),
       machine_(*this, options_.limits.bytes,
                [this](lua::stack in) { bridge::furnish(options_, in); }),
-      functions_(options_.callbacks.size()) {}
+      functions_(options_.callbacks.size()) {
+    for (const callback& each : options_.callbacks) EDDY_ASSERT(each.results <= max_values);
+}
 
 coroutine_host::~coroutine_host() { EDDY_ASSERT(!fiber_.is_suspended() && calls_ == 0); }
 

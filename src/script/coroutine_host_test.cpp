@@ -99,10 +99,17 @@ task<function_result> make_huge(std::size_t size) {
 }
 answer huge_later(invocation& of) { return make_huge(static_cast<std::size_t>(of.number(1))); }
 
+answer count(invocation&) {
+    values all;
+    for (std::size_t i = 1; i <= max_values; ++i) all.emplace_back(i);
+    return all;
+}
+
 constexpr argument text_argument{.name = "text", .kind = argument_kind::text};
 constexpr argument count_argument{.name = "count", .kind = argument_kind::number};
 
-constexpr std::array<library_function, 13> rows = {{
+constexpr std::array<library_function, 14> rows = {{
+    {.name = "count", .help = "", .run = count},
     {.name = "echo",
      .arguments = {{{.name = "any", .is_optional = true}}},
      .takes = "a value",
@@ -244,6 +251,22 @@ TEST_P(coroutine_host_io, passes_values_both_ways) {
         EXPECT_EQ(*first["last"].fields()->elements.at(1).number(), 0.5);
         EXPECT_TRUE(first["none"].is_nil());
         EXPECT_EQ(*end.results.at(1).text(), std::string("x\0y", 3));
+    });
+}
+
+TEST_P(coroutine_host_io, passes_as_many_values_as_fit) {
+    run([]() -> task<void> {
+        const callback all{.name = "all", .results = max_values};
+        subject s(
+            "function handle() end function all(...) "
+            "assert(select('#', ...) == 16 and select(16, ...) == 16) return count() end",
+            {all});
+        values given;
+        for (std::size_t i = 1; i <= max_values; ++i) given.emplace_back(i);
+        const call_end end = co_await s.run(std::move(given), 1);
+        EXPECT_EQ(end.text, "");
+        EXPECT_EQ(end.results.size(), max_values);
+        EXPECT_EQ(*end.results.at(max_values - 1).number(), 16);
     });
 }
 
