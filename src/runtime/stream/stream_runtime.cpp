@@ -263,7 +263,7 @@ void stream_runtime::end_drain() noexcept {
 task<outcome<bool>> stream_runtime::reread() {
     outcome<config> read = read_config(options_);
     if (!read) co_return std::unexpected(read.error());
-    co_return running_ && read->script == config_.script;
+    co_return running_ && read->script.text == config_.script.text;
 }
 
 task<void> stream_runtime::stop(duration drain) {
