@@ -7,9 +7,9 @@
 
 #include "base/text.hpp"
 #include "runtime/stream/answer.hpp"
+#include "wire/http1/forwarding.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -18,31 +18,15 @@
 namespace eddy::runtime::stream {
 namespace {
 
-/// Fields of one connection (RFC 9110 7.6.1, 11.7), beside those that Connection names, and those
-/// that frame its messages.
-constexpr std::array hop_by_hop = {
-    std::string_view("connection"),
-    std::string_view("content-length"),
-    std::string_view("keep-alive"),
-    std::string_view("proxy-authenticate"),
-    std::string_view("proxy-authentication-info"),
-    std::string_view("proxy-connection"),
-    std::string_view("te"),
-    std::string_view("trailer"),
-    std::string_view("transfer-encoding"),
-    std::string_view("upgrade"),
-};
-
 /// Commands of an application to the web server before it, such as to send one of its files.
 bool commands_server(std::string_view name) noexcept {
     constexpr std::string_view accel = "x-accel-";
     return is_word(name.substr(0, accel.size()), accel) || is_word(name, "x-sendfile");
 }
 
-bool is_end_to_end(std::string_view name, const http1::header_list& all) noexcept {
-    const bool is_of_hop =
-        std::ranges::any_of(hop_by_hop, [&](std::string_view each) { return is_word(name, each); });
-    return !is_of_hop && !all.contains_token("Connection", name);
+/// Fields that are written anew: the content's framing. TE says nothing in a response.
+bool is_replaced(std::string_view name) noexcept {
+    return is_word(name, "content-length") || is_word(name, "te");
 }
 
 bool has_field(const request& of, std::string_view name) noexcept {
@@ -77,8 +61,9 @@ proxied_head make_proxied_head(int status, const http1::header_list& fields, con
     byte_buffer out;
     http1::head_writer head(out);
     head.response(status);
+    const http1::end_to_end_fields kept(fields);
     for (const http1::header each : fields) {
-        if (!is_end_to_end(each.name, fields) || commands_server(each.name)) continue;
+        if (!kept.forwarded(each) || is_replaced(each.name) || commands_server(each.name)) continue;
         if (!is_word(each.name, "set-cookie") && has_field(to, each.name)) continue;
         head.field(each.name, each.value);
     }

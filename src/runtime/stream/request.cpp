@@ -5,6 +5,7 @@
 #include <eddy/wire/json.hpp>
 
 #include "base/text.hpp"
+#include "wire/http1/forwarding.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -17,20 +18,16 @@ namespace {
 
 using nlohmann::json;
 
-/// Fields that belong to the connection or frame its messages, RFC 9110 7.6.1 and RFC 9112 6.
+/// Fields that frame or describe the content, or that the runtime sets itself, beside those that
+/// belong to the connection.
 constexpr std::array kept_back = {
-    std::string_view("connection"),        std::string_view("content-length"),
-    std::string_view("keep-alive"),        std::string_view("proxy-authenticate"),
-    std::string_view("proxy-connection"),  std::string_view("te"),
-    std::string_view("trailer"),           std::string_view("transfer-encoding"),
-    std::string_view("upgrade"),           std::string_view("content-type"),
-    std::string_view("cache-control"),     std::string_view("proxy-authorization"),
-    std::string_view("content-encoding"),  std::string_view("content-range"),
-    std::string_view("x-accel-buffering"),
+    std::string_view("content-length"), std::string_view("content-type"),
+    std::string_view("cache-control"),  std::string_view("content-encoding"),
+    std::string_view("content-range"),  std::string_view("x-accel-buffering"),
 };
 
 bool may_stand_in_response(std::string_view name, std::string_view value) noexcept {
-    return http1::is_token(name) && http1::is_field_value(value) &&
+    return http1::is_token(name) && http1::is_field_value(value) && !http1::is_hop_by_hop(name) &&
            std::ranges::none_of(kept_back,
                                 [&](std::string_view each) { return is_word(name, each); });
 }

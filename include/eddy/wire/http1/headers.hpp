@@ -94,6 +94,7 @@ public:
 private:
     friend class message_parser;
     friend struct head_scan;
+    friend void remove_hop_by_hop(header_list& from) noexcept;
     // Offsets into text_, where a name comes before its value; other bytes may lie between.
     struct entry {
         std::uint32_t name_at;
