@@ -82,23 +82,27 @@ task<result<std::string>> message_reader::whole(std::size_t limit) {
     }
 }
 
-task<result<std::string_view>> message_reader::next(time_point last) {
+std::optional<result<std::string_view>> message_reader::take_received() {
     for (;;) {
-        if (ended()) co_return fail(errc::end_of_stream);
-        if (failure_) co_return fail(failure_);
+        if (ended()) return fail(errc::end_of_stream);
+        if (failure_) return fail(failure_);
         // A body that is declared too long is refused before the peer sends it.
         const http1::step step = terms_.expects_continue ? parser_.parse({}) : parse();
-        if (step.what == http1::event::body) co_return step.body;
+        if (step.what == http1::event::body) return step.body;
+        if (step.what == http1::event::need_more) return std::nullopt;
         if (step.what == http1::event::end) {
             body_end_.set();
             if (in_.empty()) give_spare(in_);
             continue;
         }
-        if (step.what == http1::event::error) {
-            failure_ = parser_.error().status == 413 ? errc::limit_reached : errc::malformed;
-            continue;
-        }
-        EDDY_ASSERT(step.what == http1::event::need_more);
+        EDDY_ASSERT(step.what == http1::event::error);
+        failure_ = parser_.error().status == 413 ? errc::limit_reached : errc::malformed;
+    }
+}
+
+task<result<std::string_view>> message_reader::next(time_point last) {
+    for (;;) {
+        if (auto taken = take_received()) co_return *taken;
         if (terms_.expects_continue) {
             const auto announced = co_await announce_continue();
             if (!announced) co_return fail(announced.error());

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <system_error>
 
 namespace eddy::http {
@@ -64,6 +65,9 @@ public:
     void probe_end();
     /// The error that ended the body early; none while it can be read.
     std::error_code failure() const noexcept { return failure_; }
+    /// The next piece as read() yields it, and its errors, as far as that needs no more bytes from
+    /// the peer; none where it does.
+    std::optional<result<std::string_view>> take_received();
     /// Drops what has been received of the body; true when that was all of it.
     bool skip_received();
     /// Set when the body has ended.

@@ -39,8 +39,8 @@ bool is_in_memory(file& from, std::uint64_t offset, std::size_t size) noexcept {
 task<result<>> message_writer::write(std::string_view piece) {
     using kind = http1::body_framing::kind;
     if (failure_) co_return fail(failure_);
-    if (framing_.how == kind::none && !piece.empty()) co_return fail(errc::limit_reached);
-    if (framing_.how == kind::sized) {
+    if (framing_ == kind::none && !piece.empty()) co_return fail(errc::limit_reached);
+    if (framing_ == kind::sized) {
         if (piece.size() > left_) co_return fail(errc::limit_reached);
         left_ -= piece.size();
     }
@@ -48,7 +48,7 @@ task<result<>> message_writer::write(std::string_view piece) {
         const std::string_view slice = piece.substr(0, slice_limit);
         piece.remove_prefix(slice.size());
         std::array<char, 24> line;
-        const bool in_chunks = framing_.how == kind::chunked;
+        const bool in_chunks = framing_ == kind::chunked;
         const std::string_view before =
             in_chunks ? write_chunk_line(line, slice.size()) : std::string_view();
         const auto sent = co_await send(before, slice, in_chunks ? line_end : std::string_view(),
@@ -59,8 +59,8 @@ task<result<>> message_writer::write(std::string_view piece) {
 }
 
 bool message_writer::set_trailers(http1::header_list fields) {
-    if (!allows_trailers_ || framing_.how != http1::body_framing::kind::chunked) return false;
-    trailers_ = std::move(fields);
+    if (!allows_trailers_ || framing_ != http1::body_framing::kind::chunked) return false;
+    trailers_ = std::make_unique<http1::header_list>(std::move(fields));
     return true;
 }
 
@@ -68,13 +68,30 @@ task<result<>> message_writer::flush() {
     return send({}, {}, {}, loop::current().after(write_time_));
 }
 
+result<> message_writer::end(const http1::header_list* trailers) {
+    using kind = http1::body_framing::kind;
+    if (failure_) return fail(failure_);
+    if (framing_ == kind::sized && left_ > 0) return fail(errc::truncated);
+    if (framing_ != kind::chunked) return {};
+    if (trailers == nullptr) trailers = trailers_.get();
+    if (trailers != nullptr)
+        http1::write_last_chunk(head_, *trailers);
+    else
+        http1::write_last_chunk(head_);
+    return {};
+}
+
 task<result<>> message_writer::finish() {
-    if (failure_) co_return fail(failure_);
-    if (framing_.how == http1::body_framing::kind::sized && left_ > 0)
-        co_return fail(errc::truncated);
-    if (framing_.how == http1::body_framing::kind::chunked)
-        http1::write_last_chunk(head_, trailers_);
+    const result<> ended = end();
+    if (!ended) co_return ended;
     co_return co_await flush();
+}
+
+result<> message_writer::note_sent(std::error_code error) noexcept {
+    if (!error) counted_.out += head_.size();
+    head_.clear();
+    if (error) return end_by(error);
+    return {};
 }
 
 task<result<>> message_writer::send(std::string_view before, std::string_view content,
@@ -109,7 +126,7 @@ task<result<>> message_writer::write_mapped(std::string_view piece, int memory,
 
 task<result<>> message_writer::write_pages(pages from, std::uint64_t offset, std::uint64_t size) {
     if (failure_) co_return fail(failure_);
-    const bool is_sized = framing_.how == http1::body_framing::kind::sized;
+    const bool is_sized = framing_ == http1::body_framing::kind::sized;
     if (is_sized && size > left_) co_return fail(errc::limit_reached);
     copies_files_ = copies_files_ || !is_sized;
     loop& here = loop::current();

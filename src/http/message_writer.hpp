@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <system_error>
 
@@ -33,10 +34,10 @@ public:
                    traffic& counted) noexcept
         : to_(to),
           head_(head),
-          framing_(framing),
           left_(framing.size),
           write_time_(write_time),
-          counted_(counted) {}
+          counted_(counted),
+          framing_(framing.how) {}
 
     task<result<>> write(std::string_view piece) override;
     task<result<>> write_file(file& from, std::uint64_t offset, std::uint64_t size) override;
@@ -48,8 +49,14 @@ public:
 
     /// Sends the head if it still waits.
     task<result<>> flush();
-    /// Ends the body. errc::truncated when it is shorter than declared.
+    /// Ends the body in `head`, which is to be sent: where it goes in chunks with `trailers` behind
+    /// it, or those that were set. errc::truncated when the body is shorter than declared, and
+    /// failure().
+    result<> end(const http1::header_list* trailers = nullptr);
+    /// Ends the body and sends that.
     task<result<>> finish();
+    /// Takes note of how the sending of `head` by the owner ended.
+    result<> note_sent(std::error_code error) noexcept;
 
     /// The stream's error, or errc::timed_out, that ended sending; none while it goes on.
     std::error_code failure() const noexcept { return failure_; }
@@ -70,14 +77,14 @@ private:
 
     stream& to_;
     byte_buffer& head_;
-    http1::body_framing framing_;
     std::uint64_t left_;  // of the declared size
     duration write_time_;
     traffic& counted_;
-    http1::header_list trailers_;
+    std::unique_ptr<http1::header_list> trailers_;  // null for none, as nearly always
+    std::error_code failure_;
+    http1::body_framing::kind framing_;
     bool allows_trailers_ = false;
     bool copies_files_ = false;  // the stream does so anyway
-    std::error_code failure_;
 };
 
 }  // namespace eddy::http
