@@ -67,10 +67,10 @@ struct client_request {
     http::body body = {};
 };
 
+class client_connection;
 namespace detail {
-struct client_connection;
+class client_exchange;
 struct client_plan;
-struct pool_state;
 }  // namespace detail
 
 /// A response whose head has arrived. Its body is read from the connection: to its end before the
@@ -95,8 +95,8 @@ public:
     switched take_connection();
 
 private:
-    friend class client;
-    std::shared_ptr<detail::client_connection> connection_;
+    friend class detail::client_exchange;
+    std::shared_ptr<client_connection> connection_;
     std::uint64_t serial_ = 0;  // of the exchange
 };
 
@@ -135,16 +135,8 @@ public:
     void close() noexcept;
 
 private:
-    friend struct detail::pool_state;
-    explicit client(std::shared_ptr<const detail::client_plan> plan) noexcept;
-    task<bool> is_quiet();
-    task<result<>> connect();
-    task<result<client_response>> exchange(client_request& request);
-    result<> begin_exchange(const client_request& request);
-    result<client_response> end_exchange();
-
     std::shared_ptr<const detail::client_plan> plan_;
-    std::shared_ptr<detail::client_connection> connection_;
+    std::shared_ptr<client_connection> connection_;
     bool busy_ = false;
 };
 

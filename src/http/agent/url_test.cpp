@@ -1,7 +1,7 @@
 // URLs, references to them, and the proxies that are chosen for them.
-#include "http/pool/url.hpp"
+#include "http/agent/url.hpp"
 
-#include "http/pool/proxies.hpp"
+#include "http/agent/proxies.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Reading of proxy variables, hosts without a proxy, and CONNECT.
-#include "http/pool/proxies.hpp"
+#include "http/agent/proxies.hpp"
 
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/wire/http1.hpp>

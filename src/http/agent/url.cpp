@@ -1,5 +1,5 @@
 // Parsing and resolving of URLs.
-#include "http/pool/url.hpp"
+#include "http/agent/url.hpp"
 
 #include <eddy/wire/http1/target.hpp>
 

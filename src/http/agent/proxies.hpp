@@ -6,7 +6,7 @@
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>
 
-#include "http/pool/url.hpp"
+#include "http/agent/url.hpp"
 
 #include <functional>
 #include <optional>

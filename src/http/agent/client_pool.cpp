@@ -6,14 +6,15 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "http/agent/exchange.hpp"
+#include "http/agent/proxies.hpp"
+#include "http/agent/url.hpp"
 #include "http/alpn.hpp"
-#include "http/client_plan.hpp"
+#include "http/client/connection_pool.hpp"
+#include "http/client/plan.hpp"
 #include "http/codings/decoding_reader.hpp"
 #include "http/content_coding.hpp"
 #include "http/http_date.hpp"
-#include "http/pool/connections.hpp"
-#include "http/pool/proxies.hpp"
-#include "http/pool/url.hpp"
 #include "transport/secure.hpp"
 
 #include <initializer_list>
@@ -29,17 +30,26 @@ struct path_to {
     transport::address first;  // tcp or unix
     std::optional<url> proxy;
     url server;
+    std::string variant;  // the rest of another first address, by which connections differ
 
     bool is_forwarded() const noexcept { return proxy && !server.is_secure; }
-    /// Equal for connections that are as good.
-    std::string key() const {
-        std::string made = first.to_string();
-        if (proxy)
-            made += proxy->is_secure ? " by https as " + proxy->user : " by http as " + proxy->user;
-        if (server.is_secure)
-            made += " to https " + server.host_and_port();
-        else if (!is_forwarded())
-            made += " to http";
+    /// Key of the connections along this path; a view of it.
+    connection_key key() const {
+        connection_key made;
+        made.kind = first.kind;
+        made.place = first.path.empty() ? first.host : first.path;
+        made.port = first.port;
+        made.variant = variant;
+        if (proxy) {
+            made.through =
+                proxy->is_secure ? connection_key::proxy::https : connection_key::proxy::http;
+            made.proxy_user = proxy->user;
+        }
+        made.is_secure = server.is_secure;
+        if (server.is_secure) {
+            made.server = server.host;
+            made.server_port = server.port;
+        }
         return made;
     }
 };
@@ -114,29 +124,11 @@ task<result<T>> within(time_point deadline, task<result<T>> work) {
     return with_deadline(deadline, std::move(work));
 }
 
-/// A connection in use, given back at the end.
-class lease {
-public:
-    lease(std::shared_ptr<pool_connections> from, pool_connection& what) noexcept
-        : from_(std::move(from)), what_(&what) {}
-    lease(lease&& other) noexcept
-        : from_(std::move(other.from_)), what_(std::exchange(other.what_, nullptr)) {}
-    lease& operator=(lease&&) = delete;
-    ~lease() {
-        if (what_ != nullptr) from_->give_back(*what_);
-    }
-    pool_connection& operator*() const noexcept { return *what_; }
-
-private:
-    std::shared_ptr<pool_connections> from_;
-    pool_connection* what_;
-};
-
 }  // namespace
 
 /// What a response is read from; it is the body's reader, too, with the total time.
 struct detail::pool_exchange final : body_reader {
-    pool_exchange(lease connection, client_response answered, time_point last) noexcept
+    pool_exchange(connection_lease connection, client_response answered, time_point last) noexcept
         : held(std::move(connection)), answer(std::move(answered)), deadline(last) {}
 
     body_reader& from() const noexcept {
@@ -152,7 +144,7 @@ struct detail::pool_exchange final : body_reader {
     bool ended() const noexcept override { return from().ended(); }
     const http1::header_list& trailers() const noexcept override { return from().trailers(); }
 
-    lease held;
+    connection_lease held;
     client_response answer;
     std::vector<std::unique_ptr<decoding_reader>> decoded;  // each reads the one before
     time_point deadline;
@@ -161,33 +153,37 @@ struct detail::pool_exchange final : body_reader {
 struct detail::pool_state {
     explicit pool_state(client_pool_options given)
         : options(std::make_shared<const client_pool_options>(std::move(given))),
-          connections(std::make_shared<pool_connections>(pool_connections::limits{
+          connections(std::make_shared<connection_pool>(connection_pool::limits{
               options->host_connections, options->connections, options->waiting,
               options->waiting_time, options->limits.keep_time})) {}
 
     result<path_to> find_path(const url& to, const std::optional<transport::address>& fixed) const;
     client_request make_request(const pool_request& from, const path_to& path);
     void keep_cookies(const client_response& from, const url& of);
-    task<result<lease>> take(const url& to, const std::optional<transport::address>& fixed);
-    task<result<client_response>> ask(const lease& through, const url& at,
+    task<result<connection_lease>> take(const url& to,
+                                        const std::optional<transport::address>& fixed);
+    task<result<client_response>> ask(const connection_lease& through, const url& at,
                                       std::unique_ptr<pool_request>& request);
     std::shared_ptr<const client_plan> make_plan(path_to path) const;
-    result<pool_response> finish(lease held, client_response answered, const url& of, bool decodes,
-                                 time_point deadline) const;
+    result<pool_response> finish(connection_lease held, client_response answered, const url& of,
+                                 bool decodes, time_point deadline) const;
     task<result<pool_response>> send(std::unique_ptr<pool_request> request);
     std::optional<url> next_url(const client_response& answered, const url& from,
                                 const pool_request& request) const;
 
     std::shared_ptr<const client_pool_options> options;
-    std::shared_ptr<pool_connections> connections;
+    std::shared_ptr<connection_pool> connections;
     cookie_jar cookies;
 };
 
 result<path_to> detail::pool_state::find_path(
     const url& to, const std::optional<transport::address>& fixed) const {
-    path_to path{{}, std::nullopt, to};
+    path_to path{{}, std::nullopt, to, {}};
     if (fixed) {
         path.first = *fixed;
+        const auto kind = fixed->kind;
+        if (kind != transport::scheme::tcp && kind != transport::scheme::unix_socket)
+            path.variant = fixed->to_string();
         return path;
     }
     auto proxy = proxy_for(options->proxies, to);
@@ -226,19 +222,18 @@ void detail::pool_state::keep_cookies(const client_response& from, const url& of
             cookies.store(each.value, of.host, of.path(), of.is_secure, wall_clock_seconds());
 }
 
-task<result<lease>> detail::pool_state::take(const url& to,
-                                             const std::optional<transport::address>& fixed) {
+task<result<connection_lease>> detail::pool_state::take(
+    const url& to, const std::optional<transport::address>& fixed) {
     auto path = find_path(to, fixed);
     if (!path) co_return fail(path.error());
-    auto taken = co_await connections->take(path->key());
-    if (!taken) co_return fail(taken.error());
-    lease held(connections, **taken);
-    pool_connection& with = *held;
-    if (!with.through) {
-        auto& plan = with.route->second.plan;
-        if (!plan) plan = make_plan(std::move(*path));
-        with.through.reset(new client(plan));
+    pool_connection* taken = connections->try_take(path->key());
+    if (taken == nullptr) {
+        const auto waited = co_await connections->take(path->key());
+        if (!waited) co_return fail(waited.error());
+        taken = *waited;
     }
+    connection_lease held(connections, *taken);
+    if (!held->of.plan) held->of.plan = make_plan(std::move(*path));
     co_return std::move(held);
 }
 
@@ -267,7 +262,7 @@ std::optional<url> detail::pool_state::next_url(const client_response& answered,
     return std::move(*next);
 }
 
-result<pool_response> detail::pool_state::finish(lease held, client_response answered,
+result<pool_response> detail::pool_state::finish(connection_lease held, client_response answered,
                                                  const url& of, bool decodes,
                                                  time_point deadline) const {
     pool_response made;
@@ -297,7 +292,8 @@ result<pool_response> detail::pool_state::finish(lease held, client_response ans
 
 /// Sends a request, and frees what is not needed for a redirect. It is no coroutine: what it makes
 /// is the task's that it returns, and goes with that.
-task<result<client_response>> detail::pool_state::ask(const lease& through, const url& at,
+task<result<client_response>> detail::pool_state::ask(const connection_lease& through,
+                                                      const url& at,
                                                       std::unique_ptr<pool_request>& request) {
     // It was found before, to take the connection.
     const auto path = find_path(at, request->connect_to);
@@ -308,7 +304,7 @@ task<result<client_response>> detail::pool_state::ask(const lease& through, cons
     else
         next.body = request->body.text();
     if (options->redirects == 0) request.reset();
-    return (*through).through->send(std::move(next));
+    return client_exchange::send(through->through, through->of.plan, std::move(next));
 }
 
 /// Its frame is there until the head of the response comes, for which a server may take long: it

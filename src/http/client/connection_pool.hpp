@@ -1,0 +1,155 @@
+// Pool of connections to servers: those in use, those that are idle, and the requests that wait for
+// one. Bounded in all of them.
+#pragma once
+
+#include <eddy/base/intrusive_list.hpp>
+#include <eddy/base/result.hpp>
+#include <eddy/io/event.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+#include <eddy/transport/transport.hpp>
+
+#include "http/client/connection.hpp"
+#include "http/client/plan.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+namespace eddy::http {
+
+/// Key of a backend: connections of equal keys are as good as each other. It views its texts, so
+/// looking one up builds none.
+struct connection_key {
+    /// Proxy that connections go through.
+    enum class proxy : std::uint8_t { none, http, https };
+
+    transport::scheme kind = transport::scheme::tcp;  ///< of the first hop
+    proxy through = proxy::none;
+    bool is_secure = false;         ///< TLS to the server, over the first hop
+    std::uint16_t port = 0;         ///< of the first hop
+    std::uint16_t server_port = 0;  ///< with a server
+    std::string_view place;         ///< host or path of the first hop
+    std::string_view server;        ///< host of TLS, or behind a proxy's tunnel; empty for none
+    std::string_view proxy_user;    ///< "name:password"; empty for none
+    std::string_view variant;       ///< anything else by which connections differ
+
+    /// The same in every part.
+    friend bool operator==(const connection_key&, const connection_key&) = default;
+};
+
+/// What the connections of one key share; it is there as long as there is one of them.
+struct pool_backend {
+    /// For the key's texts, which are copied.
+    explicit pool_backend(const connection_key& of);
+    pool_backend(const pool_backend&) = delete;
+    pool_backend& operator=(const pool_backend&) = delete;
+
+    const std::string texts;
+    const connection_key key;  ///< views of `texts`
+    std::size_t count = 0;     ///< of connections, busy and idle
+    /// How to connect; for the users of the pool, null until one sets it.
+    std::shared_ptr<const detail::client_plan> plan;
+    intrusive_list<struct pool_connection, pool_backend> idle;  ///< the one used last at the end
+};
+
+/// A connection, or the place for one.
+struct pool_connection : list_link<pool_backend>, list_link<class connection_pool> {
+    explicit pool_connection(pool_backend& server) noexcept : of(server) {}
+
+    pool_backend& of;
+    /// Null until its first user has connected; null again where it was lost.
+    std::shared_ptr<client_connection> through;
+    time_point idle_since{};
+    std::list<pool_connection>::iterator self{};
+};
+
+/// Bounded set of connections. It must outlive all that it gives out, see connection_lease. Taking
+/// and giving back allocate nothing while no connection comes and none goes. One loop's thread.
+class connection_pool final : private timer {
+public:
+    struct limits {
+        std::size_t of_backend;  ///< connections
+        std::size_t of_all;      ///< connections; at the limit an idle one of another is closed
+        std::size_t waiting;     ///< requests that wait; one more is errc::limit_reached
+        duration waiting_time;   ///< of each; errc::timed_out
+        duration idle_time;      ///< an idle connection is closed after it
+    };
+    explicit connection_pool(const limits& bounds) noexcept : limits_(bounds) {}
+    ~connection_pool();
+    connection_pool(const connection_pool&) = delete;
+    connection_pool& operator=(const connection_pool&) = delete;
+
+    /// A connection without a wait: the one of this key that was used last if there is an idle one.
+    /// To be given back. Null at a limit, and after close().
+    pool_connection* try_take(const connection_key& key);
+    /// The same, awaiting it at a limit, in the order of the calls. Yields a
+    /// result<pool_connection*>: errc::limit_reached, errc::timed_out, errc::closed,
+    /// errc::cancelled. The key's texts must live until then.
+    task<result<pool_connection*>> take(connection_key key);
+    /// Keeps a connection that can be used again, and frees the place of another.
+    void give_back(pool_connection& used) noexcept;
+    /// Closes the idle ones for good; requests that wait fail.
+    void close() noexcept;
+
+    /// Connections, busy and idle.
+    std::size_t size() const noexcept { return all_.size(); }
+    /// Those that are idle.
+    std::size_t idle() const noexcept { return idle_count_; }
+    /// Requests that wait for one.
+    std::size_t waiting() const noexcept { return waiting_.size(); }
+
+private:
+    struct waiter {
+        const connection_key& key;
+        event ready;
+        pool_connection* given = nullptr;
+    };
+    struct hash {
+        std::size_t operator()(const connection_key& of) const noexcept;
+    };
+
+    pool_connection* take_idle(pool_backend& from) noexcept;
+    pool_connection& add(pool_backend* to, const connection_key& key);
+    void leave_idle(pool_connection& which) noexcept;
+    void drop_idle(pool_connection& which) noexcept;
+    void remove(pool_connection& which) noexcept;
+    void serve_waiting();
+    void fire() noexcept override;
+    void arm_timer() noexcept;
+
+    limits limits_;
+    // By key, which views the backend's own texts.
+    std::unordered_map<connection_key, std::unique_ptr<pool_backend>, hash> backends_;
+    std::list<pool_connection> all_;
+    intrusive_list<pool_connection, connection_pool> idle_;  // the one idle for longest first
+    std::size_t idle_count_ = 0;
+    std::list<waiter*> waiting_;  // in their order
+    bool is_closed_ = false;
+};
+
+/// A connection in use, given back at the end. It keeps the pool.
+class connection_lease {
+public:
+    connection_lease(std::shared_ptr<connection_pool> from, pool_connection& what) noexcept
+        : from_(std::move(from)), what_(&what) {}
+    connection_lease(connection_lease&& other) noexcept
+        : from_(std::move(other.from_)), what_(std::exchange(other.what_, nullptr)) {}
+    connection_lease& operator=(connection_lease&&) = delete;
+    ~connection_lease() {
+        if (what_ != nullptr) from_->give_back(*what_);
+    }
+    pool_connection& operator*() const noexcept { return *what_; }
+    pool_connection* operator->() const noexcept { return what_; }
+
+private:
+    std::shared_ptr<connection_pool> from_;
+    pool_connection* what_;
+};
+
+}  // namespace eddy::http
