@@ -1,5 +1,6 @@
 // A server without memory: each allocation of a request's life fails once, alone and with all that
 // come after it. The client gets a whole response, or its connection is closed; the server goes on.
+// And the cost of an exchange over a connection that is kept, which allocates nothing.
 #include <eddy/http/router.hpp>
 #include <eddy/http/server.hpp>
 #include <eddy/http/static_files.hpp>
@@ -9,7 +10,10 @@
 
 #include "base/counted_memory.hpp"
 #include "base/temporary_folder.hpp"
+#include "http/client/connection_pool.hpp"
+#include "http/client/testing.hpp"
 #include "http/spare_buffers.hpp"
+#include "io/counting_resource.hpp"
 #include "io/testing.hpp"
 
 #include <gtest/gtest.h>
@@ -17,6 +21,7 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <cstdio>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -36,6 +41,7 @@ namespace eddy::http {
 namespace {
 
 using namespace std::chrono_literals;
+using eddy::testing::error_of;
 using eddy::testing::live_blocks;
 using eddy::testing::must;
 using eddy::testing::no_memory;
@@ -385,6 +391,115 @@ TEST_P(allocation_failures, leave_a_server_that_answers_and_leaks_nothing) {
             EXPECT_LE(held(), held_before + 2) << "leaked";
         }
     }
+}
+
+/// An exchange of a kept connection: taken from the pool, a request without content, a response
+/// with a length, given back. The server is played without coroutines.
+class kept_exchange : public testing::with_connection {
+protected:
+    static constexpr std::string_view answer =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nServer: x\r\nContent-Length: "
+        "5\r\n\r\nhello";
+
+    static connection_key key() {
+        connection_key made;
+        made.place = "backend.example.with.a.name.that.is.longer.than.a.short.string";
+        made.port = 80;
+        return made;
+    }
+
+    /// Runs `body` with a pool that has one idle connection, and the stream of its server.
+    void with_pool(std::function<task<void>(connection_pool& pool, stream& server)> body) {
+        run([&]() -> task<void> {
+            connection_pool pool(
+                {.of_backend = 4, .of_all = 4, .waiting = 4, .waiting_time = 1s, .idle_time = 1h});
+            eddy::testing::connection both = co_await connect();
+            pool_connection* const first = pool.try_take(key());
+            first->through =
+                std::make_shared<client_connection>(std::move(both.client), limits_of_test());
+            pool.give_back(*first);
+            co_await body(pool, both.server);
+            EXPECT_EQ(pool.idle(), 1U);
+            pool.close();
+        });
+    }
+
+    /// The same bytes, and waits, of streams alone.
+    static task<void> carry(eddy::testing::connection& both, std::size_t times) {
+        const std::string_view request = "GET /a?b HTTP/1.1\r\nHost: x\r\n\r\n";
+        for (std::size_t i = 0; i < times; ++i) {
+            EXPECT_EQ(error_of(co_await with_timeout(duration{}, both.client.read())),
+                      errc::timed_out);
+            must(co_await both.client.write_all(request));
+            must(co_await both.server.read());
+            must(co_await both.server.write_all(answer));
+            must(co_await both.client.read());
+        }
+    }
+
+    static task<void> exchange(connection_pool& pool, stream& server, std::size_t times) {
+        for (std::size_t i = 0; i < times; ++i) {
+            pool_connection* const taken = pool.try_take(key());
+            client_connection& over = *taken->through;
+            EXPECT_TRUE(co_await over.is_quiet());
+            must(begin(over));
+            must(co_await over.finish());
+            std::size_t asked = 0;
+            while (asked < 30) asked += must(co_await server.read()).bytes().size();
+            must(co_await server.write_all(answer));
+            must(co_await over.read_head());
+            EXPECT_EQ(over.head().status, 200);
+            std::size_t got = 0;
+            for (;;) {
+                auto next = over.try_read();
+                if (!next) next = co_await over.response_body().read();
+                if (!*next) break;
+                got += (*next)->size();
+            }
+            EXPECT_EQ(got, 5U);
+            pool.give_back(*taken);
+        }
+    }
+};
+EDDY_HTTP_ON_EVERY_BACKEND(kept_exchange);
+
+TEST_P(kept_exchange, takes_three_coroutine_frames) {
+    with_pool([](connection_pool& pool, stream& server) -> task<void> {
+        constexpr std::size_t times = 10;
+        co_await exchange(pool, server, 1);
+        eddy::testing::counting_resource frames;
+        std::size_t made = 0;
+        co_await with_frames(frames, [&]() -> task<void> {
+            const std::size_t before = frames.made();
+            co_await exchange(pool, server, times);
+            made = frames.made() - before - 1;  // without that of exchange()
+        });
+        RecordProperty("frames_each", std::to_string(made / times));
+        std::printf("%.1f frames for each exchange\n", static_cast<double>(made) / times);
+        EXPECT_LE(made, 3 * times);
+    });
+}
+
+TEST_P(kept_exchange, allocates_nothing) {
+    if (!frame_pool_recycles()) GTEST_SKIP() << "the sanitizer's allocator is another one";
+    with_pool([this](connection_pool& pool, stream& server) -> task<void> {
+        constexpr std::size_t times = 100;
+        const auto cost_of = [](task<void> first, task<void> rest) -> task<std::uint64_t> {
+            co_await std::move(first);
+            const std::uint64_t before = eddy::testing::allocations();
+            co_await std::move(rest);
+            co_return eddy::testing::allocations() - before;
+        };
+        const std::uint64_t made =
+            co_await cost_of(exchange(pool, server, 10), exchange(pool, server, times));
+        // The simulator allocates for what it carries.
+        eddy::testing::connection both = co_await connect();
+        const std::uint64_t carried = co_await cost_of(carry(both, 10), carry(both, times));
+        std::printf("%.2f allocations for each exchange, %.2f of them the carrier's\n",
+                    static_cast<double>(made) / times, static_cast<double>(carried) / times);
+        EXPECT_LE(made, carried);
+        if (!simulated()) EXPECT_EQ(carried, 0U);
+    });
 }
 
 }  // namespace
