@@ -358,7 +358,12 @@ public:
     /// Writes the framing field and the blank line. errc::malformed when something was given that
     /// cannot be written (see above), when there is no first line, for a body of a 1xx or 204
     /// response, and for a request whose body runs until the close; the buffer is then as it was.
-    [[nodiscard]] result<> end(body_framing body);
+    [[nodiscard]] result<> end(body_framing body) { return framing(body).end(); }
+
+    /// Writes the framing field in this place, where the order of the fields is given: then end().
+    head_writer& framing(body_framing body);
+    /// Writes the blank line of a head whose framing has been written; errors as above.
+    [[nodiscard]] result<> end();
 
 private:
     enum class first_line : unsigned char { missing, response, request };

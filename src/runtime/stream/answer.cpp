@@ -1,11 +1,14 @@
 // Answers of a stream runtime to the clients that are handed over.
 #include "runtime/stream/answer.hpp"
 
-#include <eddy/wire/http1/headers.hpp>
+#include <eddy/base/assert.hpp>
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/wire/http1.hpp>
 #include <eddy/wire/json.hpp>
 
 #include "base/text.hpp"
 #include "http/http_date.hpp"
+#include "http/spare_buffers.hpp"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -27,15 +30,33 @@ bool has_field(std::span<const response_header> in, std::string_view name) noexc
         in, [&](const response_header& each) { return equal_in_any_case(each.name, name); });
 }
 
-/// Appends fields to a head, and a Date where they have none, up to `limit` bytes of fields.
-void append_fields(std::string& head, std::span<const response_header> fields, std::size_t limit) {
-    if (!has_field(fields, "Date")) head.append("Date: ").append(date_now()).append("\r\n");
+/// Adds fields to a head, and a Date where they have none, up to `limit` bytes of fields.
+void add_fields(http1::head_writer& head, std::span<const response_header> fields,
+                std::size_t limit) {
+    if (!has_field(fields, "Date")) head.field("Date", date_now());
     for (const response_header& each : fields) {
         const std::size_t size = each.name.size() + each.value.size() + 4;
         if (size > limit) return;
         limit -= size;
-        head.append(each.name).append(": ").append(each.value).append("\r\n");
+        head.field(each.name, each.value);
     }
+}
+
+/// A head that `write` gives to an http1::head_writer, and what stands behind it. It is written to
+/// a spare buffer, so that the text that is made is the one allocation.
+template <class Write>
+std::string text_of(Write&& write, std::string_view behind = {}) {
+    byte_buffer out;
+    http::take_spare(out);
+    http1::head_writer head(out);
+    write(head);
+    const result<> written = head.end();
+    EDDY_ASSERT(written);  // a request has no fields but those that a response may have
+    out.append(behind);
+    std::string made(out.text());
+    out.clear();
+    http::give_spare(out);
+    return made;
 }
 
 }  // namespace
@@ -47,15 +68,14 @@ std::string_view date_now() noexcept {
 
 std::string response_head(std::span<const response_header> extra, int status,
                           std::string_view content_type) {
-    std::string head = fmt::format(
-        "HTTP/1.1 {} {}\r\n"
-        "Content-Type: {}\r\n"
-        "Cache-Control: no-cache\r\n"
-        "Connection: close\r\n"
-        "X-Accel-Buffering: no\r\n",
-        status, http1::reason_phrase(status), content_type);
-    append_fields(head, extra, SIZE_MAX);
-    return head += "\r\n";
+    return text_of([&](http1::head_writer& head) {
+        head.response(status)
+            .field("Content-Type", content_type)
+            .field("Cache-Control", "no-cache")
+            .field("Connection", "close")
+            .field("X-Accel-Buffering", "no");
+        add_fields(head, extra, SIZE_MAX);
+    });
 }
 
 std::string content_event(std::string_view content, std::uint32_t choice) {
@@ -71,22 +91,22 @@ std::string error_event(std::string_view reason) {
 
 std::string refusal(int status, std::string_view reason, const request& to) {
     const std::string body = member("error", reason) + "\n";
-    std::string made = fmt::format(
-        "HTTP/1.1 {} {}\r\n"
-        "Content-Type: application/json\r\n"
-        "Content-Length: {}\r\n"
-        "Connection: close\r\n",
-        status, http1::reason_phrase(status), body.size());
-    if (status == 503 && !has_field(to.headers, "Retry-After")) made += "Retry-After: 1\r\n";
-    append_fields(made, to.headers, max_refusal_fields);
-    made += "\r\n";
-    return to.is_head ? made : made += body;
+    const auto write = [&](http1::head_writer& head) {
+        head.response(status)
+            .field("Content-Type", "application/json")
+            .framing(http1::body_framing::sized(body.size()))
+            .field("Connection", "close");
+        if (status == 503 && !has_field(to.headers, "Retry-After")) head.field("Retry-After", "1");
+        add_fields(head, to.headers, max_refusal_fields);
+    };
+    return text_of(write, to.is_head ? std::string_view() : body);
 }
 
 std::string no_content(const request& to) {
-    std::string made = "HTTP/1.1 204 No Content\r\nConnection: close\r\n";
-    append_fields(made, to.headers, max_refusal_fields);
-    return made += "\r\n";
+    return text_of([&](http1::head_writer& head) {
+        head.response(204).field("Connection", "close");
+        add_fields(head, to.headers, max_refusal_fields);
+    });
 }
 
 void send_and_close(unique_fd client, std::string_view response) noexcept {

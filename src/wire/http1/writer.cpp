@@ -99,7 +99,7 @@ head_writer& head_writer::fields(const header_list& headers) {
     return *this;
 }
 
-result<> head_writer::end(body_framing body) {
+head_writer& head_writer::framing(body_framing body) {
     const bool bodiless = first_line_ == first_line::response && (status_ < 200 || status_ == 204);
     switch (body.how) {
         case body_framing::kind::none: break;
@@ -118,6 +118,10 @@ result<> head_writer::end(body_framing body) {
             write_field("Connection", "close");
             break;
     }
+    return *this;
+}
+
+result<> head_writer::end() {
     if (refused_ || first_line_ == first_line::missing) {
         out_.truncate(start_);
         refused_ = true;

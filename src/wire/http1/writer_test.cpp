@@ -42,6 +42,23 @@ TEST(http1_writer, writes_each_framing) {
     }
 }
 
+TEST(http1_writer, writes_framing_in_its_place) {
+    byte_buffer out;
+    head_writer writer(out);
+    writer.response(404).framing(body_framing::sized(5)).field("X", "y");
+    ASSERT_TRUE(writer.end());
+    EXPECT_EQ(out.text(), "HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\nX: y\r\n\r\n");
+    out.clear();
+    head_writer bodiless(out);
+    bodiless.response(204).framing(body_framing::chunked()).field("X", "y");
+    EXPECT_EQ(bodiless.end(), fail(errc::malformed));
+    EXPECT_TRUE(out.empty());
+    head_writer headless(out);
+    headless.framing(body_framing::sized(5));
+    EXPECT_EQ(headless.end(), fail(errc::malformed));
+    EXPECT_TRUE(out.empty());
+}
+
 TEST(http1_writer, writes_requests) {
     byte_buffer out;
     ASSERT_TRUE(
