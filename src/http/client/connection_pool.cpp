@@ -32,16 +32,15 @@ connection_key key_within(std::string_view texts, connection_key key) noexcept {
 }  // namespace
 
 std::size_t connection_pool::hash::operator()(const connection_key& of) const noexcept {
-    const auto number = (static_cast<std::size_t>(of.kind) << 48U) |
-                        (static_cast<std::size_t>(of.through) << 40U) |
-                        (static_cast<std::size_t>(of.is_secure) << 32U) |
-                        (static_cast<std::size_t>(of.port) << 16U) | of.server_port;
-    std::size_t made = number;
+    std::uint64_t made = std::uint64_t{static_cast<std::uint8_t>(of.kind)} << 48U |
+                         std::uint64_t{static_cast<std::uint8_t>(of.through)} << 40U |
+                         std::uint64_t{of.is_secure} << 32U | std::uint64_t{of.port} << 16U |
+                         of.server_port;
     for (const std::string_view each : {of.place, of.server, of.proxy_user, of.variant}) {
         if (each.empty()) continue;
         made = made * 0x9e3779b97f4a7c15U + std::hash<std::string_view>()(each);
     }
-    return made;
+    return static_cast<std::size_t>(made);
 }
 
 pool_backend::pool_backend(const connection_key& of)

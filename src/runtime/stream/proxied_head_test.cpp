@@ -86,6 +86,16 @@ TEST(proxied_head, lacks_those_of_the_backends_connection) {
     EXPECT_EQ(got.field("X-Accel-Buffering"), "no");
 }
 
+TEST(proxied_head, keeps_what_no_backend_may_take_for_its_connections_alone) {
+    const parsed_answer got = head_of({{"Connection", "Content-Type, cache-control, X-Hop"},
+                                       {"Content-Type", "text/html"},
+                                       {"Cache-Control", "no-store"},
+                                       {"X-Hop", "1"}});
+    EXPECT_EQ(got.field("Content-Type"), "text/html");
+    EXPECT_EQ(got.field("Cache-Control"), "no-store");
+    EXPECT_FALSE(got.fields.contains("X-Hop"));
+}
+
 TEST(proxied_head, has_the_web_servers_fields_in_place_of_the_backends) {
     request to;
     to.headers = {{"Access-Control-Allow-Origin", "https://a"}, {"set-cookie", "mine=1"}};
