@@ -42,6 +42,8 @@ class Load:
                 self.failures.append(repr(failure))
                 state.clear()
             self.done += 1
+        for each in state.values():
+            each.close()
 
     def await_more(self, count=BETWEEN_CHANGES):
         goal = self.done + count
@@ -92,8 +94,8 @@ class SiteTest(RestartTest):
                 raise AssertionError(f"{answer.status} with {len(body)} bytes")
             # Some keep their connection until the site ends it, others take a new one each time.
             if answer.will_close or number % 2:
-                peer.close()
                 state.clear()
+                peer.close()
 
         with Load(talk) as load:
             self.change(load, "r", ["--root", other], ["--threads", "2"], ["--max-header", "32KiB"], [],
@@ -146,8 +148,8 @@ class ServerTest(RestartTest):
 
         def talk(number, _):
             with socket.socket(socket.AF_UNIX) as peer:
+                peer.connect(path)  # it waits where the queue is full, which one that does not block would not
                 peer.settimeout(harness.DEADLINE_S)
-                peer.connect(path)
                 peer.sendall(b"client %d\n" % number)
 
         with Load(talk) as load:
@@ -269,10 +271,10 @@ class StreamTest(RestartTest):
             self.assertTrue(harness.all_of(client).rstrip().endswith(b"[DONE]"))
 
     def test_a_stop_cuts_streams_of_the_instance_before(self):
-        self.create("--messages", "1000000", "--delay", "50ms")
+        self.create("--messages", "10000", "--delay", "50ms")
         with self.begin() as client:
             self.assertTrue(client.recv(1))
-            self.running.must("edit", "r", "--messages", "1000001")
+            self.running.must("edit", "r", "--messages", "9999")
             self.running.must("stop", "r")
             harness.all_of(client)
 

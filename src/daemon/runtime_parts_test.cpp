@@ -288,11 +288,11 @@ TEST_F(runtime_parts_test, a_restart_is_announced_in_the_journal) {
             return std::find(lines.begin(), lines.end(), text) - lines.begin();
         };
         const auto edited =
-            at("restarts for --port: it refuses new connections for a moment, and until it serves "
-               "again");
-        const auto reloaded = at(
-            "restarts to read its files again: it refuses new connections for a moment, and until "
-            "it serves again");
+            at("restarts for --port: it serves new clients at once; those that it has may finish for "
+               "up to 10m");
+        const auto reloaded =
+            at("restarts to read its files again: it serves new clients at once; those that it has "
+               "may finish for up to 10m");
         const auto stopped = at("stopped");
         EXPECT_LT(edited, stopped);
         EXPECT_LT(stopped, reloaded);

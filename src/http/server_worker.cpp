@@ -46,6 +46,7 @@ public:
     }
     void note(const exchange_record& what) override { worker().note(label_.get(), what); }
     bool is_ending() const noexcept override { return all_.draining(); }
+    bool awaits_request() const noexcept override { return !all_.closes_resting(); }
 
 private:
     const std::unique_ptr<const client_label> label_;

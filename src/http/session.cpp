@@ -284,7 +284,7 @@ task<session::arrival> session::await_head() {
             observer_.enter(session_state::receiving);
         }
         if (!begun) {
-            if (observer_.is_ending()) co_return arrival::ended;
+            if (!observer_.awaits_request()) co_return arrival::ended;
             observer_.enter(session_state::idle);
             reader_.release_memory();
             give_spare(out_);
@@ -582,7 +582,7 @@ task<void> session::watch_for_hangup(cancel_source& to_cancel, bool is_finite) {
 
 /// `longest` holds beside the session's own limits.
 task<void> session::linger(duration longest) {
-    if (!peer_.shutdown_write() || observer_.is_ending()) co_return;
+    if (!peer_.shutdown_write() || !observer_.awaits_request()) co_return;
     observer_.enter(session_state::idle);
     linger_limits limits;
     limits.whole = std::min(limits_.linger_time, longest);

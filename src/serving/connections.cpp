@@ -190,14 +190,15 @@ task<void> linger(connection& of, linger_limits limits) {
 
 void connections::drain(bool is_replaced) noexcept {
     draining_ = true;
-    if (is_replaced && keeps_resting_) return;
+    is_gentle_ = is_replaced && keeps_resting_;
+    if (is_gentle_) return;
     members_.for_each([this](connection& c) {
         if (c.doing_ == activity::resting || c.doing_ == activity::listening) close(c);
     });
 }
 
 void connections::reset() noexcept {
-    draining_ = false;
+    draining_ = is_gentle_ = false;
     said_full_ = false;
     said_starved_ = false;
 }

@@ -141,6 +141,8 @@ public:
     task<result<stream>> accept(listener& from, std::string_view refusal, scope& rejected);
 
     bool draining() const noexcept { return draining_; }
+    /// Whether connections that would rest are closed: draining, unless they are kept.
+    bool closes_resting() const noexcept { return draining_ && !is_gentle_; }
     /// Has connections that rest stay in a drain() of a server that was replaced: their protocol
     /// tells the peer with its next response that the connection ends.
     void keep_resting() noexcept { keeps_resting_ = true; }
@@ -182,6 +184,7 @@ private:
     void (*before_closing_)(connection&) noexcept = nullptr;
     bool draining_ = false;
     bool keeps_resting_ = false;
+    bool is_gentle_ = false;  // the drain
     bool said_full_ = false;
     bool said_starved_ = false;
 };

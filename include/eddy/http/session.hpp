@@ -108,6 +108,9 @@ public:
     /// Whether the session is to end: after the response at hand, which says "Connection: close".
     /// One that is idle is ended by cancelling it.
     virtual bool is_ending() const noexcept = 0;
+    /// Whether a session that is idle waits for a request even so, since its last response did not
+    /// say that the connection ends. By default a session that is ending does not.
+    virtual bool awaits_request() const noexcept { return !is_ending(); }
 
 protected:
     ~session_observer() = default;

@@ -45,6 +45,8 @@ task<std::string> ask_bulk(talker& client, std::string command) {
 
 /// In the place of the daemon.
 struct noting_host final : host {
+    noting_host()
+        : host("subject", std::make_shared<registry>(), std::make_shared<message_bus>()) {}
     void request_stop() override { ++stops; }
     task<outcome<>> keep_options(json changed) override {
         co_await loop::current().yield();
