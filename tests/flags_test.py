@@ -701,8 +701,8 @@ class CommandFlags(FlagTest):
         port = self.create(daemon, "server")
         with connect(port) as client:
             self.assertEqual(daemon.must("edit", "r", "--max-line", "100", "--dry-run"),
-                             "changing --max-line would restart r: it would refuse new connections for up to 1.5 s "
-                             "(--drain), and until it serves again\n")
+                             "changing --max-line would restart r: it would serve new clients at once; those that it has "
+                             "may finish for up to 600 s\n")
             self.assertEqual(daemon.must("edit", "r", "--max-connections", "5", "--dry-run"),
                              "r would change while running\n")
             refused = daemon.run("edit", "r", "--max-line", "100", "--max-connections", "5", "--live-only")

@@ -280,6 +280,28 @@ class SqliteHooks(HooksTest):
         self.assert_refused(daemon.run("reload", "c"), 1, "was not reloaded, and goes on as before", "hooks.lua:")
         self.assertEqual(c("GET", "a"), b"1")
 
+    def test_a_changed_script_is_reloaded_beside_the_clients(self):
+        daemon = self.daemon()
+        script = os.path.join(self.folder(), "hooks.lua")
+        shutil.copy(self.SCRIPT, script)
+        c = self.cache(daemon, script)
+        self.assertEqual(c("SET", "kept", "1"), "+OK")
+        self.assertIsNone(c("GET", "absent"))
+        with open(script, "a") as file:
+            file.write("function on_miss(key) return 'made of ' .. key end\n")
+        daemon.must("reload", "c")
+        self.assertEqual(c("GET", "another"), b"made of another")
+        self.assertEqual(c("GET", "kept"), b"1")
+        self.assertEqual(c("SET", "late", "2"), "+OK")
+        eventually(lambda: self.rows("SELECT count(*) FROM kv WHERE key = ?", b"late") == [(1,)], "it is written")
+        # Other functions need a restart, which keeps the keys.
+        with open(script, "a") as file:
+            file.write("on_miss = nil\n")
+        daemon.must("reload", "c")
+        c = self.client()
+        self.assertIsNone(c("GET", "other"))
+        self.assertEqual(c("GET", "kept"), b"1")
+
     def test_a_locked_file_is_written_later(self):
         daemon = self.daemon()
         c = self.cache(daemon, self.SCRIPT)

@@ -38,6 +38,9 @@ inline constexpr duration start_patience = std::chrono::seconds(30);
 /// How long peers may take to accept what `eddy send` sends them.
 inline constexpr duration send_patience = std::chrono::seconds(30);
 
+/// How long reading its files again may take, such as a script that connects to a backend.
+inline constexpr duration reread_patience = std::chrono::seconds(60);
+
 /// How long the data of an instance may take on its way to the next one.
 inline constexpr duration handover_patience = std::chrono::hours(1);
 

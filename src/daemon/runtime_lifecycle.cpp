@@ -439,13 +439,16 @@ task<outcome<>> runtime_lifecycle::reload(runtime_ref which, restart_data data) 
     // What it has in memory must not go for a mistake in a file.
     auto good = co_await check_restart(which, *which->desired.options, restart_data::discarded);
     if (!good) co_return with_context(context, std::move(good.error()));
-    const auto read_again = [](runtime::instance& on) { return on.reread(); };
-    auto reread =
-        co_await running.where()->on_instance(running.number(), send_patience, read_again);
-    if (!reread) co_return with_context(context, std::move(reread.error()));
-    if (*reread) {
-        which->journal->write("files read again");
-        co_return outcome<>();
+    // Keys that are to go need a restart.
+    if (data == restart_data::kept) {
+        const auto read_again = [](runtime::instance& on) { return on.reread(); };
+        auto reread =
+            co_await running.where()->on_instance(running.number(), reread_patience, read_again);
+        if (!reread) co_return with_context(context, std::move(reread.error()));
+        if (*reread) {
+            which->journal->write("files read again");
+            co_return outcome<>();
+        }
     }
     auto restarted =
         co_await restart(which, *which->desired.options, data, "to read its files again");

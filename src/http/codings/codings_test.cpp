@@ -159,7 +159,7 @@ TEST(http_codings, a_window_of_zstd_is_at_most_eight_mebibytes) {
     EXPECT_EQ(decoded(content_coding::zstd, frame(zstd_decoder_window_bits + 1)), too_large);
 }
 
-// The library reads the format of version 0.5 if the first four bytes come at once.
+// The library reads the format of version 0.5 if the first five bytes come at once.
 TEST(http_codings, frames_of_zstd_before_version_0_8_are_malformed) {
     const std::string old = "\x25\xb5\x2f\xfd\x00\x40\x00\x05Hello\xc0\x00\x00"s;
     const std::string skipped = "\x5f\x2a\x4d\x18\x01\x00\x00\x00-"s;

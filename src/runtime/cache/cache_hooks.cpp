@@ -34,6 +34,11 @@ task<outcome<script_file>> read_file(const hook_config& chosen) {
     return read_script_in_background("--hooks", chosen.file, cache_hooks::max_script_bytes);
 }
 
+bool have_same(const eddy::cache::hook_functions& a,
+               const eddy::cache::hook_functions& b) noexcept {
+    return a.miss == b.miss && a.write == b.write && a.erase == b.erase && a.expire == b.expire;
+}
+
 std::string shown(std::string_view key) {
     constexpr std::size_t most = 64;
     std::string text;
@@ -72,11 +77,6 @@ private:
     bool lacks_memory_ = false;
 };
 
-cache_hooks::cache_hooks(hook_config chosen, journal& events)
-    : config_(std::move(chosen)), events_(events) {}
-
-cache_hooks::~cache_hooks() = default;
-
 task<outcome<>> cache_hooks::check() const {
     const outcome<script_file> read = co_await read_file(config_);
     if (!read) co_return std::unexpected(read.error());
@@ -87,23 +87,69 @@ task<outcome<>> cache_hooks::check() const {
     co_return outcome<>();
 }
 
-task<outcome<>> cache_hooks::prepare() {
-    outcome<script_file> read = co_await read_file(config_);
-    if (!read) co_return std::unexpected(read.error());
+/// Threads that have loaded one version of the script.
+class cache_hooks::crew final : script::workers_observer {
+public:
+    crew(cache_hooks& of, script::worker_options options)
+        : of_(of), workers_(std::move(options), static_cast<script::workers_observer&>(*this)) {}
+
+    script::workers& workers() noexcept { return workers_; }
+    const eddy::cache::hook_functions& functions() const noexcept { return functions_; }
+    bool has_loaded() const noexcept { return loaded_ == workers_.threads(); }
+    bool has_ended() const noexcept { return ended_ == workers_.threads(); }
+    std::size_t at_work() const noexcept { return workers_.threads() - ended_; }
+    /// Why it cannot be loaded; empty while it can.
+    const std::string& fault() const noexcept { return fault_; }
+
+private:
+    void worker_loaded(std::expected<std::vector<bool>, std::string> defined) override {
+        ++loaded_;
+        if (defined)
+            functions_ = eddy::cache::hooks_of(*defined);
+        else
+            fault_ = std::move(defined.error());
+        of_.notify();
+    }
+    void worker_printed(std::string line) override {
+        of_.note(std::move(line));
+        of_.notify();
+    }
+    void worker_ended() override {
+        ++ended_;
+        of_.notify();
+    }
+
+    cache_hooks& of_;
+    std::size_t loaded_ = 0;
+    std::size_t ended_ = 0;
+    std::string fault_;
+    eddy::cache::hook_functions functions_;
+    script::workers workers_;
+};
+
+cache_hooks::cache_hooks(hook_config chosen, journal& events)
+    : config_(std::move(chosen)), events_(events) {}
+
+cache_hooks::~cache_hooks() = default;
+
+task<outcome<std::unique_ptr<cache_hooks::crew>>> cache_hooks::load() {
+    auto script = co_await read_file(config_);
+    if (!script) co_return std::unexpected(script.error());
+    std::unique_ptr<crew> made;
     try {
         script::worker_options chosen;
         chosen.threads = config_.threads;
-        chosen.text = std::move(read->text);
-        chosen.name = std::move(read->name);
+        chosen.text = std::move(script->text);
+        chosen.name = std::move(script->name);
         chosen.functions = eddy::cache::hook_names;
-        script::workers_observer& observer = *this;
-        workers_ = std::make_unique<script::workers>(std::move(chosen), observer);
+        made = std::make_unique<crew>(*this, std::move(chosen));
     } catch (const std::system_error& failure) {
         co_return refuse(500,
                          fmt::format("the threads of --hooks cannot be made: {}", failure.what()));
     }
     const time_point end = loop::current().now() + load_patience;
-    while (loaded_ < workers_->threads() && load_fault_.empty()) {
+    std::string fault;
+    while (!made->has_loaded() && made->fault().empty() && fault.empty()) {
         progress_.reset();
         const duration left = end - loop::current().now();
         const result<> woken = left <= duration::zero()
@@ -111,50 +157,52 @@ task<outcome<>> cache_hooks::prepare() {
                                    : co_await with_timeout(left, progress_.wait());
         if (woken) continue;
         if (woken.error() != errc::timed_out) co_return refuse(503, "the cache is stopping");
-        load_fault_ =
+        fault =
             fmt::format("it was not loaded within {} s",
                         std::chrono::duration_cast<std::chrono::seconds>(load_patience).count());
     }
-    if (!load_fault_.empty()) {
-        workers_.reset();
-        co_return refuse(400, fmt::format("--hooks {}: {}", config_.file, load_fault_));
-    }
-    if (!functions_.any())
+    if (fault.empty()) fault = made->fault();
+    if (!fault.empty()) co_return refuse(400, fmt::format("--hooks {}: {}", config_.file, fault));
+    if (!made->functions().any())
         co_return refuse(400,
                          fmt::format("--hooks {} defines none of on_miss, on_write, on_delete and "
                                      "on_expire",
                                      config_.file));
+    co_return made;
+}
+
+task<outcome<>> cache_hooks::prepare() {
+    auto loaded = co_await load();
+    if (!loaded) co_return std::unexpected(loaded.error());
+    crew_ = std::move(*loaded);
     co_return outcome<>();
+}
+
+task<outcome<bool>> cache_hooks::reload() {
+    EDDY_ASSERT(crew_ && hooks_ != nullptr);
+    auto loaded = co_await load();
+    if (!loaded) co_return std::unexpected(loaded.error());
+    if (!have_same(crew_->functions(), (*loaded)->functions())) co_return false;
+    retired_.push_back(std::exchange(crew_, std::move(*loaded)));
+    notify();
+    co_return true;
+}
+
+/// Ends the threads of earlier versions of the script once their calls have ended.
+void cache_hooks::end_retired() {
+    std::erase_if(retired_, [](const auto& each) { return each->has_ended(); });
+    for (const auto& each : retired_)
+        if (each->workers().unfinished() == 0) each->workers().end();
 }
 
 void cache_hooks::attach(cache_context& to) {
     eddy::cache::hook_options options = config_.options;
-    options.has_miss = functions_.miss;
-    options.has_write = functions_.write;
-    options.has_delete = functions_.erase;
-    options.has_expire = functions_.expire;
+    options.has_miss = crew_->functions().miss;
+    options.has_write = crew_->functions().write;
+    options.has_delete = crew_->functions().erase;
+    options.has_expire = crew_->functions().expire;
     context_ = &to;
     hooks_ = &read_through::attach(to.engine, options, *this);
-}
-
-void cache_hooks::worker_loaded(std::expected<std::vector<bool>, std::string> defined) {
-    ++loaded_;
-    functions_ = {};
-    if (defined)
-        functions_ = eddy::cache::hooks_of(*defined);
-    else
-        load_fault_ = std::move(defined.error());
-    notify();
-}
-
-void cache_hooks::worker_printed(std::string line) {
-    note(std::move(line));
-    notify();
-}
-
-void cache_hooks::worker_ended() {
-    ++left_;
-    notify();
 }
 
 void cache_hooks::finish(hook_answer&& answer) {
@@ -210,14 +258,15 @@ task<void> cache_hooks::run() {
             }
         }
         hooks_->tick();
+        end_retired();
         hook_job job;
-        while (workers_->has_free() && hooks_->take(job)) {
+        while (crew_->workers().has_free() && hooks_->take(job)) {
             const duration limit = job.what == hook_job::kind::miss
                                        ? duration(std::chrono::microseconds(
                                              config_.options.deadline_us * patience_factor))
                                        : duration(change_limit);
             const result<> submitted =
-                workers_->submit(std::make_unique<call>(*this, std::move(job), limit));
+                crew_->workers().submit(std::make_unique<call>(*this, std::move(job), limit));
             EDDY_ASSERT(submitted);
         }
         progress_.set();
@@ -234,18 +283,28 @@ task<void> cache_hooks::flush() {
         if (!co_await with_timeout(left, progress_.wait())) break;
     }
     report_lost();
-    workers_->end();
-    const time_point left_end = loop::current().now() + end_patience;
-    while (left_ < workers_->threads()) {
+    crew_->workers().end();
+    for (const auto& each : retired_) each->workers().end();
+    co_await await_end();
+}
+
+/// Of all threads, but not for long.
+task<void> cache_hooks::await_end() {
+    const time_point end = loop::current().now() + end_patience;
+    const auto at_work = [this] {
+        std::size_t sum = crew_->at_work();
+        for (const auto& each : retired_) sum += each->at_work();
+        return sum;
+    };
+    while (at_work() > 0) {
         progress_.reset();
-        const duration left = left_end - loop::current().now();
+        const duration left = end - loop::current().now();
         if (left <= duration::zero()) break;
         if (!co_await with_timeout(left, progress_.wait())) break;
     }
-    if (left_ < workers_->threads())
+    if (at_work() > 0)
         events_.write(fmt::format(
-            "hooks: {} of {} threads still run the script; the stop does not wait for them",
-            workers_->threads() - left_, workers_->threads()));
+            "hooks: {} threads still run the script; the stop does not wait for them", at_work()));
 }
 
 void cache_hooks::report_lost() {

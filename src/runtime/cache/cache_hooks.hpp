@@ -37,7 +37,7 @@ struct hook_config {
 };
 
 /// One loop's thread. Life: prepare(), attach(), run() as a task, flush(), then the end of run().
-class cache_hooks final : eddy::cache::hook_host, script::workers_observer {
+class cache_hooks final : eddy::cache::hook_host {
 public:
     static constexpr std::size_t max_script_bytes = std::size_t{4} << 20;
     /// How long the workers may take to load the script, which may connect to a backend then.
@@ -52,6 +52,10 @@ public:
     task<outcome<>> prepare();
     /// Whether the script, as it is now, could be loaded: it is read and compiled, not run.
     task<outcome<>> check() const;
+    /// Has other threads load the script as it is now, for the calls from then on. False when it
+    /// defines other functions than before: the engine keeps to those. On failure the script that
+    /// was loaded before stays. After attach().
+    task<outcome<bool>> reload();
     /// From here on the engine asks and notifies the script. `to` outlives this object.
     void attach(cache_context& to);
     /// Serves until it is cancelled.
@@ -63,11 +67,12 @@ public:
 
 private:
     class call;
+    class crew;
 
     void hook_work_came() noexcept override { something_.set(); }
-    void worker_loaded(std::expected<std::vector<bool>, std::string> defined) override;
-    void worker_printed(std::string line) override;
-    void worker_ended() override;
+    task<outcome<std::unique_ptr<crew>>> load();
+    void end_retired();
+    task<void> await_end();
     void finish(eddy::cache::hook_answer&& answer);
     void notify() noexcept;
     void note(std::string line);
@@ -77,15 +82,12 @@ private:
     hook_config config_;
     journal& events_;
     cache_context* context_ = nullptr;  // from attach() on
-    std::unique_ptr<script::workers> workers_;
+    std::unique_ptr<crew> crew_;
+    std::vector<std::unique_ptr<crew>> retired_;  // until their threads have ended
     eddy::cache::read_through* hooks_ = nullptr;
     std::deque<eddy::cache::hook_result> answers_;
     event something_;
     event progress_;
-    std::size_t loaded_ = 0;
-    std::size_t left_ = 0;
-    std::string load_fault_;
-    eddy::cache::hook_functions functions_;
     time_point second_began_{};
     std::uint64_t lines_ = 0;
 };

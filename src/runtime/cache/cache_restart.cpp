@@ -186,13 +186,16 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
 
 // --- Without a restart -----------------------------------------------------------------------
 
-task<outcome<>> cache_server::reread_files() {
-    parts_->context.update_time();
-    if (!chosen().server.acl_file.empty()) {
-        auto loaded = co_await load_users(parts_->engine, parts_->context.settings.acl_file);
-        if (!loaded) co_return loaded;
+task<outcome<bool>> cache_server::reread_files() {
+    if (parts_->hooks) {
+        auto reloaded = co_await parts_->hooks->reload();
+        if (!reloaded || !*reloaded) co_return reloaded;
     }
-    co_return outcome<>();
+    parts_->context.update_time();
+    if (chosen().server.acl_file.empty()) co_return true;
+    auto loaded = co_await load_users(parts_->engine, parts_->context.settings.acl_file);
+    if (!loaded) co_return std::unexpected(loaded.error());
+    co_return true;
 }
 
 outcome<> cache_server::apply(const settings& changed) {

@@ -55,7 +55,7 @@ private:
     void retire(const serving::loop_worker& last) override;
     task<void> end() override;
     void add_counts(metrics& to) const override;
-    task<outcome<>> reread_files() override;
+    task<outcome<bool>> reread_files() override;
     std::string_view refusal() const override { return worker::refusal; }
     serving::admission* connection_check() noexcept override { return this; }
 

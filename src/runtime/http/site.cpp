@@ -112,15 +112,15 @@ void site::add_counts(metrics& to) const {
     to.latency = std::move(latency);
 }
 
-task<outcome<>> site::reread_files() {
+task<outcome<bool>> site::reread_files() {
     auto files = open_files(chosen(), chosen().threads + 1);
     if (!files) co_return std::unexpected(files.error());
-    if (auto opened = log_.reopen(); !opened) co_return opened;
+    if (auto opened = log_.reopen(); !opened) co_return std::unexpected(opened.error());
     pool().post_to_all([files = std::move(*files)](serving::loop_worker& of) {
         auto& its = as_worker(of);
         its.replace_files(std::move(files->at(its.index())));
     });
-    co_return outcome<>();
+    co_return true;
 }
 
 void site::apply_live() {

@@ -108,6 +108,7 @@ task<outcome<>> datagram_server::start() {
     if (log_.is_open()) running_->logging.spawn(log_.run());
     running_->receiving.emplace();
     running_->receiving->spawn(receive_all());
+    if (inherited_) inherited_->close();
     inherited_.reset();
     co_return outcome<>();
 }

@@ -181,16 +181,16 @@ void stream_server::add_counts(metrics& to) const {
     to.add_sample(http_requests_total, static_cast<double>(requests));
 }
 
-task<outcome<>> stream_server::reread_files() {
+task<outcome<bool>> stream_server::reread_files() {
     auto files = open_files(chosen(), chosen().threads + 1);
     if (!files) co_return std::unexpected(files.error());
-    if (auto opened = log_.reopen(); !opened) co_return opened;
-    if (chosen().http_root.empty()) co_return outcome<>();
+    if (auto opened = log_.reopen(); !opened) co_return std::unexpected(opened.error());
+    if (chosen().http_root.empty()) co_return true;
     pool().post_to_all([files = std::move(*files)](serving::loop_worker& of) {
         auto& its = as_worker(of);
         its.replace_files(std::move(files->at(its.index())));
     });
-    co_return outcome<>();
+    co_return true;
 }
 
 void stream_server::apply_live() {

@@ -29,6 +29,12 @@ bool excludes(const address& old, const address& wanted) {
 
 }  // namespace
 
+void inherited_listeners::close() noexcept {
+    all.clear();
+    bound.reset();
+    close_senders();
+}
+
 void inherited_listeners::close_senders() noexcept {
     // The others remove the files of theirs.
     if (senders) remove_socket_file(senders->from.local, senders->from.socket.file);

@@ -43,8 +43,9 @@ struct inherited_listeners {
     inherited_listeners() = default;
     inherited_listeners(const inherited_listeners&) = delete;
     inherited_listeners& operator=(const inherited_listeners&) = delete;
+    ~inherited_listeners() { close(); }
     /// Closes what no instance has taken.
-    ~inherited_listeners() { close_senders(); }
+    void close() noexcept;
     void close_senders() noexcept;
 
     /// Takes the listener of an address out, with the handshake of `wanted` and the note of the

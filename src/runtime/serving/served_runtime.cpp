@@ -26,7 +26,6 @@ struct served_runtime::running {
     serving::loop_pool pool;
     std::optional<serving::acceptor> accepting;  // one from each opening to clients on
     bool is_open = false;                        // to clients
-    bool has_started = false;
 };
 
 served_runtime::served_runtime(const served_type& constants, creation from)
@@ -80,7 +79,8 @@ task<outcome<>> served_runtime::start() {
     running_->address = running_->listening.first.socket.local();
     auto served = co_await serve();
     if (!served) co_return co_await give_up(std::move(served));
-    running_->has_started = true;
+    // Nothing is served at its addresses that are not wanted any more.
+    if (inherited_) inherited_->close();
     inherited_.reset();
     co_return outcome<>();
 }
@@ -206,7 +206,8 @@ task<outcome<bool>> served_runtime::reread() {
     if (!running_) co_return false;
     if (auto good = check_certificates(*config_); !good) co_return std::unexpected(good.error());
     // All that may fail comes before what has an effect, as far as files are concerned.
-    if (auto again = co_await reread_files(); !again) co_return std::unexpected(again.error());
+    auto again = co_await reread_files();
+    if (!again || !*again) co_return again;
     auto renewed = renew_certificates(running_->listening, config_->addresses());
     if (!renewed) co_return std::unexpected(renewed.error());
     co_return true;

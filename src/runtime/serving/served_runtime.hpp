@@ -89,8 +89,9 @@ protected:
     virtual task<void> end() { co_return; }
     /// Adds what it counts besides its workers' counters.
     virtual void add_counts(metrics& /*to*/) const {}
-    /// Reads its files again, certificates aside. On failure nothing has changed.
-    virtual task<outcome<>> reread_files() { co_return outcome<>(); }
+    /// Reads its files again, certificates aside. False when that needs a restart. On failure, and
+    /// then, nothing has changed.
+    virtual task<outcome<bool>> reread_files() { co_return true; }
     /// Applies live options of `common()`, which has them now, besides accept_rules.
     virtual void apply_live() {}
     /// Line for clients beyond the limit; empty: they are reset.

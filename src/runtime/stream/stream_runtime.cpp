@@ -186,6 +186,7 @@ task<outcome<>> stream_runtime::start() {
         co_return std::unexpected(explain_listen_failure(where, opened.error(), host_.get()));
     }
     running_->note = host_->note_address(where, running_->receiving.local());
+    if (inherited_) inherited_->close();
     inherited_.reset();
     if (!share_) warn_of_limit();
     co_return outcome<>();
