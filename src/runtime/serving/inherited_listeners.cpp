@@ -14,17 +14,19 @@ using transport::scheme;
 
 bool is_tcp(const address& of) noexcept { return of.kind == scheme::tcp || of.kind == scheme::tls; }
 
-/// Whether a socket of `old` serves `wanted`, whatever its handshake is.
-bool has_socket_of(const address& old, const address& wanted) {
-    if (is_tcp(old) && is_tcp(wanted)) return old.host == wanted.host && old.port == wanted.port;
-    if (old.kind != wanted.kind || old.path != wanted.path) return false;
-    return old.handoff == wanted.handoff;
+/// Whether its socket serves `wanted`, whatever the handshake is.
+bool has_socket_of(const inherited_listeners::entry& old, const address& wanted) {
+    if (is_tcp(old.where) && is_tcp(wanted))
+        return old.where.host == wanted.host &&
+               (wanted.port == old.where.port || wanted.port == old.port);
+    return old.where.kind == wanted.kind && old.where.path == wanted.path &&
+           old.where.handoff == wanted.handoff;
 }
 
 /// Whether both cannot be open at a time.
-bool excludes(const address& old, const address& wanted) {
-    if (is_tcp(old) && is_tcp(wanted)) return wanted.port != 0 && old.port == wanted.port;
-    return !is_tcp(old) && !is_tcp(wanted) && old.path == wanted.path;
+bool excludes(const inherited_listeners::entry& old, const address& wanted) {
+    if (is_tcp(old.where) && is_tcp(wanted)) return wanted.port != 0 && old.port == wanted.port;
+    return !is_tcp(old.where) && !is_tcp(wanted) && old.where.path == wanted.path;
 }
 
 }  // namespace
@@ -47,7 +49,7 @@ std::vector<inherited_listeners::entry>::iterator inherited_listeners::find(cons
         // Handshakes of shared memory are the listener's own, or are made for each connection.
         if (each.where.kind == scheme::shm && each.is_in_parts != is_in_parts) return false;
         if (each.where.kind == scheme::shm && !is_in_parts && each.where != wanted) return false;
-        return has_socket_of(each.where, wanted);
+        return has_socket_of(each, wanted);
     });
 }
 
@@ -55,7 +57,7 @@ result<std::optional<noted_listener>> inherited_listeners::take(const address& w
                                                                 bool is_in_parts) {
     const auto found = find(wanted, is_in_parts);
     if (found == all.end()) {
-        std::erase_if(all, [&](const entry& each) { return excludes(each.where, wanted); });
+        std::erase_if(all, [&](const entry& each) { return excludes(each, wanted); });
         return std::optional<noted_listener>();
     }
     noted_listener taken;

@@ -9,6 +9,7 @@
 #include "handoff/receiver.hpp"
 #include "runtime/listening.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ struct inherited_listeners {
     struct entry {
         transport::address where;
         noted_listener from;
+        std::uint16_t port = 0;    ///< the real one
         bool is_in_parts = false;  ///< `from.socket` yields plain streams
     };
     std::vector<entry> all;

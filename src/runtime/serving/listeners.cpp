@@ -81,6 +81,7 @@ void hand_over(listeners& of, const listener_addresses& where, std::size_t threa
         if (!from.socket) return;
         inherited_listeners::entry given;
         given.where = at;
+        given.port = from.socket.local().port();
         given.is_in_parts = is_in_parts(at, threads);
         // Handshakes that are under way use what else `from` has.
         given.from.socket = std::move(from.socket);

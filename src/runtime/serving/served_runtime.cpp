@@ -184,8 +184,11 @@ task<std::shared_ptr<inherited_listeners>> served_runtime::hand_over_listeners()
 outcome<> served_runtime::take_back(inherited_listeners& from) {
     EDDY_ASSERT(running_ && !running_->is_open);
     running_->pool.limits().is_replaced = false;
-    auto taken = runtime::take_back(running_->listening, config_->addresses(), *host_,
-                                    listener_threads(*config_), from);
+    listener_addresses where = config_->addresses();
+    // One that is opened anew has the port that clients know.
+    if (where.first.port == 0) where.first.port = running_->address.port();
+    auto taken =
+        runtime::take_back(running_->listening, where, *host_, listener_threads(*config_), from);
     running_->accepting.emplace(running_->pool, connection_check());
     open_to_clients();
     return taken;
