@@ -37,9 +37,6 @@ endif()
 # A script of the whole program is dozens of tests.
 math(EXPR EDDY_SCRIPT_TIMEOUT_S "4 * ${EDDY_TEST_TIMEOUT_S}")
 
-# The layers that the installed library consists of. The others are the program's own.
-set(EDDY_LIBRARY_LAYERS base io wire net tls shm handoff transport serving http)
-
 # Settings common to all our targets.
 function(eddy_target_settings target)
     target_compile_features(${target} PUBLIC cxx_std_23)

@@ -2,7 +2,7 @@
 """Checks of the code's manners: includes between layers, dead files, stray text.
 
 Usage: tools/tidy.py [ROOT]. Prints `path:line: what is wrong` for each fault; fails if there is one.
-The layers' table below is the law; ARCHITECTURE.md explains it.
+src/layers.txt is the law of includes; ARCHITECTURE.md explains it.
 """
 
 import os
@@ -10,32 +10,19 @@ import re
 import sys
 import textwrap
 
-BELOW_RUNTIME = {
-    "base", "io", "wire", "lua", "net", "tls", "shm", "handoff", "transport", "serving", "http", "cache", "proxy",
-    "script",
-}
-ENGINE = {"base", "io", "wire", "net", "transport", "serving", "http"}
 
-# What each layer may include, besides itself.
-LAYERS = {
-    "base": set(),
-    "io": {"base"},
-    "wire": {"base"},
-    "lua": {"base"},
-    "net": {"base", "io"},
-    "tls": {"base", "io", "net"},
-    "shm": {"base", "io", "net"},
-    "handoff": {"base", "io", "net", "wire"},
-    "transport": {"base", "io", "net", "tls", "shm", "handoff"},
-    "serving": {"base", "io", "net", "transport"},
-    "http": {"base", "io", "wire", "net", "transport", "serving"},
-    "cache": {"base", "wire", "lua"},
-    "proxy": ENGINE,
-    "script": {"base", "io", "net", "transport", "http", "lua"},
-    "runtime": BELOW_RUNTIME,
-    "daemon": BELOW_RUNTIME | {"runtime"},
-    "cli": {"base", "io", "net", "wire", "shm", "transport", "http", "handoff"},
-}
+def read_layers():
+    """What each layer may include, besides itself."""
+    layers = {}
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../src/layers.txt"), encoding="utf-8") as file:
+        for line in file:
+            if not line.startswith("#"):
+                name, below = line.lstrip("+ ").split(":")
+                layers[name] = set(below.split())
+    return layers
+
+
+LAYERS = read_layers()
 # Folders of the layer runtime that are no type, but for all types.
 FOR_ALL_RUNTIMES = {"scripting", "serving"}
 # The rooms of the cache, floor above floor: a room includes what stands on its own floor and below.
