@@ -2,11 +2,11 @@
 #include <eddy/base/log.hpp>
 #include <eddy/io/loop.hpp>
 
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/local_path.hpp"
 #include "cli/program.hpp"
 #include "daemon/daemon.hpp"
-#include "daemon/stream_daemon.hpp"
+#include "daemon/stream_daemon/stream_daemon.hpp"
 #include "runtime/option.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/stream/worker_share.hpp"

@@ -4,7 +4,7 @@
 #include <eddy/base/nearest.hpp>
 
 #include "base/terminal_text.hpp"
-#include "cli/table.hpp"
+#include "cli/text/table.hpp"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>

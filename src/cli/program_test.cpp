@@ -4,7 +4,7 @@
 #include <eddy/base/unique_fd.hpp>
 
 #include "base/temporary_folder.hpp"
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

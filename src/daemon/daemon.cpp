@@ -14,14 +14,14 @@
 #include "base/log_colour.hpp"
 #include "base/private_folder.hpp"
 #include "base/terminal_text.hpp"
-#include "daemon/control_api.hpp"
-#include "daemon/control_server.hpp"
-#include "daemon/metrics.hpp"
-#include "daemon/output_writer.hpp"
+#include "daemon/control/control_api.hpp"
+#include "daemon/control/control_server.hpp"
+#include "daemon/control/metrics.hpp"
+#include "daemon/journal/output_writer.hpp"
 #include "daemon/process_setup.hpp"
-#include "daemon/runtime_parts.hpp"
+#include "daemon/runtimes/runtime_parts.hpp"
 #include "daemon/single_instance.hpp"
-#include "daemon/state_folder.hpp"
+#include "daemon/state/state_folder.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // `eddy bench`: chooses the load generator.
 #include "cli/bench/commands.hpp"
 
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 
 namespace eddy::cli {
 

@@ -5,7 +5,7 @@
 #include "base/temporary_folder.hpp"
 #include "cli/bench/handoff_load.hpp"
 #include "cli/bench/handoff_report.hpp"
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

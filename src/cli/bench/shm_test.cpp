@@ -2,7 +2,7 @@
 #include "base/temporary_folder.hpp"
 #include "cli/bench/shm_report.hpp"
 #include "cli/bench/shm_rounds.hpp"
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -169,6 +169,7 @@ void cache_server::retire(const serving::loop_worker& last) {
 task<void> cache_server::end() {
     parts_->context.lockable.reset();
     last_stats_ = parts_->engine.stats();
+    last_max_memory_ = parts_->engine.options().max_memory;
     last_stats_.keys = last_stats_.keys_with_expiry = 0;
     last_stats_.used_memory = last_stats_.reserved_memory = 0;
     co_await forget_keys();
@@ -183,7 +184,7 @@ void cache_server::add_counts(metrics& to) const {
     });
     to.errors += now.errors;
     add_samples(to, now);
-    add_memory_limit(to, (parts_ ? parts_->engine.options() : chosen().engine).max_memory);
+    add_memory_limit(to, parts_ ? parts_->engine.options().max_memory : last_max_memory_);
     if (parts_ && parts_->hooks) parts_->hooks->count(to);
     to.latency = std::move(latency);
 }

@@ -88,6 +88,7 @@ private:
     std::shared_ptr<const handover> inherited_;  // until it has started
     histogram latency_;                          // of workers that have ended
     eddy::cache::statistics last_stats_;
+    std::size_t last_max_memory_ = 0;
     bool start_given_up_ = false;
     // Of prepare_stop().
     std::uint64_t preparation_ = 0;  // another one when it is given up

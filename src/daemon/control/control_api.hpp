@@ -1,0 +1,100 @@
+// The control API: what each request of docs/control-api.openapi.json does.
+#pragma once
+
+#include <eddy/http/router.hpp>
+#include <eddy/http/session.hpp>
+#include <eddy/io/task.hpp>
+
+#include "daemon/control/metrics.hpp"
+#include "daemon/runtimes/runtime_parts.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace eddy::daemon {
+
+/// The largest body of a request; a message to send may take it all.
+inline constexpr std::uint64_t control_body_limit = 1024 * 1024;
+
+/// An error as the API answers it: {"error": {"status": 404, "message": "..."}}.
+http::response error_response(int status, std::string_view message);
+
+/// Replies to requests of users that may control the daemon. Everything given outlives it; control
+/// loop.
+class control_api final : public http::request_handler {
+public:
+    control_api(runtime_parts& runtimes, const daemon_facts& facts, daemon_counters& counted);
+    control_api(const control_api&) = delete;
+    control_api& operator=(const control_api&) = delete;
+
+    /// Every method and path that is answered.
+    static std::span<const http::route> routes();
+
+    task<http::response> handle(http::request& request) override;
+    http::response reject(int status, std::string_view what) override;
+
+private:
+    using handler = task<http::response> (control_api::*)(http::request&);
+    struct entry;
+    static std::span<const entry> table();
+
+    task<http::response> get_version(http::request& request);
+    task<http::response> get_daemon(http::request& request);
+    task<http::response> reload_daemon(http::request& request);
+    task<http::response> get_types(http::request& request);
+    task<http::response> get_metrics(http::request& request);
+    task<http::response> list_runtimes(http::request& request);
+    task<http::response> create_runtime(http::request& request);
+    task<http::response> get_runtime(http::request& request);
+    task<http::response> edit_runtime(http::request& request);
+    task<http::response> remove_runtime(http::request& request);
+    task<http::response> start_runtime(http::request& request);
+    task<http::response> stop_runtime(http::request& request);
+    task<http::response> reload_runtime(http::request& request);
+    task<http::response> send_to_runtime(http::request& request);
+    task<http::response> get_stats(http::request& request);
+    task<http::response> get_logs(http::request& request);
+
+    void count(const http::response& response, time_point began);
+
+    runtime_parts& runtimes_;
+    const daemon_facts& facts_;
+    daemon_counters& counted_;
+    http::router router_;
+};
+
+/// Replies to all requests with the same refusal: for peers that may not control the daemon.
+class refusing_handler final : public http::request_handler {
+public:
+    refusing_handler(int status, std::string message)
+        : status_(status), message_(std::move(message)) {}
+    task<http::response> handle(http::request& request) override;
+    http::response reject(int status, std::string_view what) override;
+
+private:
+    int status_;
+    std::string message_;
+};
+
+/// Answers GET /metrics and nothing else: for the TCP port.
+class metrics_page final : public http::request_handler {
+public:
+    metrics_page(runtime_parts& runtimes, const daemon_facts& facts,
+                 const daemon_counters& counted);
+    metrics_page(const metrics_page&) = delete;
+    metrics_page& operator=(const metrics_page&) = delete;
+    task<http::response> handle(http::request& request) override;
+    http::response reject(int status, std::string_view what) override;
+
+private:
+    runtime_parts& runtimes_;
+    const daemon_facts& facts_;
+    const daemon_counters& counted_;
+    http::router router_;
+};
+
+}  // namespace eddy::daemon

@@ -1,0 +1,170 @@
+// Control server: accept loops and admission.
+#include "daemon/control/control_server.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/base/log.hpp>
+#include <eddy/io/event.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
+#include <eddy/net/unix.hpp>
+
+#include "base/descriptors.hpp"
+#include "daemon/control/control_api.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <utility>
+
+namespace eddy::daemon {
+namespace {
+
+/// Time in which a connection over the limit may read its refusal.
+constexpr duration reject_time = std::chrono::seconds(1);
+
+/// Strangers cannot fill the log: at most a line about them in so long.
+constexpr duration unauthorized_log_pause = std::chrono::seconds(1);
+
+bool is_shortage(std::error_code error) {
+    return error == std::errc::too_many_files_open ||
+           error == std::errc::too_many_files_open_in_system ||
+           error == std::errc::no_buffer_space || error == std::errc::not_enough_memory;
+}
+
+/// http::serve() with a value, as a wait with a timeout needs one.
+task<result<>> serve_to_end(stream peer, http::request_handler& handler,
+                            http::session_limits limits) {
+    co_await http::serve(std::move(peer), handler, limits);
+    co_return result<>();
+}
+
+}  // namespace
+
+bool may_control(uid_t peer, uid_t own) noexcept { return peer == own || peer == 0; }
+
+task<void> control_server::run() {
+    scope sessions(co_await current_source());
+    for (;;) {
+        auto accepted = co_await listener_.accept();
+        if (accepted) {
+            // Of a TCP port's clients nothing is known, and nothing is kept from them.
+            std::optional<uid_t> user = 0;
+            if (ask_who_) {
+                const auto peer = unix_socket::peer_credentials(*accepted);
+                user = peer ? std::optional(peer->uid) : std::nullopt;
+            }
+            if (!user || !may_control(*user, ::geteuid())) {
+                reject_unauthorized(std::move(*accepted), user, sessions);
+                continue;
+            }
+            if (const result<> room = co_await wait_for_room(*accepted); !room) break;
+            if (starved_) log_info("daemon", "accepting control connections again");
+            starved_ = false;
+            admit(std::move(*accepted), *user, sessions);
+            continue;
+        }
+        if (accepted.error() == errc::cancelled || accepted.error() == errc::closed) break;
+        // A connection that went before it was accepted, or a shortage that will pass: neither
+        // may end the daemon.
+        if (!co_await wait_for_descriptors(accepted.error())) break;
+    }
+    // Without a listener the sessions stay until this task is cancelled.
+    event never;
+    if (sessions.children() > 0) static_cast<void>(co_await never.wait());
+    sessions.cancel();
+    co_await sessions.join();
+}
+
+void control_server::admit(stream peer, uid_t user, scope& sessions) {
+    const std::size_t reserved = user == 0 ? 0 : std::min(limits_.for_root, limits_.connections);
+    const std::size_t limit = limits_.connections - reserved;
+    if (open_ < limit) {
+        sessions.spawn(serve(std::move(peer)));
+        return;
+    }
+    ++counted_.connections_refused;
+    // A flood is not worth more memory than the connections that are served.
+    if (sessions.children() < 2 * limits_.connections + limits_.unauthorized)
+        sessions.spawn(reject(std::move(peer), limit));
+}
+
+void control_server::reject_unauthorized(stream peer, std::optional<uid_t> user, scope& sessions) {
+    ++counted_.connections_refused;
+    std::string name = user ? fmt::format("user id {}", *user) : "an unknown user";
+    const time_point now = loop::current().now();
+    if (unauthorized_logged_ == time_point() ||
+        now - unauthorized_logged_ >= unauthorized_log_pause) {
+        unauthorized_logged_ = now;
+        log_warn("daemon", fmt::format("refused a control connection of {}", name));
+    }
+    if (unauthorized_ < limits_.unauthorized)
+        sessions.spawn(refuse_unauthorized(std::move(peer), std::move(name)));
+}
+
+task<result<>> control_server::wait_for_descriptors(std::error_code error) {
+    if (!std::exchange(starved_, true)) {
+        log_warn("daemon",
+                 fmt::format("control connections wait: {}{}", error.message(),
+                             is_shortage(error) ? "; raise the limit (ulimit -n) or close some "
+                                                  "connections"
+                                                : ""));
+    }
+    co_return co_await loop::current().sleep_for(limits_.starved_pause);
+}
+
+/// The last descriptors are for the state, files and outgoing connections: a connection that
+/// has one of them waits until others have left. Those of other users, on a TCP port, leave
+/// more.
+task<result<>> control_server::wait_for_room(const stream& accepted) {
+    using namespace descriptors;
+    const use kind = ask_who_ ? use::control : use::client;
+    if (!in_reserve(accepted.native_handle(), kind)) co_return result<>();
+    while (!has_room(kind)) {
+        const result<> slept = co_await wait_for_descriptors(errno_code(EMFILE));
+        if (!slept) co_return slept;
+    }
+    co_return result<>();
+}
+
+task<void> control_server::serve(stream peer) {
+    ++open_;
+    ++counted_.connections;
+    try {
+        co_await http::serve(std::move(peer), handler_, limits_.session);
+    } catch (const std::exception& failure) {
+        // Such as a lack of memory: it ends this connection and nothing else.
+        log_error("daemon", fmt::format("a control connection ended: {}", failure.what()));
+    }
+    EDDY_ASSERT(open_ > 0 && counted_.connections > 0);
+    --counted_.connections;
+    --open_;
+}
+
+task<void> control_server::refuse_unauthorized(stream peer, std::string name) {
+    ++unauthorized_;
+    try {
+        refusing_handler handler(
+            403, fmt::format("{} may not control this daemon: only its own user (id {}) and root "
+                             "may. Use sudo, or start a daemon of your own",
+                             name, ::geteuid()));
+        static_cast<void>(co_await with_timeout(
+            limits_.unauthorized_time, serve_to_end(std::move(peer), handler, limits_.session)));
+    } catch (const std::exception& failure) {
+        log_error("daemon", fmt::format("a control connection ended: {}", failure.what()));
+    }
+    EDDY_ASSERT(unauthorized_ > 0);
+    --unauthorized_;
+}
+
+task<void> control_server::reject(stream peer, std::size_t limit) {
+    http::response refusal = error_response(
+        503, fmt::format("there are {} control connections, which is the limit; try again later",
+                         limit));
+    static_cast<void>(
+        co_await http::send_and_close(std::move(peer), std::move(refusal), reject_time));
+}
+
+}  // namespace eddy::daemon

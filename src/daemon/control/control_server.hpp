@@ -1,0 +1,77 @@
+// Control server: accepts the connections of the control plane and starts a session for each: on
+// the Unix socket for users that may control the daemon, and on a TCP port of this machine for
+// metrics.
+#pragma once
+
+#include <eddy/http/session.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/stream.hpp>
+#include <eddy/io/task.hpp>
+
+#include "daemon/control/metrics.hpp"
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <system_error>
+
+namespace eddy::daemon {
+
+struct server_limits {
+    std::size_t connections = 128;  ///< further ones get 503
+    /// Of these, as many are for root alone, where the daemon is another user's: that user's
+    /// programs cannot keep root out.
+    std::size_t for_root = 8;
+    /// Connections of users that may not control the daemon take no slot of the others. At most so
+    /// many are answered (403) at the same time, each within this time; further ones are closed.
+    std::size_t unauthorized = 16;
+    duration unauthorized_time = std::chrono::seconds(10);
+    /// How long to wait before accepting again when descriptors have run out.
+    duration starved_pause = std::chrono::milliseconds(100);
+    http::session_limits session{};
+};
+
+/// Whether a peer of this user id may control a daemon that runs as `own`: its own user and root.
+bool may_control(uid_t peer, uid_t own) noexcept;
+
+/// One accepting socket. Everything given outlives it; control loop.
+class control_server {
+public:
+    /// `ask_who` checks the peer's user id, which only a Unix socket has.
+    control_server(listener from, http::request_handler& handler, daemon_counters& counted,
+                   server_limits limits, bool ask_who)
+        : listener_(std::move(from)),
+          handler_(handler),
+          counted_(counted),
+          limits_(limits),
+          ask_who_(ask_who) {}
+
+    /// Accepts until it is cancelled or the listener is closed; then ends the sessions.
+    task<void> run();
+
+    /// Accepts no more; sessions go on until run() is cancelled.
+    void stop_accepting() noexcept { listener_.close(); }
+
+private:
+    void admit(stream peer, uid_t user, scope& sessions);
+    void reject_unauthorized(stream peer, std::optional<uid_t> user, scope& sessions);
+    task<void> serve(stream peer);
+    task<void> refuse_unauthorized(stream peer, std::string name);
+    task<void> reject(stream peer, std::size_t limit);
+    task<result<>> wait_for_descriptors(std::error_code error);
+    task<result<>> wait_for_room(const stream& accepted);
+
+    listener listener_;
+    http::request_handler& handler_;
+    daemon_counters& counted_;
+    server_limits limits_;
+    bool ask_who_;
+    std::size_t open_ = 0;
+    std::size_t unauthorized_ = 0;
+    time_point unauthorized_logged_{};
+    bool starved_ = false;
+};
+
+}  // namespace eddy::daemon

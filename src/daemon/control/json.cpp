@@ -1,0 +1,58 @@
+// JSON of the control plane.
+#include "daemon/control/json.hpp"
+
+#include <eddy/wire/json.hpp>
+
+#include <fmt/format.h>
+
+#include <ctime>
+
+namespace eddy::daemon {
+
+outcome<json> parse_json(std::string_view text, std::string_view what) {
+    if (nests_deeper(text, json_depth_limit))
+        return refuse(400, fmt::format("{} nests deeper than {} levels", what, json_depth_limit));
+    json value = json::parse(text, nullptr, false);
+    if (value.is_discarded()) return refuse(400, fmt::format("{} is not valid JSON", what));
+    return value;
+}
+
+std::string dump_json(const json& value, int indent) {
+    return value.dump(indent, ' ', false, json::error_handler_t::replace);
+}
+
+outcome<std::string> text_member(const json& object, std::string_view name) {
+    const auto found = object.find(name);
+    if (found == object.end() || found->is_null()) return std::string();
+    if (!found->is_string())
+        return refuse(400,
+                      fmt::format("\"{}\" must be a string, not {}", name, found->type_name()));
+    return found->get<std::string>();
+}
+
+outcome<bool> flag_member(const json& object, std::string_view name, bool otherwise) {
+    const auto found = object.find(name);
+    if (found == object.end() || found->is_null()) return otherwise;
+    if (!found->is_boolean())
+        return refuse(
+            400, fmt::format("\"{}\" must be true or false, not {}", name, found->type_name()));
+    return found->get<bool>();
+}
+
+std::string format_time(std::chrono::system_clock::time_point when) {
+    const std::time_t seconds = std::chrono::system_clock::to_time_t(when);
+    std::tm parts{};
+    gmtime_r(&seconds, &parts);
+    char text[32];
+    return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+outcome<std::chrono::system_clock::time_point> parse_time(const std::string& text) {
+    std::tm parts{};
+    const char* end = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    if (!end || *end != '\0')
+        return refuse(400, fmt::format("\"{}\" is not a time like 2026-11-21T21:22:04Z", text));
+    return std::chrono::system_clock::from_time_t(timegm(&parts));
+}
+
+}  // namespace eddy::daemon

@@ -1,0 +1,198 @@
+// Runtimes of one data loop: start, requests and stop of instances.
+#include "daemon/runtimes/loop_runtimes.hpp"
+
+#include <eddy/base/assert.hpp>
+
+#include <atomic>
+#include <utility>
+
+namespace eddy::daemon {
+namespace {
+
+task<void> ignore(task<outcome<>> work) { static_cast<void>(co_await std::move(work)); }
+
+}  // namespace
+
+/// Arbiter of a start that takes too long: the side that changes `pending` first decides.
+struct loop_runtimes::start_ticket {
+    enum state { pending, served, given_up };
+    std::atomic<state> now{pending};
+
+    bool change_to(state next) {
+        state expected = pending;
+        return now.compare_exchange_strong(expected, next);
+    }
+};
+
+task<outcome<endpoint>> loop_runtimes::start(std::uint64_t number, const runtime::type& type,
+                                             std::string name, runtime::settings options,
+                                             std::shared_ptr<runtime_journal> events,
+                                             std::shared_ptr<runtime::host> host,
+                                             inheritance from) {
+    EDDY_ASSERT(number > 0);
+    ++load_;
+    auto ticket = std::make_shared<start_ticket>();
+    const duration patience = start_patience +
+                              (type.file_time ? type.file_time(options) : duration{}) +
+                              (from.data ? handover_patience : duration{});
+    auto started = flatten(
+        co_await run_on(group_, index_,
+                        start_there(number, type, std::move(name), std::move(options),
+                                    std::move(events), std::move(host), std::move(from), ticket),
+                        patience));
+    if (started) co_return started;
+    // When it came up in the very moment in which the patience ended, it is taken down again.
+    if (ticket->change_to(start_ticket::given_up))
+        reduce_load();
+    else
+        static_cast<void>(co_await stop(number, duration::zero()));
+    co_return started;
+}
+
+task<outcome<endpoint>> loop_runtimes::start_there(std::uint64_t number, const runtime::type& type,
+                                                   std::string name, runtime::settings options,
+                                                   std::shared_ptr<runtime_journal> events,
+                                                   std::shared_ptr<runtime::host> host,
+                                                   inheritance from,
+                                                   std::shared_ptr<start_ticket> ticket) {
+    auto made = std::make_shared<resident>();
+    made->events = std::move(events);
+    if (!host) host = std::make_shared<runtime::host>();
+    made->instance = type.make({std::move(name), std::move(options), made->events.get(),
+                                std::move(host), std::move(from.data), std::move(from.listeners)});
+    EDDY_ASSERT(made->instance != nullptr);
+    EDDY_ASSERT(!instances_.contains(number));
+    const bool is_first_start = starting_.emplace(number, made).second;
+    EDDY_ASSERT(is_first_start);
+    outcome<> started;
+    {
+        struct start_end {
+            ~start_end() { of.erase(number); }
+            decltype(starting_)& of;
+            std::uint64_t number;
+        } const end{starting_, number};
+        started = co_await made->instance->start();
+    }
+    if (!started) co_return std::unexpected(std::move(started.error()));
+    if (!ticket->change_to(start_ticket::served)) {
+        co_await made->instance->stop(duration::zero());
+        co_return refuse(503, "it started too late");
+    }
+    endpoint local = made->instance->local();
+    const bool is_new = instances_.emplace(number, std::move(made)).second;
+    EDDY_ASSERT(is_new);
+    co_return local;
+}
+
+/// An instance is no longer there.
+void loop_runtimes::reduce_load() noexcept {
+    EDDY_ASSERT(load_ > 0);
+    --load_;
+}
+
+task<void> loop_runtimes::give_up_start(std::uint64_t number) {
+    const auto give_up = [this, number] {
+        const auto found = starting_.find(number);
+        if (found != starting_.end()) found->second->instance->give_up_start();
+        return found != starting_.end();
+    };
+    static_cast<void>(co_await run_on(group_, index_, give_up, loop_patience));
+}
+
+void loop_runtimes::resume(std::uint64_t number) {
+    const auto go_on = [](runtime::instance& on) {
+        on.resume();
+        return outcome<>();
+    };
+    // Without the loop there is no instance.
+    const outcome<> when_gone;
+    static_cast<void>(
+        group_.post(index_, ignore(call_there(number, go_on, stopping::is_gone, when_gone))));
+}
+
+task<outcome<std::shared_ptr<runtime::inherited_listeners>>> loop_runtimes::take_listeners(
+    std::uint64_t number) {
+    const auto take = [](runtime::instance& from) { return take_listeners_there(from); };
+    co_return co_await on_instance(number, loop_patience, take);
+}
+
+task<outcome<std::shared_ptr<runtime::inherited_listeners>>> loop_runtimes::take_listeners_there(
+    runtime::instance& from) {
+    auto taken = co_await from.hand_over_listeners();
+    if (!taken) co_return taken;
+    // The control loop may be the last that has them: they die on this loop all the same.
+    auto* const owned = new std::shared_ptr(std::move(taken));
+    const auto destroy = [owned, home = executor::current()](void*) {
+        if (home.is_current())
+            delete owned;
+        else
+            // A loop that has ended has closed what listened on it.
+            static_cast<void>(home.post([owned] { delete owned; }));
+    };
+    co_return std::shared_ptr<runtime::inherited_listeners>(std::shared_ptr<void>(nullptr, destroy),
+                                                            owned->get());
+}
+
+task<outcome<>> loop_runtimes::give_back(std::uint64_t number,
+                                         std::shared_ptr<runtime::inherited_listeners> listeners) {
+    auto take_back = [listeners = std::move(listeners)](runtime::instance& to) {
+        return to.take_back(*listeners);
+    };
+    co_return co_await on_instance(number, loop_patience, std::move(take_back));
+}
+
+void loop_runtimes::end_drain(std::uint64_t number) {
+    const auto end = [](runtime::instance& on) {
+        on.end_drain();
+        return outcome<>();
+    };
+    const outcome<> when_gone;
+    static_cast<void>(
+        group_.post(index_, ignore(call_there(number, end, stopping::counts, when_gone))));
+}
+
+task<outcome<std::string>> loop_runtimes::stop(std::uint64_t number, duration drain,
+                                               duration file_time) {
+    auto stopped = co_await run_on(group_, index_, stop_there(number, drain),
+                                   drain + file_time + loop_patience);
+    if (stopped) reduce_load();
+    co_return stopped;
+}
+
+task<std::string> loop_runtimes::stop_there(std::uint64_t number, duration drain) {
+    const auto found = instances_.find(number);
+    if (found == instances_.end()) co_return std::string();
+    const auto leaving = found->second;
+    if (std::exchange(leaving->is_stopping, true)) {
+        // A stop that took longer than its caller waited goes on: a second one awaits it.
+        static_cast<void>(co_await leaving->stopped.wait());
+        co_return leaving->instance->lost();
+    }
+    {
+        struct stop_end {
+            ~stop_end() {
+                of.erase(number);
+                its.stopped.set();
+            }
+            decltype(instances_)& of;
+            std::uint64_t number;
+            resident& its;
+        } const end{instances_, number, *leaving};
+        co_await leaving->instance->stop(drain);
+    }
+    co_return leaving->instance->lost();
+}
+
+task<outcome<vitals_by_number>> loop_runtimes::vitals() {
+    const auto count = [this] {
+        vitals_by_number all;
+        all.reserve(instances_.size());
+        for (const auto& [number, resident] : instances_)
+            all.emplace(number,
+                        runtime_vitals{resident->instance->count(), resident->instance->local()});
+        return all;
+    };
+    co_return co_await run_on(group_, index_, count, vitals_patience);
+}
+
+}  // namespace eddy::daemon

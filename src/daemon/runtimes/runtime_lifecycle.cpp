@@ -1,0 +1,608 @@
+// Start, stop and restart of runtimes, and the daemon's shutdown.
+#include "daemon/runtimes/runtime_lifecycle.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/base/log.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include "daemon/runtimes/handover_file.hpp"
+#include "daemon/runtimes/runtime_options.hpp"
+#include "runtime/units.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace eddy::daemon {
+namespace {
+
+/// How long its files may take to be written.
+duration file_time_of(const managed_runtime& which) {
+    const auto& [record, type, options] = which.desired;
+    return type && type->file_time && options ? type->file_time(*options) : duration{};
+}
+
+std::string start_text(const endpoint& local) {
+    return local.family() == AF_UNSPEC ? std::string("started")
+                                       : fmt::format("started on {}", local.to_string());
+}
+
+/// The line about a restart that is about to begin.
+std::string restart_text(std::string_view reason, duration drain, bool has_clients_wait) {
+    const std::string time = runtime::format_duration(drain.count());
+    if (!has_clients_wait)
+        return fmt::format(
+            "restarts {}: it serves new clients at once; those that it has may "
+            "finish for up to {}",
+            reason, time);
+    return fmt::format(
+        "restarts {}: clients that connect wait {}, and until it serves again", reason,
+        drain > duration{} ? fmt::format("for up to {} (--drain)", time) : "for a moment");
+}
+
+void report(const managed_runtime& which, log_level level, std::string_view text) {
+    which.journal->write(text);
+    log(level, which.name(), text);
+}
+
+}  // namespace
+
+runtime_lifecycle::runtime_lifecycle(runtime_registry& registry, const state_access& state,
+                                     blocking_pool& disk, loop_group& loops,
+                                     lifecycle_options options, host_factory make_host)
+    : registry_(registry),
+      state_(state),
+      disk_(disk),
+      options_(std::move(options)),
+      make_host_(std::move(make_host)) {
+    EDDY_ASSERT(loops.size() > 0);
+    for (std::size_t i = 0; i < loops.size(); ++i)
+        loops_.push_back(std::make_unique<loop_runtimes>(loops, i));
+}
+
+loop_runtimes& runtime_lifecycle::least_loaded() noexcept {
+    return **std::min_element(loops_.begin(), loops_.end(),
+                              [](const auto& a, const auto& b) { return a->load() < b->load(); });
+}
+
+duration runtime_lifecycle::restart_drain_of(const managed_runtime& which) const {
+    const duration drain = drain_of(which);
+    // Its clients hold up nothing.
+    return which.desired.type->has_data ? drain : std::max(drain, replaced_drain);
+}
+
+duration runtime_lifecycle::drain_of(const managed_runtime& which) const {
+    EDDY_ASSERT(which.desired.type != nullptr && which.desired.options);
+    const auto& table = which.desired.type->options;
+    const bool has_own = std::any_of(table.begin(), table.end(),
+                                     [](const runtime::option& o) { return o.name == "drain"; });
+    return has_own ? duration(which.desired.options->number("drain")) : options_.drain;
+}
+
+// --- Locks ----------------------------------------------------------------------------------
+
+task<bool> runtime_lifecycle::give_up_start(runtime_ref which) {
+    if (which->running.status() != runtime_status::starting) co_return false;
+    which->start_given_up.set();
+    if (which->running.has_instance())
+        co_await which->running.where()->give_up_start(which->running.number());
+    co_return true;
+}
+
+task<outcome<permit>> runtime_lifecycle::lock_unless_starting(runtime_ref which,
+                                                              std::string_view change) {
+    for (;;) {
+        auto held = co_await with_timeout(starting_patience, which->change_lock.lock());
+        if (held) co_return std::move(*held);
+        if (held.error() != errc::timed_out) co_return interrupted();
+        if (which->running.status() != runtime_status::starting) continue;
+        co_return refuse(409, fmt::format("\"{0}\" is still starting; `eddy {1}` can be had when "
+                                          "`eddy ls` shows it running, or after `eddy stop {0}`",
+                                          which->name(), change));
+    }
+}
+
+// --- Start ----------------------------------------------------------------------------------
+
+/// Saves whether it is to run.
+task<outcome<>> runtime_lifecycle::save_is_to_run(runtime_ref which, bool is_to_run) {
+    EDDY_ASSERT(which->change_lock.locked());
+    runtime_record wanted = which->desired.record;
+    wanted.running = is_to_run;
+    auto saved = co_await state_.save(std::move(wanted));
+    if (saved) which->desired.record.running = is_to_run;
+    co_return saved;
+}
+
+task<outcome<>> runtime_lifecycle::start(runtime_ref which) {
+    const auto held = co_await which->change_lock.lock();
+    if (!held) co_return interrupted();
+    if (which->is_removed) co_return vanished(*which);
+    // The change that has given up the start before waits for the lock behind this one.
+    if (which->start_given_up.is_set())
+        co_return refuse(
+            409, fmt::format("\"{}\" is being stopped; start it again after that", which->name()));
+
+    const std::string context = fmt::format("\"{}\" could not be started", which->name());
+    const bool was_to_run = which->desired.record.running;
+    if (!was_to_run) {
+        auto saved = co_await save_is_to_run(which, true);
+        if (!saved) co_return with_context(context, std::move(saved.error()));
+    }
+    if (which->running.status() == runtime_status::running) co_return outcome<>();
+    auto up = co_await bring_up(which);
+    if (up) co_return outcome<>();
+    if (!was_to_run) {
+        which->desired.record.running = false;
+        auto saved = co_await state_.save(which->desired.record);
+        if (!saved) log_warn(which->name(), saved.error().message);
+    }
+    co_return with_context(context, std::move(up.error()));
+}
+
+task<outcome<>> runtime_lifecycle::bring_up(runtime_ref which) {
+    return bring_up_on(std::move(which), least_loaded(), nullptr);
+}
+
+task<outcome<>> runtime_lifecycle::bring_up_on(
+    runtime_ref which, loop_runtimes& where,
+    std::shared_ptr<runtime::inherited_listeners> listeners) {
+    EDDY_ASSERT(which->change_lock.locked() && !which->is_removed);
+    desired_state& desired = which->desired;
+    running_state& running = which->running;
+    if (running.has_instance())
+        co_return refuse(503,
+                         fmt::format("\"{}\" is still there: {}", which->name(), running.reason()));
+    if (!desired.type || !desired.options) co_return refuse(409, running.reason());
+    if (is_shutting_down_) {
+        running.mark_stopped();
+        co_return interrupted();
+    }
+
+    const std::uint64_t number = ++last_number_;
+    running.begin_start(where, number, make_host_(which->name(), number));
+    inheritance from{running.handover(), std::move(listeners)};
+    auto started = co_await where.start(number, *desired.type, which->name(), *desired.options,
+                                        which->journal, running.host(), std::move(from));
+    EDDY_ASSERT(running.number() == number);
+    if (!started) {
+        if (running.host()) running.host()->end();
+        running.fail_start(started.error().message);
+        report(*which, log_level::warn, fmt::format("could not start: {}", running.reason()));
+        co_return std::unexpected(std::move(started.error()));
+    }
+    running.finish_start(loop::current().now(), *started);
+    registry_.publish_running(*which, true);
+    report(*which, log_level::info, start_text(*started));
+    co_return outcome<>();
+}
+
+// --- Stop -----------------------------------------------------------------------------------
+
+task<outcome<>> runtime_lifecycle::stop(runtime_ref which, unsaved data) {
+    const std::string name = which->name();
+    const bool was_starting = co_await give_up_start(which);
+    {
+        const auto held = co_await which->change_lock.lock();
+        if (!held) co_return interrupted();
+        which->start_given_up.reset();
+        if (which->is_removed) co_return vanished(*which);
+        const runtime_status status = which->running.status();
+        if (which->running.has_instance()) {
+            auto down = co_await take_down(which, data);
+            if (!down) co_return down;
+        } else if (status == runtime_status::starting ||
+                   (was_starting && status == runtime_status::failed)) {
+            which->running.mark_stopped();
+        }
+        if (which->desired.record.running) {
+            auto saved = co_await save_is_to_run(which, false);
+            if (!saved)
+                co_return with_context(
+                    fmt::format("\"{}\" is stopped, but will run again with the next daemon", name),
+                    std::move(saved.error()));
+        }
+    }
+    co_return co_await stop_children(name, data);
+}
+
+task<outcome<>> runtime_lifecycle::stop_children(std::string owner, unsaved data) {
+    outcome<> all_stopped;
+    for (const runtime_ref& child : registry_.children_of(owner)) {
+        if (child->is_removed || !child->desired.record.running) continue;
+        auto stopped = co_await stop(child, data);
+        if (!stopped) all_stopped = std::move(stopped);
+    }
+    co_return all_stopped;
+}
+
+/// Its loop does not answer.
+outcome<> runtime_lifecycle::fail_stop(managed_runtime& which, problem why) {
+    which.running.fail_stop(fmt::format("it could not be stopped: {}", why.message));
+    registry_.publish_running(which, false);
+    log_error(which.name(), which.running.reason());
+    return with_context(fmt::format("\"{}\" could not be stopped", which.name()), std::move(why));
+}
+
+/// Has it write what must last; on failure it serves as before.
+task<outcome<>> runtime_lifecycle::prepare_stop(runtime_ref which, duration drain) {
+    const running_state& running = which->running;
+    if (!running.has_instance()) co_return outcome<>();
+    const auto prepare = [drain](runtime::instance& on) { return on.prepare_stop(drain); };
+    // One whose stop goes on has prepared it before.
+    const outcome<> when_gone;
+    auto ready = co_await running.where()->prepare_on_instance(
+        running.number(), drain + file_time_of(*which) + loop_patience, prepare, when_gone);
+    if (!ready) co_return fail_stop(*which, std::move(ready.error()));
+    if (*ready) co_return outcome<>();
+    log_error(which->name(), fmt::format("not stopped: {}", ready->error().message));
+    co_return std::move(*ready);
+}
+
+task<outcome<>> runtime_lifecycle::take_down(runtime_ref which, unsaved data) {
+    if (!which->running.has_instance()) co_return outcome<>();
+    const duration drain = drain_of(*which);
+    if (data == unsaved::kept) {
+        auto ready = co_await prepare_stop(which, drain);
+        if (!ready && which->running.status() == runtime_status::failed) co_return ready;
+        if (!ready) {
+            const std::string& name = which->name();
+            ready.error().message += fmt::format(
+                ". Mend that, or lose what was not saved with: eddy stop --force {}", name);
+            co_return with_context(
+                fmt::format("\"{}\" was not stopped, and goes on as before", name),
+                std::move(ready.error()));
+        }
+    }
+    co_return co_await take_down_within(which, drain);
+}
+
+/// Without prepare_stop() before, what cannot be written is lost.
+task<outcome<>> runtime_lifecycle::take_down_within(runtime_ref which, duration drain) {
+    EDDY_ASSERT(which->change_lock.locked());
+    running_state& running = which->running;
+    if (!running.has_instance()) co_return outcome<>();
+    running.begin_stop();
+    registry_.publish_running(*which, false);
+    auto stopped = co_await running.where()->stop(running.number(), drain, file_time_of(*which));
+    co_await await_replaced(which, 0);
+    if (!stopped) co_return fail_stop(*which, std::move(stopped.error()));
+    if (running.host()) running.host()->end();
+    running.finish_stop(std::move(*stopped));
+    if (running.lost().empty())
+        report(*which, log_level::info, "stopped");
+    else
+        report(*which, log_level::warn, fmt::format("stopped; lost {}", running.lost()));
+    co_return outcome<>();
+}
+
+// --- Restart --------------------------------------------------------------------------------
+
+task<std::shared_ptr<runtime::handover>> runtime_lifecycle::make_handover() {
+    const std::string& folder = options_.handover_folder;
+    auto made = co_await run_blocking(disk_, [&folder] { return open_handover_file(folder); });
+    if (made) co_return std::make_shared<runtime::handover>(std::move(*made));
+    auto none = std::make_shared<runtime::handover>();
+    none->folder = folder;
+    none->fault = made.error().message();
+    co_return none;
+}
+
+/// Has the instance write what must last, or what the next one needs: that is yielded, null if
+/// there is nothing of the kind.
+task<outcome<std::shared_ptr<runtime::handover>>> runtime_lifecycle::prepare_restart(
+    runtime_ref which, runtime::settings next, restart_data data) {
+    const running_state& running = which->running;
+    auto to = co_await make_handover();
+    const duration drain = drain_of(*which);
+    auto hand_over = [next = std::move(next), to, drain](runtime::instance& on) mutable {
+        return on.hand_over(std::move(next), std::move(to), drain);
+    };
+    outcome<> when_gone = loop_runtimes::gone();
+    auto handed = co_await running.where()->prepare_on_instance(
+        running.number(), drain + file_time_of(*which) + handover_patience, std::move(hand_over),
+        std::move(when_gone));
+    if (!handed) co_return std::unexpected(fail_stop(*which, std::move(handed.error())).error());
+    if (!*handed && data == restart_data::kept) {
+        handed->error().message += "; --discard-keys restarts it without what cannot be kept";
+        co_return std::unexpected(std::move(handed->error()));
+    }
+    if (!to->is_used) to.reset();
+    co_return to;
+}
+
+/// On failure it runs as before, where that is possible.
+task<outcome<>> runtime_lifecycle::restart(runtime_ref which, runtime::settings next,
+                                           restart_data data, std::string reason) {
+    EDDY_ASSERT(which->change_lock.locked() && which->running.has_instance());
+    auto ready = co_await prepare_restart(which, next, data);
+    if (!ready) co_return std::unexpected(std::move(ready.error()));
+    const running_state& running = which->running;
+    const bool has_data = which->desired.type->has_data;
+    which->journal->write(restart_text(reason, restart_drain_of(*which), has_data));
+    auto listeners = co_await running.where()->take_listeners(running.number());
+    if (!listeners) {
+        running.where()->resume(running.number());
+        co_return std::unexpected(std::move(listeners.error()));
+    }
+    if (!has_data && *listeners)
+        co_return co_await replace(which, std::move(next), std::move(*listeners));
+    co_return co_await restart_with_data(which, std::move(next),
+                                         data == restart_data::kept ? *ready : nullptr,
+                                         std::move(*listeners));
+}
+
+/// One instance after the other; clients that connect meanwhile wait.
+task<outcome<>> runtime_lifecycle::restart_with_data(
+    runtime_ref which, runtime::settings next, std::shared_ptr<runtime::handover> data,
+    std::shared_ptr<runtime::inherited_listeners> listeners) {
+    desired_state& desired = which->desired;
+    running_state& running = which->running;
+    loop_runtimes& where = *running.where();
+    auto down = co_await take_down_within(which, drain_of(*which));
+    if (!down) co_return down;
+    runtime::settings old_options = std::move(*desired.options);
+    desired.options = std::move(next);
+    running.keep_handover(data);
+    auto up = co_await bring_up_on(which, where, listeners);
+    if (up) co_return outcome<>();
+    desired.options = std::move(old_options);
+    // Its old files may lack what they lacked before.
+    if (data) data->has_new_files = false;
+    running.keep_handover(data);
+    auto again = co_await bring_up_on(which, where, listeners);
+    if (again) co_return up;
+    co_return with_context(
+        fmt::format("it is stopped, and did not start with its old options either ({}){}",
+                    again.error().message,
+                    running.handover()
+                        ? "; its data is kept for the next start, until the daemon ends"
+                        : ""),
+        std::move(up.error()));
+}
+
+/// The next instance accepts clients at once; those of the one before finish.
+task<outcome<>> runtime_lifecycle::replace(
+    runtime_ref which, runtime::settings next,
+    std::shared_ptr<runtime::inherited_listeners> listeners) {
+    running_state& running = which->running;
+    loop_runtimes& where = *running.where();
+    const replaced_instance before{&where, running.number(), running.host()};
+    const duration drain = restart_drain_of(*which);
+    const std::uint64_t number = ++last_number_;
+    const auto host = make_host_(which->name(), number);
+    inheritance from{nullptr, listeners};
+    auto started = co_await where.start(number, *which->desired.type, which->name(), next,
+                                        which->journal, host, std::move(from));
+    if (!started) {
+        if (host) host->end();
+        auto back = co_await where.give_back(before.number, std::move(listeners));
+        where.resume(before.number);
+        if (back) co_return std::unexpected(std::move(started.error()));
+        report(*which, log_level::error,
+               fmt::format("does not serve on all of its addresses any more: {}",
+                           back.error().message));
+        co_return std::unexpected(std::move(started.error()));
+    }
+    which->desired.options = std::move(next);
+    running.replace(number, host, loop::current().now(), *started);
+    registry_.publish_running(*which, true);
+    report(*which, log_level::info, start_text(*started));
+    which->replaced.push_back(before);
+    ending_.spawn(end_replaced(which, before.number, drain));
+    co_await await_replaced(which, max_replaced_instances);
+    co_return outcome<>();
+}
+
+/// The end of an instance that was replaced, when its clients have finished.
+task<void> runtime_lifecycle::end_replaced(runtime_ref which, std::uint64_t number,
+                                           duration drain) {
+    const auto found = [&] {
+        return std::ranges::find(which->replaced, number, &replaced_instance::number);
+    };
+    const replaced_instance its = *found();
+    auto stopped = co_await its.where->stop(number, drain, file_time_of(*which));
+    if (its.host) its.host->end();
+    if (!stopped)
+        report(*which, log_level::error,
+               fmt::format("its instance of before could not be stopped: {}",
+                           stopped.error().message));
+    else if (!stopped->empty())
+        report(*which, log_level::warn, fmt::format("its instance of before lost {}", *stopped));
+    which->replaced.erase(found());
+    which->replaced_ended.set();
+}
+
+/// Until at most `most` of them are left: the clients of the others are closed.
+task<void> runtime_lifecycle::await_replaced(runtime_ref which, std::size_t most) {
+    while (which->replaced.size() > most) {
+        which->replaced_ended.reset();
+        const std::size_t surplus = which->replaced.size() - most;
+        for (std::size_t i = 0; i < surplus; ++i)
+            which->replaced[i].where->end_drain(which->replaced[i].number);
+        // A wait that is cancelled leaves them to their time.
+        if (!co_await which->replaced_ended.wait()) co_return;
+    }
+}
+
+task<outcome<>> runtime_lifecycle::reload(runtime_ref which, restart_data data) {
+    auto held = co_await lock_unless_starting(which, "reload");
+    if (!held) co_return std::unexpected(std::move(held.error()));
+    if (which->is_removed) co_return vanished(*which);
+    const running_state& running = which->running;
+    if (!running.has_instance()) co_return not_running(*which);
+    const std::string context =
+        fmt::format("\"{}\" was not reloaded, and goes on as before", which->name());
+    // What it has in memory must not go for a mistake in a file.
+    auto good = co_await check_restart(which, *which->desired.options, restart_data::discarded);
+    if (!good) co_return with_context(context, std::move(good.error()));
+    // Keys that are to go need a restart.
+    if (data == restart_data::kept) {
+        const auto read_again = [](runtime::instance& on) { return on.reread(); };
+        auto reread =
+            co_await running.where()->on_instance(running.number(), reread_patience, read_again);
+        if (!reread) co_return with_context(context, std::move(reread.error()));
+        if (*reread) {
+            which->journal->write("files read again");
+            co_return outcome<>();
+        }
+    }
+    auto restarted =
+        co_await restart(which, *which->desired.options, data, "to read its files again");
+    if (restarted) co_return outcome<>();
+    const bool goes_on = running.has_instance() && running.status() != runtime_status::failed;
+    co_return with_context(
+        goes_on ? context : fmt::format("\"{}\" was not reloaded", which->name()),
+        std::move(restarted.error()));
+}
+
+edit_plan runtime_lifecycle::plan(const managed_runtime& which,
+                                  const runtime::settings& next) const {
+    const desired_state& desired = which.desired;
+    EDDY_ASSERT(which.running.has_instance() && desired.type != nullptr && desired.options);
+    edit_plan made;
+    made.restart_options = restart_options(*desired.type, *desired.options, next);
+    made.effect = made.restart_options.empty() ? edit_effect::live : edit_effect::restarted;
+    if (made.effect == edit_effect::restarted) {
+        made.drain = restart_drain_of(which);
+        made.has_clients_wait = desired.type->has_data;
+    }
+    return made;
+}
+
+task<outcome<>> runtime_lifecycle::check_restart(runtime_ref which, runtime::settings next,
+                                                 restart_data data) {
+    const running_state& running = which->running;
+    EDDY_ASSERT(which->change_lock.locked() && running.has_instance());
+    auto check = [next = std::move(next), data](runtime::instance& on) mutable {
+        return on.check_restart(std::move(next), data == restart_data::discarded);
+    };
+    co_return co_await running.where()->on_instance(running.number(), send_patience,
+                                                    std::move(check));
+}
+
+task<outcome<edit_effect>> runtime_lifecycle::apply(runtime_ref which, runtime::settings next,
+                                                    restart_data data) {
+    desired_state& desired = which->desired;
+    const running_state& running = which->running;
+    EDDY_ASSERT(which->change_lock.locked() && running.has_instance());
+    const edit_plan planned = plan(*which, next);
+    if (planned.effect == edit_effect::live) {
+        auto take = [next](runtime::instance& on) { return on.apply(next); };
+        auto applied =
+            co_await running.where()->on_instance(running.number(), loop_patience, std::move(take));
+        if (!applied) co_return std::unexpected(std::move(applied.error()));
+        desired.options = std::move(next);
+        which->journal->write("options changed");
+        co_return edit_effect::live;
+    }
+    auto good = co_await check_restart(which, next, data);
+    if (!good) co_return std::unexpected(std::move(good.error()));
+    auto restarted =
+        co_await restart(which, std::move(next), data,
+                         fmt::format("for --{}", fmt::join(planned.restart_options, ", --")));
+    if (!restarted) co_return std::unexpected(std::move(restarted.error()));
+    co_return edit_effect::restarted;
+}
+
+// --- Messages and vitals --------------------------------------------------------------------
+
+task<outcome<std::uint64_t>> runtime_lifecycle::send(runtime_ref which, std::string message) {
+    const std::string& name = which->name();
+    const running_state& running = which->running;
+    if (running.status() == runtime_status::starting)
+        co_return refuse(409, fmt::format("\"{}\" is still starting; try again when `eddy ls` "
+                                          "shows it running",
+                                          name));
+    if (running.status() != runtime_status::running) co_return not_running(*which);
+    auto send = [message = std::move(message)](runtime::instance& to) mutable {
+        return to.send(std::move(message));
+    };
+    auto sent =
+        co_await running.where()->on_instance(running.number(), send_patience, std::move(send));
+    if (!sent)
+        co_return with_context(fmt::format("\"{}\" did not send it", name),
+                               std::move(sent.error()));
+    co_return sent;
+}
+
+task<void> runtime_lifecycle::refresh() {
+    scope asking(co_await current_source());
+    for (const auto& each : loops_) asking.spawn(refresh_from(*each));
+    co_await asking.join();
+}
+
+task<void> runtime_lifecycle::refresh_from(loop_runtimes& where) {
+    auto counted = co_await where.vitals();
+    if (!counted) co_return;
+    for (const runtime_ref& each : registry_.all()) {
+        if (each->running.where() != &where) continue;
+        const auto found = counted->find(each->running.number());
+        if (found != counted->end()) each->running.refresh(std::move(found->second));
+    }
+}
+
+// --- Shutdown -------------------------------------------------------------------------------
+
+task<outcome<>> runtime_lifecycle::prepare_shutdown(duration drain) {
+    std::vector<std::string> refusals;
+    scope preparing(co_await current_source());
+    for (const runtime_ref& each : registry_.all())
+        preparing.spawn(prepare_for_shutdown(each, drain, refusals));
+    co_await preparing.join();
+    if (refusals.empty()) co_return outcome<>();
+    for (const runtime_ref& each : registry_.all())
+        if (each->running.has_instance()) each->running.where()->resume(each->running.number());
+    co_return refuse(503, fmt::format("{}", fmt::join(refusals, "; ")));
+}
+
+task<void> runtime_lifecycle::prepare_for_shutdown(runtime_ref which, duration drain,
+                                                   std::vector<std::string>& refusals) {
+    const auto refuse_for_handover = [&] {
+        if (which->running.handover())
+            refusals.push_back(fmt::format("\"{}\": {}", which->name(), handover_text));
+    };
+    // A runtime that is starting has nothing to save but the data that it takes over.
+    if (which->running.status() == runtime_status::starting) {
+        refuse_for_handover();
+        co_return;
+    }
+    const auto held = co_await which->change_lock.lock();
+    if (!held) co_return;
+    refuse_for_handover();
+    auto ready = co_await prepare_stop(which, drain);
+    // A loop that does not answer is shut_down()'s affair.
+    if (!ready && which->running.status() != runtime_status::failed)
+        refusals.push_back(fmt::format("\"{}\": {}", which->name(), ready.error().message));
+}
+
+task<bool> runtime_lifecycle::shut_down(duration drain) {
+    is_shutting_down_ = true;
+    bool complete = true;
+    scope stopping(co_await current_source());
+    for (const runtime_ref& each : registry_.all())
+        stopping.spawn(stop_for_shutdown(each, drain, complete));
+    co_await stopping.join();
+    co_await ending_.join();
+    co_return complete;
+}
+
+task<void> runtime_lifecycle::stop_for_shutdown(runtime_ref which, duration drain, bool& complete) {
+    static_cast<void>(co_await give_up_start(which));
+    const auto held = co_await which->change_lock.lock();
+    if (!held) {
+        complete = false;
+        co_return;
+    }
+    which->start_given_up.reset();
+    auto down = co_await take_down_within(which, drain);
+    if (!down) complete = false;
+    if (which->running.handover())
+        report(*which, log_level::warn, fmt::format("lost {}", handover_loss));
+    which->journal->close();
+}
+
+}  // namespace eddy::daemon

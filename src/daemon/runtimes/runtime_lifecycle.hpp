@@ -1,0 +1,140 @@
+// Lifecycle of the daemon's runtimes: start, stop, restart, and the end of all of them. It spreads
+// instances over the loops and is what changes a runtime's running state.
+#pragma once
+
+#include <eddy/io/blocking.hpp>
+#include <eddy/io/loop_group.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/semaphore.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+
+#include "daemon/problem.hpp"
+#include "daemon/runtimes/loop_runtimes.hpp"
+#include "daemon/runtimes/managed_runtime.hpp"
+#include "daemon/runtimes/runtime_registry.hpp"
+#include "daemon/state/state_access.hpp"
+#include "runtime/host.hpp"
+#include "runtime/settings.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::daemon {
+
+/// How long a change waits for a runtime that is starting, before it is refused.
+inline constexpr duration starting_patience = std::chrono::seconds(2);
+
+/// How long clients of an instance may finish that another one has taken the place of, unless its
+/// drain is longer. A stop ends that.
+inline constexpr duration replaced_drain = std::chrono::minutes(10);
+
+struct lifecycle_options {
+    /// For a runtime whose own options do not say how long its connections may take to finish.
+    duration drain{};
+    /// Of the files that take data from one instance to the next.
+    std::string handover_folder;
+};
+
+/// The control loop's. Everything given outlives it.
+class runtime_lifecycle {
+public:
+    /// Makes the host of instance `number` of a runtime.
+    using host_factory =
+        std::function<std::shared_ptr<runtime::host>(std::string name, std::uint64_t number)>;
+
+    runtime_lifecycle(runtime_registry& registry, const state_access& state, blocking_pool& disk,
+                      loop_group& loops, lifecycle_options options, host_factory make_host);
+
+    // Changes. Each takes the runtime's change_lock; start() and stop() save what is desired, too.
+
+    task<outcome<>> start(runtime_ref which);
+    /// running_state::lost() is then what was lost. The same for those that it owns.
+    task<outcome<>> stop(runtime_ref which, unsaved data = unsaved::kept);
+    /// Has it read its files again while it runs; where that is not possible, restarts it.
+    task<outcome<>> reload(runtime_ref which, restart_data data = restart_data::kept);
+    task<outcome<std::uint64_t>> send(runtime_ref which, std::string message);
+
+    /// Has every instance write what must last, and hold changes until shut_down(). Refuses with
+    /// the reasons of those that cannot; all go on as before then.
+    task<outcome<>> prepare_shutdown(duration drain);
+    /// Stops every instance, with `drain` for all of them together, and leaves the stored state
+    /// alone. Nothing is started from then on. False when a loop did not answer.
+    task<bool> shut_down(duration drain);
+
+    /// Brings the vitals of every instance up to date. A loop that does not answer leaves those of
+    /// its instances as they were.
+    task<void> refresh();
+    std::size_t loops() const noexcept { return loops_.size(); }
+
+    // For other changes. Those below expect the caller to hold the change_lock, and leave the
+    // stored state alone.
+
+    /// Has a start that is under way end soon: it holds the lock, maybe for long. The caller locks
+    /// next, and resets start_given_up then. Yields whether one was under way.
+    static task<bool> give_up_start(runtime_ref which);
+    /// Awaits the change_lock, but not for long while the runtime is starting. `change` is the
+    /// command, for the refusal.
+    static task<outcome<permit>> lock_unless_starting(runtime_ref which, std::string_view change);
+
+    task<outcome<>> bring_up(runtime_ref which);
+    /// By the drain of its options. Nothing happens without an instance.
+    task<outcome<>> take_down(runtime_ref which, unsaved data);
+    /// Plan of apply() for a running instance.
+    edit_plan plan(const managed_runtime& which, const runtime::settings& next) const;
+    /// What apply() checks before a restart.
+    static task<outcome<>> check_restart(runtime_ref which, runtime::settings next,
+                                         restart_data data);
+    /// Has a running instance take options that were checked: as it runs if it can, else by a
+    /// restart with its data. desired_state::options are these then. On failure it runs as before,
+    /// where that is possible.
+    task<outcome<edit_effect>> apply(runtime_ref which, runtime::settings next, restart_data data);
+
+private:
+    loop_runtimes& least_loaded() noexcept;
+    duration drain_of(const managed_runtime& which) const;
+    duration restart_drain_of(const managed_runtime& which) const;
+
+    task<outcome<>> save_is_to_run(runtime_ref which, bool is_to_run);
+    task<outcome<>> stop_children(std::string owner, unsaved data);
+    outcome<> fail_stop(managed_runtime& which, problem why);
+    task<outcome<>> prepare_stop(runtime_ref which, duration drain);
+    task<outcome<>> take_down_within(runtime_ref which, duration drain);
+    task<outcome<>> bring_up_on(runtime_ref which, loop_runtimes& where,
+                                std::shared_ptr<runtime::inherited_listeners> listeners);
+    task<outcome<>> restart(runtime_ref which, runtime::settings next, restart_data data,
+                            std::string reason);
+    task<outcome<>> restart_with_data(runtime_ref which, runtime::settings next,
+                                      std::shared_ptr<runtime::handover> data,
+                                      std::shared_ptr<runtime::inherited_listeners> listeners);
+    task<outcome<>> replace(runtime_ref which, runtime::settings next,
+                            std::shared_ptr<runtime::inherited_listeners> listeners);
+    task<void> end_replaced(runtime_ref which, std::uint64_t number, duration drain);
+    static task<void> await_replaced(runtime_ref which, std::size_t most);
+    task<outcome<std::shared_ptr<runtime::handover>>> prepare_restart(runtime_ref which,
+                                                                      runtime::settings next,
+                                                                      restart_data data);
+    task<std::shared_ptr<runtime::handover>> make_handover();
+    task<void> prepare_for_shutdown(runtime_ref which, duration drain,
+                                    std::vector<std::string>& refusals);
+    task<void> stop_for_shutdown(runtime_ref which, duration drain, bool& complete);
+    task<void> refresh_from(loop_runtimes& where);
+
+    runtime_registry& registry_;
+    const state_access& state_;
+    blocking_pool& disk_;
+    const lifecycle_options options_;
+    const host_factory make_host_;
+    std::vector<std::unique_ptr<loop_runtimes>> loops_;
+    std::uint64_t last_number_ = 0;
+    bool is_shutting_down_ = false;
+    scope ending_;  // instances that were replaced; joined by shut_down()
+};
+
+}  // namespace eddy::daemon

@@ -1,0 +1,32 @@
+// Composition of the runtimes' parts.
+#include "daemon/runtimes/runtime_parts.hpp"
+
+#include "daemon/runtimes/instance_host.hpp"
+
+#include <cstdint>
+#include <utility>
+
+namespace eddy::daemon {
+
+runtime_parts::runtime_parts(const state_store& store, blocking_pool& disk, loop_group& loops,
+                             runtime_parts_options options)
+    : journals_(std::move(options.journal_folder)),
+      state_(store, disk),
+      registry(options.types, options.runtimes),
+      lifecycle(registry, state_, disk, loops, {options.drain, std::move(options.handover_folder)},
+                host_factory()),
+      editor(registry, lifecycle, state_, journals_),
+      restore(registry, lifecycle, editor, state_, journals_, disk, options.address_grace) {}
+
+runtime_parts::~runtime_parts() {
+    *self_ = nullptr;
+    journals_.stop();
+}
+
+runtime_lifecycle::host_factory runtime_parts::host_factory() {
+    return [this](std::string name, std::uint64_t number) {
+        return make_host(self_, {registry.published(), messages_}, std::move(name), number);
+    };
+}
+
+}  // namespace eddy::daemon

@@ -1,0 +1,35 @@
+// Record of a runtime: the part of its desired state that is stored, and its JSON.
+#pragma once
+
+#include "daemon/control/json.hpp"
+#include "daemon/problem.hpp"
+
+#include <chrono>
+#include <string>
+
+namespace eddy::daemon {
+
+/// Version of the JSON that is written. A store sets a record with a higher one aside unchanged: a
+/// newer Eddy wrote it, and may have it back.
+inline constexpr int state_version = 1;
+
+/// A runtime as the user asked for it.
+struct runtime_record {
+    std::string id;
+    std::string name;
+    std::string type;
+    std::string owner;  ///< the runtime that this one belongs to, or empty
+    std::string group;  ///< or empty
+    std::chrono::system_clock::time_point created;
+    bool running = false;  ///< whether it is to run, as far as the user said
+    json options = json::object();
+
+    friend bool operator==(const runtime_record&, const runtime_record&) = default;
+};
+
+/// The record as it is stored.
+json to_json(const runtime_record& record);
+/// Checks every member; the message names the one that is wrong.
+outcome<runtime_record> record_from_json(const json& value);
+
+}  // namespace eddy::daemon

@@ -1,0 +1,33 @@
+// State store for coroutines: its calls, made on the blocking pool.
+#pragma once
+
+#include <eddy/io/blocking.hpp>
+#include <eddy/io/task.hpp>
+
+#include "daemon/problem.hpp"
+#include "daemon/state/runtime_record.hpp"
+#include "daemon/state/state_store.hpp"
+
+#include <string>
+
+namespace eddy::daemon {
+
+/// Both outlive it and its tasks. One loop's thread. Calls about one runtime expect its
+/// change_lock, so the store never has two of them at a time.
+class state_access {
+public:
+    state_access(const state_store& store, blocking_pool& disk) : store_(store), disk_(disk) {}
+
+    /// Refuses as the store does, and (503) without a thread of the pool.
+    task<outcome<>> save(runtime_record record) const;
+    task<outcome<>> erase(std::string name) const;
+    /// False, too, where it cannot be found out.
+    task<bool> contains(std::string name) const;
+    task<outcome<loaded_state>> load(unfinished what) const;
+
+private:
+    const state_store& store_;
+    blocking_pool& disk_;
+};
+
+}  // namespace eddy::daemon
