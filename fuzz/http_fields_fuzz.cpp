@@ -6,12 +6,12 @@
 #include <eddy/http/cookie.hpp>
 #include <eddy/wire/http1/parameters.hpp>
 
-#include "http/byte_ranges.hpp"
-#include "http/conditionals.hpp"
-#include "http/content_coding.hpp"
-#include "http/entity_tag.hpp"
+#include "http/fields/byte_ranges.hpp"
+#include "http/fields/conditionals.hpp"
+#include "http/fields/content_coding.hpp"
+#include "http/fields/entity_tag.hpp"
+#include "http/fields/http_date.hpp"
 #include "http/files/file_path.hpp"
-#include "http/http_date.hpp"
 
 #include <cstddef>
 #include <cstdint>

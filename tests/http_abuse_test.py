@@ -307,7 +307,7 @@ class ManyIdle(SiteTest):
 @unittest.skipUnless(shutil.which("slowhttptest"), "slowhttptest is not installed (Debian's package of that name)")
 class Slow(SiteTest):
     """100 connections of each kind at a time, with the limits that a site has by default: 15 s. That these cut within
-    20 s is shown in virtual time, by src/http/slow_clients_test.cpp; here the bound is one that a busy machine keeps."""
+    20 s is shown in virtual time, by src/http/session/slow_clients_test.cpp; here the bound is one that a busy machine keeps."""
 
     # The attackers would go on for so long.
     seconds = 120

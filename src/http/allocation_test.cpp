@@ -12,7 +12,7 @@
 #include "base/temporary_folder.hpp"
 #include "http/client/connection_pool.hpp"
 #include "http/client/testing.hpp"
-#include "http/spare_buffers.hpp"
+#include "http/session/spare_buffers.hpp"
 #include "io/counting_resource.hpp"
 #include "io/testing.hpp"
 

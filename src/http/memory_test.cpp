@@ -6,8 +6,8 @@
 #include <eddy/http/websocket.hpp>
 #include <eddy/io/scope.hpp>
 
-#include "http/pausing_server.hpp"
-#include "http/server_worker.hpp"
+#include "http/server/server_worker.hpp"
+#include "http/session/pausing_server.hpp"
 #include "io/testing.hpp"
 
 #include <gtest/gtest.h>

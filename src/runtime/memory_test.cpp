@@ -1,5 +1,5 @@
 // Tests of what an idle connection costs in user space.
-#include "http/server_worker.hpp"
+#include "http/server/server_worker.hpp"
 #include "runtime/testing.hpp"
 
 #include <gtest/gtest.h>

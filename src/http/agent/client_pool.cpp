@@ -13,8 +13,8 @@
 #include "http/client/connection_pool.hpp"
 #include "http/client/plan.hpp"
 #include "http/codings/decoding_reader.hpp"
-#include "http/content_coding.hpp"
-#include "http/http_date.hpp"
+#include "http/fields/content_coding.hpp"
+#include "http/fields/http_date.hpp"
 #include "transport/secure.hpp"
 
 #include <initializer_list>

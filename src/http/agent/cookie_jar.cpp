@@ -2,7 +2,7 @@
 #include <eddy/http/cookie_jar.hpp>
 
 #include "base/text.hpp"
-#include "http/http_date.hpp"
+#include "http/fields/http_date.hpp"
 #include "wire/http1/text.hpp"
 
 #include <arpa/inet.h>

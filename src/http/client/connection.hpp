@@ -22,9 +22,9 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/wire/http1.hpp>
 
-#include "http/message_reader.hpp"
-#include "http/message_writer.hpp"
-#include "http/spare_buffers.hpp"
+#include "http/session/message_reader.hpp"
+#include "http/session/message_writer.hpp"
+#include "http/session/spare_buffers.hpp"
 #include "http/traffic.hpp"
 
 #include <cstddef>

@@ -5,8 +5,8 @@
 #include <eddy/io/loop.hpp>
 
 #include "http/codings/encoder.hpp"
-#include "http/content_coding.hpp"
-#include "http/entity_tag.hpp"
+#include "http/fields/content_coding.hpp"
+#include "http/fields/entity_tag.hpp"
 #include "http/files/media_types.hpp"
 
 #include <memory>

@@ -6,7 +6,7 @@
 #include <eddy/base/result.hpp>
 #include <eddy/http/compression.hpp>
 
-#include "http/content_coding.hpp"
+#include "http/fields/content_coding.hpp"
 
 #include <cstddef>
 #include <cstdint>

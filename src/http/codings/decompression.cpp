@@ -3,7 +3,7 @@
 #include <eddy/http/compression.hpp>
 
 #include "http/codings/decoding_reader.hpp"
-#include "http/content_coding.hpp"
+#include "http/fields/content_coding.hpp"
 
 #include <memory>
 #include <new>

@@ -5,7 +5,7 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/result.hpp>
 
-#include "http/content_coding.hpp"
+#include "http/fields/content_coding.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -3,8 +3,8 @@
 
 #include <eddy/http/multipart.hpp>
 
-#include "http/byte_ranges.hpp"
-#include "http/conditionals.hpp"
+#include "http/fields/byte_ranges.hpp"
+#include "http/fields/conditionals.hpp"
 #include "http/files/multipart_ranges.hpp"
 
 #include <optional>

@@ -3,8 +3,8 @@
 
 #include <eddy/wire/http1/target.hpp>
 
+#include "http/fields/http_date.hpp"
 #include "http/html.hpp"
-#include "http/http_date.hpp"
 
 #include <algorithm>
 #include <tuple>

@@ -1,7 +1,7 @@
 // Body of a response with several ranges: multipart/byteranges (RFC 9110, 14.6).
 #pragma once
 
-#include "http/byte_ranges.hpp"
+#include "http/fields/byte_ranges.hpp"
 #include "http/files/file_body.hpp"
 
 #include <cstdint>

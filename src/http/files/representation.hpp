@@ -3,9 +3,9 @@
 
 #include <eddy/io/file.hpp>
 
-#include "http/content_coding.hpp"
+#include "http/fields/content_coding.hpp"
+#include "http/fields/http_date.hpp"
 #include "http/files/file_content.hpp"
-#include "http/http_date.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -6,7 +6,8 @@
 #include <eddy/io/loop.hpp>
 
 #include "base/regular_file.hpp"
-#include "http/content_coding.hpp"
+#include "http/fields/content_coding.hpp"
+#include "http/fields/http_date.hpp"
 #include "http/files/file_body.hpp"
 #include "http/files/file_cache.hpp"
 #include "http/files/file_path.hpp"
@@ -14,7 +15,6 @@
 #include "http/files/folder_listing.hpp"
 #include "http/files/media_types.hpp"
 #include "http/files/representation.hpp"
-#include "http/http_date.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

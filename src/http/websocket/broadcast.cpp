@@ -5,8 +5,8 @@
 #include <eddy/base/utf8.hpp>
 #include <eddy/io/loop.hpp>
 
-#include "http/message_deflate.hpp"
 #include "http/websocket/connection.hpp"
+#include "http/websocket/message_deflate.hpp"
 #include "http/websocket/prepared_frames.hpp"
 
 #include <cerrno>

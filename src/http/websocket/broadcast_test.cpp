@@ -3,8 +3,8 @@
 
 #include <eddy/io/when.hpp>
 
-#include "http/message_deflate.hpp"
 #include "http/testing.hpp"
+#include "http/websocket/message_deflate.hpp"
 
 #include <gtest/gtest.h>
 

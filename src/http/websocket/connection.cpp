@@ -6,7 +6,7 @@
 #include <eddy/io/executor.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "http/spare_buffers.hpp"
+#include "http/session/spare_buffers.hpp"
 #include "http/websocket/mask_source.hpp"
 #include "io/linger.hpp"
 

@@ -13,7 +13,7 @@
 #include <eddy/net/queued_writer.hpp>
 #include <eddy/wire/websocket.hpp>
 
-#include "http/message_deflate.hpp"
+#include "http/websocket/message_deflate.hpp"
 #include "http/websocket/prepared_frames.hpp"
 
 #include <cstddef>

@@ -5,8 +5,8 @@
 #include <eddy/http/router.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "http/message_deflate.hpp"
 #include "http/testing.hpp"
+#include "http/websocket/message_deflate.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <eddy/http/session.hpp>
 #include <eddy/io/endpoint.hpp>
 
-#include "http/server_worker.hpp"
+#include "http/server/server_worker.hpp"
 #include "runtime/http/options.hpp"
 
 #include <chrono>

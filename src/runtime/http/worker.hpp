@@ -6,7 +6,7 @@
 #include <eddy/http/static_files.hpp>
 
 #include "http/codings/coded_cache.hpp"
-#include "http/server_worker.hpp"
+#include "http/server/server_worker.hpp"
 #include "runtime/http/access_log.hpp"
 #include "runtime/http/options.hpp"
 #include "runtime/metrics.hpp"

@@ -7,8 +7,8 @@
 #include <eddy/wire/json.hpp>
 
 #include "base/text.hpp"
-#include "http/http_date.hpp"
-#include "http/spare_buffers.hpp"
+#include "http/fields/http_date.hpp"
+#include "http/session/spare_buffers.hpp"
 
 #include <fmt/format.h>
 #include <sys/socket.h>

@@ -5,7 +5,7 @@
 #include <eddy/base/frame_pool.hpp>
 #include <eddy/net/unix.hpp>
 
-#include "http/pausing_server.hpp"
+#include "http/session/pausing_server.hpp"
 #include "runtime/stream/testing.hpp"
 
 #include <gmock/gmock.h>

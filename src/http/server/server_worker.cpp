@@ -1,0 +1,205 @@
+// Serving the HTTP connections of one loop.
+#include "http/server/server_worker.hpp"
+
+#include <eddy/base/assert.hpp>
+
+#include "http/session/resting_session.hpp"
+
+#include <coroutine>
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+
+namespace eddy::http {
+
+using serving::activity;
+using serving::connection;
+using serving::connections;
+
+/// A connection; it lives as long as the coroutine that serves it.
+class server_worker::client final : public connection, public session_observer {
+public:
+    client(server_worker& of, stream accepted, serving::connection_slot slot)
+        : connection(of.clients_, std::move(accepted), of.tasks_.source(), std::move(slot)),
+          label_(of.label(socket)) {}
+
+    server_worker& worker() const noexcept {
+        return static_cast<server_worker&>(serving::worker_connections::worker_of(all_));
+    }
+    task<succession> begin_session(lease received) {
+        const server_worker& by = worker();
+        return serve_until_rest(socket, *by.handler_, by.limits_, *this, rest_after,
+                                std::move(received));
+    }
+
+    void enter(session_state now) noexcept override {
+        touch();
+        switch (now) {
+            case session_state::idle: return connection::enter(activity::resting);
+            // Its protocol has limits of its own.
+            case session_state::taken_over: return connection::enter(activity::listening);
+            // The time for a request is the session's to limit.
+            case session_state::receiving:
+            case session_state::working: return connection::enter(activity::working);
+        }
+    }
+    void note(const exchange_record& what) override { worker().note(label_.get(), what); }
+    bool is_ending() const noexcept override { return all_.draining(); }
+    bool awaits_request() const noexcept override { return !all_.closes_resting(); }
+
+private:
+    const std::unique_ptr<const client_label> label_;
+};
+
+// The frame of serve() is what a resting connection costs, beside its stream and its client. It
+// holds these awaitables and nothing else: since it is a loop, a compiler would keep temporaries,
+// results and handles of tasks in it, too. So they are awaited where they stand, and what they do
+// with results is not inlined.
+
+/// Sessions of a connection, one at a time.
+class server_worker::session_run {
+public:
+    using keeps_frame_memory = void;
+
+    [[gnu::noinline]] explicit session_run(client& c) : work_(c.begin_session(lease())) {}
+    [[gnu::noinline]] ~session_run() = default;
+    session_run(const session_run&) = delete;
+    session_run& operator=(const session_run&) = delete;
+
+    static constexpr bool await_ready() noexcept { return false; }
+    template <class Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> waiter) noexcept {
+        return std::move(work_).operator co_await().await_suspend(waiter);
+    }
+    static void await_resume() noexcept {}
+
+    /// After the wait: the session's result, or what it has thrown. Its memory is free then.
+    succession take() {
+        succession next = std::move(work_).operator co_await().await_resume();
+        free_frame(work_);
+        return next;
+    }
+    void begin(client& c, lease received) { work_ = c.begin_session(std::move(received)); }
+
+private:
+    task<succession> work_;
+};
+
+/// What a session has left: another protocol, a connection that rests, or its end.
+class server_worker::takeover_run {
+public:
+    using keeps_frame_memory = void;
+
+    [[gnu::noinline]] takeover_run(client& c, session_run& before) {
+        succession next = before.take();
+        rests_ = next.rests;
+        if (!next.successor) return;
+        c.enter(session_state::taken_over);
+        successor_ = std::move(next.successor);
+        work_.emplace(successor_->run(std::move(c.socket), std::move(next.received)));
+    }
+    [[gnu::noinline]] ~takeover_run() = default;
+    takeover_run(const takeover_run&) = delete;
+    takeover_run& operator=(const takeover_run&) = delete;
+
+    /// Whether there is a protocol to await.
+    bool has_work() const noexcept { return work_.has_value(); }
+    bool rests() const noexcept { return rests_; }
+
+    static constexpr bool await_ready() noexcept { return false; }
+    template <class Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> waiter) noexcept {
+        return std::move(*work_).operator co_await().await_suspend(waiter);
+    }
+    [[gnu::noinline]] void await_resume() { std::move(*work_).operator co_await().await_resume(); }
+
+private:
+    std::unique_ptr<connection_takeover> successor_;
+    std::optional<task<void>> work_;
+    bool rests_ = false;
+};
+
+/// The next bytes of a connection that rests. Its idle time is up to connections::limits.
+class server_worker::arrival final : public read_operation {
+public:
+    using keeps_frame_memory = void;
+
+    [[gnu::noinline]] explicit arrival(const client& c) : read_operation(c.socket.driver(), {}) {}
+    [[gnu::noinline]] ~arrival() = default;
+
+    static constexpr bool await_ready() noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> waiter) {
+        return operation::begin(waiter, waiter.promise().source());
+    }
+    static void await_resume() noexcept {}
+
+    /// After the wait: goes on with what has come. False at the connection's end.
+    [[gnu::noinline]] bool begin(client& c, session_run& next) {
+        if (error_) return false;
+        next.begin(c, std::move(received_));
+        return true;
+    }
+};
+
+server_worker::server_worker(const serving::worker_place& place, request_handler* handler,
+                             const session_limits& limits, std::uint64_t max_connections)
+    : loop_worker(place), handler_(handler), limits_(limits) {
+    // A response announces the end of its connection.
+    clients_.keep_resting();
+    set_max_connections(max_connections);
+}
+
+void server_worker::set_max_connections(std::uint64_t most) noexcept {
+    connections::limits chosen;
+    chosen.most = most;
+    chosen.idle = limits_.idle_time == duration::max() ? duration::zero() : limits_.idle_time;
+    clients_.set_limits(chosen);
+}
+
+void server_worker::take(stream accepted, serving::connection_slot slot) {
+    EDDY_PRECONDITION(handler_ != nullptr, "a server's handler_factory has made no handler");
+    auto c = std::make_unique<client>(*this, std::move(accepted), std::move(slot));
+    tasks_.spawn(serve(*c).under(c->cancel));
+    // Once the coroutine has begun, it is the owner; it may have ended by now.
+    static_cast<void>(c.release());
+}
+
+/// Owns the client from its beginning on.
+task<void> server_worker::serve(client& c) {
+    try {
+        session_run http(c);
+        for (;;) {
+            co_await http;
+            {
+                takeover_run next(c, http);
+                if (next.has_work()) co_await next;
+                if (!next.rests()) break;
+            }
+            arrival received(c);
+            co_await received;
+            if (!received.begin(c, http)) break;
+        }
+    } catch (const std::bad_alloc&) {
+        c.worker().note_no_memory();
+    } catch (...) {
+        delete &c;
+        throw;
+    }
+    delete &c;
+}
+
+std::unique_ptr<const client_label> server_worker::label(const stream& /*accepted*/) const {
+    return nullptr;
+}
+
+void server_worker::note(const client_label* /*from*/, const exchange_record& what) {
+    ++counted_.messages_in;
+    ++counted_.messages_out;
+    counted_.bytes_in += what.bytes_in;
+    counted_.bytes_out += what.bytes_out;
+    if (!what.is_whole) ++counted_.errors;
+}
+
+}  // namespace eddy::http
