@@ -5,6 +5,7 @@ Usage: tools/tidy.py [ROOT]. Prints `path:line: what is wrong` for each fault; f
 src/layers.txt is the law of includes; ARCHITECTURE.md explains it.
 """
 
+import collections
 import os
 import re
 import sys
@@ -45,6 +46,14 @@ LARGEST_CIRCLE_ELSEWHERE = 4
 # The one file where the two halves of the program meet: `eddy daemon` against every other command.
 PROGRAM = "src/cli/main.cpp"
 PROGRAM_LAYERS = set(LAYERS)
+
+# Files of a folder below src/ and include/. One that has more has rooms, which are folders with a name and a floor of their
+# own. Those below are larger; each number only falls.
+MAX_FOLDER_FILES = 40
+LARGE_FOLDERS = {
+    "src/base": 51, "src/cache/commands": 72, "src/cache/types": 45, "src/cli/bench": 43, "src/io": 77, "src/runtime": 51,
+    "src/runtime/cache": 81, "src/runtime/stream": 61,
+}
 
 KERNEL_QUEUES = re.compile(r"^(liburing(/.*)?|liburing\.h|sys/epoll\.h|linux/io_uring\.h)$")
 LUA = re.compile(r"^(luajit[^/]*/.*|lua[0-9.]*/.*|(lua|lauxlib|lualib|luajit)\.h|lua\.hpp)$")
@@ -206,6 +215,17 @@ def check_rooms(tree):
             continue
         if floors[theirs] > floors[mine]:
             yield path, number, f"the room {mine} stands below {theirs} and may not include it ({name})"
+
+
+def check_folders(tree):
+    """No folder is a heap."""
+    counts = collections.Counter(os.path.dirname(path) for path in tree.files if path.startswith(("src/", "include/")))
+    for folder, count in sorted(counts.items()):
+        most = LARGE_FOLDERS.get(folder, MAX_FOLDER_FILES)
+        if count > most:
+            yield folder, 1, f"{count} files, at most {most}: make rooms of it"
+        elif folder in LARGE_FOLDERS and count < most:
+            yield "tools/tidy.py", 1, f"{folder} has {count} files now: lower LARGE_FOLDERS"
 
 
 def check_faces(tree):
@@ -661,7 +681,7 @@ def check_throws(tree):
             yield "tools/tidy.py", 1, f"{layer} throws at {len(places)} places now: lower THROWS"
 
 
-CHECKS = (check_layers, check_rooms, check_faces, check_circles, check_libraries, check_lua_calls, check_portable,
+CHECKS = (check_layers, check_rooms, check_folders, check_faces, check_circles, check_libraries, check_lua_calls, check_portable,
           check_dead, check_cpp_form, check_text, check_functions, check_assertions, check_throws, check_quotes,
           check_openings, check_threads, check_awaited,
           check_buffers, check_errors, check_tour)

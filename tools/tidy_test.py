@@ -31,7 +31,7 @@ CLEAN = {
 class TidyTest(unittest.TestCase):
     def setUp(self):
         # The records are of another tree.
-        for record in (tidy.LONG_FUNCTIONS, tidy.ASSERTIONS, tidy.THROWS):
+        for record in (tidy.LONG_FUNCTIONS, tidy.ASSERTIONS, tidy.THROWS, tidy.LARGE_FOLDERS):
             patched = mock.patch.dict(record, clear=True)
             patched.start()
             self.addCleanup(patched.stop)
@@ -63,6 +63,15 @@ class TidyTest(unittest.TestCase):
         """A source at `path` with its CMakeLists.txt, and a CMake list for its layer."""
         folder, name = os.path.dirname(path), os.path.basename(path)
         return {path: text, folder + "/CMakeLists.txt": f"x({name})\n", **(extra or {})}
+
+    def test_a_folder_of_many_files_has_rooms(self):
+        names = [f"part{i}.cpp" for i in range(tidy.MAX_FOLDER_FILES + 1)]
+        files = {f"src/net/{name}": "// Part of it.\n" for name in names}
+        files["src/net/CMakeLists.txt"] = "".join(f"x({name})\n" for name in names)
+        self.assert_fault(files, "src/net", "make rooms of it")
+        del files["src/net/" + names.pop()], files["src/net/" + names.pop()]
+        files["src/net/CMakeLists.txt"] = "".join(f"x({name})\n" for name in names)
+        self.assertEqual(self.faults(files), [])
 
     def test_clean_tree_passes(self):
         self.assertEqual(self.faults(), [])
