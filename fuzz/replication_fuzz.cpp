@@ -9,8 +9,8 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "runtime/journal.hpp"
-#include "runtime/settings.hpp"
+#include "runtime/logs/journal.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/type.hpp"
 
 #include <nlohmann/json.hpp>

@@ -7,11 +7,11 @@
 #include "cli/program.hpp"
 #include "daemon/daemon.hpp"
 #include "daemon/stream_daemon/stream_daemon.hpp"
-#include "runtime/option.hpp"
-#include "runtime/settings.hpp"
+#include "runtime/options/option.hpp"
+#include "runtime/options/settings.hpp"
+#include "runtime/options/units.hpp"
 #include "runtime/stream/worker_share.hpp"
 #include "runtime/type.hpp"
-#include "runtime/units.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -6,12 +6,12 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/transport/transport.hpp>
 
-#include "runtime/host.hpp"
+#include "runtime/host/host.hpp"
+#include "runtime/host/registry.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/metrics.hpp"
-#include "runtime/option.hpp"
-#include "runtime/registry.hpp"
-#include "runtime/settings.hpp"
+#include "runtime/options/option.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/type.hpp"
 
 #include <gtest/gtest.h>

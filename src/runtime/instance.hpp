@@ -8,11 +8,11 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "runtime/host.hpp"
-#include "runtime/journal.hpp"
+#include "runtime/host/host.hpp"
+#include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
-#include "runtime/settings.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,12 +1,12 @@
 // Tests of all options, so that none is accepted and ignored: each option of each type has a test
 // here that observes its effect, and an option without one fails.
-#include "runtime/cache/options.hpp"
+#include "runtime/cache/config/options.hpp"
 
 #include <eddy/shm/shm.hpp>
 
 #include "runtime/http/options.hpp"
 #include "runtime/keepalive_probe.hpp"
-#include "runtime/option_effects.hpp"
+#include "runtime/options/option_effects.hpp"
 #include "runtime/server/options.hpp"
 #include "runtime/testing.hpp"
 

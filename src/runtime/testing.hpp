@@ -5,13 +5,13 @@
 #include <eddy/io/timeout.hpp>
 
 #include "io/testing.hpp"
-#include "runtime/host.hpp"
+#include "runtime/host/host.hpp"
+#include "runtime/host/test_host.hpp"
 #include "runtime/instance.hpp"
-#include "runtime/journal.hpp"
+#include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
-#include "runtime/settings.hpp"
-#include "runtime/test_host.hpp"
 #include "runtime/type.hpp"
 #include "serving/testing.hpp"
 

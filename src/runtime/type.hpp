@@ -5,9 +5,9 @@
 #include <eddy/io/timer.hpp>
 
 #include "runtime/instance.hpp"
-#include "runtime/option.hpp"
+#include "runtime/options/option.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
-#include "runtime/settings.hpp"
 
 #include <functional>
 #include <memory>

@@ -5,12 +5,12 @@
 #include "runtime/http/options.hpp"
 #include "runtime/http/site.hpp"
 #include "runtime/instance.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/proxy/options.hpp"
 #include "runtime/proxy/proxy_server.hpp"
 #include "runtime/server/datagram_server.hpp"
 #include "runtime/server/stream_server.hpp"
-#include "runtime/settings.hpp"
 #include "runtime/stream/options.hpp"
 #include "runtime/stream/stream_runtime.hpp"
 #include "runtime/type.hpp"
@@ -58,7 +58,8 @@ type cache_type() {
                         cache::cache_hooks::load_patience + duration(chosen.number("hook-flush"));
                 return longer;
             },
-            true, eddy::cache::password_parameters};
+            true,
+            eddy::cache::password_parameters};
 }
 
 type http_type() {

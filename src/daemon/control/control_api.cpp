@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "daemon/control/json.hpp"
 #include "daemon/control/runtime_view.hpp"
-#include "runtime/units.hpp"
+#include "runtime/options/units.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 #include "base/text.hpp"
 #include "daemon/runtimes/runtime_options.hpp"
 #include "runtime/metrics.hpp"
-#include "runtime/option.hpp"
+#include "runtime/options/option.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -7,7 +7,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/task.hpp>
 
-#include "runtime/journal.hpp"
+#include "runtime/logs/journal.hpp"
 
 #include <chrono>
 #include <cstddef>

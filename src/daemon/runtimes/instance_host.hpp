@@ -1,9 +1,9 @@
 // Host of an instance: its requests to the parts that keep the runtimes, from its own loop.
 #pragma once
 
-#include "runtime/host.hpp"
-#include "runtime/message_bus.hpp"
-#include "runtime/registry.hpp"
+#include "runtime/host/host.hpp"
+#include "runtime/host/message_bus.hpp"
+#include "runtime/host/registry.hpp"
 
 #include <cstdint>
 #include <memory>

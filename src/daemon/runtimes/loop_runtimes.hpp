@@ -12,10 +12,10 @@
 #include "daemon/journal/runtime_journal.hpp"
 #include "daemon/problem.hpp"
 #include "daemon/runtimes/remote.hpp"
-#include "runtime/host.hpp"
+#include "runtime/host/host.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/metrics.hpp"
-#include "runtime/settings.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/type.hpp"
 
 #include <chrono>

@@ -9,7 +9,7 @@
 #include "daemon/problem.hpp"
 #include "daemon/runtimes/running_state.hpp"
 #include "daemon/state/runtime_record.hpp"
-#include "runtime/settings.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/type.hpp"
 
 #include <cstddef>

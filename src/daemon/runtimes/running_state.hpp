@@ -12,7 +12,7 @@
 #include <eddy/io/timer.hpp>
 
 #include "daemon/runtimes/loop_runtimes.hpp"
-#include "runtime/host.hpp"
+#include "runtime/host/host.hpp"
 #include "runtime/instance.hpp"
 
 #include <cstdint>

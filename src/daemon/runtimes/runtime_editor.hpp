@@ -13,7 +13,7 @@
 #include "daemon/runtimes/runtime_lifecycle.hpp"
 #include "daemon/runtimes/runtime_registry.hpp"
 #include "daemon/state/state_access.hpp"
-#include "runtime/settings.hpp"
+#include "runtime/options/settings.hpp"
 
 #include <optional>
 #include <string>

@@ -9,7 +9,7 @@
 
 #include "daemon/runtimes/handover_file.hpp"
 #include "daemon/runtimes/runtime_options.hpp"
-#include "runtime/units.hpp"
+#include "runtime/options/units.hpp"
 
 #include <fmt/format.h>
 

@@ -14,8 +14,8 @@
 #include "daemon/runtimes/managed_runtime.hpp"
 #include "daemon/runtimes/runtime_registry.hpp"
 #include "daemon/state/state_access.hpp"
-#include "runtime/host.hpp"
-#include "runtime/settings.hpp"
+#include "runtime/host/host.hpp"
+#include "runtime/options/settings.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -2,7 +2,7 @@
 #include "daemon/runtimes/runtime_options.hpp"
 
 #include "base/text.hpp"
-#include "runtime/option.hpp"
+#include "runtime/options/option.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 
 #include "daemon/control/json.hpp"
 #include "daemon/problem.hpp"
-#include "runtime/settings.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/type.hpp"
 
 #include <string_view>

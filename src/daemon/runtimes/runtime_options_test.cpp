@@ -2,7 +2,7 @@
 #include "daemon/runtimes/runtime_options.hpp"
 
 #include "daemon/testing.hpp"
-#include "runtime/option.hpp"
+#include "runtime/options/option.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

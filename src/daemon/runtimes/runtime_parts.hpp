@@ -17,7 +17,7 @@
 #include "daemon/runtimes/state_restore.hpp"
 #include "daemon/state/state_access.hpp"
 #include "daemon/state/state_store.hpp"
-#include "runtime/message_bus.hpp"
+#include "runtime/host/message_bus.hpp"
 #include "runtime/type.hpp"
 
 #include <chrono>

@@ -5,7 +5,7 @@
 
 #include "daemon/problem.hpp"
 #include "daemon/runtimes/managed_runtime.hpp"
-#include "runtime/registry.hpp"
+#include "runtime/host/registry.hpp"
 #include "runtime/type.hpp"
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "runtime/settings.hpp"
+#include "runtime/options/settings.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -11,7 +11,7 @@
 #include "daemon/control/control_server.hpp"
 #include "daemon/control/metrics.hpp"
 #include "daemon/journal/output_writer.hpp"
-#include "runtime/journal.hpp"
+#include "runtime/logs/journal.hpp"
 
 #include <memory>
 #include <optional>

@@ -17,10 +17,10 @@
 #include "daemon/stream_daemon/worker_channel.hpp"
 #include "handoff/receiver.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/options/units.hpp"
 #include "runtime/stream/metrics.hpp"
 #include "runtime/stream/options.hpp"
 #include "runtime/stream/worker_share.hpp"
-#include "runtime/units.hpp"
 
 #include <fmt/format.h>
 #include <sys/socket.h>

@@ -3,9 +3,9 @@
 
 #include <eddy/io/timeout.hpp>
 
-#include "runtime/cache/append_file.hpp"
-#include "runtime/cache/cache_files.hpp"
-#include "runtime/cache/worker.hpp"
+#include "runtime/cache/clients/worker.hpp"
+#include "runtime/cache/files/append_file.hpp"
+#include "runtime/cache/files/cache_files.hpp"
 
 #include <fmt/format.h>
 

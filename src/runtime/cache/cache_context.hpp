@@ -16,7 +16,7 @@
 #include "cache/engine/engine.hpp"
 #include "cache/engine/traffic.hpp"
 #include "runtime/connections.hpp"
-#include "runtime/journal.hpp"
+#include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
 #include "serving/loop_pool.hpp"
 

@@ -7,8 +7,8 @@
 #include "cache/persistence/engine_files.hpp"
 #include "cache/replication/replication.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
-#include "runtime/cache/dump_file.hpp"
-#include "runtime/cache/master_side.hpp"
+#include "runtime/cache/files/dump_file.hpp"
+#include "runtime/cache/replication/master_side.hpp"
 
 #include <fmt/format.h>
 

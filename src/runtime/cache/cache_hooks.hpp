@@ -8,7 +8,7 @@
 
 #include "cache/read_through/read_through.hpp"
 #include "cache/script/hook_script.hpp"
-#include "runtime/journal.hpp"
+#include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/problem.hpp"
 #include "script/workers.hpp"

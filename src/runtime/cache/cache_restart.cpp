@@ -10,9 +10,9 @@
 #include "cache/rdb/snapshot.hpp"
 #include "cache/replication/replication.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
-#include "runtime/cache/dump_file.hpp"
-#include "runtime/cache/handover.hpp"
-#include "runtime/cache/yield.hpp"
+#include "runtime/cache/files/dump_file.hpp"
+#include "runtime/cache/files/handover.hpp"
+#include "runtime/cache/files/yield.hpp"
 #include "runtime/serving/tls_options.hpp"
 
 #include <fmt/format.h>

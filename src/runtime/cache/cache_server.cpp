@@ -7,8 +7,8 @@
 #include "cache/persistence/engine_files.hpp"
 #include "runtime/cache/cache_metrics.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
-#include "runtime/cache/dump_file.hpp"
-#include "runtime/cache/handover.hpp"
+#include "runtime/cache/files/dump_file.hpp"
+#include "runtime/cache/files/handover.hpp"
 #include "runtime/cache/supervised.hpp"
 #include "runtime/serving/threads.hpp"
 

@@ -10,14 +10,14 @@
 
 #include "cache/engine/engine.hpp"
 #include "runtime/cache/cache_context.hpp"
-#include "runtime/cache/cache_files.hpp"
-#include "runtime/cache/options.hpp"
-#include "runtime/cache/worker.hpp"
-#include "runtime/journal.hpp"
+#include "runtime/cache/clients/worker.hpp"
+#include "runtime/cache/config/options.hpp"
+#include "runtime/cache/files/cache_files.hpp"
+#include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/serving/served_runtime.hpp"
-#include "runtime/settings.hpp"
 #include "serving/acceptor.hpp"
 
 #include <cstdint>

@@ -5,13 +5,13 @@
 #include <eddy/io/loop_lock.hpp>
 #include <eddy/io/scope.hpp>
 
-#include "runtime/cache/cache_files.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/cache_server.hpp"
-#include "runtime/cache/protection.hpp"
-#include "runtime/cache/replicator.hpp"
+#include "runtime/cache/clients/worker.hpp"
+#include "runtime/cache/config/protection.hpp"
+#include "runtime/cache/files/cache_files.hpp"
+#include "runtime/cache/replication/replicator.hpp"
 #include "runtime/cache/server_commands.hpp"
-#include "runtime/cache/worker.hpp"
 
 #include <cstddef>
 #include <memory>

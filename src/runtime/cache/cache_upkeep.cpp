@@ -4,7 +4,7 @@
 #include <eddy/io/timeout.hpp>
 
 #include "runtime/cache/cache_server_parts.hpp"
-#include "runtime/cache/yield.hpp"
+#include "runtime/cache/files/yield.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -2,7 +2,7 @@
 // Its replies and its files stay consistent.
 #include "base/counted_memory.hpp"
 #include "cache/memory/slab.hpp"
-#include "runtime/cache/blocking_client.hpp"
+#include "runtime/cache/clients/blocking_client.hpp"
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>

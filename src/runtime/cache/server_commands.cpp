@@ -11,12 +11,12 @@
 #include "cache/persistence/engine_files.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/script/script_gap.hpp"
-#include "runtime/cache/cache_files.hpp"
-#include "runtime/cache/dump_file.hpp"
-#include "runtime/cache/master_side.hpp"
-#include "runtime/cache/migrating.hpp"
-#include "runtime/cache/options.hpp"
-#include "runtime/cache/parameters.hpp"
+#include "runtime/cache/config/options.hpp"
+#include "runtime/cache/config/parameters.hpp"
+#include "runtime/cache/files/cache_files.hpp"
+#include "runtime/cache/files/dump_file.hpp"
+#include "runtime/cache/replication/master_side.hpp"
+#include "runtime/cache/replication/migrating.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

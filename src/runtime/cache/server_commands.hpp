@@ -9,10 +9,10 @@
 #include "cache/engine/engine.hpp"
 #include "cache/engine/server_host.hpp"
 #include "runtime/cache/cache_context.hpp"
-#include "runtime/host.hpp"
-#include "runtime/journal.hpp"
+#include "runtime/host/host.hpp"
+#include "runtime/logs/journal.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
-#include "runtime/settings.hpp"
 
 #include <cstdint>
 #include <memory>

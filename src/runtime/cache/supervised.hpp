@@ -3,7 +3,7 @@
 
 #include <eddy/io/task.hpp>
 
-#include "runtime/journal.hpp"
+#include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
 
 #include <functional>

@@ -3,7 +3,7 @@
 
 #include "http/alpn.hpp"
 #include "runtime/listening.hpp"
-#include "runtime/option_tables.hpp"
+#include "runtime/options/option_tables.hpp"
 #include "runtime/serving/accept_options.hpp"
 #include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"

@@ -4,10 +4,10 @@
 #include <eddy/http/session.hpp>
 #include <eddy/http/static_files.hpp>
 
-#include "runtime/option.hpp"
+#include "runtime/options/option.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/serving/serving_config.hpp"
-#include "runtime/settings.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #include "runtime/http/options.hpp"
 
 #include "runtime/http/testing.hpp"
-#include "runtime/option_effects.hpp"
+#include "runtime/options/option_effects.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

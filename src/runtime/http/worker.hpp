@@ -9,8 +9,8 @@
 #include "http/server/server_worker.hpp"
 #include "runtime/http/access_log.hpp"
 #include "runtime/http/options.hpp"
+#include "runtime/logs/shared_log.hpp"
 #include "runtime/metrics.hpp"
-#include "runtime/shared_log.hpp"
 
 #include <array>
 #include <cstddef>

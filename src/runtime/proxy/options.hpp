@@ -4,11 +4,11 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/transport/transport.hpp>
 
-#include "runtime/option.hpp"
+#include "runtime/options/option.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/proxy/balancer.hpp"
 #include "runtime/serving/serving_config.hpp"
-#include "runtime/settings.hpp"
 
 #include <cstddef>
 #include <cstdint>

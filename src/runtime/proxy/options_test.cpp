@@ -5,7 +5,7 @@
 #include <eddy/shm/shm.hpp>
 
 #include "runtime/keepalive_probe.hpp"
-#include "runtime/option_effects.hpp"
+#include "runtime/options/option_effects.hpp"
 #include "runtime/proxy/testing.hpp"
 
 #include <gmock/gmock.h>

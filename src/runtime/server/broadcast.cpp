@@ -4,7 +4,7 @@
 #include <eddy/base/assert.hpp>
 
 #include "runtime/clock.hpp"
-#include "runtime/units.hpp"
+#include "runtime/options/units.hpp"
 
 #include <fmt/format.h>
 

@@ -12,7 +12,7 @@
 #include <eddy/io/task.hpp>
 
 #include "runtime/connections.hpp"
-#include "runtime/journal.hpp"
+#include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/server/client.hpp"
 #include "runtime/server/exchange.hpp"

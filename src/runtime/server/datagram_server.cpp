@@ -4,7 +4,7 @@
 #include <eddy/net/udp.hpp>
 
 #include "runtime/clock.hpp"
-#include "runtime/message_text.hpp"
+#include "runtime/logs/message_text.hpp"
 #include "runtime/server/first_bytes.hpp"
 
 #include <fmt/format.h>

@@ -14,15 +14,15 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/net/rate_limit.hpp>
 
-#include "runtime/host.hpp"
+#include "runtime/host/host.hpp"
 #include "runtime/instance.hpp"
-#include "runtime/journal.hpp"
-#include "runtime/line_log.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/logs/journal.hpp"
+#include "runtime/logs/line_log.hpp"
 #include "runtime/metrics.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/server/options.hpp"
-#include "runtime/settings.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -11,7 +11,7 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/io/task.hpp>
 
-#include "runtime/loop_notifier.hpp"
+#include "runtime/host/loop_notifier.hpp"
 
 #include <atomic>
 #include <cstddef>

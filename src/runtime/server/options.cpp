@@ -2,7 +2,7 @@
 #include "runtime/server/options.hpp"
 
 #include "runtime/listening.hpp"
-#include "runtime/option_tables.hpp"
+#include "runtime/options/option_tables.hpp"
 #include "runtime/serving/accept_options.hpp"
 #include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"

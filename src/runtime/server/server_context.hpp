@@ -4,9 +4,9 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/net/rate_limit.hpp>
 
-#include "runtime/journal.hpp"
+#include "runtime/logs/journal.hpp"
+#include "runtime/logs/shared_log.hpp"
 #include "runtime/server/exchange.hpp"
-#include "runtime/shared_log.hpp"
 
 #include <atomic>
 #include <cstdint>

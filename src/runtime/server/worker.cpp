@@ -4,10 +4,10 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "runtime/message_text.hpp"
+#include "runtime/logs/message_text.hpp"
+#include "runtime/options/units.hpp"
 #include "runtime/server/http_visit.hpp"
 #include "runtime/serving/listeners.hpp"
-#include "runtime/units.hpp"
 
 #include <fmt/format.h>
 

@@ -5,14 +5,14 @@
 // its listeners, its workers, and what they count. All members are called on the home loop.
 #pragma once
 
-#include "runtime/host.hpp"
+#include "runtime/host/host.hpp"
 #include "runtime/instance.hpp"
-#include "runtime/journal.hpp"
+#include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/serving/listeners.hpp"
 #include "runtime/serving/serving_config.hpp"
-#include "runtime/settings.hpp"
 #include "serving/acceptor.hpp"
 #include "serving/loop_pool.hpp"
 

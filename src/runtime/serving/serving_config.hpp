@@ -3,9 +3,9 @@
 
 #include <eddy/transport/transport.hpp>
 
+#include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/serving/listeners.hpp"
-#include "runtime/settings.hpp"
 #include "serving/served_listener.hpp"
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 
 #include <eddy/io/task.hpp>
 
-#include "runtime/option.hpp"
+#include "runtime/options/option.hpp"
 #include "runtime/problem.hpp"
 #include "serving/loop_pool.hpp"
 

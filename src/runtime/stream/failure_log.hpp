@@ -5,7 +5,7 @@
 #include <eddy/base/result.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "runtime/journal.hpp"
+#include "runtime/logs/journal.hpp"
 
 #include <chrono>
 #include <cstddef>

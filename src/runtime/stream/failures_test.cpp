@@ -2,8 +2,8 @@
 // stays out of the journal.
 #include <eddy/transport/transport.hpp>
 
+#include "runtime/stream/backends/provider_text.hpp"
 #include "runtime/stream/failure_log.hpp"
-#include "runtime/stream/provider_text.hpp"
 #include "runtime/stream/testing.hpp"
 #include "transport/test_certificates.hpp"
 

@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "handoff/receiver.hpp"
 #include "runtime/listening.hpp"
-#include "runtime/option_tables.hpp"
+#include "runtime/options/option_tables.hpp"
 #include "runtime/serving/accept_options.hpp"
 
 #include <fmt/format.h>

@@ -4,10 +4,10 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/net/descriptors.hpp>
 
-#include "runtime/option.hpp"
+#include "runtime/options/option.hpp"
+#include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/scripting/script_options.hpp"
-#include "runtime/settings.hpp"
 
 #include <sys/types.h>
 

@@ -2,7 +2,7 @@
 #include "runtime/stream/options.hpp"
 
 #include "runtime/keepalive_probe.hpp"
-#include "runtime/option_effects.hpp"
+#include "runtime/options/option_effects.hpp"
 #include "runtime/stream/testing.hpp"
 
 #include <fcntl.h>

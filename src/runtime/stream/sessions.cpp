@@ -3,7 +3,7 @@
 
 #include <eddy/base/assert.hpp>
 
-#include "runtime/stream/replay_sessions.hpp"
+#include "runtime/stream/replay/replay_sessions.hpp"
 
 #include <utility>
 

@@ -13,11 +13,11 @@
 #include "runtime/listening.hpp"
 #include "runtime/serving/inherited_listeners.hpp"
 #include "runtime/stream/answer.hpp"
-#include "runtime/stream/lua_backend.hpp"
+#include "runtime/stream/backends/lua_backend.hpp"
+#include "runtime/stream/backends/mock_backend.hpp"
+#include "runtime/stream/backends/relay_backend.hpp"
 #include "runtime/stream/metrics.hpp"
-#include "runtime/stream/mock_backend.hpp"
-#include "runtime/stream/programs.hpp"
-#include "runtime/stream/relay_backend.hpp"
+#include "runtime/stream/programs/programs.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>

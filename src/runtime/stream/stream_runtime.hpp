@@ -4,7 +4,7 @@
 #include "handoff/receiver.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/metrics.hpp"
-#include "runtime/stream/backend.hpp"
+#include "runtime/stream/backends/backend.hpp"
 #include "runtime/stream/options.hpp"
 #include "runtime/stream/sessions.hpp"
 #include "runtime/stream/worker_share.hpp"

@@ -1,0 +1,32 @@
+// The options of `eddy create cache`, as a table and as the cache's configuration.
+#pragma once
+
+#include <eddy/io/timer.hpp>
+
+#include "cache/config/server_settings.hpp"
+#include "cache/engine/engine.hpp"
+#include "runtime/cache/cache_hooks.hpp"
+#include "runtime/options/option.hpp"
+#include "runtime/options/settings.hpp"
+#include "runtime/problem.hpp"
+#include "runtime/serving/serving_config.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace eddy::runtime::cache {
+
+/// Checked and converted. Keepalive is the engine's parameter, in `server`.
+struct config : serving_config {
+    eddy::cache::engine_options engine;
+    eddy::cache::server_settings server;
+    duration write_timeout{};  ///< 0: none
+    std::size_t max_queue = 0;
+    hook_config hooks;
+};
+
+std::vector<option> option_table();
+outcome<config> read_config(const settings& chosen);
+
+}  // namespace eddy::runtime::cache

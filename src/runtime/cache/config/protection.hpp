@@ -1,0 +1,56 @@
+// Protected mode of a cache, and its listeners: the port for TLS beside the plain one.
+#pragma once
+
+#include <eddy/io/task.hpp>
+#include <eddy/transport/transport.hpp>
+
+#include "cache/engine/engine.hpp"
+#include "runtime/cache/config/options.hpp"
+#include "runtime/connections.hpp"
+#include "runtime/listening.hpp"
+#include "runtime/serving/listeners.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace eddy::runtime::cache {
+
+/// Files, versions and ciphers of the options around --tls-port, for a listener.
+transport::tls_parameters tls_parameters_of(const eddy::cache::tls_settings& chosen);
+
+/// Address of another Redis server: by TLS if `chosen` says so. Then its certificate counts, and
+/// not its name, which Sentinel, REPLICAOF and MIGRATE give as an address: as with Redis.
+transport::address server_address(const eddy::cache::tls_settings& chosen, std::string host,
+                                  std::uint16_t port);
+
+/// What --tls-port and the options around it ask for; none without them. With --tls, which is for
+/// the main port, `into` is filled from the options around that.
+outcome<std::optional<transport::address>> choose_tls_address(const settings& chosen,
+                                                              eddy::cache::tls_settings& into);
+
+/// A listener, as commands show it.
+eddy::cache::listening_place as_listening(const transport::address& where,
+                                          const noted_listener& opened);
+
+/// Whether a client is on this machine: on a Unix socket, or at a loopback address.
+bool is_local(const endpoint& peer);
+
+/// Whether protected mode rejects a client. Redis's rule: it is not local, and the default user
+/// needs no password.
+bool is_rejected(eddy::cache::engine& by, const eddy::cache::server_settings& with,
+                 const endpoint& peer);
+
+/// Writes to the journal what protected mode does to a cache that listens for other machines.
+void note_protection(const config& of, journal& events);
+
+/// A client that is_rejected(): it counts as a connection until it is gone, and has no session.
+class rejected_client final : public connection {
+public:
+    using connection::connection;
+};
+
+/// Sends it the reason, and closes.
+task<void> reject(std::unique_ptr<rejected_client> rejected);
+
+}  // namespace eddy::runtime::cache

@@ -1,0 +1,148 @@
+// Registry of a daemon's runtimes: names and groups, resolved to the addresses that are served.
+//
+// An instance notes each address as it opens it (listening.hpp). An address counts as taken while
+// it is noted; it is resolved while its runtime runs, too: from the end of the start to the
+// beginning of the stop.
+#pragma once
+
+#include <eddy/base/result.hpp>
+#include <eddy/io/endpoint.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/transport/transport.hpp>
+
+#include "runtime/host/loop_notifier.hpp"
+#include "runtime/problem.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::runtime {
+
+class registry;
+
+/// An address of a running runtime.
+struct served_address {
+    std::string runtime;  ///< its name
+    /// For transport::connect() on this machine: with the real port, and a loopback address in the
+    /// place of "every address". `tls` of a tls address is empty: trust is the client's choice.
+    transport::address where;
+
+    friend bool operator==(const served_address&, const served_address&) = default;
+};
+
+using served_addresses = std::vector<served_address>;
+
+/// Whether a runtime is one of those that `pattern` names: a glob pattern of names, "@" and one of
+/// groups, or an id.
+bool is_match(std::string_view pattern, std::string_view name, std::string_view id,
+              std::string_view group) noexcept;
+
+/// The refusal (404) of a name that no runtime has, with the name that was probably meant.
+problem unknown_runtime(std::string_view name, std::span<const std::string_view> known);
+
+/// Note that an address is served, for as long as it lives. Any thread.
+class address_note {
+public:
+    address_note() noexcept = default;
+    address_note(address_note&& other) noexcept;
+    address_note& operator=(address_note&& other) noexcept;
+    ~address_note();
+
+private:
+    friend class registry;
+    address_note(std::shared_ptr<registry> in, std::uint64_t id) noexcept;
+
+    std::shared_ptr<registry> in_;
+    std::uint64_t id_ = 0;
+};
+
+/// Watch of the addresses of a runtime or group. It belongs to the loop that it was made on, and
+/// must outlive its changed().
+class address_watch {
+public:
+    address_watch(address_watch&&) noexcept = default;
+    address_watch& operator=(address_watch&& other) noexcept;
+    ~address_watch();
+
+    /// Waits until addresses() may differ from those at the last call; the first call returns at
+    /// once. All changes before a call are one. errc::cancelled; errc::closed once the instance
+    /// that watches has stopped.
+    task<result<>> changed();
+    /// registry::resolve() of the target.
+    outcome<served_addresses> addresses() const;
+
+private:
+    friend class registry;
+    friend class host;
+    struct state {
+        std::string target;
+        std::shared_ptr<loop_notifier> notifier;
+        std::atomic<bool> has_changed{true};
+    };
+    address_watch(std::shared_ptr<registry> in, std::shared_ptr<state> shared) noexcept;
+
+    std::shared_ptr<registry> in_;
+    std::shared_ptr<state> shared_;
+};
+
+/// The registry itself. Any thread. Held by std::shared_ptr alone.
+class registry : public std::enable_shared_from_this<registry> {
+public:
+    /// A runtime that does not run yet; one of that name is replaced.
+    void add(std::string name, std::string id, std::string group);
+    void set_group(std::string_view name, std::string group);
+    /// True after a successful start, false before a stop.
+    void set_running(std::string_view name, bool is_running);
+    void remove(std::string_view name);
+
+    /// The addresses of a runtime, by name or id, or those of all that a pattern names ("web*",
+    /// "@group"), in the order of names. Empty when none runs. Refuses (404) an unknown runtime,
+    /// and a pattern that names none.
+    outcome<served_addresses> resolve(std::string_view target) const;
+    /// Watches resolve(target). The target may be unknown yet. The calling thread's loop.
+    address_watch watch(std::string target);
+
+    /// Notes that the runtime serves on `where`, which was opened as `bound`.
+    address_note note(std::string runtime, const transport::address& where, const endpoint& bound);
+    /// The runtime that serves on an address which excludes `where`; empty if none does.
+    std::string server_at(const endpoint& where, bool is_datagram) const;
+
+private:
+    friend class address_note;
+    friend class address_watch;
+
+    struct entry {
+        std::string id;
+        std::string group;
+        bool is_running = false;
+    };
+    struct noted_address {
+        std::uint64_t id;
+        std::string runtime;
+        transport::address where;
+        endpoint bound;
+    };
+
+    void forget(std::uint64_t note);
+    void forget(const address_watch::state& watch);
+    // These expect the lock.
+    void add_addresses(served_addresses& to, std::string_view runtime) const;
+    void notify(std::string_view name, const entry& of) const noexcept;
+    void notify_running(std::string_view name) const noexcept;
+
+    mutable std::mutex mutex_;
+    std::map<std::string, entry, std::less<>> runtimes_;
+    std::vector<noted_address> notes_;
+    std::vector<std::shared_ptr<address_watch::state>> watches_;
+    std::uint64_t last_note_ = 0;
+};
+
+}  // namespace eddy::runtime

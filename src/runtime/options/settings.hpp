@@ -1,0 +1,47 @@
+// Settings: the options of one runtime, checked against the table of its type.
+#pragma once
+
+#include "runtime/options/option.hpp"
+#include "runtime/problem.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eddy::runtime {
+
+/// Checked option values of one runtime, in their written form; unset options have their default.
+class settings {
+public:
+    /// Parses and checks `given` (option name -> JSON value) against `table`; unknown names, wrong
+    /// kinds and values out of range are refused with a message that names the option and shows
+    /// what would be right.
+    static outcome<settings> parse(std::span<const option> table, const nlohmann::json& given);
+    nlohmann::json to_json() const;
+
+    /// Whether it has a value, given or by default.
+    bool has(std::string_view name) const;
+    /// Whether the user gave it.
+    bool given(std::string_view name) const;
+    bool flag(std::string_view name) const;
+    /// integer; size in bytes ("64k", "1GiB"); duration in nanoseconds ("30", "1.5s", "100ms").
+    std::int64_t number(std::string_view name) const;
+    const std::string& text(std::string_view name) const;
+
+private:
+    struct value {
+        std::string_view name;
+        option_kind kind;
+        bool given;
+        std::int64_t number;
+        std::string text;
+    };
+    const value& find(std::string_view name) const;
+    std::vector<value> values_;
+};
+
+}  // namespace eddy::runtime

@@ -1,0 +1,61 @@
+// Proxy backend: the response of a URL, passed through as it comes.
+#include "runtime/stream/answer.hpp"
+#include "runtime/stream/backends/proxied_head.hpp"
+#include "runtime/stream/backends/relay_backend.hpp"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace eddy::runtime::stream {
+namespace {
+
+using framing_kind = http1::body_framing::kind;
+
+constexpr std::string_view switches =
+    "the backend answered 101 Switching Protocols, which was not asked for";
+
+}  // namespace
+
+/// Sends the request, which keeps its fields for the response alone. As openai_backend::ask().
+task<result<http::pool_response>> proxy_backend::ask(request& from) {
+    http::pool_request asked = upstream("");
+    // Which codings the client takes is not known here.
+    add_field(asked, "Accept-Encoding", "identity");
+    if (!from.last_event_id.empty() && http1::is_field_value(from.last_event_id))
+        add_field(asked, "Last-Event-ID", from.last_event_id);
+    asked.body = from.message.empty() ? std::string("{}") : std::exchange(from.message, {});
+    return web().send(std::move(asked));
+}
+
+task<std::string_view> proxy_backend::run(relay& to, std::unique_ptr<request> from) {
+    auto answer = co_await ask(*from);
+    if (answer) note_response(*answer);
+    if (!answer || answer->status < 200) {
+        const std::string_view reason = answer ? note_failure(to, "backend_status", switches)
+                                               : note_no_response(to, answer.error());
+        if (!to.is_gone) refuse(to, *from, reason);
+        co_return reason;
+    }
+    proxied_head head = make_proxied_head(answer->status, answer->headers, *from);
+    from.reset();
+    answer->headers = {};
+    answer->url = {};
+    const auto framing = head.framing;
+    if (framing == framing_kind::chunked) to.ends_by = stream_end::chunk;
+    if (framing == framing_kind::until_close) end_by_close(to);
+    to.has_head = true;
+    if (!co_await send(to, std::move(head.text))) co_return "";
+    if (framing == framing_kind::none) co_return "";
+    for (;;) {
+        auto piece = co_await answer->body().read();
+        if (!piece && piece.error() == errc::end_of_stream) co_return "";
+        if (!piece) co_return note_broken(to, piece.error());
+        if (piece->empty()) continue;
+        std::string bytes =
+            framing == framing_kind::chunked ? chunk_of(*piece) : std::string(*piece);
+        if (!co_await send(to, std::move(bytes))) co_return "";
+    }
+}
+
+}  // namespace eddy::runtime::stream

@@ -1,0 +1,92 @@
+// Events that scripts send, and the request as a table.
+#include "runtime/stream/backends/stream_library.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/base/byte_buffer.hpp>
+#include <eddy/wire/sse.hpp>
+
+#include "runtime/stream/answer.hpp"
+#include "script/time_library.hpp"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace eddy::runtime::stream {
+namespace {
+
+using script::answer;
+using script::argument_kind;
+using script::invocation;
+
+constexpr const char* too_large_text = "the text is larger than 256 KiB";
+
+stream_call& caller_of(const invocation& of) noexcept {
+    return static_cast<stream_call&>(*of.caller());
+}
+
+answer send(invocation& of) {
+    if (of.text(1).size() > max_event) return answer::misused(too_large_text);
+    return caller_of(of).send(content_event(of.text(1)));
+}
+
+answer event(invocation& of) {
+    if (of.text(1).find_first_of("\r\n") != std::string_view::npos)
+        return answer::misused("the name of an event has no line ends");
+    if (of.text(1).size() + of.text(2).size() > max_event) return answer::misused(too_large_text);
+    sse::event made;
+    made.type = of.text(1);
+    made.data = of.text(2);
+    byte_buffer bytes;
+    const result<> written = sse::write_event(bytes, made);
+    EDDY_ASSERT(written);
+    return caller_of(of).send(std::string(bytes.text()));
+}
+
+constexpr std::array<script::library_function, 2> rows = {{
+    {.name = "send",
+     .arguments = {{{.name = "text", .kind = argument_kind::text}}},
+     .takes = "a text",
+     .help = "Sends the client an event with this content, and waits while the client is slower.",
+     .waits = true,
+     .failure = script::on_failure::ends,
+     .run = send},
+    {.name = "event",
+     .arguments = {{{.name = "name", .kind = argument_kind::text},
+                    {.name = "text", .kind = argument_kind::text}}},
+     .takes = "a name and a text",
+     .help = "Sends the client an event with this name and these data, as send() does.",
+     .waits = true,
+     .failure = script::on_failure::ends,
+     .run = event},
+}};
+
+}  // namespace
+
+int stream_call::push_arguments(lua::stack in) {
+    in.push_global("cjson");
+    in.push_field(-1, "decode");
+    in.remove(-2);
+    in.push_text(from_->message.empty() ? std::string_view("{}") : from_->message);
+    in.call(1, 1);
+    // Texts in any case, whatever the message has.
+    in.set_text("user_id", from_->user_id);
+    in.set_text("prompt", from_->prompt);
+    in.set_text("model", from_->model);
+    in.set_text("test_pattern", from_->test_pattern);
+    in.set_text("request_id", from_->request_id);
+    from_.reset();
+    return 1;
+}
+
+script::library stream_library() { return {.functions = rows}; }
+
+script::host_options stream_host_options() {
+    script::host_options made;
+    made.callbacks = {{.name = "handle", .arguments = "request", .is_required = true}};
+    made.libraries = {stream_library(), script::time_library()};
+    made.call_name = "stream";
+    return made;
+}
+
+}  // namespace eddy::runtime::stream

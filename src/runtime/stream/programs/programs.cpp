@@ -1,0 +1,126 @@
+// Programs that answer clients.
+#include "runtime/stream/programs/programs.hpp"
+
+#include <eddy/base/assert.hpp>
+#include <eddy/io/loop.hpp>
+#include <eddy/io/timeout.hpp>
+
+#include "base/environment.hpp"
+#include "io/posix/sockets.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <csignal>
+#include <new>
+#include <string_view>
+#include <utility>
+
+// The header of glibc 2.36 forgot to say that these are C functions.
+extern "C" {
+#include <sys/pidfd.h>
+}
+
+namespace eddy::runtime::stream {
+
+result<> programs::start(unique_fd& client, const request& from) {
+    EDDY_ASSERT(has_room());
+    process_options how;
+    how.input = how.output = stdio::shared;
+    how.descriptor = client.get();
+    // Programs do not expect what an event-driven web server sets on its sockets.
+    const int flags = ::fcntl(client.get(), F_GETFL);
+    if (flags >= 0) static_cast<void>(::fcntl(client.get(), F_SETFL, flags & ~O_NONBLOCK));
+    how.own_group = true;  // the shell's programs end with it
+    how.environment = environment_with("HANDOFF_DATA", from.message);
+    auto started = process::start({"/bin/sh", "-c", command_}, how);
+    if (!started) {
+        failures_.write("program_not_started",
+                        "the program could not be started: " + started.error().message());
+        return fail(started.error());
+    }
+    unique_fd ended(::pidfd_open(started->pid(), 0));
+    if (!ended) return fail_errno();
+    tasks_.spawn(serve(std::move(*started), std::move(ended), std::move(client)));
+    return {};
+}
+
+/// A program's client, whose end is the program's, as a terminal's is.
+task<void> programs::watch(process& program, int client, bool& has_left) {
+    loop& here = loop::current();
+    if (auto ended = co_await here.wait_hangup(client); !ended) co_return;
+    // It may have ended meanwhile.
+    has_left = program.kill_group(SIGHUP).has_value();
+    // A client that has shut its sending side down may read for a while yet.
+    if (auto slept = co_await here.sleep_for(hangup_patience_); !slept) co_return;
+    static_cast<void>(program.kill_group(SIGTERM));
+    if (auto slept = co_await here.sleep_for(termination_patience); !slept) co_return;
+    static_cast<void>(program.kill_group(SIGKILL));
+}
+
+/// `ended` is a pidfd of the program, readable before program.wait() reaps it.
+task<void> programs::serve(process program, unique_fd ended, unique_fd client) {
+    /// At the task's end, however that comes.
+    struct notification {
+        event& of;
+        ~notification() { of.set(); }
+    };
+    const notification at_end{ended_};
+    loop& here = loop::current();
+    const time_point begun = here.now();
+    const int group = program.pid();
+    guard_.add(group);
+    bool has_left = false;
+    scope beside;
+    beside.spawn(watch(program, client.get(), has_left));
+    // What it leaves behind has the number of its group, which is no other's until it is reaped.
+    if (auto over = co_await here.wait_readable(ended.get()); over)
+        static_cast<void>(program.kill_group(SIGKILL));
+    const auto status = co_await program.wait();
+    beside.cancel();
+    co_await beside.join();
+    // Also where the web server has its copy still, or what has left the program's group. An answer
+    // of a program that was killed, or that crashed, broke off and must not look whole.
+    if (!status || status->signal != 0) reset_connection(client.get());
+    ::shutdown(client.get(), SHUT_WR);
+    drop_unread(client.get());
+    client.reset();
+    guard_.remove(group);
+    // Killed by close(), with its object.
+    if (!status && status.error() == errc::cancelled)
+        owner_.on_fault(backend::no_client, "program_killed");
+    else if (status && status->success())
+        owner_.on_end(backend::no_client, here.now() - begun);
+    else if (has_left)
+        owner_.on_fault(backend::no_client, "client_hung_up");
+    else
+        note_failure(status);
+}
+
+void programs::note_failure(const result<exit_status>& status) noexcept {
+    constexpr std::string_view reason = "program_failed";
+    try {
+        failures_.write(reason,
+                        !status ? "the program was lost: " + status.error().message()
+                        : status->signal > 0
+                            ? fmt::format("the program was ended by signal {}", status->signal)
+                            : fmt::format("the program ended with status {}", status->code));
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
+    }
+    owner_.on_fault(backend::no_client, reason);
+}
+
+task<void> programs::close(duration limit) {
+    loop& here = loop::current();
+    const time_point until = here.after(limit);
+    while (running() > 0 && here.now() < until) {
+        ended_.reset();
+        const result<> woken = co_await with_deadline(until, ended_.wait());
+        if (!woken && woken.error() != errc::timed_out) break;
+    }
+    tasks_.cancel();
+    co_await tasks_.join();
+}
+
+}  // namespace eddy::runtime::stream

@@ -1,0 +1,74 @@
+// Programs that answer clients: one for each, with the client's socket as its standard input and
+// output.
+#pragma once
+
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/event.hpp>
+#include <eddy/io/process.hpp>
+#include <eddy/io/scope.hpp>
+#include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
+
+#include "runtime/problem.hpp"
+#include "runtime/stream/backends/backend.hpp"
+#include "runtime/stream/failure_log.hpp"
+#include "runtime/stream/programs/program_guard.hpp"
+#include "runtime/stream/request.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+namespace eddy::runtime::stream {
+
+/// One loop's thread. close() must have ended before it dies.
+class programs {
+public:
+    /// Programs at a time, at most.
+    static constexpr std::size_t max_running = 1000;
+    /// Between SIGTERM and SIGKILL of a program whose client has left.
+    static constexpr duration termination_patience = std::chrono::seconds(5);
+
+    /// `command` is for sh(1). `hangup_patience` is how long a program may go on after its client
+    /// has left. Failures are written to `lines`, at most one of a kind in failure_log_interval.
+    /// `owner` and `lines` outlive it.
+    programs(std::string command, duration hangup_patience, backend::observer& owner,
+             journal& lines)
+        : command_(std::move(command)),
+          hangup_patience_(hangup_patience),
+          owner_(owner),
+          failures_(lines, failure_log_interval) {}
+
+    /// Starts their guard. Before the first start(). Errors are process::start()'s.
+    result<> open() { return guard_.start(); }
+
+    std::size_t running() const noexcept { return tasks_.children(); }
+    bool has_room() const noexcept { return running() < max_running; }
+
+    /// Starts the program for a client, with the handoff's message as HANDOFF_DATA in its
+    /// environment. Fails with posix_spawn(3)'s errors, such as E2BIG; the client stays the
+    /// caller's then. Otherwise it is taken. At the program's end its connection ends, whatever
+    /// other process has the socket, what it has left behind in its process group is killed, and
+    /// the owner is notified without a number. The program and what it started get SIGHUP once the
+    /// client has closed or shut its sending side down; what ignores that gets SIGTERM after
+    /// hangup_patience, and SIGKILL after termination_patience more.
+    result<> start(unique_fd& client, const request& from);
+    /// Waits for the programs for at most `limit`; kills those that still run.
+    task<void> close(duration limit);
+
+private:
+    task<void> serve(process program, unique_fd ended, unique_fd client);
+
+    task<void> watch(process& program, int client, bool& has_left);
+    void note_failure(const result<exit_status>& status) noexcept;
+
+    std::string command_;
+    duration hangup_patience_;
+    backend::observer& owner_;
+    failure_log failures_;
+    program_guard guard_;
+    event ended_;  // one more
+    scope tasks_;
+};
+
+}  // namespace eddy::runtime::stream
