@@ -330,14 +330,14 @@ task<outcome<>> runtime_lifecycle::restart(runtime_ref which, runtime::settings 
     }
     if (!has_data && *listeners)
         co_return co_await replace(which, std::move(next), std::move(*listeners));
-    co_return co_await restart_with_data(which, std::move(next),
-                                         data == restart_data::kept ? *ready : nullptr,
+    co_return co_await restart_with_data(which, std::move(next), data, std::move(*ready),
                                          std::move(*listeners));
 }
 
 /// One instance after the other; clients that connect meanwhile wait.
 task<outcome<>> runtime_lifecycle::restart_with_data(
-    runtime_ref which, runtime::settings next, std::shared_ptr<runtime::handover> data,
+    runtime_ref which, runtime::settings next, restart_data data,
+    std::shared_ptr<runtime::handover> handed_over,
     std::shared_ptr<runtime::inherited_listeners> listeners) {
     desired_state& desired = which->desired;
     running_state& running = which->running;
@@ -346,13 +346,13 @@ task<outcome<>> runtime_lifecycle::restart_with_data(
     if (!down) co_return down;
     runtime::settings old_options = std::move(*desired.options);
     desired.options = std::move(next);
-    running.keep_handover(data);
+    running.keep_handover(data == restart_data::kept ? handed_over : nullptr);
     auto up = co_await bring_up_on(which, where, listeners);
     if (up) co_return outcome<>();
     desired.options = std::move(old_options);
     // Its old files may lack what they lacked before.
-    if (data) data->has_new_files = false;
-    running.keep_handover(data);
+    if (handed_over) handed_over->has_new_files = false;
+    running.keep_handover(handed_over);
     auto again = co_await bring_up_on(which, where, listeners);
     if (again) co_return up;
     co_return with_context(

@@ -110,8 +110,8 @@ private:
                                 std::shared_ptr<runtime::inherited_listeners> listeners);
     task<outcome<>> restart(runtime_ref which, runtime::settings next, restart_data data,
                             std::string reason);
-    task<outcome<>> restart_with_data(runtime_ref which, runtime::settings next,
-                                      std::shared_ptr<runtime::handover> data,
+    task<outcome<>> restart_with_data(runtime_ref which, runtime::settings next, restart_data data,
+                                      std::shared_ptr<runtime::handover> handed_over,
                                       std::shared_ptr<runtime::inherited_listeners> listeners);
     task<outcome<>> replace(runtime_ref which, runtime::settings next,
                             std::shared_ptr<runtime::inherited_listeners> listeners);

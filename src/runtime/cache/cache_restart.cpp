@@ -10,6 +10,7 @@
 #include "cache/rdb/snapshot.hpp"
 #include "cache/replication/replication.hpp"
 #include "runtime/cache/cache_server_parts.hpp"
+#include "runtime/cache/config/protection.hpp"
 #include "runtime/cache/files/dump_file.hpp"
 #include "runtime/cache/files/handover.hpp"
 #include "runtime/cache/files/yield.hpp"
@@ -216,6 +217,8 @@ outcome<> cache_server::apply(const settings& changed) {
             parts_->context.settings.client_timeout = next->server.client_timeout;
         now.set_mode(next->engine.mode);
     }
+    if (next->server.protected_mode && !before->server.protected_mode)
+        note_protection(*next, events());
     auto now = std::make_shared<cache::config>(chosen());
     now->write_timeout = next->write_timeout;
     now->rules = std::move(next->rules);
