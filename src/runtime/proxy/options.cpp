@@ -6,6 +6,7 @@
 #include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
+#include "runtime/target.hpp"
 
 #include <fmt/format.h>
 
@@ -17,13 +18,6 @@ namespace eddy::runtime::proxy {
 namespace {
 
 using transport::scheme;
-
-constexpr std::string_view this_machine = "127.0.0.1";
-
-/// Host and port, as tcp:// and tls:// have them.
-bool has_port(const transport::address& of) noexcept {
-    return of.kind == scheme::tcp || of.kind == scheme::tls;
-}
 
 /// Whether a connection to `backend` would come to the proxy itself, without end, as far as the
 /// texts of the addresses show.
@@ -48,7 +42,7 @@ outcome<std::vector<transport::address>> read_backends(const settings& chosen) {
     std::vector<transport::address> all;
     for (bool is_last = false; !is_last;) {
         const std::size_t end = std::min(rest.find(','), rest.size());
-        auto one = read_backend(rest.substr(0, end));
+        auto one = read_target(rest.substr(0, end), "--backend");
         if (!one) return std::unexpected(one.error());
         if (std::ranges::find(all, *one) != all.end())
             return refuse(400, fmt::format("--backend names {} twice", one->to_string()));
@@ -127,32 +121,6 @@ std::vector<option> option_table() {
     insert(tls_options());
     insert(shm_options());
     return table;
-}
-
-outcome<transport::address> read_backend(std::string_view text) {
-    std::string uri(text);
-    if (!text.contains("://")) {
-        if (text.starts_with(':')) uri.insert(0, this_machine);
-        uri.insert(0, "tcp://");
-    }
-    auto read = transport::parse(uri);
-    if (!read)
-        return refuse(400,
-                      fmt::format("--backend cannot be \"{}\": write HOST:PORT, or a URI such as "
-                                  "tcp://HOST:PORT or unix:///PATH ({})",
-                                  text, transport::explain(uri, read.error())));
-    if (read->kind == scheme::udp || read->kind == scheme::handoff)
-        return refuse(400, fmt::format("--backend cannot be \"{}\": {}:// has no connections to "
-                                       "make; write tcp://, tls://, unix:// or shm://",
-                                       text, transport::to_string(read->kind)));
-    if (has_port(*read) && read->host.empty())
-        return refuse(400,
-                      fmt::format("--backend cannot be \"{}\": name the host to connect to", text));
-    if (has_port(*read) && read->port == 0)
-        return refuse(400,
-                      fmt::format("--backend cannot be \"{}\": name the port to connect to", text));
-    if (auto whole = check_tls_files(read->tls); !whole) return std::unexpected(whole.error());
-    return std::move(*read);
 }
 
 outcome<config> read_config(const settings& chosen) {

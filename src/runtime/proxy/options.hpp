@@ -12,7 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 namespace eddy::runtime::proxy {
@@ -28,9 +27,5 @@ struct config : serving_config {
 
 std::vector<option> option_table();
 outcome<config> read_config(const settings& chosen);
-
-/// The address that one piece of --backend names: a URI to connect to, HOST:PORT or :PORT, which is
-/// one of this machine. The refusal says what is wrong.
-outcome<transport::address> read_backend(std::string_view text);
 
 }  // namespace eddy::runtime::proxy
