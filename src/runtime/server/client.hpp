@@ -20,22 +20,6 @@
 
 namespace eddy::runtime::server {
 
-/// Counts what writers send and drop as its worker's.
-class delivery_counter final : public queued_writer_observer {
-public:
-    explicit delivery_counter(counters& counted) noexcept : counted_(counted) {}
-    void note_sent(std::uint64_t messages, std::uint64_t bytes) noexcept override {
-        counted_.messages_out += messages;
-        counted_.bytes_out += bytes;
-    }
-    void note_dropped(std::uint64_t messages, std::uint64_t) noexcept override {
-        counted_.dropped += messages;
-    }
-
-private:
-    counters& counted_;
-};
-
 /// Time after connecting that a new client has to begin a request before it gets messages, time
 /// that it may then pause within its first line, and bytes of messages that are held back meanwhile
 /// at most, and half of --max-queue: beyond any of them it gets messages, and a request of it is

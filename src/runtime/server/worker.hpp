@@ -10,6 +10,7 @@
 #include <eddy/io/stream.hpp>
 #include <eddy/net/rate_limit.hpp>
 
+#include "runtime/delivery_counter.hpp"
 #include "runtime/server/broadcast.hpp"
 #include "runtime/server/client.hpp"
 #include "runtime/server/exchange.hpp"
