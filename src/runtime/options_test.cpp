@@ -770,6 +770,7 @@ const effect_table own_effects = {
 const effect_table& effects() {
     static const effect_table all = [] {
         effect_table joined = http_effects();
+        joined.merge(client_effects());
         joined.merge(proxy_effects());
         joined.merge(stream_effects());
         joined.insert(own_effects.begin(), own_effects.end());

@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -109,7 +110,8 @@ public:
 
     /// A test that fails leaves it running; its message should be what is seen, not an assertion.
     ~subject() {
-        if (made_->local().family() != AF_UNSPEC) (void)made_.release();
+        if (made_->local().family() != AF_UNSPEC || std::uncaught_exceptions() > 0)
+            (void)made_.release();
     }
     subject(const subject&) = delete;
     subject& operator=(const subject&) = delete;

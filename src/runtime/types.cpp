@@ -2,6 +2,7 @@
 #include "cache/acl/secret_arguments.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/cache_server.hpp"
+#include "runtime/client/client_runtime.hpp"
 #include "runtime/http/options.hpp"
 #include "runtime/http/site.hpp"
 #include "runtime/instance.hpp"
@@ -87,6 +88,15 @@ type proxy_type() {
             }};
 }
 
+type client_type() {
+    return {"client", "connects to a server, and writes the lines that it receives to its journal",
+            client::option_table(),
+            [](creation from) -> std::unique_ptr<instance> {
+                return std::make_unique<client::client_runtime>(std::move(from));
+            },
+            client::check};
+}
+
 type stream_type() {
     return {"stream", "streams events to clients that a web server hands over",
             stream::option_table(),
@@ -103,8 +113,8 @@ type stream_type() {
 }  // namespace
 
 std::span<const type> types() {
-    static const std::array all{server_type(), cache_type(), http_type(), proxy_type(),
-                                stream_type()};
+    static const std::array all{server_type(), client_type(), cache_type(),
+                                http_type(),   proxy_type(),  stream_type()};
     return all;
 }
 

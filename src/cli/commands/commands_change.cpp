@@ -359,7 +359,7 @@ command send_command() {
     command c;
     c.name = "send";
     c.operands = "<name> [message]";
-    c.summary = "send a message to a server's clients";
+    c.summary = "send a message to a server's clients, or to a client's server";
     c.least = 1;
     c.most = any_number;
     c.examples = {{"eddy send chat 'Hello, all'", "every client gets the line"},

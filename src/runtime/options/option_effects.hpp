@@ -20,6 +20,8 @@ struct effect {
 /// By type and name.
 using effect_table = std::map<std::pair<std::string_view, std::string_view>, effect>;
 
+/// Those of the type client: client/client_runtime_test.cpp.
+effect_table client_effects();
 /// Those of the type http that are not those of others, too: http/options_test.cpp.
 effect_table http_effects();
 /// Those of the type proxy: proxy/options_test.cpp.
