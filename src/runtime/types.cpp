@@ -1,5 +1,6 @@
 // Types of runtime of this build.
 #include "cache/acl/secret_arguments.hpp"
+#include "runtime/bound_options.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/cache_server.hpp"
 #include "runtime/client/client_runtime.hpp"
@@ -77,7 +78,7 @@ type http_type() {
 
 type proxy_type() {
     return {"proxy", "forwards TCP connections to backends, such as databases, byte for byte",
-            proxy::option_table(),
+            table_of(proxy::option_rows()),
             [](creation from) -> std::unique_ptr<instance> {
                 return std::make_unique<proxy::proxy_server>(std::move(from));
             },

@@ -6,7 +6,7 @@
 
 #include "base/rollback.hpp"
 #include "runtime/line_splitter.hpp"
-#include "runtime/message_text.hpp"
+#include "runtime/logs/message_text.hpp"
 #include "runtime/target.hpp"
 
 #include <fmt/format.h>

@@ -9,7 +9,7 @@
 #include "runtime/backoff.hpp"
 #include "runtime/delivery_counter.hpp"
 #include "runtime/instance.hpp"
-#include "runtime/option.hpp"
+#include "runtime/options/option.hpp"
 
 #include <optional>
 #include <vector>

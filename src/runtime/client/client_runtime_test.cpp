@@ -1,7 +1,7 @@
 // Tests of the client: lines both ways, connections that end, and limits.
 #include "runtime/client/client_runtime.hpp"
 
-#include "runtime/option_effects.hpp"
+#include "runtime/options/option_effects.hpp"
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>

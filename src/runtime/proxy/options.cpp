@@ -3,7 +3,7 @@
 
 #include "runtime/listening.hpp"
 #include "runtime/serving/accept_options.hpp"
-#include "runtime/serving/shm_options.hpp"
+#include "runtime/serving/serving_rows.hpp"
 #include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
 #include "runtime/target.hpp"
@@ -33,7 +33,8 @@ bool is_itself(const transport::address& backend, const transport::address& wher
     return backend.kind == where.kind && !backend.path.empty() && backend.path == where.path;
 }
 
-outcome<std::vector<transport::address>> read_backends(const settings& chosen) {
+outcome<std::vector<transport::address>> read_backends(const settings& chosen,
+                                                       const config& serving) {
     std::string_view rest = chosen.text("backend");
     if (rest.empty())
         return refuse(400,
@@ -52,12 +53,62 @@ outcome<std::vector<transport::address>> read_backends(const settings& chosen) {
         is_last = end == rest.size();
         rest.remove_prefix(std::min(end + 1, rest.size()));
     }
+    for (const transport::address& each : all) {
+        if (is_itself(each, serving.where) || (serving.shared && is_itself(each, *serving.shared)))
+            return refuse(400, fmt::format("--backend {} is the proxy itself: each connection "
+                                           "would come back to it without end",
+                                           each.to_string()));
+    }
     return all;
 }
 
-}  // namespace
+using row = bound_option<config>;
 
-std::vector<option> option_table() {
+/// The backends.
+bound_options<config> backend_rows() {
+    return {
+        row::read_by(
+            &config::backends,
+            {.name = "backend",
+             .value_name = "ADDRESS,...",
+             .help =
+                 "backends: HOST:PORT, :PORT for this machine, or a URI, tcp://HOST:PORT, "
+                 "tls://HOST:PORT, unix:///PATH or shm:///PATH; at most 64, joined by commas, such "
+                 "as 10.0.0.7:5432,10.0.0.8:5432. A change does not move existing connections",
+             .live = true,
+             .is_uri = true},
+            read_backends),
+        row::unbound({.name = "protocol",
+                      .kind = option_kind::choice,
+                      .value_name = "PROTOCOL",
+                      .default_value = "tcp",
+                      .help = "protocol: tcp forwards the bytes of any protocol unchanged, in both "
+                              "directions. There are no others yet",
+                      .choices = {"tcp"}}),
+        row::choice(&config::balance,
+                    {.name = "strategy",
+                     .kind = option_kind::choice,
+                     .value_name = "HOW",
+                     .default_value = "round-robin",
+                     .help = "choice of the backend: round-robin: one after another; "
+                             "least-connections: the one with the fewest. If it accepts no "
+                             "connection, each of the others is tried once",
+                     .live = true},
+                    {{"round-robin", strategy::round_robin},
+                     {"least-connections", strategy::least_connections}}),
+        row::bound(&config::connect_timeout, {.name = "connect-timeout",
+                                              .kind = option_kind::duration,
+                                              .value_name = "TIME",
+                                              .default_value = "5s",
+                                              .help = "time for a backend to accept a connection, "
+                                                      "such as 500ms; then the next one is tried",
+                                              .minimum = 1,
+                                              .live = true}),
+    };
+}
+
+/// Threads, and limits of clients.
+bound_options<config> client_rows() {
     option limit = max_connections_option();
     limit.help = "clients at a time; further ones are reset";
     option keepalive = tcp_keepalive_option();
@@ -65,62 +116,29 @@ std::vector<option> option_table() {
         "have the kernel probe a TCP client, or backend, that is silent for this time, three "
         "times, and close the connection if it never answers: after twice the time in all; 0 is "
         "never";
-    std::vector<option> table = {
-        port_option(),
-        bind_option(),
-        unix_option(),
-        allow_users_option(),
-        listen_option("serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
-        {.name = "backend",
-         .value_name = "ADDRESS,...",
-         .help = "backends: HOST:PORT, :PORT for this machine, or a URI, tcp://HOST:PORT, "
-                 "tls://HOST:PORT, unix:///PATH or shm:///PATH; at most 64, joined by commas, such "
-                 "as 10.0.0.7:5432,10.0.0.8:5432. A change does not move existing connections",
-         .live = true,
-         .is_uri = true},
-        {.name = "protocol",
-         .kind = option_kind::choice,
-         .value_name = "PROTOCOL",
-         .default_value = "tcp",
-         .help = "protocol: tcp forwards the bytes of any protocol unchanged, in both directions. "
-                 "There are no others yet",
-         .choices = {"tcp"}},
-        {.name = "strategy",
-         .kind = option_kind::choice,
-         .value_name = "HOW",
-         .default_value = "round-robin",
-         .help =
-             "choice of the backend: round-robin: one after another; least-connections: the one "
-             "with the fewest. If it accepts no connection, each of the others is tried once",
-         .choices = {"round-robin", "least-connections"},
-         .live = true},
-        {.name = "connect-timeout",
-         .kind = option_kind::duration,
-         .value_name = "TIME",
-         .default_value = "5s",
-         .help =
-             "time for a backend to accept a connection, such as 500ms; then the next one is tried",
-         .minimum = 1,
-         .live = true},
-        {.name = "idle-timeout",
-         .kind = option_kind::duration,
-         .value_name = "TIME",
-         .default_value = "10m",
-         .help = "close a client and its connection to the backend after this time without a byte "
-                 "in either direction, such as 1h; 0 is never",
-         .live = true},
-        keepalive,
-        threads_option("threads that forward bytes; each client has one of them"),
-        limit,
+    return {
+        row::bound(&config::idle_timeout,
+                   {.name = "idle-timeout",
+                    .kind = option_kind::duration,
+                    .value_name = "TIME",
+                    .default_value = "10m",
+                    .help = "close a client and its connection to the backend after this time "
+                            "without a byte in either direction, such as 1h; 0 is never",
+                    .live = true}),
+        keepalive_row<config>(std::move(keepalive)),
+        row::unbound(threads_option("threads that forward bytes; each client has one of them")),
+        row::bound(&config::max_connections, std::move(limit)),
     };
-    // Behind --listen.
-    const auto insert = [&table](const std::vector<option>& rows) {
-        const auto at = std::ranges::find(table, std::string_view("backend"), &option::name);
-        table.insert(at, rows.begin(), rows.end());
-    };
-    insert(tls_options());
-    insert(shm_options());
-    return table;
+}
+
+}  // namespace
+
+const bound_options<config>& option_rows() {
+    static const bound_options<config> rows =
+        joined({listening_rows<config>(
+                    "serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
+                secure_rows<config>(), backend_rows(), client_rows()});
+    return rows;
 }
 
 outcome<config> read_config(const settings& chosen) {
@@ -128,19 +146,8 @@ outcome<config> read_config(const settings& chosen) {
     auto serving = read_serving_config(
         chosen, scheme::tcp, "a proxy needs a stream; write --listen tcp://HOST:PORT", read);
     if (!serving) return std::unexpected(serving.error());
-    auto backends = read_backends(chosen);
-    if (!backends) return std::unexpected(backends.error());
-    read.backends = std::move(*backends);
-    for (const transport::address& each : read.backends) {
-        if (is_itself(each, read.where) || (read.shared && is_itself(each, *read.shared)))
-            return refuse(400, fmt::format("--backend {} is the proxy itself: each connection "
-                                           "would come back to it without end",
-                                           each.to_string()));
-    }
-    if (chosen.text("strategy") == "least-connections") read.balance = strategy::least_connections;
-    read.connect_timeout = duration(chosen.number("connect-timeout"));
-    read.idle_timeout = duration(chosen.number("idle-timeout"));
-    read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));
+    if (auto bound = read_bound(option_rows(), chosen, read); !bound)
+        return std::unexpected(bound.error());
     return read;
 }
 

@@ -4,6 +4,7 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/transport/transport.hpp>
 
+#include "runtime/bound_options.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
@@ -25,7 +26,8 @@ struct config : serving_config {
     std::uint64_t max_connections = 0;
 };
 
-std::vector<option> option_table();
+/// Rows of the options, in the order of help.
+const bound_options<config>& option_rows();
 outcome<config> read_config(const settings& chosen);
 
 }  // namespace eddy::runtime::proxy

@@ -7,6 +7,7 @@
 #include "runtime/keepalive_probe.hpp"
 #include "runtime/options/option_effects.hpp"
 #include "runtime/proxy/testing.hpp"
+#include "runtime/row_checks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -275,7 +276,7 @@ task<void> clients_are_limited(std::string type) {
 
 TEST(proxy_options, refusals_give_the_reason) {
     const auto refusal = [](json options) {
-        const auto parsed = settings::parse(option_table(), options);
+        const auto parsed = settings::parse(table_of(option_rows()), options);
         if (!parsed) return parsed.error().message;
         const auto read = read_config(*parsed);
         return read ? std::string() : read.error().message;
@@ -311,6 +312,15 @@ TEST(proxy_options, refusals_give_the_reason) {
     for (std::size_t i = 1; i < max_backends; ++i) many += ",:" + std::to_string(i + 100);
     EXPECT_EQ(of(many), "");
     EXPECT_THAT(of(many + ",:5"), HasSubstr("at most 64 addresses"));
+}
+
+TEST(proxy_options, each_is_read_into_its_member_and_changed_live) {
+    const json before = {{"unix", "/s"}, {"backend", ":1"}};
+    const option_changes own = {{"backend", {before, {{"backend", ":1,:2"}}}},
+                                {"allow-users", {before, {{"allow_users", "0"}}}},
+                                {"tcp-keepalive", {before, {{"tcp_keepalive", "9s"}}}}};
+    check_reading(option_rows(), read_config, before, own);
+    check_live(option_rows(), read_config, before, own);
 }
 
 }  // namespace

@@ -101,20 +101,23 @@ private:
 
 worker::worker(const serving::worker_place& place, const config& chosen,
                std::shared_ptr<balancer> backends)
-    : loop_worker(place), index_(place.index) {
-    apply(chosen, std::move(backends));
+    : loop_worker(place), index_(place.index), config_(chosen), backends_(std::move(backends)) {
+    clients_.set_limits(limits());
 }
 
 worker::~worker() = default;
 
-void worker::apply(const config& chosen, std::shared_ptr<balancer> backends) noexcept {
-    connect_timeout_ = chosen.connect_timeout;
-    to_backends_ = tcp::keepalive_after(chosen.rules.keepalive);
+serving::connections::limits worker::limits() const noexcept {
+    connections::limits chosen;
+    chosen.most = config_.max_connections;
+    chosen.idle = config_.idle_timeout;
+    return chosen;
+}
+
+void worker::apply(const config& chosen, std::shared_ptr<balancer> backends) {
+    copy_live(option_rows(), chosen, config_);
     backends_ = std::move(backends);
-    connections::limits limits;
-    limits.most = chosen.max_connections;
-    limits.idle = chosen.idle_timeout;
-    clients_.set_limits(limits);
+    clients_.set_limits(limits());
 }
 
 void worker::take(stream accepted, serving::connection_slot slot) {
@@ -187,10 +190,10 @@ task<bool> worker::open(tunnel& t) {
 }
 
 task<result<stream>> worker::connect(const backend& to) const {
-    const duration timeout = connect_timeout_;
+    const duration timeout = config_.connect_timeout;
     tcp::connect_options options;
     options.timeout = timeout;
-    options.socket = to_backends_;
+    options.socket = tcp::keepalive_after(config_.rules.keepalive);
     if (to.numeric()) {
         auto made = co_await with_timeout(timeout, loop::current().connect(*to.numeric()));
         if (made) static_cast<void>(tcp::apply(*made, options.socket));

@@ -51,13 +51,14 @@ public:
     task<void> drain(duration limit) override;
 
     /// Applies live options. Connections that exist keep their backends.
-    void apply(const config& chosen, std::shared_ptr<balancer> backends) noexcept;
+    void apply(const config& chosen, std::shared_ptr<balancer> backends);
 
 private:
     class tunnel;
     class held_piece;
     struct direction;
 
+    serving::connections::limits limits() const noexcept;
     task<void> serve(std::unique_ptr<tunnel> t);
     task<bool> open(tunnel& t);
     task<result<stream>> connect(const backend& to) const;
@@ -68,8 +69,7 @@ private:
     static task<void> part(stream& side, const direction& way, linger_limits limits);
 
     const std::size_t index_;
-    duration connect_timeout_{};
-    tcp::socket_options to_backends_;
+    config config_;
     std::shared_ptr<balancer> backends_;
     std::size_t held_leases_ = 0;
     failure_report unreached_{"clients were closed, as they got no backend"};
