@@ -65,7 +65,8 @@ type cache_type() {
 }
 
 type http_type() {
-    return {"http", "serves the files of a folder over HTTP and HTTPS", http::option_table(),
+    return {"http", "serves the files of a folder over HTTP and HTTPS",
+            table_of(http::option_rows()),
             [](creation from) -> std::unique_ptr<instance> {
                 return std::make_unique<http::site>(std::move(from));
             },

@@ -4,6 +4,7 @@
 #include <eddy/http/session.hpp>
 #include <eddy/http/static_files.hpp>
 
+#include "runtime/bound_options.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
@@ -12,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace eddy::runtime::http {
 
@@ -34,7 +34,8 @@ struct config : serving_config {
     access_format format = access_format::common;
 };
 
-std::vector<option> option_table();
+/// Rows of the options, in the order of help.
+const bound_options<config>& option_rows();
 outcome<config> read_config(const settings& chosen);
 
 }  // namespace eddy::runtime::http

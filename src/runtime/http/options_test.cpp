@@ -3,6 +3,8 @@
 
 #include "runtime/http/testing.hpp"
 #include "runtime/options/option_effects.hpp"
+#include "runtime/options/option_effects.hpp"
+#include "runtime/row_checks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -238,6 +240,16 @@ task<void> logs_have_a_format(std::string type) {
     EXPECT_THAT(co_await logged(type, {{"access_format", "combined"}},
                                 "GET /a.txt HTTP/1.1\r\nHost: x\r\nUser-Agent: a b\r\n\r\n"),
                 EndsWith("] \"GET /a.txt HTTP/1.1\" 200 5 \"-\" \"a b\"\n"));
+}
+
+TEST(http_options, each_is_read_into_its_member_and_changed_live) {
+    const json before = {{"unix", "/s"}, {"root", "/r"}};
+    const json logged = {{"unix", "/s"}, {"root", "/r"}, {"access_log", "/l"}};
+    const option_changes own = {{"access-format", {logged, {{"access_format", "json"}}}},
+                                {"allow-users", {before, {{"allow_users", "0"}}}},
+                                {"tcp-keepalive", {before, {{"tcp_keepalive", "9s"}}}}};
+    check_reading(option_rows(), read_config, before, own);
+    check_live(option_rows(), read_config, before, own);
 }
 
 }  // namespace

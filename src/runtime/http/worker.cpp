@@ -29,19 +29,19 @@ worker::worker(const serving::worker_place& place, site_context& of, const confi
                eddy::http::static_files files)
     : server_worker(place, this, chosen.limits, chosen.max_connections),
       context_(of),
+      config_(chosen),
       lines_(chosen.format),
       files_(std::move(files)),
       compressed_(chosen.files.cache_bytes / compressed_share),
       index_(place.index),
       compressed_bytes_(chosen.files.cache_bytes / compressed_share),
-      compresses_(chosen.compress),
       is_shared_(place.count > 1) {}
 
 worker::~worker() = default;
 
-void worker::apply(const config& chosen) noexcept {
-    set_max_connections(chosen.max_connections);
-    compresses_ = chosen.compress;
+void worker::apply(const config& chosen) {
+    copy_live(option_rows(), chosen, config_);
+    set_max_connections(config_.max_connections);
 }
 
 void worker::replace_files(eddy::http::static_files files) {
@@ -50,7 +50,7 @@ void worker::replace_files(eddy::http::static_files files) {
 }
 
 task<eddy::http::response> worker::handle(eddy::http::request& incoming) {
-    if (compresses_) return answer_compressed(incoming);
+    if (config_.compress) return answer_compressed(incoming);
     return files_.serve(incoming, incoming.path());
 }
 

@@ -39,7 +39,7 @@ public:
     ~worker() override;
 
     /// Applies live options.
-    void apply(const config& chosen) noexcept;
+    void apply(const config& chosen);
     /// Serves another folder, from the next request on.
     void replace_files(eddy::http::static_files files);
     /// Its place among the workers. Any thread.
@@ -59,13 +59,13 @@ private:
               const eddy::http::exchange_record& what) override;
 
     site_context& context_;
+    config config_;
     access_log_writer lines_;
     eddy::http::static_files files_;
     eddy::http::coded_cache compressed_;
     status_classes by_status_;
     const std::size_t index_;
     const std::size_t compressed_bytes_;
-    bool compresses_;
     bool is_shared_;  // the latency, with the home loop's thread
     mutable std::mutex latency_guard_;
     histogram latency_;
