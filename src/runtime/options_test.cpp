@@ -7,6 +7,8 @@
 #include "runtime/http/options.hpp"
 #include "runtime/keepalive_probe.hpp"
 #include "runtime/options/option_effects.hpp"
+#include "runtime/options/option_effects.hpp"
+#include "runtime/row_checks.hpp"
 #include "runtime/server/options.hpp"
 #include "runtime/testing.hpp"
 
@@ -828,6 +830,16 @@ TEST(options, every_effect_is_of_an_option_that_exists) {
             return o.name == key.second;
         })) << key.second;
     }
+}
+
+TEST(options, each_of_a_server_is_read_into_its_member_and_changed_live) {
+    const json before = {{"unix", "/s"}};
+    const option_changes own = {{"allow-users", {before, {{"allow_users", "0"}}}},
+                                {"tcp-keepalive", {before, {{"tcp_keepalive", "9s"}}}},
+                                {"origins", {before, {{"origins", "*"}}}},
+                                {"max-queue", {before, {{"max_queue", "2M"}}}}};
+    check_reading(server::option_rows(), server::read_config, before, own);
+    check_live(server::option_rows(), server::read_config, before, own);
 }
 
 TEST(options, what_listens_serves_this_machine_alone_by_default) {

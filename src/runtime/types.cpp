@@ -25,7 +25,7 @@ namespace {
 
 type server_type() {
     return {"server", "broadcasts messages among its clients, over TCP, UDP or a Unix socket",
-            server::option_table(),
+            table_of(server::option_rows()),
             [](creation from) -> std::unique_ptr<instance> {
                 const auto read = server::read_config(from.options);
                 if (read && read->where.kind == transport::scheme::udp)

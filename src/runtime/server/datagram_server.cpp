@@ -198,10 +198,7 @@ outcome<> datagram_server::apply(const settings& changed) {
     if (!read) return std::unexpected(read.error());
     const bool new_pace = read->rate_limit != config_.rate_limit ||
                           read->global_rate_limit != config_.global_rate_limit;
-    config_.max_connections = read->max_connections;
-    config_.rate_limit = read->rate_limit;
-    config_.global_rate_limit = read->global_rate_limit;
-    config_.idle_timeout = read->idle_timeout;
+    copy_live(option_rows(), *read, config_);
     options_ = changed;
     if (running_) {
         if (new_pace) set_pace();

@@ -1,12 +1,13 @@
 // The table of the server's options, and their contradictions.
 #include "runtime/server/options.hpp"
 
+#include "runtime/bound_options.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/options/option_tables.hpp"
 #include "runtime/serving/accept_options.hpp"
+#include "runtime/serving/serving_rows.hpp"
 #include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
-#include "runtime/serving/tls_options.hpp"
 
 #include <fmt/format.h>
 
@@ -16,16 +17,6 @@ namespace {
 using transport::scheme;
 
 constexpr std::int64_t most_per_second = 1'000'000'000;
-
-flow read_flow(const std::string& text) {
-    if (text == "in") return flow::in;
-    return text == "out" ? flow::out : flow::inout;
-}
-
-slow_reader_policy read_policy(const std::string& text) {
-    if (text == "wait") return slow_reader_policy::wait;
-    return text == "drop-oldest" ? slow_reader_policy::drop_oldest : slow_reader_policy::disconnect;
-}
 
 /// Refuses options that would have no effect beside `reason`.
 outcome<> without_effect(const settings& chosen, std::string_view reason, std::string_view why,
@@ -99,129 +90,9 @@ outcome<> check_combinations(const settings& chosen, const config& read) {
     return {};
 }
 
-/// Where it listens, without TLS.
-std::vector<option> listening_options() {
-    return {
-        port_option(),
-        bind_option(),
-        unix_option(),
-        allow_users_option(),
-        listen_option("serve on a URI instead: tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH or "
-                      "handoff:///PATH"),
-        {.name = "udp",
-         .kind = option_kind::flag,
-         .help = "serve UDP on the port; the clients are the senders of at least two recent "
-                 "datagrams"},
-    };
-}
-
-/// What a message is, and its receivers.
-std::vector<option> message_options() {
-    return {
-        {.name = "mode",
-         .kind = option_kind::choice,
-         .value_name = "MODE",
-         .default_value = "inout",
-         .help = "receivers of a client's messages: inout: all other clients; in: only the "
-                 "journal; out: none, and clients get only messages of `eddy send`",
-         .choices = {"inout", "in", "out"}},
-        {.name = "framing",
-         .kind = option_kind::choice,
-         .value_name = "HOW",
-         .default_value = "line",
-         .help = "what a message is: a line of text, or raw: the bytes as they arrive",
-         .choices = {"line", "raw"}},
-        {.name = "http",
-         .value_name = "DIR",
-         .help = "also serve the files of this folder to HTTP clients on the same port. WebSocket "
-                 "is recognised with and without it",
-         .is_path = true},
-        {.name = "origins",
-         .value_name = "LIST",
-         .help = "pages that may open a WebSocket, besides those of the host and port that they "
-                 "connect to: origins joined by commas, such as https://example.org; * is all. "
-                 "Others get 403; clients that are no browsers send no Origin and may connect",
-         .live = true},
-        {.name = "raw-http",
-         .kind = option_kind::flag,
-         .help = "make HTTP requests messages, with their passwords and cookies. Otherwise a "
-                 "client whose first line begins like a request, such as \"GET /\", is "
-                 "answered by HTTP, and none of it is forwarded. WebSocket is not recognised then"},
-    };
-}
-
-/// Threads, and limits of clients.
-std::vector<option> client_options() {
-    return {
-        threads_option(
-            "threads that serve clients. One has the highest throughput a core; more receive, "
-            "encrypt and send at the same time, and forward each message to the others' clients"),
-        max_connections_option(),
-        {.name = "rate-limit",
-         .kind = option_kind::integer,
-         .value_name = "N",
-         .default_value = "0",
-         .help = "messages a second of each client, with bursts of the same size; 0 is no limit. A "
-                 "faster TCP client is slowed down. With UDP, where it is 1000 by default, what a "
-                 "peer sends for a second after it has reached the limit is dropped",
-         .maximum = most_per_second,
-         .live = true},
-        {.name = "global-rate-limit",
-         .kind = option_kind::integer,
-         .value_name = "N",
-         .default_value = "0",
-         .help = "the same for all clients together",
-         .maximum = most_per_second,
-         .live = true},
-        {.name = "idle-timeout",
-         .kind = option_kind::duration,
-         .value_name = "TIME",
-         .default_value = "0",
-         .help = "close a client after this time without a byte in either direction, such as 30s "
-                 "or 5m; 0 is never. With UDP: forget the client, by default after 5m",
-         .live = true},
-        tcp_keepalive_option(),
-        {.name = "max-line",
-         .kind = option_kind::size,
-         .value_name = "SIZE",
-         .default_value = "64KiB",
-         .help = "longest line, such as 4096, 64k or 1M; a client that sends a longer one gets an "
-                 "error and is closed",
-         .minimum = 1,
-         .maximum = std::int64_t{1} << 30},
-        {.name = "slow-reader",
-         .kind = option_kind::choice,
-         .value_name = "WHAT",
-         .default_value = "disconnect",
-         .help = "what to do when a client reads too slowly and --max-queue is full: wait: all "
-                 "senders wait; drop-oldest: drop its oldest messages; disconnect: close it",
-         .choices = {"wait", "drop-oldest", "disconnect"}},
-        {.name = "max-queue",
-         .kind = option_kind::size,
-         .value_name = "SIZE",
-         .default_value = "1MiB",
-         .help = "bytes that may wait for one slow client",
-         .minimum = 4096,
-         .maximum = std::int64_t{1} << 34},
-    };
-}
-
-/// Where clients and messages are noted.
-std::vector<option> log_options() {
-    return {
-        {.name = "log",
-         .value_name = "FILE",
-         .help = "append what clients send to this file",
-         .is_path = true},
-        {.name = "log-traffic",
-         .letter = 'b',
-         .kind = option_kind::flag,
-         .help = "write connections and messages to the journal, which `eddy logs` shows"},
-    };
-}
-
 /// Refuses what no browser sends as an origin, since it would have no effect.
-outcome<std::vector<std::string>> read_origins(std::string_view text) {
+outcome<std::vector<std::string>> read_origins(const settings& chosen, const config& /*so_far*/) {
+    std::string_view text = chosen.text("origins");
     std::vector<std::string> read;
     while (!text.empty()) {
         const std::size_t comma = text.find(',');
@@ -241,11 +112,154 @@ outcome<std::vector<std::string>> read_origins(std::string_view text) {
     return read;
 }
 
+using row = bound_option<config>;
+
+/// Where it listens.
+bound_options<config> address_rows() {
+    return joined({listening_rows<config>(
+                       "serve on a URI instead: tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH or "
+                       "handoff:///PATH"),
+                   {row::unbound({.name = "udp",
+                                  .kind = option_kind::flag,
+                                  .help = "serve UDP on the port; the clients are the senders of "
+                                          "at least two recent datagrams"})},
+                   secure_rows<config>()});
+}
+
+/// What a message is, and its receivers.
+bound_options<config> message_rows() {
+    return {
+        row::choice(
+            &config::mode,
+            {.name = "mode",
+             .kind = option_kind::choice,
+             .value_name = "MODE",
+             .default_value = "inout",
+             .help = "receivers of a client's messages: inout: all other clients; in: only the "
+                     "journal; out: none, and clients get only messages of `eddy send`"},
+            {{"inout", flow::inout}, {"in", flow::in}, {"out", flow::out}}),
+        row::choice(&config::messages,
+                    {.name = "framing",
+                     .kind = option_kind::choice,
+                     .value_name = "HOW",
+                     .default_value = "line",
+                     .help = "what a message is: a line of text, or raw: the bytes as they arrive"},
+                    {{"line", framing::line}, {"raw", framing::raw}}),
+        row::whole_path(&config::http_root,
+                        {.name = "http",
+                         .value_name = "DIR",
+                         .help = "also serve the files of this folder to HTTP clients on the same "
+                                 "port. WebSocket is recognised with and without it",
+                         .is_path = true}),
+        row::read_by(
+            &config::origins,
+            {.name = "origins",
+             .value_name = "LIST",
+             .help =
+                 "pages that may open a WebSocket, besides those of the host and port that they "
+                 "connect to: origins joined by commas, such as https://example.org; * is all. "
+                 "Others get 403; clients that are no browsers send no Origin and may connect",
+             .live = true},
+            read_origins),
+        row::bound(
+            &config::takes_raw_http,
+            {.name = "raw-http",
+             .kind = option_kind::flag,
+             .help =
+                 "make HTTP requests messages, with their passwords and cookies. Otherwise a "
+                 "client whose first line begins like a request, such as \"GET /\", is answered by "
+                 "HTTP, and none of it is forwarded. WebSocket is not recognised then"}),
+    };
+}
+
+/// Threads, and limits of clients.
+bound_options<config> client_rows() {
+    return {
+        row::unbound(threads_option(
+            "threads that serve clients. One has the highest throughput a core; more receive, "
+            "encrypt and send at the same time, and forward each message to the others' clients")),
+        row::bound(&config::max_connections, max_connections_option()),
+        row::bound(
+            &config::rate_limit,
+            {.name = "rate-limit",
+             .kind = option_kind::integer,
+             .value_name = "N",
+             .default_value = "0",
+             .help =
+                 "messages a second of each client, with bursts of the same size; 0 is no limit. A "
+                 "faster TCP client is slowed down. With UDP, where it is 1000 by default, what a "
+                 "peer sends for a second after it has reached the limit is dropped",
+             .maximum = most_per_second,
+             .live = true}),
+        row::bound(&config::global_rate_limit, {.name = "global-rate-limit",
+                                                .kind = option_kind::integer,
+                                                .value_name = "N",
+                                                .default_value = "0",
+                                                .help = "the same for all clients together",
+                                                .maximum = most_per_second,
+                                                .live = true}),
+        row::bound(
+            &config::idle_timeout,
+            {.name = "idle-timeout",
+             .kind = option_kind::duration,
+             .value_name = "TIME",
+             .default_value = "0",
+             .help = "close a client after this time without a byte in either direction, such as "
+                     "30s or 5m; 0 is never. With UDP: forget the client, by default after 5m",
+             .live = true}),
+        keepalive_row<config>(),
+        row::bound(&config::max_line,
+                   {.name = "max-line",
+                    .kind = option_kind::size,
+                    .value_name = "SIZE",
+                    .default_value = "64KiB",
+                    .help = "longest line, such as 4096, 64k or 1M; a client that sends a longer "
+                            "one gets an error and is closed",
+                    .minimum = 1,
+                    .maximum = std::int64_t{1} << 30}),
+        row::choice(
+            &config::slow_reader,
+            {.name = "slow-reader",
+             .kind = option_kind::choice,
+             .value_name = "WHAT",
+             .default_value = "disconnect",
+             .help = "what to do when a client reads too slowly and --max-queue is full: wait: all "
+                     "senders wait; drop-oldest: drop its oldest messages; disconnect: close it"},
+            {{"wait", slow_reader_policy::wait},
+             {"drop-oldest", slow_reader_policy::drop_oldest},
+             {"disconnect", slow_reader_policy::disconnect}}),
+        row::bound(&config::max_queue, {.name = "max-queue",
+                                        .kind = option_kind::size,
+                                        .value_name = "SIZE",
+                                        .default_value = "1MiB",
+                                        .help = "bytes that may wait for one slow client",
+                                        .minimum = 4096,
+                                        .maximum = std::int64_t{1} << 34}),
+    };
+}
+
+/// Where clients and messages are noted.
+bound_options<config> log_rows() {
+    return {
+        row::bound(&config::log_file, {.name = "log",
+                                       .value_name = "FILE",
+                                       .help = "append what clients send to this file",
+                                       .is_path = true}),
+        row::bound(
+            &config::log_traffic,
+            {.name = "log-traffic",
+             .letter = 'b',
+             .kind = option_kind::flag,
+             .help = "write connections and messages to the journal, which `eddy logs` shows"}),
+    };
+}
+
 }  // namespace
 
-std::vector<option> option_table() {
-    return joined({listening_options(), tls_options(), shm_options(), message_options(),
-                   client_options(), log_options()});
+const bound_options<config>& option_rows() {
+    static const bound_options<config> rows =
+        joined({address_rows(), message_rows(), client_rows(), log_rows()});
+    return rows;
 }
 
 outcome<config> read_config(const settings& chosen) {
@@ -255,31 +269,14 @@ outcome<config> read_config(const settings& chosen) {
     config read;
     auto serving = read_serving_config(chosen, udp ? scheme::udp : scheme::tcp, {}, read);
     if (!serving) return std::unexpected(serving.error());
-    read.mode = read_flow(chosen.text("mode"));
-    read.messages = chosen.text("framing") == "raw" ? framing::raw : framing::line;
-    read.max_connections = static_cast<std::uint64_t>(chosen.number("max-connections"));
-    read.rate_limit = static_cast<std::uint64_t>(chosen.number("rate-limit"));
+    if (auto bound = read_bound(option_rows(), chosen, read); !bound)
+        return std::unexpected(bound.error());
     if (read.where.kind == scheme::udp && !chosen.given("rate-limit"))
         read.rate_limit = default_datagram_rate;
-    read.global_rate_limit = static_cast<std::uint64_t>(chosen.number("global-rate-limit"));
-    read.idle_timeout = duration(chosen.number("idle-timeout"));
-    read.max_line = static_cast<std::size_t>(chosen.number("max-line"));
-    read.slow_reader = read_policy(chosen.text("slow-reader"));
-    read.max_queue = static_cast<std::size_t>(chosen.number("max-queue"));
-    read.log_file = chosen.text("log");
-    read.http_root = chosen.text("http");
-    if (!read.http_root.empty() && !read.http_root.starts_with('/'))
-        return refuse(400, fmt::format("--http cannot be \"{}\": write the whole path, from /",
-                                       read.http_root));
-    auto origins = read_origins(chosen.text("origins"));
-    if (!origins) return std::unexpected(origins.error());
-    read.origins = std::move(*origins);
-    read.takes_raw_http = chosen.flag("raw-http");
     if (read.takes_raw_http && !read.http_root.empty())
         return refuse(400,
                       "--http and --raw-http exclude each other: with --raw-http requests are "
                       "messages");
-    read.log_traffic = chosen.flag("log-traffic");
     if (auto ok = check_combinations(chosen, read); !ok) return std::unexpected(ok.error());
     return read;
 }

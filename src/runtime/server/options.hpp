@@ -4,6 +4,7 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/net/queued_writer.hpp>
 
+#include "runtime/bound_options.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
@@ -51,7 +52,8 @@ struct config : serving_config {
     bool log_traffic = false;
 };
 
-std::vector<option> option_table();
+/// Rows of the options, in the order of help.
+const bound_options<config>& option_rows();
 outcome<config> read_config(const settings& chosen);
 
 /// Why `eddy send` reaches no client through the server `name`, if that is so.

@@ -120,11 +120,7 @@ queued_writer_options worker::queue_options() noexcept {
 void worker::apply(const config& chosen) {
     const bool has_new_pace = chosen.rate_limit != config_.rate_limit ||
                               chosen.global_rate_limit != config_.global_rate_limit;
-    config_.max_connections = chosen.max_connections;
-    config_.rate_limit = chosen.rate_limit;
-    config_.global_rate_limit = chosen.global_rate_limit;
-    config_.idle_timeout = chosen.idle_timeout;
-    config_.origins = chosen.origins;
+    copy_live(option_rows(), chosen, config_);
     clients_.set_limits(limits());
     if (!has_new_pace) return;
     client_limiter_ = limiter_for(config_.rate_limit);
