@@ -101,7 +101,7 @@ type client_type() {
 
 type stream_type() {
     return {"stream", "streams events to clients that a web server hands over",
-            stream::option_table(),
+            table_of(stream::option_rows()),
             [](creation from) -> std::unique_ptr<instance> {
                 return std::make_unique<stream::stream_runtime>(std::move(from));
             },

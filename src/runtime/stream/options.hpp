@@ -4,6 +4,7 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/net/descriptors.hpp>
 
+#include "runtime/bound_options.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
@@ -65,7 +66,8 @@ struct config {
     duration heartbeat{};           ///< between signs of life while nothing else is sent
 };
 
-std::vector<option> option_table();
+/// Rows of the options, in the order of help.
+const bound_options<config>& option_rows();
 outcome<config> read_config(const settings& chosen);
 
 /// About how many streams a process can have where each client is an open file, under a limit of

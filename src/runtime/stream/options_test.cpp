@@ -3,6 +3,8 @@
 
 #include "runtime/keepalive_probe.hpp"
 #include "runtime/options/option_effects.hpp"
+#include "runtime/options/option_effects.hpp"
+#include "runtime/row_checks.hpp"
 #include "runtime/stream/testing.hpp"
 
 #include <fcntl.h>
@@ -374,6 +376,27 @@ task<void> a_script_answers(std::string type) {
     talker client = make_client(s, R"({"prompt":"hi"})");
     EXPECT_THAT(co_await client.rest(), HasSubstr("data: {\"content\":\"for hi\"}"));
     co_await s->stop(0s);
+}
+
+TEST(stream_options, each_is_read_into_its_member_and_changed_live) {
+    const json before = {{"handoff", "unix:///s"}};
+    const auto with_more = [&](json more) { return with(std::move(more), before); };
+    const json openai = with_more({{"backend", "openai"}});
+    const json proxied = with_more({{"backend", "proxy"}, {"backend_url", "http://a"}});
+    const json replayed = with_more({{"replay_memory", "1M"}});
+    const json program = with_more({{"backend", "exec"}, {"exec", "a"}});
+    const option_changes own = {{"handoff", {before, {{"handoff", "unix:///t"}}}},
+                                {"mode", {before, {{"mode", "0600"}}}},
+                                {"allow-users", {before, {{"allow_users", "0"}}}},
+                                {"backend", {proxied, {{"backend", "openai"}}}},
+                                {"exec", {program, {{"exec", "b"}}}},
+                                {"backend-url", {openai, {{"backend_url", "http://b"}}}},
+                                {"backend-socket", {openai, {{"backend_socket", "/b"}}}},
+                                {"events", {openai, {{"events", "chunks"}}}},
+                                {"replay-time", {replayed, {{"replay_time", "9s"}}}},
+                                {"tcp-keepalive", {before, {{"tcp_keepalive", "9s"}}}}};
+    check_reading(option_rows(), read_config, before, own);
+    check_live(option_rows(), read_config, before, own);
 }
 
 }  // namespace

@@ -341,8 +341,7 @@ outcome<> stream_runtime::apply(const settings& changed) {
     outcome<config> read = read_config(changed);
     if (!read) return std::unexpected(read.error());
     const bool is_larger = read->max_connections > config_.max_connections;
-    config_.max_connections = read->max_connections;
-    config_.keepalive = read->keepalive;
+    copy_live(option_rows(), *read, config_);
     options_ = changed;
     if (running_ && is_larger) warn_of_limit();
     return {};
