@@ -4,6 +4,7 @@
 
 #include <eddy/shm/shm.hpp>
 
+#include "base/text.hpp"
 #include "runtime/http/options.hpp"
 #include "runtime/keepalive_probe.hpp"
 #include "runtime/options/option_effects.hpp"
@@ -840,6 +841,27 @@ TEST(options, each_of_a_server_is_read_into_its_member_and_changed_live) {
                                 {"max-queue", {before, {{"max_queue", "2M"}}}}};
     check_reading(server::option_rows(), server::read_config, before, own);
     check_live(server::option_rows(), server::read_config, before, own);
+}
+
+TEST(options, each_of_a_cache_is_read_into_its_member) {
+    const json before = {{"unix", "/s"}};
+    const json kept = {{"unix", "/s"}, {"dir", "/d"}};
+    const json limited = {{"unix", "/s"}, {"maxmemory", "1M"}};
+    option_changes own = {{"allow-users", {before, {{"allow_users", "0"}}}},
+                          {"dir", {kept, {{"dir", "/e"}}}},
+                          {"eviction", {limited, {{"eviction", "allkeys-lru"}}}},
+                          {"rename-command", {before, {{"rename_command", "FLUSHALL=wipe"}}}},
+                          {"dbfilename", {kept, {{"dbfilename", "other"}}}},
+                          {"save", {kept, {{"save", "1 2"}}}},
+                          {"appendonly", {kept, {{"appendonly", "yes"}}}},
+                          {"appendfsync", {kept, {{"appendfsync", "always"}}}}};
+    const json hooked = {{"unix", "/s"}, {"hooks", "/h"}};
+    for (const auto& each : cache::option_rows()) {
+        const option& its = each.row();
+        if (its.name.starts_with("hook-"))
+            own[its.name] = {hooked, {{option_key(its.name), other_value(its)}}};
+    }
+    check_reading(cache::option_rows(), cache::read_config, before, own);
 }
 
 TEST(options, what_listens_serves_this_machine_alone_by_default) {

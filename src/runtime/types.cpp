@@ -42,7 +42,7 @@ type server_type() {
 type cache_type() {
     return {"cache",
             "keeps keys and values in memory, for Redis clients",
-            cache::option_table(),
+            table_of(cache::option_rows()),
             [](creation from) -> std::unique_ptr<instance> {
                 return std::make_unique<cache::cache_server>(std::move(from));
             },

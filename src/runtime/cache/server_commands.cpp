@@ -195,7 +195,7 @@ task<void> server_commands::keep_config_there(std::uint64_t session) {
     // The master, or that there is none: REPLICAOF may have changed that.
     nlohmann::json changed = master_option_now(engine_, options);
     options.merge_patch(changed);
-    const std::vector<option> table = option_table();
+    const std::vector<option> table = table_of(option_rows());
     auto plain = settings::parse(table, options);
     auto from = plain ? read_config(*plain) : std::unexpected(plain.error());
     if (!from) co_return answer(session, "Rewriting config file: " + from.error().message);

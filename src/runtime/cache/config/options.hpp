@@ -5,6 +5,7 @@
 
 #include "cache/config/server_settings.hpp"
 #include "cache/engine/engine.hpp"
+#include "runtime/bound_options.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
@@ -13,7 +14,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace eddy::runtime::cache {
 
@@ -26,7 +26,8 @@ struct config : serving_config {
     hook_config hooks;
 };
 
-std::vector<option> option_table();
+/// Rows of the options, in the order of help. Live changes go through the parameters of CONFIG.
+const bound_options<config>& option_rows();
 outcome<config> read_config(const settings& chosen);
 
 }  // namespace eddy::runtime::cache
