@@ -5,7 +5,9 @@ included. Each failure of a client is kept with what it did, so that one in thou
 """
 
 import http.client
+import http.server
 import os
+import shutil
 import socket
 import threading
 
@@ -139,8 +141,54 @@ class SiteTest(RestartTest):
             connect(self.port)
 
 
+    def test_a_reload_has_the_instance_before_write_to_the_new_log_too(self):
+        root = self.folder()
+        log = os.path.join(root, "log")
+        with open(os.path.join(root, "large"), "wb") as file:
+            file.truncate(64 << 20)
+        self.running.must("create", "http", "r", "-p", str(self.port), "--root", root, "--access-log", log, "-s")
+        with connect(self.port) as busy:
+            busy.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            self.assertTrue(busy.recv(1))
+            self.running.must("edit", "r", "--index", "other.html")
+            os.rename(log, log + ".1")
+            self.running.must("reload", "r")
+            while busy.recv(1 << 20):
+                pass
+        eventually(lambda: os.path.exists(log) and b"GET /large" in open(log, "rb").read(), "its line in the new log")
+
+
 @harness.on_each_backend
 class ServerTest(RestartTest):
+    def test_a_socket_whose_file_is_gone_is_made_anew(self):
+        path = os.path.join(self.folder(), "s")
+        self.running.must("create", "server", "r", "--unix", path, "-s")
+        for words in (["reload", "r"], ["edit", "r", "--max-line", "1000"]):
+            os.remove(path)
+            self.running.must(*words)
+            with socket.socket(socket.AF_UNIX) as peer:
+                peer.connect(path)
+        os.remove(path)
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(path)
+            other.listen()
+            refused = self.running.run("edit", "r", "--max-line", "2000")
+            self.assertIn("another program serves on", refused.err)
+
+    def test_threads_change_beside_shared_memory(self):
+        self.running.must("create", "server", "r", "-p", str(self.port), "--shm", "-s")
+        for threads in ("2", "1"):
+            self.running.must("edit", "r", "--threads", threads)
+            connect(self.port).close()
+
+    def test_a_port_is_opened_to_the_network(self):
+        for flags in ([], ["--udp"]):
+            self.running.must("create", "server", "r", "-p", str(self.port), *flags, "-s")
+            self.running.must("edit", "r", "--bind", "*")
+            self.running.must("edit", "r", "--unset", "bind")
+            self.running.must("stop", "r")
+            self.running.must("remove", "r")
+
     def test_no_client_is_refused(self):
         path = os.path.join(self.folder(), "s")
         log = os.path.join(self.folder(), "log")
@@ -274,6 +322,51 @@ class StreamTest(RestartTest):
             self.running.must("reload", "r")
             self.running.must("edit", "r", "--messages", "2")
             self.assertTrue(harness.all_of(client).rstrip().endswith(b"[DONE]"))
+
+    def test_a_restart_after_one_that_lost_the_socket(self):
+        self.create()
+        folder = os.path.dirname(self.path)
+        shutil.rmtree(folder)
+        for mode in ("0600", "0601"):
+            self.assertNotEqual(self.running.run("edit", "r", "--mode", mode).status, 0)
+        os.mkdir(folder)
+        self.running.must("edit", "r", "--mode", "0600")
+        with self.begin() as client:
+            self.assertTrue(client.recv(1))
+
+    def test_a_stop_ends_programs_of_the_instance_before(self):
+        self.create("--backend", "exec", "--exec", "sleep 1000")
+        with self.begin() as client:
+            eventually(lambda: self.running.show("r")["connections"] == 1, "the program")
+            self.running.must("edit", "r", "--max-queue", "70000")
+            self.running.must("stop", "r")
+            harness.all_of(client)
+
+    def test_a_changed_key_is_for_the_next_instance(self):
+        key = os.path.join(self.folder(), "key")
+        keys = []
+
+        class Api(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):  # pylint: disable=invalid-name
+                keys.append(self.headers["Authorization"])
+                self.send_error(500)
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.HTTPServer(("127.0.0.1", 0), Api) as api:
+            threading.Thread(target=api.serve_forever, daemon=True).start()
+            self.addCleanup(api.shutdown)
+            for text in ("one", "two"):
+                with open(key, "w", encoding="ascii") as file:
+                    file.write(text)
+                if text == "one":
+                    self.create("--backend", "openai", "--backend-url", f"http://127.0.0.1:{api.server_port}/v1", "--key-file", key)
+                else:
+                    self.running.must("reload", "r")
+                with self.begin() as client:
+                    harness.all_of(client)
+            self.assertEqual(keys, ["Bearer one", "Bearer two"])
 
     def test_a_stop_cuts_streams_of_the_instance_before(self):
         self.create("--messages", "10000", "--delay", "50ms")

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -249,11 +250,18 @@ outcome<address> choose_address(const settings& chosen, scheme port_scheme) {
     return where;
 }
 
+socket_file socket_file::at(const std::string& path) noexcept {
+    struct stat info{};
+    if (!path.starts_with('/') || ::lstat(path.c_str(), &info) != 0) return {};
+    return {info.st_dev, info.st_ino};
+}
+
 outcome<noted_listener> listen_on(const address& where, host& of) {
     result<listener> opened = transport::listen(where);
     if (!opened) return std::unexpected(explain_listen_failure(where, opened.error(), &of));
     address_note note = of.note_address(where, opened->local());
-    return noted_listener{{.socket = std::move(*opened)}, std::move(note)};
+    return noted_listener{
+        {.socket = std::move(*opened)}, std::move(note), socket_file::at(where.path)};
 }
 
 outcome<noted_listener> listen_in_parts_on(const address& where, host& of) {
@@ -263,7 +271,8 @@ outcome<noted_listener> listen_in_parts_on(const address& where, host& of) {
     return noted_listener{{.socket = std::move(opened->below),
                            .finish = std::move(opened->finish),
                            .renew = std::move(opened->renew)},
-                          std::move(note)};
+                          std::move(note),
+                          socket_file::at(where.path)};
 }
 
 outcome<noted_datagram> bind_datagram_on(const address& where, host& of) {
@@ -285,6 +294,8 @@ outcome<> try_address(address wanted, std::span<const endpoint> own, const host&
     const std::error_code failure = wanted.kind == scheme::udp
                                         ? failure_of(transport::bind_datagram(wanted))
                                         : failure_of(transport::listen(wanted));
+    // Where ports are used up the trial of another one says nothing.
+    if (is_own && failure == std::errc::address_in_use) return {};
     if (failure) return std::unexpected(explain_listen_failure(wanted, failure, &of));
     return {};
 }

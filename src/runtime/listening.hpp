@@ -14,15 +14,30 @@
 #include "runtime/problem.hpp"
 #include "serving/served_listener.hpp"
 
+#include <sys/types.h>
+
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
 
 namespace eddy::runtime {
 
+/// File of a Unix socket, by which one that was removed or replaced by hand is noticed. All are the
+/// same where there is no file: abstract names and ports.
+struct socket_file {
+    dev_t device = 0;
+    ino_t number = 0;
+
+    /// Of an absolute path; none of others, and where nothing is.
+    static socket_file at(const std::string& path) noexcept;
+    friend bool operator==(const socket_file&, const socket_file&) = default;
+};
+
 /// A listener and the note that it is there.
 struct noted_listener : serving::served_listener {
     address_note note;
+    socket_file file = {};
 };
 struct noted_datagram {
     datagram socket;

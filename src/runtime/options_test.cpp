@@ -8,8 +8,7 @@
 #include "runtime/http/options.hpp"
 #include "runtime/keepalive_probe.hpp"
 #include "runtime/options/option_effects.hpp"
-#include "runtime/options/option_effects.hpp"
-#include "runtime/row_checks.hpp"
+#include "runtime/options/row_checks.hpp"
 #include "runtime/server/options.hpp"
 #include "runtime/testing.hpp"
 

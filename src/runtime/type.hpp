@@ -9,6 +9,7 @@
 #include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -29,10 +30,13 @@ struct type {
     /// How much longer than others it may take to start, and to stop, because it reads or writes
     /// files then. Null: no longer.
     std::function<duration(const settings&)> file_time = {};
-    /// Its instances have data that must not be in two at a time: a restart stops one before the
-    /// next one starts, and clients that connect meanwhile wait. Otherwise the next one accepts
-    /// clients while those of the one before finish.
-    bool has_data = false;
+    /// Clients over a restart.
+    enum class restart_clients : std::uint8_t {
+        served,  ///< the next instance accepts them while those of the one before finish
+        wait,    ///< its data must not be in two instances: one stops before the next one starts
+        none,    ///< it listens nowhere
+    };
+    restart_clients over_restart = restart_clients::served;
     /// Parameters, set by commands of its clients, whose values are passwords: a client keeps such
     /// commands in no history. Constants of the program.
     std::span<const std::string_view> secret_parameters = {};

@@ -1,12 +1,12 @@
 // Types of runtime of this build.
 #include "cache/acl/secret_arguments.hpp"
-#include "runtime/bound_options.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/cache_server.hpp"
 #include "runtime/client/client_runtime.hpp"
 #include "runtime/http/options.hpp"
 #include "runtime/http/site.hpp"
 #include "runtime/instance.hpp"
+#include "runtime/options/bound_options.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
 #include "runtime/proxy/options.hpp"
@@ -60,7 +60,7 @@ type cache_type() {
                         cache::cache_hooks::load_patience + duration(chosen.number("hook-flush"));
                 return longer;
             },
-            true,
+            type::restart_clients::wait,
             eddy::cache::password_parameters};
 }
 
@@ -91,12 +91,15 @@ type proxy_type() {
 }
 
 type client_type() {
-    return {"client", "connects to a server, and writes the lines that it receives to its journal",
+    return {"client",
+            "connects to a server, and writes the lines that it receives to its journal",
             client::option_table(),
             [](creation from) -> std::unique_ptr<instance> {
                 return std::make_unique<client::client_runtime>(std::move(from));
             },
-            client::check};
+            client::check,
+            {},
+            type::restart_clients::none};
 }
 
 type stream_type() {

@@ -114,8 +114,9 @@ std::string restart_text(std::string_view name, const json& answer, bool is_dry_
         drain_s > 0 ? fmt::format("for up to {:g} s", drain_s) : "for a moment";
     const std::string change = fmt::format("changing {} {} {}", fmt::join(flags, ", "),
                                            is_dry_run ? "would restart" : "restarts", name);
-    const json waits = restart.value("clients_wait", json(false));
-    if (waits.is_boolean() && waits.get<bool>())
+    const std::string clients = text_of(restart, "clients");
+    if (clients == "none") return change;
+    if (clients == "wait")
         return fmt::format("{}: clients that connect {} {}{}, and until it serves again", change,
                            is_dry_run ? "would wait" : "wait", time,
                            drain_s > 0 ? " (--drain)" : "");

@@ -1,6 +1,8 @@
 // Members of the control API's JSON.
 #include "daemon/control/runtime_view.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include "base/text.hpp"
 #include "daemon/runtimes/runtime_options.hpp"
 #include "runtime/metrics.hpp"
@@ -17,6 +19,16 @@
 
 namespace eddy::daemon {
 namespace {
+
+std::string_view to_string(runtime::type::restart_clients clients) noexcept {
+    using enum runtime::type::restart_clients;
+    switch (clients) {
+        case served: return "served";
+        case wait: return "wait";
+        case none: return "none";
+    }
+    EDDY_ASSERT(false);
+}
 
 json latency_json(const histogram& values) {
     const auto microseconds = [](std::uint64_t ns) { return static_cast<double>(ns) / 1000; };
@@ -139,7 +151,7 @@ json show_edit(const edit_plan& plan) {
     for (const std::string_view name : plan.restart_options) names.push_back(option_key(name));
     shown["restart"] = {{"options", std::move(names)},
                         {"drain_s", std::chrono::duration<double>(plan.drain).count()},
-                        {"clients_wait", plan.has_clients_wait}};
+                        {"clients", to_string(plan.clients)}};
     return shown;
 }
 

@@ -7,11 +7,6 @@
 #include <utility>
 
 namespace eddy::daemon {
-namespace {
-
-task<void> ignore(task<outcome<>> work) { static_cast<void>(co_await std::move(work)); }
-
-}  // namespace
 
 /// Arbiter of a start that takes too long: the side that changes `pending` first decides.
 struct loop_runtimes::start_ticket {
@@ -106,8 +101,8 @@ void loop_runtimes::resume(std::uint64_t number) {
     };
     // Without the loop there is no instance.
     const outcome<> when_gone;
-    static_cast<void>(
-        group_.post(index_, ignore(call_there(number, go_on, stopping::is_gone, when_gone))));
+    static_cast<void>(group_.post(
+        index_, ignore<outcome<>>(call_there(number, go_on, stopping::is_gone, when_gone))));
 }
 
 task<outcome<std::shared_ptr<runtime::inherited_listeners>>> loop_runtimes::take_listeners(
@@ -139,16 +134,6 @@ task<outcome<>> loop_runtimes::give_back(std::uint64_t number,
         return to.take_back(*listeners);
     };
     co_return co_await on_instance(number, loop_patience, std::move(take_back));
-}
-
-void loop_runtimes::end_drain(std::uint64_t number) {
-    const auto end = [](runtime::instance& on) {
-        on.end_drain();
-        return outcome<>();
-    };
-    const outcome<> when_gone;
-    static_cast<void>(
-        group_.post(index_, ignore(call_there(number, end, stopping::counts, when_gone))));
 }
 
 task<outcome<std::string>> loop_runtimes::stop(std::uint64_t number, duration drain,

@@ -137,8 +137,14 @@ public:
     /// instance::take_back(): the start has failed.
     task<outcome<>> give_back(std::uint64_t number,
                               std::shared_ptr<runtime::inherited_listeners> listeners);
-    /// instance::end_drain(), of an instance whose stop is under way.
-    void end_drain(std::uint64_t number);
+    /// Calls `what(instance&)` on the loop, and awaits nothing.
+    template <class F>
+    void notify(std::uint64_t number, F what) {
+        instance_outcome<F> when_gone = gone();
+        static_cast<void>(group_.post(
+            index_, ignore<instance_outcome<F>>(call_there(
+                        number, std::move(what), stopping::counts, std::move(when_gone)))));
+    }
 
     /// Stops and destroys an instance; connections get `drain` to finish, and its files `file_time`
     /// to be written. Yields what was lost, see instance::lost(). When the loop does not
@@ -159,6 +165,11 @@ private:
     };
 
     struct start_ticket;
+
+    template <class T>
+    static task<void> ignore(task<T> work) {
+        static_cast<void>(co_await std::move(work));
+    }
 
     /// Whether an instance whose stop has begun is called.
     enum class stopping : std::uint8_t { counts, is_gone };

@@ -58,6 +58,7 @@ struct managed_runtime {
     async_mutex change_lock;
     /// Set by a change that ends a start, until that change has the lock.
     event start_given_up;
+    bool is_rereading = false;  ///< a reload is reading its files
     /// The oldest first. `replaced_ended` is set when one has ended.
     std::deque<replaced_instance> replaced;
     event replaced_ended;
@@ -88,9 +89,7 @@ struct edit_plan {
     std::vector<std::string_view> restart_options = {};
     /// Of a restart: connections get at most so long to finish.
     duration drain{};
-    /// Clients that connect meanwhile wait until the next instance serves; otherwise it serves
-    /// beside the one before.
-    bool has_clients_wait = false;
+    runtime::type::restart_clients clients = runtime::type::restart_clients::served;
 
     friend bool operator==(const edit_plan& plan, edit_effect as) noexcept {
         return plan.effect == as;

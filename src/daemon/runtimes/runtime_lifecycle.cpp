@@ -19,6 +19,8 @@
 namespace eddy::daemon {
 namespace {
 
+using restart_clients = runtime::type::restart_clients;
+
 /// How long its files may take to be written.
 duration file_time_of(const managed_runtime& which) {
     const auto& [record, type, options] = which.desired;
@@ -31,16 +33,23 @@ std::string start_text(const endpoint& local) {
 }
 
 /// The line about a restart that is about to begin.
-std::string restart_text(std::string_view reason, duration drain, bool has_clients_wait) {
+std::string restart_text(std::string_view reason, duration drain, restart_clients clients) {
     const std::string time = runtime::format_duration(drain.count());
-    if (!has_clients_wait)
-        return fmt::format(
-            "restarts {}: it serves new clients at once; those that it has may "
-            "finish for up to {}",
-            reason, time);
-    return fmt::format(
-        "restarts {}: clients that connect wait {}, and until it serves again", reason,
-        drain > duration{} ? fmt::format("for up to {} (--drain)", time) : "for a moment");
+    switch (clients) {
+        case restart_clients::served:
+            return fmt::format(
+                "restarts {}: it serves new clients at once; those that it has may "
+                "finish for up to {}",
+                reason, time);
+        case restart_clients::wait:
+            return fmt::format(
+                "restarts {}: clients that connect wait {}, and until it serves "
+                "again",
+                reason,
+                drain > duration{} ? fmt::format("for up to {} (--drain)", time) : "for a moment");
+        case restart_clients::none: return fmt::format("restarts {}", reason);
+    }
+    EDDY_ASSERT(false);
 }
 
 void report(const managed_runtime& which, log_level level, std::string_view text) {
@@ -71,7 +80,8 @@ loop_runtimes& runtime_lifecycle::least_loaded() noexcept {
 duration runtime_lifecycle::restart_drain_of(const managed_runtime& which) const {
     const duration drain = drain_of(which);
     // Its clients hold up nothing.
-    return which.desired.type->has_data ? drain : std::max(drain, replaced_drain);
+    const bool is_beside = which.desired.type->over_restart == restart_clients::served;
+    return is_beside ? std::max(drain, replaced_drain) : drain;
 }
 
 duration runtime_lifecycle::drain_of(const managed_runtime& which) const {
@@ -85,6 +95,15 @@ duration runtime_lifecycle::drain_of(const managed_runtime& which) const {
 // --- Locks ----------------------------------------------------------------------------------
 
 task<bool> runtime_lifecycle::give_up_start(runtime_ref which) {
+    if (which->is_rereading && which->running.has_instance()) {
+        const auto give_up = [](runtime::instance& on) {
+            on.give_up_start();
+            return outcome<>();
+        };
+        static_cast<void>(co_await which->running.where()->on_instance(which->running.number(),
+                                                                       loop_patience, give_up));
+        co_return false;
+    }
     if (which->running.status() != runtime_status::starting) co_return false;
     which->start_given_up.set();
     if (which->running.has_instance())
@@ -321,14 +340,14 @@ task<outcome<>> runtime_lifecycle::restart(runtime_ref which, runtime::settings 
     auto ready = co_await prepare_restart(which, next, data);
     if (!ready) co_return std::unexpected(std::move(ready.error()));
     const running_state& running = which->running;
-    const bool has_data = which->desired.type->has_data;
-    which->journal->write(restart_text(reason, restart_drain_of(*which), has_data));
+    const restart_clients clients = which->desired.type->over_restart;
+    which->journal->write(restart_text(reason, restart_drain_of(*which), clients));
     auto listeners = co_await running.where()->take_listeners(running.number());
     if (!listeners) {
         running.where()->resume(running.number());
         co_return std::unexpected(std::move(listeners.error()));
     }
-    if (!has_data && *listeners)
+    if (clients == restart_clients::served && *listeners)
         co_return co_await replace(which, std::move(next), std::move(*listeners));
     co_return co_await restart_with_data(which, std::move(next), data, std::move(*ready),
                                          std::move(*listeners));
@@ -421,8 +440,12 @@ task<void> runtime_lifecycle::await_replaced(runtime_ref which, std::size_t most
     while (which->replaced.size() > most) {
         which->replaced_ended.reset();
         const std::size_t surplus = which->replaced.size() - most;
+        const auto end_drain = [](runtime::instance& on) {
+            on.end_drain();
+            return outcome<>();
+        };
         for (std::size_t i = 0; i < surplus; ++i)
-            which->replaced[i].where->end_drain(which->replaced[i].number);
+            which->replaced[i].where->notify(which->replaced[i].number, end_drain);
         // A wait that is cancelled leaves them to their time.
         if (!co_await which->replaced_ended.wait()) co_return;
     }
@@ -442,8 +465,13 @@ task<outcome<>> runtime_lifecycle::reload(runtime_ref which, restart_data data) 
     // Keys that are to go need a restart.
     if (data == restart_data::kept) {
         const auto read_again = [](runtime::instance& on) { return on.reread(); };
+        which->is_rereading = true;
         auto reread =
             co_await running.where()->on_instance(running.number(), reread_patience, read_again);
+        which->is_rereading = false;
+        // Those of before write to logs, too.
+        for (const replaced_instance& each : which->replaced)
+            each.where->notify(each.number, [](runtime::instance& on) { return on.reread(); });
         if (!reread) co_return with_context(context, std::move(reread.error()));
         if (*reread) {
             which->journal->write("files read again");
@@ -468,7 +496,7 @@ edit_plan runtime_lifecycle::plan(const managed_runtime& which,
     made.effect = made.restart_options.empty() ? edit_effect::live : edit_effect::restarted;
     if (made.effect == edit_effect::restarted) {
         made.drain = restart_drain_of(which);
-        made.has_clients_wait = desired.type->has_data;
+        made.clients = desired.type->over_restart;
     }
     return made;
 }

@@ -155,6 +155,7 @@ task<outcome<std::unique_ptr<cache_hooks::crew>>> cache_hooks::load() {
         const result<> woken = left <= duration::zero()
                                    ? fail(errc::timed_out)
                                    : co_await with_timeout(left, progress_.wait());
+        if (reload_given_up_) co_return refuse(503, "the cache is being stopped");
         if (woken) continue;
         if (woken.error() != errc::timed_out) co_return refuse(503, "the cache is stopping");
         fault =
@@ -180,6 +181,7 @@ task<outcome<>> cache_hooks::prepare() {
 
 task<outcome<bool>> cache_hooks::reload() {
     EDDY_ASSERT(crew_ && hooks_ != nullptr);
+    reload_given_up_ = false;
     auto loaded = co_await load();
     if (!loaded) co_return std::unexpected(loaded.error());
     if (!have_same(crew_->functions(), (*loaded)->functions())) co_return false;

@@ -56,6 +56,11 @@ public:
     /// defines other functions than before: the engine keeps to those. On failure the script that
     /// was loaded before stays. After attach().
     task<outcome<bool>> reload();
+    /// Has a reload() that is under way end soon, without success.
+    void give_up_reload() noexcept {
+        reload_given_up_ = true;
+        progress_.set();
+    }
     /// From here on the engine asks and notifies the script. `to` outlives this object.
     void attach(cache_context& to);
     /// Serves until it is cancelled.
@@ -90,6 +95,7 @@ private:
     event progress_;
     time_point second_began_{};
     std::uint64_t lines_ = 0;
+    bool reload_given_up_ = false;
 };
 
 }  // namespace eddy::runtime::cache

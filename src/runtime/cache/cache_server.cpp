@@ -148,6 +148,7 @@ void cache_server::begin_parts() {
 void cache_server::give_up_start() noexcept {
     start_given_up_ = true;
     if (parts_ && parts_->opening) parts_->opening->request();
+    if (parts_ && parts_->hooks) parts_->hooks->give_up_reload();
 }
 
 void cache_server::spawn_supervised(std::function<task<void>()> make) {

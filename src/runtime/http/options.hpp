@@ -4,7 +4,7 @@
 #include <eddy/http/session.hpp>
 #include <eddy/http/static_files.hpp>
 
-#include "runtime/bound_options.hpp"
+#include "runtime/options/bound_options.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"

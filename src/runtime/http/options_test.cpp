@@ -3,8 +3,7 @@
 
 #include "runtime/http/testing.hpp"
 #include "runtime/options/option_effects.hpp"
-#include "runtime/options/option_effects.hpp"
-#include "runtime/row_checks.hpp"
+#include "runtime/options/row_checks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/transport/transport.hpp>
 
-#include "runtime/bound_options.hpp"
+#include "runtime/options/bound_options.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"

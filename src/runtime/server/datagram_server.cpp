@@ -20,6 +20,9 @@ namespace {
 
 /// After an error of the socket, before the next receive.
 constexpr duration error_pause = std::chrono::milliseconds(50);
+/// For an address that was closed a moment ago.
+constexpr int close_tries = 40;
+constexpr duration close_pause = std::chrono::milliseconds(5);
 
 bool is_wildcard(const endpoint& where) {
     const std::string host = where.host();
@@ -84,6 +87,11 @@ task<outcome<>> datagram_server::start() {
         if (outcome<> opened = log_.open(config_.log_file); !opened) co_return opened;
     }
     outcome<noted_datagram> opened = bind_or_take();
+    // On a ring a closed socket has its address until its last completion.
+    for (int i = 0; !opened && inherited_ && inherited_->has_closed && i < close_tries; ++i) {
+        if (!co_await loop::current().sleep_for(close_pause)) break;
+        opened = bind_datagram_on(config_.where, *host_);
+    }
     if (!opened) {
         log_.close();
         co_return std::unexpected(opened.error());
@@ -124,16 +132,22 @@ outcome<noted_datagram> datagram_server::bind_or_take() {
         return taken;
     }
     // Two sockets of one port exclude each other.
-    if (before->where.port == config_.where.port) before.reset();
+    if (before->where.port == config_.where.port) {
+        before.reset();
+        inherited_->has_closed = true;
+    }
     return bind_datagram_on(config_.where, *host_);
 }
 
 task<std::shared_ptr<inherited_listeners>> datagram_server::hand_over_listeners() {
-    running_->receiving->cancel();
-    co_await running_->receiving->join();
-    running_->receiving.reset();
+    if (running_->receiving) {
+        running_->receiving->cancel();
+        co_await running_->receiving->join();
+        running_->receiving.reset();
+    }
     auto given = std::make_shared<inherited_listeners>();
-    given->bound.emplace(config_.where, std::move(running_->bound));
+    // It has none if take_back() has failed.
+    if (running_->bound.socket) given->bound.emplace(config_.where, std::move(running_->bound));
     co_return given;
 }
 

@@ -19,8 +19,9 @@ bool has_socket_of(const inherited_listeners::entry& old, const address& wanted)
     if (is_tcp(old.where) && is_tcp(wanted))
         return old.where.host == wanted.host &&
                (wanted.port == old.where.port || wanted.port == old.port);
+    // A file that was removed by hand, or replaced, leads to it no longer.
     return old.where.kind == wanted.kind && old.where.path == wanted.path &&
-           old.where.handoff == wanted.handoff;
+           old.where.handoff == wanted.handoff && socket_file::at(wanted.path) == old.from.file;
 }
 
 /// Whether both cannot be open at a time.
@@ -57,7 +58,9 @@ result<std::optional<noted_listener>> inherited_listeners::take(const address& w
                                                                 bool is_in_parts) {
     const auto found = find(wanted, is_in_parts);
     if (found == all.end()) {
-        std::erase_if(all, [&](const entry& each) { return excludes(each, wanted); });
+        const auto count =
+            std::erase_if(all, [&](const entry& each) { return excludes(each, wanted); });
+        has_closed = has_closed || count > 0;
         return std::optional<noted_listener>();
     }
     noted_listener taken;
@@ -71,6 +74,7 @@ result<std::optional<noted_listener>> inherited_listeners::take(const address& w
         taken.socket = std::move(found->from.socket);
     }
     taken.note = std::move(found->from.note);
+    taken.file = found->from.file;
     all.erase(found);
     return std::optional(std::move(taken));
 }

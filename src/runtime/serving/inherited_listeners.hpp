@@ -38,6 +38,7 @@ struct inherited_listeners {
         handoff::handoff_socket from;
         unix_socket::socket_type type;
         int mode;
+        socket_file file;
         address_note note;
     };
     std::optional<handoffs> senders;
@@ -49,6 +50,10 @@ struct inherited_listeners {
     /// Closes what no instance has taken.
     void close() noexcept;
     void close_senders() noexcept;
+
+    /// Whether one was closed since it stood in the way: the kernel may have its address for a
+    /// moment.
+    bool has_closed = false;
 
     /// Takes the listener of an address out, with the handshake of `wanted` and the note of the
     /// instance before. None: no listener here can serve the address; one that stands in the way is

@@ -14,6 +14,14 @@ std::vector<endpoint> listeners::addresses() const {
     return all;
 }
 
+bool listeners::have_files() const {
+    const auto has_file = [](const noted_listener& each) {
+        const endpoint where = each.socket.local();
+        return !where.is_unix() || socket_file::at(where.host()) == each.file;
+    };
+    return has_file(first) && (!secure || has_file(*secure)) && (!shared || has_file(*shared));
+}
+
 void listeners::set_rules(const serving::accept_rules& rules) {
     serving::set_rules(first, rules);
     if (secure) serving::set_rules(*secure, {.keepalive = rules.keepalive});
@@ -86,6 +94,7 @@ void hand_over(listeners& of, const listener_addresses& where, std::size_t threa
         // Handshakes that are under way use what else `from` has.
         given.from.socket = std::move(from.socket);
         given.from.note = std::move(from.note);
+        given.from.file = from.file;
         to.all.push_back(std::move(given));
     };
     const std::uint16_t port = of.first.socket.local().port();
@@ -110,6 +119,7 @@ outcome<> take_back(listeners& of, const listener_addresses& where, host& its, s
         }
         to.socket = std::move(taken->socket);
         to.note = its.note_address(at, to.socket.local());
+        to.file = taken->file;
     };
     take(where.first, of.first);
     if (where.secure && of.secure) take(*where.secure, *of.secure);

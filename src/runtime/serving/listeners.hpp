@@ -34,6 +34,8 @@ struct listeners {
 
     /// Their addresses, with the real ports.
     std::vector<endpoint> addresses() const;
+    /// Whether the files of Unix sockets are still those that were made.
+    bool have_files() const;
     /// For connections that are accepted from then on; as listener_addresses::rules.
     void set_rules(const serving::accept_rules& rules);
     void close();

@@ -10,10 +10,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
 namespace eddy::runtime {
+
+namespace {
+
+/// For an address that was closed a moment ago.
+constexpr int close_tries = 40;
+constexpr duration close_pause = std::chrono::milliseconds(5);
+
+}  // namespace
 
 struct served_runtime::running {
     running(listeners opened, journal& events, serving::admission* checked)
@@ -69,8 +78,16 @@ task<outcome<>> served_runtime::start() {
     config_ = std::move(*chosen);
     if (auto good = check_certificates(*config_); !good) co_return good;
     if (auto prepared = prepare(); !prepared) co_return prepared;
-    auto opened =
-        open_listeners(config_->addresses(), *host_, listener_threads(*config_), inherited_.get());
+    const auto open = [this] {
+        return open_listeners(config_->addresses(), *host_, listener_threads(*config_),
+                              inherited_.get());
+    };
+    auto opened = open();
+    // On a ring a closed socket has its address until its last completion.
+    for (int i = 0; !opened && inherited_ && inherited_->has_closed && i < close_tries; ++i) {
+        if (!co_await loop::current().sleep_for(close_pause)) break;
+        opened = open();
+    }
     if (!opened) {
         co_await end();
         co_return std::unexpected(opened.error());
@@ -208,6 +225,7 @@ endpoint served_runtime::local() const { return running_ ? running_->address : e
 task<outcome<bool>> served_runtime::reread() {
     if (!running_) co_return false;
     if (auto good = check_certificates(*config_); !good) co_return std::unexpected(good.error());
+    if (!running_->listening.have_files()) co_return false;
     // All that may fail comes before what has an effect, as far as files are concerned.
     auto again = co_await reread_files();
     if (!again || !*again) co_return again;

@@ -2,8 +2,8 @@
 // from serving_config.
 #pragma once
 
-#include "runtime/bound_options.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/options/bound_options.hpp"
 #include "runtime/serving/accept_options.hpp"
 #include "runtime/serving/serving_config.hpp"
 #include "runtime/serving/shm_options.hpp"

@@ -3,8 +3,7 @@
 
 #include "runtime/keepalive_probe.hpp"
 #include "runtime/options/option_effects.hpp"
-#include "runtime/options/option_effects.hpp"
-#include "runtime/row_checks.hpp"
+#include "runtime/options/row_checks.hpp"
 #include "runtime/stream/testing.hpp"
 
 #include <fcntl.h>

@@ -123,6 +123,7 @@ struct stream_runtime::running {
         return clients->active() + (programs ? programs->running() : 0);
     }
     address_note note;
+    socket_file file;
     std::optional<cancel_source> draining;  // while a stop waits for streams
     scope refused;                          // clients that linger after their refusal
 };
@@ -186,6 +187,7 @@ task<outcome<>> stream_runtime::start() {
         co_return std::unexpected(explain_listen_failure(where, opened.error(), host_.get()));
     }
     running_->note = host_->note_address(where, running_->receiving.local());
+    running_->file = socket_file::at(config_.path);
     if (inherited_) inherited_->close();
     inherited_.reset();
     if (!share_) warn_of_limit();
@@ -197,7 +199,7 @@ result<> stream_runtime::open_receiver(const handoff::receiver_options& receivin
         auto& its = *inherited_->senders;
         const auto wanted = endpoint::unix_path(config_.path);
         if (wanted && its.from.local == *wanted && its.type == config_.type &&
-            its.mode == config_.mode) {
+            its.mode == config_.mode && its.file == socket_file::at(config_.path)) {
             auto taken = running_->receiving.take(std::move(its.from), receiving);
             // The note goes with it, after the one that follows.
             running_->note = std::move(its.note);
@@ -232,8 +234,10 @@ void stream_runtime::warn_of_limit() {
 task<std::shared_ptr<inherited_listeners>> stream_runtime::hand_over_listeners() {
     EDDY_ASSERT(running_ && !share_);
     auto given = std::make_shared<inherited_listeners>();
-    given->senders.emplace(co_await running_->receiving.release(), config_.type, config_.mode,
-                           std::move(running_->note));
+    // It has none if take_back() has failed.
+    if (running_->receiving.native_handle() >= 0)
+        given->senders.emplace(co_await running_->receiving.release(), config_.type, config_.mode,
+                               running_->file, std::move(running_->note));
     co_return given;
 }
 
@@ -248,6 +252,7 @@ outcome<> stream_runtime::take_back(inherited_listeners& from) {
         if (!opened)
             return std::unexpected(explain_listen_failure(where, opened.error(), host_.get()));
         running_->receiving.take_back(std::move(*opened));
+        running_->file = socket_file::at(config_.path);
     } else {
         running_->receiving.take_back(std::move(from.senders->from));
         from.senders.reset();
@@ -260,11 +265,13 @@ void stream_runtime::end_drain() noexcept {
     if (running_ && running_->draining) running_->draining->request();
 }
 
-/// Only a script is read from a file; another one is for the next instance.
+/// A script or a key that has changed is for the next instance, and so is a socket's file that is
+/// not this one's any more.
 task<outcome<bool>> stream_runtime::reread() {
     outcome<config> read = read_config(options_);
     if (!read) co_return std::unexpected(read.error());
-    co_return running_ && read->script.text == config_.script.text;
+    co_return running_ && read->script.text == config_.script.text &&
+        read->key == config_.key&& socket_file::at(config_.path) == running_->file;
 }
 
 task<void> stream_runtime::stop(duration drain) {
@@ -281,8 +288,7 @@ task<void> stream_runtime::stop(duration drain) {
     if (running_->backend) co_await running_->backend->close();
     if (running_->programs) {
         const std::uint64_t before = killed_;
-        co_await running_->programs->close(running_->draining->requested() ? duration{}
-                                                                           : until - here.now());
+        co_await running_->programs->close(until - here.now()).under(*running_->draining);
         cut_ += killed_ - before;
     }
     if (cut_ > 0) events_.write(fmt::format("{} streams were cut off", cut_));

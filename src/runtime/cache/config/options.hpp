@@ -5,7 +5,7 @@
 
 #include "cache/config/server_settings.hpp"
 #include "cache/engine/engine.hpp"
-#include "runtime/bound_options.hpp"
+#include "runtime/options/bound_options.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"

@@ -6,8 +6,8 @@
 #include <eddy/io/timer.hpp>
 
 #include "runtime/options/option.hpp"
-#include "runtime/problem.hpp"
 #include "runtime/options/settings.hpp"
+#include "runtime/problem.hpp"
 
 #include <concepts>
 #include <cstdint>

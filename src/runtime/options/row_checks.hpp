@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/text.hpp"
-#include "runtime/bound_options.hpp"
+#include "runtime/options/bound_options.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/testing.hpp"
 

@@ -1,5 +1,5 @@
 // Tests of options bound to members: kinds, refusals, the table and live changes.
-#include "runtime/bound_options.hpp"
+#include "runtime/options/bound_options.hpp"
 
 #include "runtime/testing.hpp"
 
