@@ -141,6 +141,23 @@ class SiteTest(RestartTest):
             connect(self.port)
 
 
+    def test_a_stop_gives_the_instance_before_its_time_too(self):
+        root = self.folder()
+        with open(os.path.join(root, "large"), "wb") as file:
+            file.truncate(64 << 20)
+        self.running.must("create", "http", "r", "-p", str(self.port), "--root", root, "-s")
+        with connect(self.port) as busy:
+            busy.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            got = len(busy.recv(1))
+            self.running.must("edit", "r", "--index", "other.html")
+            eventually(lambda: self.running.show("r")["connections"] == 1, "it is counted")
+            stop = threading.Thread(target=self.running.must, args=("stop", "r"))
+            stop.start()
+            while more := busy.recv(1 << 20):
+                got += len(more)
+            stop.join(harness.DEADLINE_S)
+            self.assertGreater(got, 64 << 20)
+
     def test_a_reload_has_the_instance_before_write_to_the_new_log_too(self):
         root = self.folder()
         log = os.path.join(root, "log")
@@ -322,6 +339,19 @@ class StreamTest(RestartTest):
             self.running.must("reload", "r")
             self.running.must("edit", "r", "--messages", "2")
             self.assertTrue(harness.all_of(client).rstrip().endswith(b"[DONE]"))
+
+    def test_a_handoff_that_is_under_way_is_answered(self):
+        self.create("--messages", "1", "--handoff-type", "stream")
+        ours, theirs = socket.socketpair()
+        with ours, theirs, socket.socket(socket.AF_UNIX) as sender:
+            ours.settimeout(harness.DEADLINE_S)
+            sender.connect(self.path)
+            socket.send_fds(sender, [b'{"prompt":'], [theirs.fileno()])
+            theirs.close()
+            self.running.must("edit", "r", "--max-queue", "80000")
+            sender.sendall(b'"x"}')
+            sender.close()
+            self.assertIn(b"[DONE]", harness.all_of(ours))
 
     def test_a_restart_after_one_that_lost_the_socket(self):
         self.create()

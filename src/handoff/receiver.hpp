@@ -130,6 +130,8 @@ public:
     /// Ends accepting, and yields the socket for another receiver. Messages of senders that were
     /// accepted may still arrive, until close(). After open().
     task<handoff_socket> release();
+    /// Senders that were accepted and whose message has not arrived whole.
+    std::size_t pending() const noexcept { return tasks_ ? tasks_->children() : 0; }
     /// Accepts from the socket of release() again.
     void take_back(handoff_socket from);
     /// Removes the socket's file, refuses senders, accepts those that wait in the kernel's queue,

@@ -90,6 +90,13 @@ json removed_json(const managed_runtime& gone) {
     return shown;
 }
 
+/// Those of instances of before included.
+std::uint64_t connections_of(const managed_runtime& which) {
+    std::uint64_t sum = which.running.vitals().counted.connections_now.value();
+    for (const replaced_instance& each : which.replaced) sum += each.connections;
+    return sum;
+}
+
 }  // namespace
 
 json show_runtime(const managed_runtime& which, time_point now) {
@@ -102,7 +109,7 @@ json show_runtime(const managed_runtime& which, time_point now) {
                   {"port", nullptr},
                   {"address", nullptr},
                   {"uptime_s", uptime_json(running, now)},
-                  {"connections", running.vitals().counted.connections_now.value()},
+                  {"connections", connections_of(which)},
                   {"handshakes", running.vitals().counted.handshakes_now.value()},
                   {"owner", record.owner},
                   {"group", record.group},
@@ -128,7 +135,7 @@ json show_stats(const managed_runtime& which, time_point now) {
                   {"type", which.desired.record.type},
                   {"status", to_string(which.running.status())},
                   {"uptime_s", uptime_json(which.running, now)},
-                  {"connections", counted.connections_now.value()},
+                  {"connections", connections_of(which)},
                   {"connections_total", counted.connections_total.value()},
                   {"connections_refused", counted.connections_refused.value()},
                   {"handshakes", counted.handshakes_now.value()},

@@ -36,6 +36,7 @@ struct replaced_instance {
     loop_runtimes* where;
     std::uint64_t number;
     std::shared_ptr<runtime::host> host;
+    std::uint64_t connections = 0;  ///< as of the last refresh
 };
 
 /// Instances of a runtime at most whose clients finish; beyond that those of the oldest are closed.

@@ -286,8 +286,11 @@ task<outcome<>> runtime_lifecycle::take_down_within(runtime_ref which, duration 
     if (!running.has_instance()) co_return outcome<>();
     running.begin_stop();
     registry_.publish_running(*which, false);
+    const time_point begun = loop::current().now();
     auto stopped = co_await running.where()->stop(running.number(), drain, file_time_of(*which));
-    co_await await_replaced(which, 0);
+    // Their clients have the same time.
+    const duration elapsed = loop::current().now() - begun;
+    co_await await_replaced(which, 0, drain - std::min(drain, elapsed));
     if (!stopped) co_return fail_stop(*which, std::move(stopped.error()));
     if (running.host()) running.host()->end();
     running.finish_stop(std::move(*stopped));
@@ -412,7 +415,7 @@ task<outcome<>> runtime_lifecycle::replace(
     report(*which, log_level::info, start_text(*started));
     which->replaced.push_back(before);
     ending_.spawn(end_replaced(which, before.number, drain));
-    co_await await_replaced(which, max_replaced_instances);
+    co_await await_replaced(which, max_replaced_instances, duration::zero());
     co_return outcome<>();
 }
 
@@ -435,10 +438,17 @@ task<void> runtime_lifecycle::end_replaced(runtime_ref which, std::uint64_t numb
     which->replaced_ended.set();
 }
 
-/// Until at most `most` of them are left: the clients of the others are closed.
-task<void> runtime_lifecycle::await_replaced(runtime_ref which, std::size_t most) {
+/// Until at most `most` of them are left: after `patience` the clients of the others are closed.
+task<void> runtime_lifecycle::await_replaced(runtime_ref which, std::size_t most,
+                                             duration patience) {
+    const time_point until = loop::current().after(patience);
     while (which->replaced.size() > most) {
         which->replaced_ended.reset();
+        if (loop::current().now() < until) {
+            const auto ended = co_await with_deadline(until, which->replaced_ended.wait());
+            if (!ended && ended.error() != errc::timed_out) co_return;
+            continue;
+        }
         const std::size_t surplus = which->replaced.size() - most;
         const auto end_drain = [](runtime::instance& on) {
             on.end_drain();
@@ -570,6 +580,11 @@ task<void> runtime_lifecycle::refresh_from(loop_runtimes& where) {
         if (each->running.where() != &where) continue;
         const auto found = counted->find(each->running.number());
         if (found != counted->end()) each->running.refresh(std::move(found->second));
+        for (replaced_instance& before : each->replaced) {
+            const auto its = counted->find(before.number);
+            if (its == counted->end()) continue;
+            before.connections = its->second.counted.connections_now;
+        }
     }
 }
 

@@ -116,7 +116,7 @@ private:
     task<outcome<>> replace(runtime_ref which, runtime::settings next,
                             std::shared_ptr<runtime::inherited_listeners> listeners);
     task<void> end_replaced(runtime_ref which, std::uint64_t number, duration drain);
-    static task<void> await_replaced(runtime_ref which, std::size_t most);
+    static task<void> await_replaced(runtime_ref which, std::size_t most, duration patience);
     task<outcome<std::shared_ptr<runtime::handover>>> prepare_restart(runtime_ref which,
                                                                       runtime::settings next,
                                                                       restart_data data);

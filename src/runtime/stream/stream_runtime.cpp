@@ -76,6 +76,9 @@ using steady = std::chrono::steady_clock;
 /// ones are closed at once.
 constexpr std::size_t max_lingering_refusals = 128;
 
+/// Between two looks at what is pending, while a stop waits for that.
+constexpr duration pending_pause = std::chrono::milliseconds(5);
+
 transport::address address_of(const config& chosen) {
     transport::address where;
     where.kind = transport::scheme::unix_socket;
@@ -124,6 +127,7 @@ struct stream_runtime::running {
     }
     address_note note;
     socket_file file;
+    bool is_replaced = false;               // another instance has the socket
     std::optional<cancel_source> draining;  // while a stop waits for streams
     scope refused;                          // clients that linger after their refusal
 };
@@ -233,6 +237,7 @@ void stream_runtime::warn_of_limit() {
 
 task<std::shared_ptr<inherited_listeners>> stream_runtime::hand_over_listeners() {
     EDDY_ASSERT(running_ && !share_);
+    running_->is_replaced = true;
     auto given = std::make_shared<inherited_listeners>();
     // It has none if take_back() has failed.
     if (running_->receiving.native_handle() >= 0)
@@ -243,6 +248,7 @@ task<std::shared_ptr<inherited_listeners>> stream_runtime::hand_over_listeners()
 
 outcome<> stream_runtime::take_back(inherited_listeners& from) {
     EDDY_ASSERT(running_);
+    running_->is_replaced = false;
     const transport::address where = address_of(config_);
     if (!from.senders) {
         handoff::receiver_options receiving;
@@ -276,12 +282,14 @@ task<outcome<bool>> stream_runtime::reread() {
 
 task<void> stream_runtime::stop(duration drain) {
     if (!running_) co_return;
-    co_await running_->receiving.close();
-    running_->refused.cancel();
-    co_await running_->refused.join();
     loop& here = loop::current();
     const time_point until = here.after(drain);
     running_->draining.emplace(co_await current_source());
+    // Where another instance has the socket, messages that are under way are this one's.
+    while (running_->is_replaced && running_->receiving.pending() > 0 && here.now() < until &&
+           !running_->draining->requested())
+        if (!co_await here.sleep_for(pending_pause)) break;
+    co_await running_->receiving.close();
     static_cast<void>(
         co_await with_deadline(until, running_->clients->all_closed()).under(*running_->draining));
     cut_ = running_->clients->unsent();
@@ -291,6 +299,8 @@ task<void> stream_runtime::stop(duration drain) {
         co_await running_->programs->close(until - here.now()).under(*running_->draining);
         cut_ += killed_ - before;
     }
+    running_->refused.cancel();
+    co_await running_->refused.join();
     if (cut_ > 0) events_.write(fmt::format("{} streams were cut off", cut_));
     if (running_->backend) messages_before_ += running_->backend->messages_sent();
     running_->backend.reset();
