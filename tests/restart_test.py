@@ -59,7 +59,7 @@ class Load:
 
 class RestartTest(harness.EddyTest):
     def setUp(self):
-        self.running = self.daemon()
+        self.running = self.daemon(flags=("--drain", "2s"))
         self.port = harness.free_port()
 
     def change(self, load, name, *edits):

@@ -12,6 +12,8 @@ namespace eddy::daemon {
 struct loop_runtimes::start_ticket {
     enum state { pending, served, given_up };
     std::atomic<state> now{pending};
+    /// Of take_listeners(), once they are served.
+    std::shared_ptr<runtime::inherited_listeners> listeners;
 
     bool change_to(state next) {
         state expected = pending;
@@ -54,7 +56,7 @@ task<outcome<endpoint>> loop_runtimes::start_there(std::uint64_t number, const r
     made->events = std::move(events);
     if (!host) host = std::make_shared<runtime::host>();
     made->instance = type.make({std::move(name), std::move(options), made->events.get(),
-                                std::move(host), std::move(from.data), std::move(from.listeners)});
+                                std::move(host), std::move(from.data), from.listeners});
     EDDY_ASSERT(made->instance != nullptr);
     EDDY_ASSERT(!instances_.contains(number));
     const bool is_first_start = starting_.emplace(number, made).second;
@@ -70,6 +72,13 @@ task<outcome<endpoint>> loop_runtimes::start_there(std::uint64_t number, const r
     }
     if (!started) co_return std::unexpected(std::move(started.error()));
     if (!ticket->change_to(start_ticket::served)) {
+        // The instance before goes on.
+        if (from.listeners != nullptr) {
+            const auto again = co_await made->instance->hand_over_listeners();
+            const auto before = instances_.find(from.number);
+            if (again && before != instances_.end())
+                static_cast<void>(before->second->instance->take_back(*again));
+        }
         co_await made->instance->stop(duration::zero());
         co_return refuse(503, "it started too late");
     }
@@ -107,14 +116,23 @@ void loop_runtimes::resume(std::uint64_t number) {
 
 task<outcome<std::shared_ptr<runtime::inherited_listeners>>> loop_runtimes::take_listeners(
     std::uint64_t number) {
-    const auto take = [](runtime::instance& from) { return take_listeners_there(from); };
-    co_return co_await on_instance(number, loop_patience, take);
+    auto ticket = std::make_shared<start_ticket>();
+    auto take = [ticket](runtime::instance& from) { return take_listeners_there(from, ticket); };
+    auto taken = co_await on_instance(number, loop_patience, std::move(take));
+    // One that comes too late puts them back.
+    if (!taken && !ticket->change_to(start_ticket::given_up))
+        static_cast<void>(co_await give_back(number, ticket->listeners));
+    co_return taken;
 }
 
 task<outcome<std::shared_ptr<runtime::inherited_listeners>>> loop_runtimes::take_listeners_there(
-    runtime::instance& from) {
+    runtime::instance& from, std::shared_ptr<start_ticket> ticket) {
     auto taken = co_await from.hand_over_listeners();
     if (!taken) co_return taken;
+    if (ticket->now == start_ticket::given_up) {
+        static_cast<void>(from.take_back(*taken));
+        co_return refuse(503, "its loop was busy");
+    }
     // The control loop may be the last that has them: they die on this loop all the same.
     auto* const owned = new std::shared_ptr(std::move(taken));
     const auto destroy = [owned, home = executor::current()](void*) {
@@ -124,8 +142,11 @@ task<outcome<std::shared_ptr<runtime::inherited_listeners>>> loop_runtimes::take
             // A loop that has ended has closed what listened on it.
             static_cast<void>(home.post([owned] { delete owned; }));
     };
-    co_return std::shared_ptr<runtime::inherited_listeners>(std::shared_ptr<void>(nullptr, destroy),
-                                                            owned->get());
+    std::shared_ptr<runtime::inherited_listeners> kept(std::shared_ptr<void>(nullptr, destroy),
+                                                       owned->get());
+    ticket->listeners = kept;
+    if (!ticket->change_to(start_ticket::served)) static_cast<void>(from.take_back(*kept));
+    co_return kept;
 }
 
 task<outcome<>> loop_runtimes::give_back(std::uint64_t number,

@@ -73,6 +73,7 @@ using instance_outcome =
 struct inheritance {
     std::shared_ptr<const runtime::handover> data = nullptr;
     std::shared_ptr<runtime::inherited_listeners> listeners = nullptr;
+    std::uint64_t number = 0;  ///< of that instance
 };
 
 using vitals_by_number = std::unordered_map<std::uint64_t, runtime_vitals>;
@@ -197,7 +198,7 @@ private:
                                         std::shared_ptr<runtime::host> host, inheritance from,
                                         std::shared_ptr<start_ticket> ticket);
     static task<outcome<std::shared_ptr<runtime::inherited_listeners>>> take_listeners_there(
-        runtime::instance& from);
+        runtime::instance& from, std::shared_ptr<start_ticket> ticket);
     task<std::string> stop_there(std::uint64_t number, duration drain);
 
     loop_group& group_;

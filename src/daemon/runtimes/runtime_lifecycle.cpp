@@ -396,7 +396,7 @@ task<outcome<>> runtime_lifecycle::replace(
     const duration drain = restart_drain_of(*which);
     const std::uint64_t number = ++last_number_;
     const auto host = make_host_(which->name(), number);
-    inheritance from{nullptr, listeners};
+    inheritance from{nullptr, listeners, before.number};
     auto started = co_await where.start(number, *which->desired.type, which->name(), next,
                                         which->journal, host, std::move(from));
     if (!started) {

@@ -152,6 +152,7 @@ task<std::shared_ptr<inherited_listeners>> datagram_server::hand_over_listeners(
 }
 
 outcome<> datagram_server::take_back(inherited_listeners& from) {
+    if (running_->bound.socket) return {};
     if (from.bound) {
         running_->bound = std::move(from.bound->from);
         from.bound.reset();

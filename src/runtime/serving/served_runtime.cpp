@@ -199,7 +199,8 @@ task<std::shared_ptr<inherited_listeners>> served_runtime::hand_over_listeners()
 }
 
 outcome<> served_runtime::take_back(inherited_listeners& from) {
-    EDDY_ASSERT(running_ && !running_->is_open);
+    EDDY_ASSERT(running_);
+    if (running_->is_open) return {};
     running_->pool.limits().is_replaced = false;
     listener_addresses where = config_->addresses();
     // One that is opened anew has the port that clients know.

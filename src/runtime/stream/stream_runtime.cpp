@@ -249,6 +249,7 @@ task<std::shared_ptr<inherited_listeners>> stream_runtime::hand_over_listeners()
 outcome<> stream_runtime::take_back(inherited_listeners& from) {
     EDDY_ASSERT(running_);
     running_->is_replaced = false;
+    if (running_->receiving.native_handle() >= 0) return {};
     const transport::address where = address_of(config_);
     if (!from.senders) {
         handoff::receiver_options receiving;
