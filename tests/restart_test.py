@@ -223,6 +223,24 @@ class ServerTest(RestartTest):
             self.change(load, "r", ["--max-line", "1000"], [], ["--threads", "2"], ["--slow-reader", "wait"],
                         ["--threads", "1"])
 
+    def test_a_client_that_does_not_read_keeps_no_other_from_the_next_instance(self):
+        self.running.must("create", "server", "r", "-p", str(self.port), "--max-queue", "16MiB", "-s")
+        with connect(self.port) as stalled, connect(self.port) as other, connect(self.port) as sender:
+            eventually(lambda: self.running.show("r")["connections"] == 3, "all are there")
+            line = b"x" * 1000 + b"\n"
+
+            def read():
+                while other.recv(1 << 16):
+                    pass
+            reader = threading.Thread(target=read)
+            reader.start()
+            for _ in range(8000):
+                sender.sendall(line)
+            self.running.must("edit", "r", "--max-line", "5000")
+            reader.join(harness.DEADLINE_S)
+            self.assertFalse(reader.is_alive(), "the end of the client that reads")
+            stalled.close()
+
     def test_a_reload_closes_no_client(self):
         log = os.path.join(self.folder(), "log")
         self.running.must("create", "server", "r", "-p", str(self.port), "--log", log, "-s")

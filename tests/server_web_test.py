@@ -141,6 +141,7 @@ class NoAudience(harness.EddyTest):
     def check(self, daemon, client, all_of_client):
         """`client()` is a new connection, `all_of_client(it)` what comes until its end."""
         speaker, listener = client(), client()
+        eventually(lambda: daemon.list()["x"]["connections"] == 2, "both are on their threads")
         speaker.sendall(b"first\n")
         self.assertEqual(read_line(listener), "first")
         listener.sendall(b"second\n")

@@ -73,6 +73,8 @@ std::string text_of(worker::refusal reason, std::string_view detail) {
 /// get each other's messages.
 constexpr duration replaced_grace = std::chrono::seconds(1);
 constexpr duration replaced_pause = std::chrono::milliseconds(10);
+/// For what is queued for them.
+constexpr duration replaced_flush = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -167,14 +169,25 @@ task<void> worker::drain(duration limit) {
         else
             leave_websocket(c);
     });
+    if (is_replaced()) close_flushed();
     if (limit > duration{}) {
-        co_await flush_queues(until);
+        // One that reads slowly must not keep the others from the next server.
+        co_await flush_queues(is_replaced() ? std::min(until, loop::current().after(replaced_flush))
+                                            : until);
         co_await end_http(until);
     }
     tasks_.cancel();
     co_await tasks_.join();
     background_.cancel();
     co_await background_.join();
+}
+
+/// Closes the clients that have got all that was for them.
+void worker::close_flushed() {
+    clients_.for_each([](connection& each) {
+        auto& c = static_cast<client&>(each);
+        if (c.speaks != speech::http && c.out.queued_bytes() == 0) c.close();
+    });
 }
 
 /// Queues the last frame for a WebSocket.

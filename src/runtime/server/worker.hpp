@@ -145,6 +145,7 @@ private:
     void pass_on(client& c, std::string_view messages, std::uint64_t count, time_point arrived);
     task<progress> go_on(progress::then next, duration length, client& c);
     task<void> say_farewell(client& c, progress::then why);
+    void close_flushed();
     void leave_websocket(client& c);
     task<void> end_http(time_point until);
     task<void> flush_queues(time_point until);
