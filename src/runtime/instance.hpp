@@ -55,8 +55,8 @@ public:
     /// Opens what it serves on; fails without leaving anything behind. After success it serves
     /// until stop().
     virtual task<outcome<>> start() = 0;
-    /// Has a start() or reread() that is under way end soon, without success. One that takes no time
-    /// need not care.
+    /// Has a start() or reread() that is under way end soon, without success. One that takes no
+    /// time need not care.
     virtual void give_up_start() noexcept {}
 
     /// First half of a stop that loses nothing: files get what they lack while clients are still

@@ -2,8 +2,8 @@
 #include "runtime/http/options.hpp"
 
 #include "http/alpn.hpp"
-#include "runtime/options/bound_options.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/options/bound_options.hpp"
 #include "runtime/serving/accept_options.hpp"
 #include "runtime/serving/serving_rows.hpp"
 #include "runtime/serving/shm_options.hpp"

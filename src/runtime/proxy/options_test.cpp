@@ -6,8 +6,8 @@
 
 #include "runtime/keepalive_probe.hpp"
 #include "runtime/options/option_effects.hpp"
-#include "runtime/proxy/testing.hpp"
 #include "runtime/options/row_checks.hpp"
+#include "runtime/proxy/testing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

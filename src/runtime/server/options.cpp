@@ -1,8 +1,8 @@
 // The table of the server's options, and their contradictions.
 #include "runtime/server/options.hpp"
 
-#include "runtime/options/bound_options.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/options/bound_options.hpp"
 #include "runtime/serving/accept_options.hpp"
 #include "runtime/serving/serving_rows.hpp"
 #include "runtime/serving/shm_options.hpp"

@@ -203,9 +203,9 @@ void stream_server::apply_live() {
 // --- Messages -------------------------------------------------------------------------------
 
 task<outcome<std::uint64_t>> stream_server::send(std::string message) {
-    if (!is_running()) co_return refuse(409, fmt::format("{0} is not running; `eddy start {0}` first", name()));
-    if (auto ok = may_send(chosen(), name(), true); !ok)
-        co_return std::unexpected(ok.error());
+    if (!is_running())
+        co_return refuse(409, fmt::format("{0} is not running; `eddy start {0}` first", name()));
+    if (auto ok = may_send(chosen(), name(), true); !ok) co_return std::unexpected(ok.error());
     if (is_stopping_) co_return stopped();
     if (chosen().messages == framing::line && !message.ends_with('\n')) message += '\n';
     if (message.size() > chosen().max_queue / 2) {

@@ -7,8 +7,8 @@
 #include "base/regular_file.hpp"
 #include "base/text.hpp"
 #include "handoff/receiver.hpp"
-#include "runtime/options/bound_options.hpp"
 #include "runtime/listening.hpp"
+#include "runtime/options/bound_options.hpp"
 #include "runtime/serving/accept_options.hpp"
 
 #include <fmt/format.h>

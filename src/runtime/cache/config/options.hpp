@@ -5,8 +5,8 @@
 
 #include "cache/config/server_settings.hpp"
 #include "cache/engine/engine.hpp"
-#include "runtime/options/bound_options.hpp"
 #include "runtime/cache/cache_hooks.hpp"
+#include "runtime/options/bound_options.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/problem.hpp"
