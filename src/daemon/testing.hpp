@@ -48,6 +48,9 @@ inline constexpr runtime::metric moods_metric = {"moods",
 inline constexpr runtime::metric sizes_metric = {
     "trick_bytes", runtime::metric_kind::histogram, "Sizes of tricks.", {"parity"}};
 
+/// Calls of hand_over_listeners().
+inline std::atomic<int> listener_handovers{0};
+
 class fake_runtime final : public runtime::instance {
 public:
     explicit fake_runtime(runtime::creation made) : made_(std::move(made)) { ++instances; }
@@ -85,6 +88,10 @@ public:
         co_return runtime::outcome<>();
     }
     void resume() noexcept override { made_.events->write("resumed"); }
+    task<std::shared_ptr<runtime::inherited_listeners>> hand_over_listeners() override {
+        ++listener_handovers;
+        co_return nullptr;
+    }
     task<runtime::outcome<>> hand_over(runtime::settings, std::shared_ptr<runtime::handover> to,
                                        duration patience) override {
         auto ready = co_await prepare_stop(patience);

@@ -127,6 +127,8 @@ task<outcome<std::shared_ptr<runtime::inherited_listeners>>> loop_runtimes::take
 
 task<outcome<std::shared_ptr<runtime::inherited_listeners>>> loop_runtimes::take_listeners_there(
     runtime::instance& from, std::shared_ptr<start_ticket> ticket) {
+    // A stop may be on its way here by now.
+    if (ticket->now == start_ticket::given_up) co_return refuse(503, "its loop was busy");
     auto taken = co_await from.hand_over_listeners();
     if (!taken) co_return taken;
     if (ticket->now == start_ticket::given_up) {

@@ -25,6 +25,12 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t number = 7;
 
+/// Keeps the thread of its loop.
+task<void> wait_while(const std::atomic<bool>& is_busy) {
+    while (is_busy) std::this_thread::yield();
+    co_return;
+}
+
 class loop_runtimes_test : public ::testing::Test {
 public:
     void TearDown() override { EXPECT_EQ(testing::instances.load(), 0) << "instances were lost"; }
@@ -102,6 +108,21 @@ TEST_F(loop_runtimes_test, calls_nothing_under_a_number_without_an_instance) {
         const auto prepared = co_await with.prepare();
         EXPECT_EQ(prepared, true);
         EXPECT_TRUE(co_await with.where_.stop(number, 0s));
+    });
+}
+
+/// The change that wanted them is over, and a stop may follow it.
+TEST_F(loop_runtimes_test, takes_no_listeners_once_the_wait_for_a_busy_loop_has_ended) {
+    live([](loop_runtimes_test& with) -> task<void> {
+        co_await with.start({{"port", 80}});
+        const int before = testing::listener_handovers;
+        std::atomic<bool> is_busy{true};
+        EXPECT_TRUE(with.loops_->post(0, wait_while(is_busy)));
+        const auto taken = co_await with.where_.take_listeners(number);
+        EXPECT_EQ(taken.error().status, 503);
+        is_busy = false;
+        EXPECT_TRUE(co_await with.where_.stop(number, 0s));
+        EXPECT_EQ(testing::listener_handovers, before);
     });
 }
 

@@ -72,7 +72,8 @@ public:
         return written;
     }
 
-    /// Writer of the request's content, framed as begin() was told; errors as of body_writer.
+    /// Writer of the request's content, with the framing that begin() was given; errors as of
+    /// body_writer.
     body_writer& content() noexcept { return *writer_; }
     /// Sends the head without content, such as with "Expect: 100-continue". Yields a result<>;
     /// errors as of body_writer::write().

@@ -1,4 +1,4 @@
-// Files that options name as scripts: what is read, and what the user is told of the others.
+// Files that options name as scripts: those that are read, and the refusals of others.
 #include "runtime/scripting/script_options.hpp"
 
 #include "runtime/testing.hpp"

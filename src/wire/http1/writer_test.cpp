@@ -1,4 +1,4 @@
-// What the writer puts out, what it refuses, and that the parsers read it back.
+// Writer of HTTP/1.1 messages: its bytes, its refusals, and the parsers that read them back.
 #include "wire/http1/transcript.hpp"
 
 #include <gtest/gtest.h>
