@@ -11,7 +11,7 @@ from cache_client import client_of
 from harness import connect, eventually, free_port, read_line
 
 LIMIT = 64
-# Descriptors that clients leave to the daemon, and control connections to its files: src/base/descriptors.hpp.
+# Descriptors that clients leave to the daemon, and control connections to its files: src/base/files/descriptors.hpp.
 RESERVED, RESERVED_FOR_FILES = 32, 16
 
 

@@ -2,7 +2,7 @@
 #include <eddy/base/log.hpp>
 
 #include "base/log_colour.hpp"
-#include "base/terminal_text.hpp"
+#include "base/text/terminal_text.hpp"
 
 #include <unistd.h>
 

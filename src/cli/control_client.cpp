@@ -5,7 +5,7 @@
 #include <eddy/net/unix.hpp>
 #include <eddy/transport/transport.hpp>
 
-#include "base/private_folder.hpp"
+#include "base/files/private_folder.hpp"
 #include "cli/local_path.hpp"
 #include "io/posix/unix_listener.hpp"
 

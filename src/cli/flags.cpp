@@ -3,7 +3,7 @@
 
 #include <eddy/base/nearest.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cli/local_path.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // Relative paths, alone and within URIs.
 #include "cli/local_path.hpp"
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 // Tests of paths of the command line: what is relative is one of the working folder.
 #include "cli/local_path.hpp"
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "cli/flags.hpp"
 
 #include <gtest/gtest.h>

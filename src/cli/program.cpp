@@ -3,7 +3,7 @@
 
 #include <eddy/base/nearest.hpp>
 
-#include "base/terminal_text.hpp"
+#include "base/text/terminal_text.hpp"
 #include "cli/text/table.hpp"
 
 #include <fmt/format.h>

@@ -4,8 +4,8 @@
 #include <eddy/base/glob.hpp>
 #include <eddy/wire/http1/target.hpp>
 
-#include "base/terminal_text.hpp"
-#include "base/text.hpp"
+#include "base/text/terminal_text.hpp"
+#include "base/text/text.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -12,8 +12,8 @@
 #include <eddy/net/unix.hpp>
 
 #include "base/log_colour.hpp"
-#include "base/private_folder.hpp"
-#include "base/terminal_text.hpp"
+#include "base/files/private_folder.hpp"
+#include "base/text/terminal_text.hpp"
 #include "daemon/control/control_api.hpp"
 #include "daemon/control/control_server.hpp"
 #include "daemon/control/metrics.hpp"

@@ -9,7 +9,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "io/socket_bank.hpp"
+#include "io/socket_bank/socket_bank.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "base/descriptors.hpp"
+#include "base/files/descriptors.hpp"
 #include "handoff/testing.hpp"
 
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include <eddy/io/frames.hpp>
 
 #include "base/counted_memory.hpp"
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "http/client/connection_pool.hpp"
 #include "http/client/testing.hpp"
 #include "http/session/spare_buffers.hpp"

@@ -5,7 +5,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/pipe.hpp>
 
-#include "io/loop_mutex.hpp"
+#include "io/loop/loop_mutex.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -10,7 +10,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "base/test_seed.hpp"
 
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include <eddy/net/tcp.hpp>
 #include <eddy/net/udp.hpp>
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "io/testing.hpp"
 
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // Reader of the hosts file.
 #include "net/hosts_file.hpp"
 
-#include "base/regular_file.hpp"
-#include "base/text.hpp"
+#include "base/files/regular_file.hpp"
+#include "base/text/text.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -4,7 +4,7 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "net/address_order.hpp"
 #include "net/hosts_file.hpp"
 

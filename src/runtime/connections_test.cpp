@@ -1,5 +1,5 @@
 // Tests of accepting without descriptors, and of closing in time.
-#include "base/descriptors.hpp"
+#include "base/files/descriptors.hpp"
 #include "runtime/testing.hpp"
 
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 
 #include <eddy/shm/shm.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "runtime/http/options.hpp"
 #include "runtime/keepalive_probe.hpp"
 #include "runtime/options/option_effects.hpp"

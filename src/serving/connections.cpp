@@ -1,7 +1,7 @@
 // Connections of a server: accepting, limits in time, draining.
 #include "serving/connections.hpp"
 
-#include "base/descriptors.hpp"
+#include "base/files/descriptors.hpp"
 
 #include <algorithm>
 #include <cerrno>

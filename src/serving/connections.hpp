@@ -13,7 +13,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "io/linger.hpp"
+#include "io/sockets/linger.hpp"
 #include "serving/connection_slot.hpp"
 #include "serving/counters.hpp"
 #include "serving/journal.hpp"

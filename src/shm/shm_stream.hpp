@@ -5,7 +5,7 @@
 #include <eddy/base/frame_pool.hpp>
 #include <eddy/io/loop.hpp>
 
-#include "io/callback.hpp"
+#include "io/tasks/callback.hpp"
 #include "shm/channel.hpp"
 
 #include <cstddef>

@@ -2,8 +2,8 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/tls/tls.hpp>
 
-#include "base/regular_file.hpp"
-#include "base/text.hpp"
+#include "base/files/regular_file.hpp"
+#include "base/text/text.hpp"
 #include "tls/context_state.hpp"
 #include "tls/engine.hpp"
 #include "tls/errors.hpp"

@@ -1,7 +1,7 @@
 // Factories of TLS streams, and queries of their negotiated properties.
 #include <eddy/tls/tls.hpp>
 
-#include "io/linger.hpp"
+#include "io/sockets/linger.hpp"
 #include "tls/tls_listener.hpp"
 #include "tls/tls_stream.hpp"
 

@@ -6,7 +6,7 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/tls/tls.hpp>
 
-#include "io/callback.hpp"
+#include "io/tasks/callback.hpp"
 #include "tls/handshakes.hpp"
 
 #include <cstddef>

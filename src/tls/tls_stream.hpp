@@ -4,7 +4,7 @@
 #include <eddy/base/frame_pool.hpp>
 #include <eddy/io/loop.hpp>
 
-#include "io/callback.hpp"
+#include "io/tasks/callback.hpp"
 #include "tls/engine.hpp"
 #include "tls/handshakes.hpp"
 

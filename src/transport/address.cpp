@@ -2,8 +2,8 @@
 #include <eddy/io/endpoint.hpp>
 #include <eddy/transport/transport.hpp>
 
-#include "base/terminal_text.hpp"
-#include "base/text.hpp"
+#include "base/text/terminal_text.hpp"
+#include "base/text/text.hpp"
 #include "transport/handoff_parameters.hpp"
 #include "transport/schemes.hpp"
 

@@ -4,7 +4,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/base/glob.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/catalog/command_keys.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // incomplete.
 #include "cache/catalog/command_keys.hpp"
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/types/number.hpp"
 

@@ -1,7 +1,7 @@
 // Key extraction: the arguments of a command that are keys.
 #pragma once
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/catalog/command_table.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Parser of the notation of arguments, by recursive descent.
 #include "cache/catalog/command_syntax.hpp"
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,7 +1,7 @@
 // Command table and a perfect-enough hash over it, both made by the compiler from the rows.
 #include "cache/catalog/command_table.hpp"
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/catalog/command_keys.hpp"
 #include "cache/catalog/command_row.hpp"
 #include "cache/catalog/rows/geo.hpp"

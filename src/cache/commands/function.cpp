@@ -2,7 +2,7 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/glob.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"

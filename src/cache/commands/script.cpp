@@ -1,5 +1,5 @@
 // EVAL and its relatives, and SCRIPT.
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"

@@ -1,7 +1,7 @@
 // CLIENT TRACKING, CACHING, GETREDIR and TRACKINGINFO.
 #include "cache/clients/tracking.hpp"
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <eddy/base/glob.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/acl/access.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"

@@ -1,7 +1,7 @@
 // Table of ignored parameters, with Redis's limits and its error texts beyond them.
 #include "cache/config/ignored_parameters.hpp"
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/config/config_values.hpp"
 #include "cache/types/number.hpp"
 

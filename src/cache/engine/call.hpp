@@ -4,14 +4,14 @@
 
 #include <eddy/wire/resp/reply_writer.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/engine/engine_state.hpp"
 #include "cache/keyspace/key_event.hpp"
 #include "cache/keyspace/keyspace.hpp"
 #include "cache/types/collection.hpp"
 #include "cache/types/list.hpp"
 #include "cache/types/number.hpp"
-#include "cache/types/sorted_set.hpp"
+#include "cache/types/sorted_sets/sorted_set.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 
 #include "cache/types/collection.hpp"
 #include "cache/types/list.hpp"
-#include "cache/types/sorted_set.hpp"
+#include "cache/types/sorted_sets/sorted_set.hpp"
 
 #include <charconv>
 #include <cstddef>

@@ -3,7 +3,7 @@
 
 #include <eddy/base/log.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/acl/access.hpp"
 #include "cache/clients/client_memory.hpp"
 #include "cache/clients/messages.hpp"

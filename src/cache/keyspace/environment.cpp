@@ -2,7 +2,7 @@
 #include "cache/keyspace/environment.hpp"
 
 #include "cache/types/collection.hpp"
-#include "cache/types/sorted_set.hpp"
+#include "cache/types/sorted_sets/sorted_set.hpp"
 #include "cache/types/timed_fields.hpp"
 
 #include <algorithm>

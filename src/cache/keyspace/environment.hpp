@@ -15,8 +15,8 @@
 #include "cache/memory/slice_limit.hpp"
 #include "cache/types/encoding_limits.hpp"
 #include "cache/types/list.hpp"
-#include "cache/types/score_tree.hpp"
-#include "cache/types/stream.hpp"
+#include "cache/types/sorted_sets/score_tree.hpp"
+#include "cache/types/streams/stream.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include "cache/types/collection.hpp"
 #include "cache/types/list.hpp"
 #include "cache/types/number.hpp"
-#include "cache/types/sorted_set.hpp"
+#include "cache/types/sorted_sets/sorted_set.hpp"
 #include "cache/types/timed_fields.hpp"
 
 #include <algorithm>

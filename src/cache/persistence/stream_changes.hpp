@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cache/engine/call.hpp"
-#include "cache/types/stream.hpp"
+#include "cache/types/streams/stream.hpp"
 
 #include <string_view>
 

@@ -13,8 +13,8 @@
 #include "cache/types/collection.hpp"
 #include "cache/types/list.hpp"
 #include "cache/types/number.hpp"
-#include "cache/types/sorted_set.hpp"
-#include "cache/types/stream.hpp"
+#include "cache/types/sorted_sets/sorted_set.hpp"
+#include "cache/types/streams/stream.hpp"
 
 #include <array>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Consumer interface: the receiver of an RDB reader's events.
 #pragma once
 
-#include "cache/types/stream.hpp"
+#include "cache/types/streams/stream.hpp"
 
 #include <cstdint>
 #include <optional>

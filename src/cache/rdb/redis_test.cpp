@@ -3,7 +3,7 @@
 // redis-server is not installed.
 #include <eddy/base/random.hpp>
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "base/test_seed.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/rdb/fixtures.hpp"

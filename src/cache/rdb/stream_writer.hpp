@@ -3,7 +3,7 @@
 
 #include <eddy/base/byte_buffer.hpp>
 
-#include "cache/types/stream.hpp"
+#include "cache/types/streams/stream.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -13,7 +13,7 @@
 #include "cache/rdb/stream_writer.hpp"
 #include "cache/types/collection.hpp"
 #include "cache/types/list.hpp"
-#include "cache/types/sorted_set.hpp"
+#include "cache/types/sorted_sets/sorted_set.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -21,7 +21,7 @@
 // It stands on keyspace, and on clients and persistence of the same floor.
 #pragma once
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"

@@ -2,7 +2,7 @@
 // have.
 #pragma once
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/read_through/write_behind.hpp"
 
 #include <cstddef>

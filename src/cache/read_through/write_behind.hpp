@@ -5,7 +5,7 @@
 // doubles.
 #pragma once
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 
 #include <algorithm>
 #include <cstddef>

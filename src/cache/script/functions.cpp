@@ -3,7 +3,7 @@
 
 #include <eddy/base/assert.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/script/redis_library.hpp"
 #include "cache/script/script_text.hpp"
 #include "lua/errors.hpp"

@@ -3,7 +3,7 @@
 
 #include <eddy/base/assert.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/acl/access.hpp"
 #include "cache/catalog/command_names.hpp"
 #include "cache/catalog/command_table.hpp"

@@ -3,7 +3,7 @@
 
 #include <eddy/wire/resp/request.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 
 #include <cstddef>
 #include <utility>

@@ -1,7 +1,7 @@
 // The engine's scripts as a whole, and the face for the rest of the engine.
 #include "cache/script/scripts.hpp"
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/script/script_text.hpp"
 #include "cache/script/scripting.hpp"

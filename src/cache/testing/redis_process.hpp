@@ -6,7 +6,7 @@
 #include <eddy/wire/resp/reply_parser.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 
 #include <fcntl.h>
 #include <signal.h>

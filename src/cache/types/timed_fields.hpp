@@ -8,7 +8,7 @@
 
 #include "cache/keyspace/dictionary.hpp"
 #include "cache/memory/entry.hpp"
-#include "cache/types/score_tree.hpp"
+#include "cache/types/sorted_sets/score_tree.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Command lines of `eddy bench http` and `eddy bench ws`.
 #include "cli/bench/options.hpp"
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cli/bench/report.hpp"
 
 #include <fmt/format.h>

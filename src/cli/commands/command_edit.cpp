@@ -1,5 +1,5 @@
 // `eddy edit`: options by flags, or the whole in an editor.
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/request.hpp"
 #include "cli/text/table.hpp"

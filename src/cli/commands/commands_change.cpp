@@ -1,7 +1,7 @@
 // Commands that change runtimes.
 #include <eddy/base/nearest.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/commands/journal.hpp"
 #include "cli/request.hpp"

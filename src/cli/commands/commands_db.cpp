@@ -5,7 +5,7 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/transport/transport.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cli/commands/command_docs.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/control_client.hpp"

@@ -3,7 +3,7 @@
 
 #include <eddy/io/scope.hpp>
 
-#include "base/terminal_text.hpp"
+#include "base/text/terminal_text.hpp"
 #include "cli/request.hpp"
 #include "cli/text/table.hpp"
 

@@ -1,8 +1,8 @@
 // Replies as text. The forms are redis-cli's, so that scripts which read them need no change.
 #include "cli/text/reply_text.hpp"
 
-#include "base/base64.hpp"
-#include "base/terminal_text.hpp"
+#include "base/text/base64.hpp"
+#include "base/text/terminal_text.hpp"
 #include "cli/request.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // Layout of tables, and quantities for people.
 #include "cli/text/table.hpp"
 
-#include "base/terminal_text.hpp"
+#include "base/text/terminal_text.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Columns of text, for people to read.
 #pragma once
 
-#include "base/terminal_text.hpp"
+#include "base/text/terminal_text.hpp"
 
 #include <cstddef>
 #include <string>

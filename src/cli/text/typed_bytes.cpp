@@ -1,7 +1,7 @@
 // Typed bytes: carriers for what is no UTF-8.
 #include "cli/text/typed_bytes.hpp"
 
-#include "base/terminal_text.hpp"
+#include "base/text/terminal_text.hpp"
 
 #include <algorithm>
 

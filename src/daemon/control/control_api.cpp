@@ -3,7 +3,7 @@
 
 #include <eddy/io/loop.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "daemon/control/json.hpp"
 #include "daemon/control/runtime_view.hpp"
 #include "runtime/options/units.hpp"

@@ -8,7 +8,7 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/net/unix.hpp>
 
-#include "base/descriptors.hpp"
+#include "base/files/descriptors.hpp"
 #include "daemon/control/control_api.hpp"
 
 #include <fmt/format.h>

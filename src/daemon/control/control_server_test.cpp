@@ -3,7 +3,7 @@
 
 #include <eddy/net/unix.hpp>
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

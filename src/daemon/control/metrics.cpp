@@ -1,7 +1,7 @@
 // The page /metrics: rendering.
 #include "daemon/control/metrics.hpp"
 
-#include "io/linger.hpp"
+#include "io/sockets/linger.hpp"
 #include "runtime/metrics.hpp"
 
 #include <fmt/format.h>

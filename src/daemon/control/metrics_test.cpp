@@ -1,7 +1,7 @@
 // Tests of the page /metrics.
 #include "daemon/control/metrics.hpp"
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "daemon/control/parsed_metrics.hpp"
 #include "daemon/runtimes/runtime_parts.hpp"
 #include "daemon/state/state_folder.hpp"

@@ -3,7 +3,7 @@
 
 #include <eddy/base/assert.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "daemon/runtimes/runtime_options.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/options/option.hpp"

@@ -4,7 +4,7 @@
 #include <eddy/base/log.hpp>
 #include <eddy/base/unique_fd.hpp>
 
-#include "base/regular_file.hpp"
+#include "base/files/regular_file.hpp"
 #include "daemon/journal/write_all.hpp"
 #include "io/posix/signals.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <eddy/io/loop.hpp>
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
 
 #include <eddy/base/unique_fd.hpp>
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // Journal of a runtime: writing, reading and following.
 #include "daemon/journal/runtime_journal.hpp"
 
-#include "base/terminal_text.hpp"
-#include "base/text.hpp"
+#include "base/text/terminal_text.hpp"
+#include "base/text/text.hpp"
 #include "daemon/journal/journal_files.hpp"
 
 #include <fmt/chrono.h>

@@ -1,7 +1,7 @@
 // Tests of the lifecycle by itself: a registry, two loops, and a store in memory.
 #include "daemon/runtimes/runtime_lifecycle.hpp"
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "daemon/runtimes/registry_fixture.hpp"
 #include "daemon/state/memory_store.hpp"
 

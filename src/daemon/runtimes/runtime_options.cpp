@@ -1,7 +1,7 @@
 // Checks of options, and their secrets.
 #include "daemon/runtimes/runtime_options.hpp"
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "runtime/options/option.hpp"
 
 #include <fmt/format.h>

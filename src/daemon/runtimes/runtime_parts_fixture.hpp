@@ -7,7 +7,7 @@
 #include <eddy/io/loop_group.hpp>
 #include <eddy/io/scope.hpp>
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "daemon/control/runtime_view.hpp"
 #include "daemon/runtimes/runtime_parts.hpp"
 #include "daemon/state/state_folder.hpp"

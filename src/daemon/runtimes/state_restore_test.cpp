@@ -3,7 +3,7 @@
 
 #include <eddy/io/loop.hpp>
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "daemon/runtimes/runtime_parts.hpp"
 #include "daemon/state/memory_store.hpp"
 #include "daemon/testing.hpp"

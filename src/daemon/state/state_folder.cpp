@@ -3,7 +3,7 @@
 
 #include <eddy/base/unique_fd.hpp>
 
-#include "base/regular_file.hpp"
+#include "base/files/regular_file.hpp"
 #include "daemon/control/json.hpp"
 #include "daemon/journal/write_all.hpp"
 

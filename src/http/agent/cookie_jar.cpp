@@ -1,7 +1,7 @@
 // Storing and matching of cookies.
 #include <eddy/http/cookie_jar.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "http/fields/http_date.hpp"
 #include "wire/http1/text.hpp"
 

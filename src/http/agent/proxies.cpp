@@ -4,8 +4,8 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/wire/http1.hpp>
 
-#include "base/base64.hpp"
-#include "base/text.hpp"
+#include "base/text/base64.hpp"
+#include "base/text/text.hpp"
 #include "wire/http1/text.hpp"
 
 #include <cstdlib>

@@ -3,7 +3,7 @@
 
 #include <eddy/wire/http1/target.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,7 +1,7 @@
 // Reading of Range.
 #include "http/fields/byte_ranges.hpp"
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "wire/http1/text.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Preconditions in their order.
 #include "http/fields/conditionals.hpp"
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "http/fields/entity_tag.hpp"
 #include "http/fields/http_date.hpp"
 

@@ -1,7 +1,7 @@
 // Reading of Accept-Encoding.
 #include "http/fields/content_coding.hpp"
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "wire/http1/text.hpp"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include <eddy/base/assert.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -4,7 +4,7 @@
 #include <eddy/base/intrusive_list.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "http/files/media_types.hpp"
 #include "http/files/representation.hpp"
 

@@ -1,7 +1,7 @@
 // Table of media types, sorted by extension.
 #include "http/files/media_types.hpp"
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
 
-#include "base/regular_file.hpp"
+#include "base/files/regular_file.hpp"
 #include "http/fields/content_coding.hpp"
 #include "http/fields/http_date.hpp"
 #include "http/files/file_body.hpp"

@@ -3,7 +3,7 @@
 
 #include <eddy/http/static_files.hpp>
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "http/testing.hpp"
 
 #include <sys/fsuid.h>

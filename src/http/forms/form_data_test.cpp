@@ -2,7 +2,7 @@
 #include <eddy/base/log.hpp>
 #include <eddy/http/multipart.hpp>
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "http/testing.hpp"
 
 #include <fcntl.h>

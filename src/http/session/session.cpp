@@ -13,7 +13,7 @@
 #include "http/session/message_writer.hpp"
 #include "http/session/resting_session.hpp"
 #include "http/session/spare_buffers.hpp"
-#include "io/linger.hpp"
+#include "io/sockets/linger.hpp"
 
 #include <algorithm>
 #include <exception>

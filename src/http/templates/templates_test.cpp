@@ -1,7 +1,7 @@
 // Templates: tags, escaping, lines, partials, limits, files and reloading.
 #include <eddy/http/templates.hpp>
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "http/templates/compiled.hpp"
 
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 
 #include "http/session/spare_buffers.hpp"
 #include "http/websocket/mask_source.hpp"
-#include "io/linger.hpp"
+#include "io/sockets/linger.hpp"
 
 #include <algorithm>
 #include <cerrno>

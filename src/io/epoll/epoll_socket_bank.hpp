@@ -3,8 +3,8 @@
 
 #include "io/epoll/epoll_watch.hpp"
 #include "io/posix/sockets.hpp"
-#include "io/socket_bank.hpp"
-#include "io/socket_bank_base.hpp"
+#include "io/socket_bank/socket_bank.hpp"
+#include "io/socket_bank/socket_bank_base.hpp"
 
 #include <cstdint>
 #include <memory>

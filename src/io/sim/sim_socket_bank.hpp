@@ -2,8 +2,8 @@
 // a write that waits.
 #pragma once
 
-#include "io/socket_bank.hpp"
-#include "io/socket_bank_base.hpp"
+#include "io/socket_bank/socket_bank.hpp"
+#include "io/socket_bank/socket_bank_base.hpp"
 
 #include <cstdint>
 #include <memory>

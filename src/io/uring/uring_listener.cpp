@@ -1,7 +1,7 @@
 // Accept on io_uring by one multishot request.
 #include "io/uring/uring_listener.hpp"
 
-#include "base/descriptors.hpp"
+#include "base/files/descriptors.hpp"
 
 #include <sys/socket.h>
 

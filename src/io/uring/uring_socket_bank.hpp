@@ -9,8 +9,8 @@
 #pragma once
 
 #include "io/epoll/epoll_watch.hpp"
-#include "io/socket_bank.hpp"
-#include "io/socket_bank_base.hpp"
+#include "io/socket_bank/socket_bank.hpp"
+#include "io/socket_bank/socket_bank_base.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
 // A cache with hooks: scripts on real threads, so not on the simulator.
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>

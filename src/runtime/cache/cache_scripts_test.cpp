@@ -1,5 +1,5 @@
 // Tests of the cache runtime with scripts that take too long.
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>

@@ -3,7 +3,7 @@
 
 #include <eddy/base/assert.hpp>
 
-#include "base/regular_file.hpp"
+#include "base/files/regular_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // Messages of the journal: cutting and escaping.
 #include "runtime/logs/message_text.hpp"
 
-#include "base/terminal_text.hpp"
+#include "base/text/terminal_text.hpp"
 
 #include <fmt/format.h>
 

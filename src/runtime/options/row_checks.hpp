@@ -2,7 +2,7 @@
 // configuration in use.
 #pragma once
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "runtime/options/bound_options.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/testing.hpp"

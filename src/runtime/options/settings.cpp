@@ -4,8 +4,8 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/base/nearest.hpp>
 
-#include "base/terminal_text.hpp"
-#include "base/text.hpp"
+#include "base/text/terminal_text.hpp"
+#include "base/text/text.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/units.hpp"
 #include "runtime/problem.hpp"

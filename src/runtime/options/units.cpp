@@ -1,7 +1,7 @@
 // Sizes and durations: parser and writer, in integers throughout, so that nothing is rounded.
 #include "runtime/options/units.hpp"
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 
 #include <array>
 #include <charconv>

@@ -15,8 +15,8 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/net/tcp.hpp>
 
-#include "base/descriptors.hpp"
-#include "io/linger.hpp"
+#include "base/files/descriptors.hpp"
+#include "io/sockets/linger.hpp"
 #include "runtime/connections.hpp"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/net/tcp.hpp>
 
-#include "io/linger.hpp"
+#include "io/sockets/linger.hpp"
 #include "runtime/proxy/balancer.hpp"
 #include "runtime/proxy/options.hpp"
 #include "serving/loop_worker.hpp"

@@ -4,7 +4,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/io/blocking.hpp>
 
-#include "base/regular_file.hpp"
+#include "base/files/regular_file.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Tests of the TLS options: what they make of an address, and what they refuse.
 #include "runtime/serving/tls_options.hpp"
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>

@@ -6,7 +6,7 @@
 #include <eddy/wire/http1.hpp>
 #include <eddy/wire/json.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "http/fields/http_date.hpp"
 #include "http/session/spare_buffers.hpp"
 

@@ -4,8 +4,8 @@
 #include <eddy/transport/transport.hpp>
 #include <eddy/wire/http1/headers.hpp>
 
-#include "base/regular_file.hpp"
-#include "base/text.hpp"
+#include "base/files/regular_file.hpp"
+#include "base/text/text.hpp"
 #include "handoff/receiver.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/options/bound_options.hpp"

@@ -4,7 +4,7 @@
 #include <eddy/wire/http1/headers.hpp>
 #include <eddy/wire/json.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "wire/http1/forwarding.hpp"
 
 #include <nlohmann/json.hpp>

@@ -6,10 +6,10 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/net/tcp.hpp>
 
-#include "base/descriptors.hpp"
+#include "base/files/descriptors.hpp"
 #include "base/rollback.hpp"
 #include "handoff/client_check.hpp"
-#include "io/linger.hpp"
+#include "io/sockets/linger.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/serving/inherited_listeners.hpp"
 #include "runtime/stream/answer.hpp"

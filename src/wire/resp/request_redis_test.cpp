@@ -6,7 +6,7 @@
 #include <eddy/wire/resp/reply_writer.hpp>
 #include <eddy/wire/resp/request.hpp>
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 // clients see is the same.
 #include <eddy/io/scope.hpp>
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "cache/engine/lane.hpp"
 #include "runtime/cache/clients/blocking_client.hpp"
 #include "runtime/testing.hpp"

@@ -1,6 +1,6 @@
 // Tests of a cache's protection, and of commands about the server: protected mode, limits on
 // clients' buffers, the file of users, SHUTDOWN, CONFIG REWRITE, and hostile clients.
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "runtime/cache/config/options.hpp"
 #include "runtime/cache/config/parameters.hpp"
 #include "runtime/cache/config/protection.hpp"

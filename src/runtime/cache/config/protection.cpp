@@ -1,7 +1,7 @@
 // Protected mode and TLS options of a cache. The texts that clients get are Redis's.
 #include "runtime/cache/config/protection.hpp"
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "cache/clients/engine_clients.hpp"
 #include "runtime/serving/tls_options.hpp"
 

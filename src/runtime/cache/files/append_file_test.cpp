@@ -2,7 +2,7 @@
 // that wait for the disk together.
 #include <eddy/base/unique_fd.hpp>
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "runtime/cache/files/append_folder.hpp"
 
 #include <fcntl.h>

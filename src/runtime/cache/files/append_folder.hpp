@@ -1,7 +1,7 @@
 // Fixtures of the append-only file's tests: its folder, and a client that sends lines.
 #pragma once
 
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "runtime/testing.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Tests of a cache that finds an append-only file when it starts: whole, cut at any byte, damaged,
 // or of an older Redis.
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "runtime/cache/files/append_folder.hpp"
 
 #include <gmock/gmock.h>

@@ -5,7 +5,7 @@
 #include <eddy/io/blocking.hpp>
 #include <eddy/io/loop.hpp>
 
-#include "base/regular_file.hpp"
+#include "base/files/regular_file.hpp"
 
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 // A cache that keeps its keys in a dump file: saving, loading, and what goes wrong with either.
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "runtime/cache/files/background_io.hpp"
 #include "runtime/testing.hpp"
 

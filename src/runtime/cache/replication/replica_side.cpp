@@ -8,8 +8,8 @@
 #include <eddy/transport/transport.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
-#include "base/terminal_text.hpp"
-#include "base/text.hpp"
+#include "base/text/terminal_text.hpp"
+#include "base/text/text.hpp"
 #include "cache/persistence/append_log.hpp"
 #include "cache/persistence/engine_files.hpp"
 #include "cache/rdb/load.hpp"

@@ -1,6 +1,6 @@
 // Tests of how a replica begins: by a copy with its size, by a part of one, or where it was before
 // a planned restart of either side.
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "runtime/cache/replication/replication_servers.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // Tests of replication between caches: links that break anywhere, waits and refusals.
-#include "base/temporary_folder.hpp"
+#include "base/files/temporary_folder.hpp"
 #include "runtime/cache/replication/replication_servers.hpp"
 
 #include <gmock/gmock.h>

@@ -4,7 +4,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/base/utf8.hpp>
 
-#include "base/terminal_text.hpp"
+#include "base/text/terminal_text.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -4,8 +4,8 @@
 #include <eddy/wire/http1/target.hpp>
 #include <eddy/wire/json.hpp>
 
-#include "base/base64.hpp"
-#include "base/terminal_text.hpp"
+#include "base/text/base64.hpp"
+#include "base/text/terminal_text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

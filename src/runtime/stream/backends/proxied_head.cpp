@@ -5,7 +5,7 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/result.hpp>
 
-#include "base/text.hpp"
+#include "base/text/text.hpp"
 #include "runtime/stream/answer.hpp"
 #include "wire/http1/forwarding.hpp"
 

@@ -1,0 +1,70 @@
+// Parser of MATCH, COUNT and TYPE.
+#include "cache/commands/keys/scan_options.hpp"
+
+#include <eddy/base/glob.hpp>
+
+#include "cache/engine/call.hpp"
+
+#include <charconv>
+
+namespace eddy::cache {
+
+// As strtoul takes it, which clients rely on for nothing but digits.
+std::optional<std::uint64_t> parse_cursor(call& c, std::size_t at) {
+    std::string_view text = c.arg(at);
+    if (text.empty()) return 0;
+    const bool negative = text[0] == '-';
+    if (negative || text[0] == '+') text.remove_prefix(1);
+    std::uint64_t cursor = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, cursor);
+    if (error != std::errc{} || stopped != end) {
+        c.error("ERR invalid cursor");
+        return std::nullopt;
+    }
+    return negative ? 0 - cursor : cursor;
+}
+
+bool scan_options::parse(call& c, std::size_t first, bool with_type) {
+    for (std::size_t i = first; i < c.count; i += 2) {
+        const bool has_value = i + 1 < c.count;
+        if (is_word(c.arg(i), "count") && has_value) {
+            const auto given = c.integer(i + 1);
+            if (!given) return false;
+            if (*given < 1) {
+                c.syntax_error();
+                return false;
+            }
+            count = *given;
+        } else if (is_word(c.arg(i), "match") && has_value) {
+            pattern = c.arg(i + 1);
+            has_pattern = pattern != "*";
+        } else if (with_type && is_word(c.arg(i), "type") && has_value) {
+            type = c.arg(i + 1);
+        } else {
+            c.syntax_error();
+            return false;
+        }
+    }
+    return true;
+}
+
+bool scan_options::matches(std::string_view text) const noexcept {
+    if (!has_pattern) return true;
+    // As in Redis, where stars match the empty text only as the lone "*".
+    return text.empty() ? pattern.empty() : glob_match(pattern, text);
+}
+
+std::string_view type_name(value_type type) noexcept {
+    switch (type) {
+        case value_type::string: return "string";
+        case value_type::list: return "list";
+        case value_type::set: return "set";
+        case value_type::hash: return "hash";
+        case value_type::sorted_set: return "zset";
+        case value_type::stream: return "stream";
+    }
+    return "none";
+}
+
+}  // namespace eddy::cache

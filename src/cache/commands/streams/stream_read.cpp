@@ -1,0 +1,344 @@
+// XREAD and XREADGROUP, which may wait for entries.
+//
+// A waiting command runs again from its beginning when one of its keys has changed: so it also
+// reports a deleted group, and returns the entries of all streams that have some by then.
+#include "cache/catalog/command_table.hpp"
+#include "cache/catalog/commands.hpp"
+#include "cache/clients/waits.hpp"
+#include "cache/commands/streams/stream_id_argument.hpp"
+#include "cache/commands/streams/stream_reply.hpp"
+#include "cache/engine/call.hpp"
+#include "cache/persistence/propagation.hpp"
+#include "cache/persistence/stream_changes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+namespace eddy::cache::commands {
+namespace {
+
+using slot = call::slot;
+
+struct read_request {
+    bool by_group;  // XREADGROUP
+    bool waits = false;
+    bool acknowledged = false;  // NOACK: nothing becomes pending
+    std::int64_t deadline_us = session::no_deadline;
+    std::uint64_t count = 0;
+    std::size_t first_key = 0;
+    std::size_t streams = 0;
+    std::size_t group_at = 0;  // the consumer's name is behind it
+
+    bool parse(call& c);
+};
+
+bool read_request::parse(call& c) {
+    for (std::size_t i = 1; i < c.count; ++i) {
+        const std::string_view word = c.arg(i);
+        const std::size_t more = c.count - i - 1;
+        if (more >= 1 && is_word(word, "block")) {
+            if (c.in_script) {
+                c.error("ERR " + std::string(c.arg(0)) +
+                        " command is not allowed with BLOCK option from scripts");
+                return false;
+            }
+            const auto deadline = milliseconds_deadline_argument(c, ++i);
+            if (!deadline) return false;
+            deadline_us = *deadline;
+            waits = true;
+        } else if (more >= 1 && is_word(word, "count")) {
+            const auto given = c.integer(++i);
+            if (!given) return false;
+            count = static_cast<std::uint64_t>(std::max<std::int64_t>(*given, 0));
+        } else if (more >= 1 && is_word(word, "streams")) {
+            first_key = i + 1;
+            streams = (c.count - first_key) / 2;
+            if ((c.count - first_key) % 2 == 0) break;
+            c.error("ERR Unbalanced '" + std::string(c.spec->name) +
+                    "' list of streams: for each stream key an ID or '" + (by_group ? ">" : "$") +
+                    "' must be specified.");
+            return false;
+        } else if (more >= 2 && is_word(word, "group")) {
+            if (!by_group) {
+                c.error(
+                    "ERR The GROUP option is only supported by XREADGROUP. You called XREAD "
+                    "instead.");
+                return false;
+            }
+            group_at = i + 1;
+            i += 2;
+        } else if (is_word(word, "noack")) {
+            if (!by_group) {
+                c.error(
+                    "ERR The NOACK option is only supported by XREADGROUP. You called XREAD "
+                    "instead.");
+                return false;
+            }
+            acknowledged = true;
+        } else {
+            c.syntax_error();
+            return false;
+        }
+    }
+    if (first_key == 0) {
+        c.syntax_error();
+        return false;
+    }
+    if (by_group && group_at == 0) {
+        c.error("ERR Missing GROUP option for XREADGROUP");
+        return false;
+    }
+    return true;
+}
+
+// What is wanted of one stream.
+struct wanted {
+    stream_id after;
+    stream_group* group = nullptr;
+    bool is_new = false;     // of a group: what was not delivered yet, not the consumer's history
+    bool is_moving = false;  // "$" or "+": another entry when the command is done again
+};
+
+// Who reads for a group changes it.
+slot* find_stream(call& c, const read_request& request, std::string_view key) {
+    return request.by_group ? c.find_to_read_and_change(key) : c.find_to_read(key);
+}
+
+bool find_wanted(call& c, const read_request& request, std::size_t i, wanted& to) {
+    const std::string_view key = c.arg(request.first_key + i);
+    const std::size_t id_at = request.first_key + request.streams + i;
+    const std::string_view id = c.arg(id_at);
+    slot* const place = find_stream(c, request, key);
+    if (place != nullptr && c.is_not(place, value_type::stream)) return false;
+    if (request.by_group) {
+        const std::string_view group = c.arg(request.group_at);
+        to.group = place == nullptr ? nullptr : call::stream_of(place).find_group(group);
+        if (to.group == nullptr) {
+            no_group(c, key, group, " in XREADGROUP with GROUP option");
+            return false;
+        }
+    }
+    if (id == "$") {
+        if (request.by_group) {
+            c.error(
+                "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the "
+                "history of this consumer by specifying a proper ID, or use the > ID to get new "
+                "messages. The $ ID would just return an empty result set.");
+            return false;
+        }
+        if (place != nullptr) to.after = call::stream_of(place).last_id();
+        to.is_moving = true;
+        return true;
+    }
+    if (id == "+" && !request.by_group) {
+        if (place != nullptr) {
+            const redis_stream& entries = call::stream_of(place);
+            to.after = entries.last_id();
+            if (!entries.empty()) {
+                to.after = entries.last_entry_id();
+                to.after.decrement();
+            }
+        }
+        to.is_moving = true;
+        return true;
+    }
+    if (id == ">") {
+        if (!request.by_group) {
+            c.error(
+                "ERR The > ID can be specified only when calling XREADGROUP using the GROUP "
+                "<group> <consumer> option.");
+            return false;
+        }
+        to.is_new = true;
+        return true;
+    }
+    if (!stream_id_argument(c, id_at, to.after)) return false;
+    // Redis takes the highest ID for ">".
+    if (request.by_group && to.after == stream_id::max()) to.is_new = true;
+    return true;
+}
+
+// What the consumer was given before, from `first` on. What was removed from the stream meanwhile
+// comes without fields.
+void reply_history(call& c, const redis_stream& entries, stream_consumer& consumer, stream_id first,
+                   std::uint64_t most) {
+    late_head head(c);
+    std::size_t count = 0;
+    for (auto at = consumer.pending.lower_bound(first); at && (most == 0 || count < most);
+         at.forward()) {
+        if (c.reply_is_too_large()) return;
+        redis_stream::walk one(entries, at->id, at->id);
+        if (one.next()) {
+            reply_entry(c, one);
+            at->of->delivered_ms = c.now_ms();
+            ++at->of->deliveries;
+        } else {
+            c.reply.array(2);
+            reply_id(c, at->id);
+            c.reply.null_array();
+        }
+        ++count;
+    }
+    head.array(count);
+}
+
+// The group's progress: the entry is the last one that it was given. The one before it counts on
+// only where nothing between the two was removed, or trimmed.
+void pass(const redis_stream& entries, stream_group& group, stream_id id) {
+    if (id <= group.last_id) return;
+    if (group.entries_read != stream_group::unknown_count && group.last_id >= entries.first_id() &&
+        !entries.has_gaps_from(group.last_id)) {
+        // Clients may set it to anything.
+        group.entries_read =
+            static_cast<std::int64_t>(static_cast<std::uint64_t>(group.entries_read) + 1);
+    } else if (entries.entries_added() != 0) {
+        group.entries_read = entries.count_up_to(id).value_or(stream_group::unknown_count);
+    }
+    group.last_id = id;
+}
+
+void reply_new(call& c, std::string_view key, const redis_stream& entries, stream_group& group,
+               stream_consumer& consumer, const read_request& request) {
+    stream_id first = group.last_id;
+    first.increment();
+    late_head head(c);
+    std::size_t count = 0;
+    redis_stream::walk range(entries, first, stream_id::max());
+    while (range.next()) {
+        if (c.reply_is_too_large()) return;
+        pass(entries, group, range.id());
+        reply_entry(c, range);
+        if (!request.acknowledged) {
+            group.deliver(c.memory(), range.id(), consumer, c.now_ms());
+            consumer.active_ms = c.now_ms();
+            if (propagates(c)) propagate_claim(c, key, group, range.id(), *group.find(range.id()));
+        }
+        if (++count == request.count) break;
+    }
+    head.array(count);
+}
+
+void begin_stream(call& c, std::string_view key) {
+    if (c.client.protocol == 2) c.reply.array(2);
+    c.reply.bulk(key);
+}
+
+// Replies with what one stream has; false when it has nothing.
+bool reply_stream(call& c, const read_request& request, std::size_t i, const wanted& what) {
+    const std::string_view key = c.arg(request.first_key + i);
+    slot* const place = find_stream(c, request, key);
+    if (place == nullptr) return false;
+    const redis_stream& entries = call::stream_of(place);
+    stream_id first = what.after;
+    first.increment();
+    if (!request.by_group) {
+        if (entries.empty() || entries.last_entry_id() <= what.after) return false;
+        begin_stream(c, key);
+        redis_stream::walk range(entries, first, stream_id::max());
+        reply_entries(c, range, request.count);
+        return true;
+    }
+    const bool is_served =
+        !what.is_new || (!entries.empty() && entries.last_entry_id() > what.group->last_id);
+    const std::string_view name = c.arg(request.group_at + 1);
+    stream_consumer* consumer = what.group->find(name);
+    if (consumer == nullptr) {
+        consumer = &what.group->add(c.memory(), name, c.now_ms());
+        c.notify(key_event::stream, "xgroup-createconsumer", key);
+        // Elsewhere the XCLAIM of what it gets makes it.
+        if (!is_served || !what.is_new || request.acknowledged)
+            propagate_consumer(c, key, *what.group, *consumer);
+    }
+    consumer->seen_ms = c.now_ms();
+    if (!is_served) return false;
+    begin_stream(c, key);
+    if (what.is_new) {
+        reply_new(c, key, entries, *what.group, *consumer, request);
+        propagate_position(c, key, *what.group);
+    } else {
+        reply_history(c, entries, *consumer, first, request.count);
+        // Deliveries of what was delivered before are not counted elsewhere, as in Redis.
+        propagate_nothing(c);
+    }
+    ++c.state.changes;
+    return true;
+}
+
+enum class outcome : std::uint8_t { replied, nothing };
+
+// Few streams need no memory for it.
+class all_wanted {
+public:
+    explicit all_wanted(std::size_t count) {
+        if (count > few_.size()) many_.resize(count);
+    }
+    wanted& operator[](std::size_t i) noexcept { return many_.empty() ? few_[i] : many_[i]; }
+
+private:
+    std::array<wanted, 8> few_{};
+    std::vector<wanted> many_;
+};
+
+outcome reply_streams(call& c, const read_request& request, all_wanted& what) {
+    for (std::size_t i = 0; i < request.streams; ++i) {
+        if (!find_wanted(c, request, i, what[i])) return outcome::replied;
+    }
+    late_head head(c);
+    std::size_t replied = 0;
+    for (std::size_t i = 0; i < request.streams; ++i) {
+        const std::uint64_t errors = c.state.env.counters.errors;
+        replied += reply_stream(c, request, i, what[i]) ? 1 : 0;
+        // The reply was too large: an error is in its place.
+        if (c.state.env.counters.errors != errors) return outcome::replied;
+    }
+    if (replied == 0) return outcome::nothing;
+    head.map_or_array(replied);
+    return outcome::replied;
+}
+
+template <bool ByGroup>
+bool serve_read(call& c, std::string_view key) {
+    // Who reads without a group goes on waiting until there is a stream; who reads with one is told
+    // that it is gone.
+    if (!ByGroup) {
+        const slot* const place = c.keys->find(key);
+        if (place == nullptr || keyspace::at(place)->type != value_type::stream) return false;
+    }
+    read_request request{.by_group = ByGroup};
+    if (!request.parse(c)) return true;
+    all_wanted what(request.streams);
+    return reply_streams(c, request, what) == outcome::replied;
+}
+
+template <bool ByGroup>
+void read(call& c) {
+    read_request request{.by_group = ByGroup};
+    if (!request.parse(c)) return;
+    all_wanted what(request.streams);
+    if (reply_streams(c, request, what) == outcome::replied) return;
+    if (!request.waits || !may_wait(c)) return c.reply.null_array();
+    // What the command's words mean now is what it waits for.
+    std::vector<std::string_view> args(c.args, c.args + c.count);
+    std::vector<stream_id_text> ids;
+    ids.reserve(request.streams);
+    for (std::size_t i = 0; i < request.streams; ++i) {
+        if (!what[i].is_moving) continue;
+        ids.emplace_back(what[i].after);
+        args[request.first_key + request.streams + i] = ids.back().view();
+    }
+    const std::string_view* const given = c.args;
+    c.args = args.data();
+    wait_for_keys(c, request.first_key, request.streams, value_type::stream, request.deadline_us,
+                  serve_read<ByGroup>,
+                  ByGroup ? wait_until::changed_or_gone : wait_until::any_changed);
+    c.args = given;
+}
+
+}  // namespace
+
+void xread(call& c) { read<false>(c); }
+void xreadgroup(call& c) { read<true>(c); }
+
+}  // namespace eddy::cache::commands
