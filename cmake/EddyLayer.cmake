@@ -10,7 +10,9 @@
 #       TEST_DEPENDS rapidcheck rapidcheck_gtest        # optional, for the tests alone
 #       TEST_LAYERS transport                  # optional; must stand before this layer
 #       PRECOMPILE io/loop.hpp                 # optional: headers of ours that most of its SOURCES include
-#       TEST_PRECOMPILE net/testing.hpp)       # optional: the same of its TESTS
+#       TEST_PRECOMPILE net/testing.hpp        # optional: the same of its TESTS
+#       OF transport                           # optional: this library is a part of that layer
+#       PRECOMPILE_AS transport)               # optional: shares the headers precompiled for that library and its tests
 #
 # This makes the static library eddy_net with the alias eddy::net, and in developer mode the
 # program net_test, each of whose tests is one of ctest's. A layer of headers only has no SOURCES.
@@ -65,9 +67,15 @@ set(EDDY_COLD_LAYERS daemon cli)
 # -Og save next to nothing, since most of it is inlining. The layers themselves stay at -O3, as they are
 # released. Only their templates and inline functions that a test instantiates are the test's, and programs
 # built by users without optimisation have them so, too.
-# The headers OWN of the layer, and what they need of the libraries DEPENDS, are precompiled with the others.
+# The headers OWN of the layer, and what they need of the libraries DEPENDS, are precompiled with the others, under the
+# name AS, which several libraries of a layer may share.
 function(eddy_compile target kind layer)
-    cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "OWN;DEPENDS")
+    cmake_parse_arguments(PARSE_ARGV 3 arg "" "AS" "OWN;DEPENDS")
+    if(NOT arg_AS)
+        set(arg_AS ${layer})
+    endif()
+    # Libraries of ours have no headers to find.
+    list(FILTER arg_DEPENDS EXCLUDE REGEX "^eddy::")
     set(variant "")
     set(headers "")
     set(libraries "")
@@ -90,7 +98,7 @@ function(eddy_compile target kind layer)
         list(APPEND libraries eddy_fmt nlohmann_json::nlohmann_json)
     endif()
     if(arg_OWN)
-        string(PREPEND variant ${layer}_)
+        string(PREPEND variant ${arg_AS}_)
         list(APPEND headers ${arg_OWN})
         list(APPEND libraries ${arg_DEPENDS})
     endif()
@@ -118,12 +126,18 @@ macro(eddy_skip_without_layers what)
 endmacro()
 
 function(eddy_layer layer)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" ""
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "OF;PRECOMPILE_AS"
                           "SOURCES;TESTS;LAYERS;DEPENDS;TEST_DEPENDS;TEST_LAYERS;PRECOMPILE;TEST_PRECOMPILE")
     if(arg_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "eddy_layer(${layer}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
     endif()
     eddy_skip_without_layers("The layer ${layer}" ${arg_LAYERS})
+    if(NOT arg_OF)
+        set(arg_OF ${layer})
+    endif()
+    if(NOT arg_PRECOMPILE_AS)
+        set(arg_PRECOMPILE_AS ${layer})
+    endif()
 
     set(target eddy_${layer})
     set(public INTERFACE)
@@ -134,7 +148,8 @@ function(eddy_layer layer)
         if(EDDY_FUZZ)
             target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
         endif()
-        eddy_compile(${target} library ${layer} OWN ${arg_PRECOMPILE} DEPENDS ${arg_DEPENDS})
+        eddy_compile(${target} library ${arg_OF} AS ${arg_PRECOMPILE_AS}
+                     OWN ${arg_PRECOMPILE} DEPENDS ${arg_DEPENDS})
     else()
         add_library(${target} INTERFACE)
         target_compile_features(${target} INTERFACE cxx_std_23)
@@ -167,7 +182,7 @@ function(eddy_layer layer)
     endforeach()
     set_property(GLOBAL APPEND PROPERTY EDDY_BUILT_LAYERS ${layer})
 
-    if(EDDY_SANITIZE STREQUAL "thread" AND layer IN_LIST EDDY_LAYERS_OF_ONE_THREAD)
+    if(EDDY_SANITIZE STREQUAL "thread" AND arg_OF IN_LIST EDDY_LAYERS_OF_ONE_THREAD)
         set(arg_TESTS "")
     endif()
     if(EDDY_TESTS AND arg_TESTS)
@@ -175,8 +190,9 @@ function(eddy_layer layer)
         if(absent)
             message(FATAL_ERROR "eddy_layer(${layer}): TEST_LAYERS ${absent} do not stand before it.")
         endif()
-        eddy_gtest(${layer}_test SOURCES ${arg_TESTS} LAYERS ${layer} ${arg_TEST_LAYERS}
-                   DEPENDS ${arg_DEPENDS} ${arg_TEST_DEPENDS} PRECOMPILE ${arg_TEST_PRECOMPILE})
+        eddy_gtest(${layer}_test SOURCES ${arg_TESTS} LAYERS ${layer} ${arg_TEST_LAYERS} OF ${arg_OF}
+                   DEPENDS ${arg_DEPENDS} ${arg_TEST_DEPENDS}
+                   PRECOMPILE ${arg_TEST_PRECOMPILE} PRECOMPILE_AS ${arg_PRECOMPILE_AS})
     endif()
 endfunction()
 
@@ -185,15 +201,17 @@ if(EDDY_TESTS)
     add_custom_target(gtests)
 endif()
 function(eddy_gtest name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL" "SOURCES;LAYERS;DEPENDS;PRECOMPILE")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;OF;PRECOMPILE_AS" "SOURCES;LAYERS;DEPENDS;PRECOMPILE")
     eddy_skip_without_layers("The test ${name}" ${arg_LAYERS})
     if(NOT arg_LABEL)
         set(arg_LABEL unit)
     endif()
     add_executable(${name} ${arg_SOURCES} ${EDDY_PROGRAM_SOURCES})
     eddy_target_settings(${name})
-    list(GET arg_LAYERS 0 tested)
-    eddy_compile(${name} test ${tested} OWN ${arg_PRECOMPILE} DEPENDS ${arg_DEPENDS})
+    if(NOT arg_OF)
+        list(GET arg_LAYERS 0 arg_OF)
+    endif()
+    eddy_compile(${name} test ${arg_OF} AS ${arg_PRECOMPILE_AS} OWN ${arg_PRECOMPILE} DEPENDS ${arg_DEPENDS})
     list(TRANSFORM arg_LAYERS PREPEND eddy::)
     target_link_libraries(${name} PRIVATE ${arg_LAYERS} ${arg_DEPENDS}
                           GTest::gmock GTest::gtest GTest::gtest_main)
