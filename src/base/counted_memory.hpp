@@ -47,17 +47,18 @@ inline void* counted_allocation(std::size_t size) {
     return memory;
 }
 
-/// Of this thread, since it began. Only the difference around a few lines means something.
+/// Allocations of this thread since it began. Only differences are meaningful.
 inline std::uint64_t allocations() noexcept { return allocations_made; }
 
-/// Blocks that this thread has allocated more than freed, of those without an alignment of their
-/// own. Only the difference between two moments means something.
+/// Blocks allocated minus blocks freed on this thread, without those of their own alignment. Only
+/// differences are meaningful.
 inline std::int64_t live_blocks() noexcept { return blocks_live; }
 
 /// Times that malloc has failed on this thread by no_memory or one_failure.
 inline std::uint64_t refusals() noexcept { return mallocs_refused; }
 
-/// While it lives, malloc works so many times on this thread, fails once, and works again.
+/// While it lives, malloc succeeds the given number of times on this thread, fails once, and
+/// succeeds again.
 class one_failure {
 public:
     explicit one_failure(std::uint64_t after) noexcept {
@@ -72,8 +73,8 @@ public:
     one_failure& operator=(const one_failure&) = delete;
 };
 
-/// While it lives, malloc works so many times more on this thread, and then fails. What is larger
-/// than `largest` it gives all the same.
+/// While it lives, malloc succeeds the given number of times on this thread, and fails from then
+/// on. Requests above `largest` bytes succeed all the same.
 class no_memory {
 public:
     explicit no_memory(std::uint64_t after = 0, std::size_t largest = no_limit) noexcept {
@@ -84,7 +85,7 @@ public:
     no_memory(const no_memory&) = delete;
     no_memory& operator=(const no_memory&) = delete;
 
-    /// Whether the next one would fail.
+    /// True if the next allocation would fail.
     bool is_out() const noexcept { return mallocs_left == 0; }
 };
 

@@ -38,8 +38,8 @@ enum class phase : unsigned char { unused, active, ended };
 // Trivial, so that reaching it costs no guard and it outlives every thread_local destructor.
 struct frame_cache {
     std::array<free_frame*, class_count> free_lists;
-    // How many more frames a class may keep. Zero in all classes before the first free and after
-    // the thread's end: the fast path needs no other check.
+    // Free places of a class. Zero in all classes before the first free and after the thread's end:
+    // the fast path needs no other check.
     std::array<std::uint32_t, class_count> room;
     std::uint64_t allocations;
     std::uint32_t freed_last;  // its class; class_count for none
@@ -63,7 +63,7 @@ struct cache_janitor {
     void attend() const noexcept {}
 };
 
-/// Of a size that is not 0.
+/// The size class of `size`, which is not 0.
 std::size_t class_of(std::size_t size) noexcept {
     return (size - 1 + malloc_header) / frame_class_step;
 }
@@ -78,7 +78,7 @@ void push(std::size_t size_class, void* frame) noexcept {
     cache.free_lists[size_class] = ::new (frame) free_frame{cache.free_lists[size_class]};
 }
 
-// The class is full, or this is the thread's first free, or its last.
+// Slow path of a free: the class is full, or it is the thread's first or one after its end.
 [[gnu::noinline]] void free_slowly(std::size_t size_class, void* frame) noexcept {
     if (cache.state != phase::unused) {
         std::free(frame);

@@ -1,12 +1,13 @@
-// Rollback: what undoes a beginning unless its end is reached, by return or by an exception.
+// Rollback: undoes the beginning of an operation unless its end is reached, by return or by an
+// exception.
 #pragma once
 
 #include <utility>
 
 namespace eddy {
 
-/// Calls `undo`, which does not throw, when it dies, unless keep() was called before. The thread
-/// that made it.
+/// Calls `undo`, which must not throw, in its destructor, unless keep() was called before. Only the
+/// thread that made it.
 template <class Undo>
 class [[nodiscard]] rollback {
 public:
@@ -17,7 +18,7 @@ public:
         if (armed_) undo_();
     }
 
-    /// What was begun stays.
+    /// Keeps what was begun: `undo` is not called.
     void keep() noexcept { armed_ = false; }
 
 private:

@@ -28,7 +28,7 @@ public:
 
     /// Bytes of content.
     std::size_t size() const noexcept { return static_cast<std::size_t>(end_ - begin_); }
-    /// Whether there is no content.
+    /// True if there is no content.
     bool empty() const noexcept { return begin_ == end_; }
     /// Bytes of the block, used or not; 0 while there is none.
     std::size_t capacity() const noexcept { return static_cast<std::size_t>(limit_ - block_); }
@@ -38,8 +38,8 @@ public:
     /// The same as text.
     std::string_view text() const noexcept { return {begin_, size()}; }
 
-    /// Copies `text` to the end; it must not lie in this buffer. Throws std::bad_alloc, as all that
-    /// grows.
+    /// Copies `text` to the end; it must not lie in this buffer. Throws std::bad_alloc, as
+    /// everything that may grow does.
     void append(std::string_view text) {
         if (text.empty()) return;
         std::memcpy(reserve(text.size()), text.data(), text.size());
@@ -53,13 +53,13 @@ public:
         ++end_;
     }
 
-    /// Room for at least `size` more bytes; returns where to write them. Tell commit() how many
-    /// were written.
+    /// Makes room for at least `size` more bytes and returns where to write them; commit() then
+    /// counts the bytes written.
     char* reserve(std::size_t size) {
         if (static_cast<std::size_t>(limit_ - end_) < size) grow(size);
         return end_;
     }
-    /// Counts `size` bytes, written where reserve() said, as content; at most available().
+    /// Counts `size` bytes, written where reserve() pointed, as content; at most available().
     void commit(std::size_t size) noexcept {
         EDDY_PRECONDITION(size <= static_cast<std::size_t>(limit_ - end_),
                           "commit() of more bytes than reserve() has made room for");

@@ -35,13 +35,13 @@ struct frame_block {
     std::size_t size = 0;    ///< what frame_free() takes
 };
 
-/// Takes a block as large as the one that this thread freed last out of its pool. Whoever frees
-/// frames of another thread for it sends their memory back in this way: else that thread would need
-/// new memory each time, and this one would fill up. None where that block was too large for the
+/// Takes a block out of this thread's pool, of the size class that it freed last. A thread that
+/// frees frames for another one sends their memory back in this way: otherwise the other thread
+/// would allocate each time, and this pool would fill up. Empty if that block was too large for the
 /// pool, or the pool is off.
 frame_block frame_take_back() noexcept;
 
-/// How often frame_allocate() had to go to malloc on the calling thread, since it began.
+/// Calls of frame_allocate() on this thread, since it began, that went to malloc.
 std::uint64_t frame_allocations() noexcept;
 
 /// False in builds with the address sanitizer: there every frame comes from malloc, so that a
@@ -50,9 +50,10 @@ bool frame_pool_recycles() noexcept;
 
 namespace detail {
 
-/// Where a coroutine that is made now on this thread has its frame from; null for the pool. While a
-/// coroutine runs it is what that one has inherited, and null while none does: code that suspends a
-/// coroutine keeps it for that coroutine and clears it, and code that resumes one restores it.
+/// Where a coroutine that is made now on this thread gets its frame from; null for the pool. While
+/// a coroutine runs it is the choice that this one has inherited, and null while none does: code
+/// that suspends a coroutine keeps it for that coroutine and clears it, and code that resumes one
+/// restores it.
 ///
 /// With this model it is reached without a call, also in position-independent code. That needs 8
 /// bytes of what the C library keeps free for libraries that are loaded later.
@@ -60,14 +61,14 @@ namespace detail {
     "initial-exec")]] extern constinit thread_local std::pmr::memory_resource* current_frame_memory;
 
 /// A coroutine's frame, aligned to 16, from current_frame_memory. Throws what that throws. The
-/// frame knows where it came from.
+/// frame records its origin.
 void* make_frame(std::size_t size);
 
-/// Gives back what make_frame(size) gave, to where it came from. Any thread that may use that.
+/// Frees what make_frame(size) gave, at its origin. Any thread that may use that.
 void end_frame(void* frame, std::size_t size) noexcept;
 
-/// Lets frames come from `memory`, null for the pool, and after it from where they came before. For
-/// code that suspends nothing meanwhile.
+/// While it lives, frames come from `memory` (null: the pool). Only around code that does not
+/// suspend.
 class frames_from {
 public:
     explicit frames_from(std::pmr::memory_resource* memory) noexcept

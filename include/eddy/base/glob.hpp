@@ -5,8 +5,7 @@
 
 namespace eddy {
 
-/// Whether the whole `text` matches `pattern`, with the rules of Redis's KEYS. Bytes, not
-/// characters:
+/// True if the whole `text` matches `pattern`, by the rules of Redis's KEYS. Bytes, not characters:
 ///
 ///     *       any run of bytes, also none         ?       any one byte
 ///     [abc]   one of these                        [a-z]   one in the range, either way round
@@ -16,7 +15,7 @@ namespace eddy {
 /// at most pattern × text, with no recursion and no memory, whatever the pattern. Any thread.
 bool glob_match(std::string_view pattern, std::string_view text) noexcept;
 
-/// Whether `pattern` has any of * ? [ or a backslash; without them it matches only itself. Any
+/// True if `pattern` contains any of * ? [ or a backslash; otherwise it matches only itself. Any
 /// thread.
 bool glob_has_wildcard(std::string_view pattern) noexcept;
 

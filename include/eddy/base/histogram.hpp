@@ -26,7 +26,7 @@ public:
         if (value > max_) max_ = value;
     }
 
-    /// How many values were recorded.
+    /// Recorded values.
     std::uint64_t count() const noexcept { return count_; }
     /// Wraps around at 2^64, as a counter does.
     std::uint64_t sum() const noexcept { return sum_; }
@@ -41,13 +41,13 @@ public:
     /// 0..100, where 0 gives min() and 100 gives max(). Walks the buckets: microseconds.
     std::uint64_t percentile(double percent) const noexcept;
 
-    /// How many recorded values are at most `value`, for the buckets of a metrics page. A value
-    /// that shares the bucket of `value` counts as at most `value`.
+    /// Recorded values of at most `value`, for the buckets of a metrics page. A value that shares
+    /// the bucket of `value` counts as at most `value`.
     std::uint64_t count_up_to(std::uint64_t value) const noexcept;
 
     /// Adds all that `other` has recorded.
     void merge(const histogram& other) noexcept;
-    /// Forgets everything.
+    /// Drops all values.
     void reset() noexcept { *this = histogram(); }
 
 private:

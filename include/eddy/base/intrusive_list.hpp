@@ -5,8 +5,8 @@
 
 namespace eddy {
 
-/// A link; an element inherits it once for each list that it can be in at the same time. `Tag`
-/// tells those apart. Destroying a linked element is a bug. While it is in a list, that list's
+/// A link. An element inherits one for each list that it may be in at the same time, with a `Tag`
+/// each. Destroying a linked element is a bug. While the element is in a list: only the list's
 /// thread.
 template <class Tag = void>
 class list_link {
@@ -20,7 +20,7 @@ public:
                           "or the frame of a coroutine that waits");
     }
 
-    /// Whether the element is in a list.
+    /// True while the element is in a list.
     bool linked() const noexcept { return next_ != nullptr; }
 
     /// Takes the element out of its list; does nothing when it is in none.
@@ -52,7 +52,7 @@ public:
         head_.next_ = head_.prev_ = nullptr;
     }
 
-    /// Whether the list has no element.
+    /// True if the list has no element.
     bool empty() const noexcept { return head_.next_ == &head_; }
     /// The first element; the list must not be empty.
     T& front() noexcept { return static_cast<T&>(*head_.next_); }
@@ -83,7 +83,7 @@ public:
         other.head_.next_ = other.head_.prev_ = &other.head_;
     }
 
-    /// Calls `f` on each element; `f` may unlink the element that it is given, no other.
+    /// Calls `f` on each element; `f` may unlink that element, no other.
     template <class F>
     void for_each(F&& f) {
         for (link* at = head_.next_; at != &head_;) {

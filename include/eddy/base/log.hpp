@@ -16,17 +16,17 @@
 
 namespace eddy {
 
-/// How grave a record is, the least grave first.
+/// Severity of a record, in ascending order.
 enum class log_level : std::uint8_t { debug, info, warn, error };
 
 /// The longest line in bytes, its newline included. A longer one is cut and ends in "...".
 inline constexpr std::size_t log_line_limit = 4096;
 
 /// Takes one finished line that ends in a newline; the view ends with the call. Calls never
-/// overlap, from whichever thread they come. A sink must not log.
+/// overlap, whichever threads they come from. A sink must not log.
 using log_sink = std::function<void(log_level level, std::string_view line)>;
 
-/// Writes a record when `level` is at or above the threshold. `subject` names the part that speaks
+/// Writes a record when `level` is at or above the threshold. `subject` names the part that logs
 /// ("daemon", a runtime's name). Control characters, those of C1 and of bidirectional text too, and
 /// bytes that are no UTF-8 come out escaped (`\n`, `\x1b`): a text from elsewhere can neither forge
 /// a record nor drive a terminal. Any thread. Blocks while the sink does; a sink that throws loses
@@ -50,7 +50,7 @@ inline void log_error(std::string_view subject, std::string_view message) noexce
     log(log_level::error, subject, message);
 }
 
-/// Whether a record of this level would be written. Any thread; costs one relaxed load.
+/// True if a record of this level would be written. Any thread; costs one relaxed load.
 bool log_enabled(log_level level) noexcept;
 
 /// Sets the threshold for the whole process; it starts at info. Any thread.

@@ -22,7 +22,7 @@ public:
 
     /// The descriptor, still owned here; -1 when there is none.
     int get() const noexcept { return fd_; }
-    /// Whether there is a descriptor.
+    /// True if there is a descriptor.
     explicit operator bool() const noexcept { return fd_ >= 0; }
 
     /// Passes the descriptor to the caller, which closes it.

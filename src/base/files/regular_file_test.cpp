@@ -1,4 +1,4 @@
-// Files that are opened for users, and those that are refused without a wait.
+// Files opened for users; kinds that are refused without a wait.
 #include "base/files/regular_file.hpp"
 
 #include "base/files/temporary_folder.hpp"

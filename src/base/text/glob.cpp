@@ -8,7 +8,7 @@ namespace eddy {
 namespace {
 
 struct step {
-    std::size_t next;  // where the pattern goes on
+    std::size_t next;  // rest of the pattern
     bool matched;
 };
 
@@ -72,7 +72,7 @@ bool glob_match(std::string_view pattern, std::string_view text) noexcept {
             }
         }
         if (after_star == none) return false;
-        // An earlier star need not give way: this one can take whatever that one would.
+        // Earlier stars need no retry: this one can take any bytes that they could.
         p = after_star;
         t = ++star_end;
     }

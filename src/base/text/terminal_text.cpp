@@ -30,7 +30,7 @@ bool is_printable(char32_t code) noexcept {
     return code < 0x2066 || code > 0x2069;
 }
 
-/// How many bytes at the end of `text` are the beginning of a character that may yet be completed.
+/// Bytes at the end of `text` that begin an incomplete character.
 std::size_t incomplete_tail(std::string_view text) noexcept {
     for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
         const char c = text[text.size() - back];

@@ -140,7 +140,7 @@ std::size_t character_start(std::string_view text, std::size_t at) noexcept {
     return at;
 }
 
-/// How many bytes at the front are valid whole characters, at least up to the block of the first
+/// Bytes at the front that are valid whole characters, at least up to the block of the first
 /// invalid one. The text begins with a character.
 [[gnu::target("avx2")]] std::size_t valid_front(std::string_view text) noexcept {
     constexpr std::size_t vector = 32;
