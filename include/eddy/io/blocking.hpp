@@ -49,9 +49,9 @@ private:
 
 /// Limits of a blocking_pool.
 struct blocking_options {
-    /// Threads at most. They start when work waits and no thread is free, and stay.
+    /// At most so many threads. They start when work waits and no thread is free, and stay.
     std::size_t max_threads = 4;
-    /// Pieces of work at most that wait while all threads are busy; one more is
+    /// At most so many pieces of work wait while all threads are busy; one more fails with
     /// errc::limit_reached. SIZE_MAX for no limit.
     std::size_t max_queue = 1024;
 };
@@ -67,7 +67,7 @@ public:
     blocking_pool(const blocking_pool&) = delete;
     blocking_pool& operator=(const blocking_pool&) = delete;
 
-    /// How many threads were started so far. Any thread.
+    /// Threads started so far. Any thread.
     std::size_t threads() const;
 
 private:
@@ -134,11 +134,11 @@ private:
 
 }  // namespace detail
 
-/// Awaits `work()`, run on a thread of `pool`. Yields a result<T> of what it returned, where that
-/// of a callable that returns a result<T> stays one; an exception that left it is thrown from the
-/// co_await. Fails with errc::limit_reached when the queue is full, and
-/// with errc::cancelled when it was cancelled before a thread took it. Work that runs is awaited
-/// even so, because it may refer to the caller's frame, and its result is kept.
+/// Awaits `work()`, run on a thread of `pool`. Yields a result<T> of its value; a result<T> that it
+/// returns is yielded as it is. Its exception is thrown from the co_await. Fails with
+/// errc::limit_reached when the queue is full, and with errc::cancelled when it was cancelled
+/// before a thread took it. Work that runs is awaited even so, because it may refer to the caller's
+/// frame, and its result is kept.
 template <class Work>
 auto run_blocking(blocking_pool& pool, Work work) {
     return awaiting<detail::blocking_call<Work>>(pool, std::move(work));

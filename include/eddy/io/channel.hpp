@@ -98,11 +98,11 @@ public:
             "a channel was destroyed while a coroutine sends or receives: await that first");
     }
 
-    /// How many values it can hold.
+    /// Most values in it.
     std::size_t limit() const noexcept { return slots_.size(); }
-    /// How many values are in it now.
+    /// Values in it now.
     std::size_t size() const noexcept { return count_; }
-    /// Whether close() was called; values may still be in it.
+    /// True once close() was called; values may still be in it.
     bool closed() const noexcept { return closed_; }
 
     /// Awaits room and puts `value` in. Yields a result<>: after errc::closed or errc::cancelled

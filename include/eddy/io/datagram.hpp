@@ -23,9 +23,9 @@
 
 namespace eddy {
 
-/// Options of a message socket, applied when it is opened. Those that the kernel does not know or
-/// refuses are setsockopt(2)'s error. The simulator follows those that change what arrives; it
-/// ignores buffer sizes, `ttl` and `traffic_class`.
+/// Options of a message socket, applied when it is opened. An option that the kernel does not know
+/// or refuses fails with setsockopt(2)'s error. The simulator applies the ones that affect
+/// delivery; it ignores buffer sizes, `ttl` and `traffic_class`.
 struct datagram_options {
     /// SO_REUSEPORT: several sockets, each with a loop of its own, on one port; the kernel spreads
     /// the senders over them. Only at opening.
@@ -39,7 +39,8 @@ struct datagram_options {
     /// SO_BROADCAST: may send to broadcast addresses; else that is EACCES.
     bool broadcast = false;
     /// UDP_GRO: datagrams of one sender and one size may be received joined into one message of up
-    /// to 64 KiB; see datagram_message::segments(). Several times cheaper where they come in rows.
+    /// to 64 KiB; see datagram_message::segments(). Several times cheaper when they arrive in
+    /// bursts.
     bool join_segments = false;
     /// Messages carry the address that they were sent to, and the interface (IP_PKTINFO). A socket
     /// of a wildcard address needs it to answer from the address that a peer has sent to, which
@@ -57,7 +58,7 @@ struct datagram_options {
     int traffic_class = -1;
     /// The same as `ttl` for multicast, 0 to 255: 1 stays in the local network, 0 on this host.
     int multicast_ttl = 1;
-    /// Whether this host's members of a group get what this socket sends to it.
+    /// Members of a group on this host get what this socket sends to it.
     bool multicast_loop = true;
     /// The index of the interface that multicast datagrams leave by; 0 lets the routes decide.
     std::uint32_t multicast_interface = 0;
@@ -252,9 +253,9 @@ public:
     virtual bool start(send_datagrams_operation& op) = 0;
     virtual void cancel(receive_from_operation& op) noexcept = 0;
     virtual void cancel(send_datagrams_operation& op) noexcept = 0;
-    /// EAGAIN when nothing is there.
+    /// EAGAIN when no message is there.
     [[nodiscard]] virtual result<> try_receive(datagram_message& into) noexcept = 0;
-    /// How many were taken, at least one; EAGAIN when there is no room.
+    /// Datagrams taken, at least one; EAGAIN when there is no room.
     [[nodiscard]] virtual result<std::size_t> try_send(
         std::span<const outgoing_datagram> batch) noexcept = 0;
     [[nodiscard]] virtual result<> connect(const endpoint& peer) noexcept = 0;
@@ -288,12 +289,12 @@ public:
     static constexpr std::size_t max_segments = 64;
 
     datagram() noexcept : driver_(&closed_datagram_driver()) {}
-    /// For what makes message sockets: the handle of `driver`.
+    /// For factories of message sockets: the handle of `driver`.
     explicit datagram(datagram_driver& driver) noexcept : driver_(&driver) {}
-    /// `other` is closed afterwards; waits go on.
+    /// `other` is closed afterwards; waits continue.
     datagram(datagram&& other) noexcept
         : driver_(std::exchange(other.driver_, &closed_datagram_driver())) {}
-    /// Closes what this was. `other` is closed afterwards; its waits go on.
+    /// Closes its own socket first. `other` is closed afterwards; its waits continue.
     datagram& operator=(datagram&& other) noexcept {
         if (this != &other) {
             close();
@@ -303,11 +304,11 @@ public:
     }
     ~datagram() { close(); }
 
-    /// Whether it is open.
+    /// True if it is open.
     explicit operator bool() const noexcept { return driver_ != &closed_datagram_driver(); }
 
     /// Awaits the next message. Yields a result<datagram_message>, whose payload is lent by the
-    /// loop: copy what must wait and let it go. An empty datagram is a message like any other.
+    /// loop: copy what must be kept, and release it. An empty datagram is a message like any other.
     /// Fails with errc::cancelled (no message is lost by that), errc::closed, or the socket's
     /// error; with errc::no_buffers while so many leases are held that there may be no more
     /// (loop_options::max_spare_buffers).
@@ -337,8 +338,9 @@ public:
         if (auto sent = driver_->try_send({&one, 1}); !sent) return fail(sent.error());
         return {};
     }
-    /// Sends up to max_batch datagrams now, to any peers. Says how many went: fewer than all when
-    /// the next one met an error, which a call with that one at its head returns. EAGAIN as above.
+    /// Sends up to max_batch datagrams now, to any peers. Returns how many went: fewer than all
+    /// when the next one met an error, which a call that begins with that datagram returns. EAGAIN
+    /// as above.
     [[nodiscard]] result<std::size_t> try_send(std::span<const outgoing_datagram> batch) noexcept {
         if (batch.size() > max_batch) return fail(errc::limit_reached);
         if (batch.empty()) return 0;
@@ -356,7 +358,7 @@ public:
         return awaiting<send_one_operation>(*driver_, outgoing_datagram{bytes, &to, segment_size});
     }
     /// The same for up to max_batch datagrams, whose array must live until completion, too. Yields
-    /// a result<std::size_t>, how many went: fewer than all when the next one met an error, or it
+    /// a result<std::size_t>, the number sent: fewer than all when the next one met an error, or it
     /// was cancelled. An error only when none went.
     awaiting<send_batch_operation> send(std::span<const outgoing_datagram> batch) {
         return awaiting<send_batch_operation>(*driver_, batch);
@@ -389,8 +391,8 @@ public:
         return driver_->set_member(group, interface, false);
     }
 
-    /// Applies all options except those that only opening takes. Errors are setsockopt(2)'s; what
-    /// stands behind the one that failed may then be as it was.
+    /// Applies all options except the ones marked "Only at opening". Errors are setsockopt(2)'s;
+    /// options after the failed one may then be unchanged.
     [[nodiscard]] result<> set(const datagram_options& options) noexcept {
         return driver_->set(options);
     }

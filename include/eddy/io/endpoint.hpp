@@ -30,7 +30,7 @@ public:
 
     /// AF_INET, AF_INET6, AF_UNIX, or AF_UNSPEC for none.
     int family() const noexcept { return address_.ss_family; }
-    /// Whether this is a path or a name of unix(7).
+    /// True for a path or an abstract name, unix(7).
     bool is_unix() const noexcept { return family() == AF_UNIX; }
     /// The port in host order; 0 for a Unix path.
     std::uint16_t port() const noexcept;
@@ -43,11 +43,12 @@ public:
 
     /// The address as system calls take it; valid as long as this object.
     const sockaddr* data() const noexcept { return reinterpret_cast<const sockaddr*>(&address_); }
-    /// The same for calls that write one: capacity() bytes. Tell resize() what they wrote.
+    /// The same for calls that write one: capacity() bytes. resize() then sets the size that they
+    /// wrote.
     sockaddr* data() noexcept { return reinterpret_cast<sockaddr*>(&address_); }
     /// Bytes of data() in use.
     socklen_t size() const noexcept { return size_; }
-    /// Tells how many bytes the kernel wrote to data(); at most capacity().
+    /// Sets the number of bytes that the kernel wrote to data(); at most capacity().
     void resize(socklen_t size) noexcept;
     /// Bytes that data() has room for.
     static constexpr socklen_t capacity() noexcept { return sizeof(sockaddr_storage); }

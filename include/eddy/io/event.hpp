@@ -48,16 +48,16 @@ public:
             "an event was destroyed while a coroutine waits for it: await that first");
     }
 
-    /// Whether a wait would pass at once.
+    /// True if a wait would pass at once.
     bool is_set() const noexcept { return set_; }
 
-    /// Lets all waiters go on, in the loop's next turn and in the order in which they came.
+    /// Releases all waiters: they resume in the loop's next turn, in the order in which they came.
     void set() noexcept {
         set_ = true;
         while (!waiters_.empty()) waiters_.pop_front().complete_later();
     }
 
-    /// Makes later waits wait again. Waiters that set() has released still go on.
+    /// Makes later waits wait again. Waiters that set() has released still resume.
     void reset() noexcept { set_ = false; }
 
     /// Awaits set(). Yields a result<>, whose only error is errc::cancelled.

@@ -6,8 +6,8 @@
 //     result<int> lines = co_await resume_on(disk_loop, count_lines(path));
 //     // and we are back here
 //
-// An executor refers to a small block that the loop shares with all its executors. It keeps no loop
-// alive: once the loop is gone, everything fails with errc::closed. Any thread; lock-free.
+// An executor refers to a small block that the loop shares with all its executors. It does not keep
+// the loop alive: once the loop is gone, everything fails with errc::closed. Any thread; lock-free.
 #pragma once
 
 #include <eddy/base/frame_pool.hpp>
@@ -70,7 +70,7 @@ class executor {
 public:
     executor() noexcept = default;
 
-    /// That of the calling thread's loop; there must be one, running or not.
+    /// The executor of the calling thread's loop; there must be one, running or not.
     static executor current() noexcept;
 
     /// True on the thread of its loop.
@@ -83,12 +83,12 @@ public:
     /// until it has ended and be safe to use from there. An exception that leaves it is logged and
     /// ends nothing else.
     ///
-    /// A task that was accepted always runs: when loop::run() returns or the loop is destroyed,
-    /// those that still run are cancelled and awaited first, and those that come later run under a
+    /// A task that was accepted always runs. When loop::run() returns or the loop is destroyed,
+    /// tasks that still run are cancelled and awaited first; tasks that come later run under a
     /// cancelled source in the next run() or in the loop's destructor.
     ///
-    /// errc::closed, and errc::limit_reached when loop_options::max_posted pieces of work wait for
-    /// their turn. The task is then destroyed here and never runs. Throws std::bad_alloc.
+    /// Fails with errc::closed, and with errc::limit_reached when loop_options::max_posted pieces
+    /// of work are queued. The task is then destroyed here and never runs. Throws std::bad_alloc.
     [[nodiscard]] result<> post(task<void> work) const;
 
     /// The same for a callable without a result.
@@ -97,8 +97,8 @@ public:
         return post_call(std::make_unique<detail::posted_callable<Work>>(std::move(work)));
     }
 
-    /// The same for a node of the caller's own: no allocation, and no limit. It must live until
-    /// its run() is called. errc::closed: it never is.
+    /// The same for a node of the caller's own: no allocation, and no limit. It must live until its
+    /// run() is called. After errc::closed run() is never called.
     [[nodiscard]] result<> post(posted_work& work) const noexcept;
 
     /// Runs `work` inside this call until its first wait when this is the thread of the running
@@ -116,7 +116,7 @@ public:
         return {};
     }
 
-    /// True when both are of the same loop, or both of none.
+    /// True for executors of the same loop, and for two without a loop.
     friend bool operator==(const executor&, const executor&) noexcept = default;
 
 private:
@@ -145,7 +145,7 @@ protected:
 
     std::error_code error_;
     std::exception_ptr failure_;  // written on the other loop, before completion
-    frame_block memory_;          // the same: of the work's frame, which came from our pool
+    frame_block memory_;          // the same: the memory of the work's frame, from this loop's pool
 
 private:
     template <void (remote_operation::*Step)() noexcept>
@@ -220,17 +220,17 @@ private:
 }  // namespace detail
 
 /// `co_await resume_on(there, work)`: runs `work` on the loop of `there` and awaits it. The caller
-/// goes on here, on its own loop, once the work has ended and its frame is gone: never before, so
-/// the work may refer to what the caller holds, but must not use what belongs to this loop, such as
-/// its streams. Yields a result<T>; that of a task<result<T>> stays one. An exception that leaves
-/// the work is thrown here.
+/// resumes on its own loop, after the work has ended and its frame is gone: the work may refer to
+/// what the caller holds, but must not use objects of this loop, such as its streams. Yields a
+/// result<T>; that of a task<result<T>> stays one. An exception that leaves the work is thrown
+/// here.
 ///
-/// Cancelling the caller cancels the work over there as soon as that loop has its turn; the result
-/// is then what the work makes of it. Work that was put under a source of this loop is cancelled by
-/// that one instead. It is also cancelled when its own loop ends. errc::cancelled when the
-/// cancellation came before, and errc::closed when that loop has gone; the work never runs then. No
-/// allocation but the frames, which come from the pools; the memory of the work's comes back to
-/// this thread's.
+/// Cancelling the caller cancels the work in that loop's next turn; the result is then what the
+/// work makes of it. Work that was put under a source of this loop is cancelled by that one
+/// instead. It is also cancelled when its own loop ends. errc::cancelled when the cancellation came
+/// before the work began, and errc::closed when that loop is gone; the work never runs then. No
+/// allocation but the frames, which come from the pools; the memory of the work's frame returns to
+/// this thread's pool.
 template <class T>
 [[nodiscard]] auto resume_on(executor there, task<T> work) {
     return awaiting<detail::remote_task<T>>(std::move(there), std::move(work));

@@ -28,7 +28,7 @@
 
 namespace eddy {
 
-/// What fstat(2) says of a file. Times are seconds and nanoseconds since 1970, UTC.
+/// Status of a file, fstat(2). Times are seconds and nanoseconds since 1970, UTC.
 struct file_status {
     mode_t mode = 0;                         ///< kind and permissions
     std::uint64_t size = 0;                  ///< in bytes
@@ -39,11 +39,11 @@ struct file_status {
     std::int64_t changed_seconds = 0;        ///< of content or inode, set by the kernel alone
     std::uint32_t changed_nanoseconds = 0;   ///< the rest
 
-    /// Whether it is a folder.
+    /// True for a folder.
     bool is_folder() const noexcept;
-    /// Whether it is a regular file.
+    /// True for a regular file.
     bool is_regular() const noexcept;
-    /// Equal status: the content is that of before, as far as the kernel's clock tells.
+    /// Equal if the content is unchanged, within the resolution of the kernel's clock.
     bool operator==(const file_status&) const noexcept = default;
 };
 
@@ -88,21 +88,20 @@ public:
     static task<result<std::vector<folder_entry>>> list_beneath(int folder, std::string path,
                                                                 std::size_t limit);
 
-    /// Gives what is named `from` the name `to`, in place of what had it, and waits until the disk
-    /// has that: rename(2), then fsync(2) of the folder of `to`, whose errors these are. Yields a
-    /// result<>.
+    /// Renames `from` to `to`, replacing an existing `to`, and waits until the disk has the change:
+    /// rename(2), then fsync(2) of the folder of `to`, whose errors these are. Yields a result<>.
     static task<result<>> rename(std::string from, std::string to);
     /// Removes the name `path`: unlink(2), whose errors these are. Yields a result<>.
     static task<result<>> remove(std::string path);
 
-    /// `other` may then only be assigned to or destroyed. Operations in flight go on.
+    /// `other` may then only be assigned to or destroyed. Operations in flight continue.
     file(file&&) noexcept = default;
     /// The same. The previous file is closed; no operation of it may be in flight.
     file& operator=(file&&) noexcept = default;
 
     /// Reads what follows `offset`, at most as much as `into` holds, whose bytes must live until
-    /// completion. Yields how many bytes, a result<std::size_t>: fewer at the end of the file, and
-    /// 0 behind it. Errors are pread(2)'s.
+    /// completion. Yields the number of bytes, a result<std::size_t>: fewer at the end of the file,
+    /// and 0 behind it. Errors are pread(2)'s.
     task<result<std::size_t>> read_at(std::uint64_t offset, mutable_bytes into) {
         return read(state_.get(), offset, into);
     }
@@ -122,7 +121,7 @@ public:
 
     /// Waits until the disk has what was written. Yields a result<>; errors are fsync(2)'s.
     task<result<>> sync() { return sync(state_.get(), false); }
-    /// The same without what only describes the file, such as its times: fdatasync(2).
+    /// The same without metadata that reading does not need, such as its times: fdatasync(2).
     task<result<>> sync_data() { return sync(state_.get(), true); }
 
     /// Yields the file's length in bytes, a result<std::uint64_t>; errors are fstat(2)'s.

@@ -3,7 +3,7 @@
 //     std::pmr::monotonic_buffer_resource arena;
 //     std::string page = co_await with_frames(arena, [&] { return fetch(uri); });
 //
-// Without it they come from the thread's pool (base/frame_pool.hpp), which allocates nothing once
+// Without it frames come from the thread's pool (base/frame_pool.hpp), which allocates nothing once
 // it is warm: this is for counting, limits and locality.
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace eddy {
 
-/// The choice of with_frames() for the calling coroutine: the memory of frames which are made now.
-/// Null for the pool, and where no coroutine runs. Any thread.
+/// Memory for the frames of coroutines made now, as with_frames() has set it for the calling
+/// coroutine. Null for the pool, and where no coroutine runs. Any thread.
 inline std::pmr::memory_resource* frame_memory() noexcept { return detail::current_frame_memory; }
 
 namespace detail {
@@ -69,26 +69,26 @@ private:
 /// the body runs under the awaiter's cancel_source. Bodies may be nested: each frame goes back to
 /// where it came from.
 ///
-/// `memory` must outlive every coroutine that was made under it. Those that the body awaits or
-/// spawns into scopes of its own end before this does. Those that leave it do not: tasks and
-/// generators that it yields or keeps elsewhere, what it spawns into a scope from outside, and what
-/// it posts.
+/// `memory` must outlive every coroutine that was made under it. Tasks that the body awaits or
+/// spawns into scopes of its own end before this does. Others may not: tasks and generators that it
+/// yields or keeps elsewhere, tasks that it spawns into a scope from outside, and tasks that it
+/// posts.
 ///
-/// It is used only on this loop's thread, also between the body's turns. Where tasks are made under
-/// it that go to another loop (resume_on(), strand, executor::post()) their frames end there: then
-/// it must be safe to use from any thread, as std::pmr::synchronized_pool_resource is. What such a
-/// task makes over there comes from that loop's pool; so do tasks for executor::dispatch(), and
-/// what other code of this loop makes, such as timers' functions, even if the body started it.
+/// It is used only on this loop's thread, also while the body is suspended. Frames of tasks that
+/// move to another loop (resume_on(), strand, executor::post()) are freed there: then it must be
+/// safe to use from any thread, as std::pmr::synchronized_pool_resource is. Coroutines that such a
+/// task makes over there come from that loop's pool; so do tasks for executor::dispatch(), and
+/// coroutines of other code of this loop, such as timers' functions, even if the body started it.
 ///
 /// An exception of `memory`, such as std::bad_alloc, leaves the call that would have made the
 /// coroutine. Requests are a few bytes larger than the frame, aligned to 16; and fewer than there
 /// are coroutines, where the compiler puts one's frame into its caller's. Operations lie in frames;
 /// streams and other objects of the loop have memory of their own.
 ///
-/// Awaitables that are not of Eddy's may resume a coroutine from anywhere: it goes on with what it
-/// had. What they start has the pool, unless they have a member type `keeps_frame_memory` (void
-/// will do), as an awaitable may that passes its wait on to a task or operation. Code of the body
-/// that calls resume() on a coroutine by itself has the pool afterwards.
+/// Awaitables from elsewhere may resume a coroutine from anywhere: it keeps its own choice.
+/// Coroutines that they start come from the pool, unless the awaitable has a member type
+/// `keeps_frame_memory` (void will do), which is right for one that passes its wait on to a task or
+/// operation. Code of the body that itself calls resume() on a coroutine has the pool afterwards.
 template <class Body>
     requires detail::is_task<std::invoke_result_t<Body&>>
 auto with_frames(std::pmr::memory_resource& memory, Body body) -> std::invoke_result_t<Body&> {

@@ -10,7 +10,7 @@
 
 namespace eddy {
 
-/// Who lends receive buffers and takes them back.
+/// Owner of receive buffers, which lends them and takes them back.
 class lease_owner {
 public:
     /// Takes one buffer back, on the loop's thread.
@@ -20,9 +20,9 @@ protected:
     ~lease_owner() = default;
 };
 
-/// Received bytes, lent by the loop. They stay valid until the lease dies, which must be before
-/// the loop does. Buffers are few and shared by all connections of a loop: copy what must wait
-/// and let the lease go before waiting for anything else. One loop's thread.
+/// Received bytes, lent by the loop. They stay valid until the lease dies, which must be before the
+/// loop does. Buffers are few and shared by all connections of a loop: copy what must be kept, and
+/// release the lease before waiting for anything else. One loop's thread.
 class lease {
 public:
     lease() noexcept = default;
@@ -52,10 +52,10 @@ public:
     const_bytes bytes() const noexcept { return {data_, size_}; }
     /// The same as text, unchecked.
     std::string_view text() const noexcept { return as_text(bytes()); }
-    /// How many bytes there are; 0 for an empty lease.
+    /// Number of bytes; 0 for an empty lease.
     std::size_t size() const noexcept { return size_; }
 
-    /// Forgets the buffer without giving it back: its owner keeps it in use.
+    /// Drops the buffer without giving it back: its owner keeps it in use.
     void release() noexcept { owner_ = nullptr; }
 
     /// Gives the buffer back now.

@@ -1,4 +1,4 @@
-// limited_scope: scope with bounded concurrency. At most so many of its children run at a time.
+// limited_scope: scope with bounded concurrency. At most `limit` of its children run at a time.
 //
 //     co_await join_scope(2, [&](limited_scope& children) -> task<> {
 //         for (const int job : jobs) {
@@ -36,15 +36,15 @@ public:
     /// cancelled first, which an exception of another child does, too. The child is then destroyed
     /// and never runs.
     ///
-    /// A child that awaits it in its own scope holds its place meanwhile: when all of them do, the
-    /// wait ends only by cancellation.
+    /// A child that awaits it in its own scope keeps counting meanwhile: when all of them do so,
+    /// the wait ends only by cancellation.
     [[nodiscard]] task<result<>> spawn(task<void> child);
 
     /// Most children at a time.
     std::size_t limit() const noexcept { return limit_; }
-    /// How many children run.
+    /// Children that run.
     std::size_t children() const noexcept { return children_.children(); }
-    /// Asks every child to stop, and ends the waits of spawn().
+    /// Cancels every child, and ends the waits of spawn().
     void cancel() noexcept { children_.cancel(); }
     /// The source that the children run under.
     cancel_source& source() noexcept { return children_.source(); }

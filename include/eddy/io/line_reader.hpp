@@ -45,8 +45,8 @@ inline constexpr std::size_t default_read_until_limit = 64 * 1024;
 task<result<std::size_t>> read_until(stream& from, std::string& kept, std::string delimiter,
                                      std::size_t limit = default_read_until_limit);
 
-/// Reader of lines. It has the bytes that have come and were not yielded yet, so all reads of the
-/// stream go through it. One loop's thread.
+/// Reader of lines. It buffers received bytes that it has not yielded yet, so all reads of the
+/// stream must go through it. One loop's thread.
 class line_reader {
 public:
     /// Bytes of the longest line, unless another limit is given.
@@ -65,13 +65,12 @@ public:
     /// errc::end_of_stream when the peer finished behind a line's end, errc::truncated when it
     /// finished within a line, whose beginning is rest(); errc::limit_reached for a line of more
     /// than longest() bytes, from then on; read()'s errors. After all other errors a further call
-    /// goes on where this one stopped. A line that is there already needs no wait, also in a
+    /// continues where this one stopped. A line that is there already needs no wait, also in a
     /// cancelled task. Throws std::bad_alloc.
     task<result<std::string_view>> next();
 
-    /// The bytes that have come and belong to no line that was yielded, for what follows the lines;
-    /// they stay valid until the next next() is awaited. At most longest() and what one
-    /// read() brings.
+    /// Received bytes that belong to no yielded line, for what follows the lines. They stay valid
+    /// until the next next() is awaited. At most longest() and what one read() brings.
     std::string_view rest() const noexcept { return buffer_.text().substr(yielded_); }
     /// Most bytes of a line.
     std::size_t longest() const noexcept { return longest_; }

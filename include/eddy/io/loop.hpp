@@ -67,24 +67,24 @@ struct sim_options {
     duration max_delay{};
     std::size_t socket_buffer = 64 * 1024;  ///< bytes in flight before a writer waits, at least 1
 
-    /// Coroutines that are ready at the same time go on in an order drawn from the seed, not in
-    /// that in which they became ready. It shows what relies on that order by accident. The other
-    /// draws stay the same.
+    /// Resumes coroutines that are ready at the same time in an order drawn from the seed, not in
+    /// the order in which they became ready. It exposes accidental dependencies on that order. The
+    /// other draws stay the same.
     bool shuffle = false;
 };
 
 /// Options of loop::create(). A value outside of its range is EINVAL, unless it says otherwise.
 struct loop_options {
-    /// Bytes of a receive buffer at least.
+    /// Least bytes of a receive buffer.
     static constexpr std::uint32_t min_buffer_size = 64;
-    /// Bytes of a receive buffer at most.
+    /// Most bytes of a receive buffer.
     static constexpr std::uint32_t max_buffer_size = 64 * 1024 * 1024;
-    /// Receive buffers of a kind at most.
+    /// Most receive buffers of a kind.
     static constexpr std::uint32_t max_buffer_count = 32 * 1024;
-    /// Threads for files at most.
+    /// Most threads for files.
     static constexpr std::size_t max_file_threads = 256;
 
-    /// Which backend; see backend_kind.
+    /// Kind of backend.
     backend_kind kind = backend_kind::automatic;
     /// Receive buffers lent to all connections of the loop (io_uring rounds up to a power of 2). 1
     /// to max_buffer_count; beyond that it is the nearest of these.
@@ -98,13 +98,14 @@ struct loop_options {
     std::uint32_t datagram_count = 256;
     /// Bytes of each of them, in the same range.
     std::uint32_t datagram_size = 64 * 1024;
-    /// Buffers from the heap that are lent at one time, where leases are held so long that those
-    /// above do not suffice: so many for streams, and so many for messages. At least 1, which 0
-    /// means, too. A read() or receive() that finds none is errc::no_buffers; nothing is lost, and
-    /// another one goes on once leases have been given back. Pipes are lent only these on io_uring.
+    /// At most so many buffers from the heap at one time, lent when leases are held so long that
+    /// the buffers above do not suffice: this number for streams, and again for messages. At least
+    /// 1; 0 means 1. A read() or receive() that finds none fails with errc::no_buffers; nothing is
+    /// lost, and another one succeeds once leases have been given back. Pipes are lent only these
+    /// on io_uring.
     std::uint32_t max_spare_buffers = 16 * 1024;
-    /// Spin this long before sleeping. Lowers latency, costs the core. duration::max(): it never
-    /// sleeps. With 0, the default, see `polling`.
+    /// Time to spin before sleeping. Lowers latency, costs the core. duration::max(): never sleep.
+    /// 0, the default: see `polling`.
     duration spin{};
     /// Adaptive polling, without `spin`: poll before sleeping as long as that brings completions,
     /// at most for a third of the time that the loop worked, and at most 16 µs at once. An idle
@@ -119,14 +120,14 @@ struct loop_options {
     /// anyway, so the default is never. Cancelling such a write may reset the connection: a peer
     /// that does not read would else hold its bytes for ever.
     std::size_t zero_copy_threshold = SIZE_MAX;
-    /// Tasks and callables that executors have posted and that wait for their turn; one more is
-    /// errc::limit_reached.
+    /// At most so many tasks and callables that executors have posted are queued; one more fails
+    /// with errc::limit_reached.
     std::size_t max_posted = 64 * 1024;
     /// Threads for what files cannot do otherwise (file.hpp), started when they are first needed.
     /// 1 to max_file_threads.
     std::size_t file_threads = 4;
-    /// Pieces of work at most that wait for them; one more is errc::limit_reached. SIZE_MAX for no
-    /// limit.
+    /// At most so many pieces of work wait for them; one more fails with errc::limit_reached.
+    /// SIZE_MAX for no limit.
     std::size_t max_file_queue = 1024;
     /// Only for backend_kind::sim.
     sim_options sim;
@@ -150,8 +151,7 @@ private:
 enum class readiness { readable, writable, hung_up };
 
 /// Waits until a descriptor is readable or writable, or its peer has hung up (or it has failed),
-/// poll(2). For descriptors of
-/// other libraries; sockets of Eddy have their own operations.
+/// poll(2). For descriptors of other libraries; Eddy's sockets have their own operations.
 class poll_operation final : public operation, private completion {
 public:
     poll_operation(backend& where, int fd, readiness wanted) noexcept
@@ -195,7 +195,7 @@ private:
     std::error_code error_;
 };
 
-/// Goes to the end of the loop's ready list, so that others get their turn.
+/// Puts the coroutine at the end of the loop's ready list, so that the others run first.
 class yield_operation final : public operation {
 public:
     void set_error(std::error_code) noexcept override {}
@@ -221,7 +221,7 @@ public:
         if (error_) return fail(error_);
         return std::move(connected_);
     }
-    /// For the backend: the socket that is connecting, and what to call when it is done.
+    /// For the backend: the socket that is connecting, and its completion.
     unique_fd& socket() noexcept { return socket_; }
     completion& when_done() noexcept { return *this; }
 
@@ -242,11 +242,11 @@ private:
 /// member function but post() belongs to that thread.
 class loop {
 public:
-    /// Fails when no backend of the wanted kind can be had; errno says why. EINVAL for options that
-    /// are out of their range.
+    /// Fails with the backend's error when no backend of the wanted kind is available, and with
+    /// EINVAL for options out of their range.
     [[nodiscard]] static result<std::unique_ptr<loop>> create(const loop_options& wanted = {});
-    /// Closes its executors; tasks that they had posted and that have not begun run now, cancelled
-    /// from their beginning.
+    /// Closes its executors. Posted tasks that have not begun run now, cancelled from their
+    /// beginning.
     ~loop();
     loop(const loop&) = delete;
     loop& operator=(const loop&) = delete;
@@ -255,7 +255,7 @@ public:
     static loop& current() noexcept;
 
     /// Runs until `root` has finished; returns its value or throws its exception. Everything that
-    /// `root` started must be finished by then, which scopes see to. Tasks that executors posted
+    /// `root` started must be finished by then, which scopes ensure. Tasks that executors posted
     /// (executor.hpp) are then cancelled, and awaited before this returns.
     template <class T>
     T run(task<T> root) {
@@ -280,13 +280,13 @@ public:
         return time < time_point::max() - present ? present + time : time_point::max();
     }
 
-    /// Hands `work` to the loop, from any thread, without a lock. Wake-ups of one turn are merged.
-    /// The loop must be there, which an executor (executor.hpp) knows for itself.
+    /// Queues `work` on the loop, from any thread, without a lock. Wake-ups of one turn are merged.
+    /// The loop must exist, which an executor (executor.hpp) checks by itself.
     void post(posted_work& work) noexcept;
 
     /// Arms `node` to fire at `when` (at once in the next turn if that has passed).
     void arm(timer& node, time_point when) noexcept;
-    /// Takes an armed timer back; does nothing to one that is not armed.
+    /// Disarms a timer; does nothing to one that is not armed.
     void disarm(timer& node) noexcept;
 
     /// Awaits a moment on the loop's clock; yields a result<>, whose only error is errc::cancelled.
@@ -297,8 +297,8 @@ public:
     [[nodiscard]] awaiting<sleep_operation> sleep_for(duration time) {
         return sleep_until(after(time));
     }
-    /// Lets all other coroutines that are ready go first. Yields nothing and cannot fail; once its
-    /// source is cancelled, it passes at once, as often in a row as inline_budget allows.
+    /// Lets all other ready coroutines run first. Yields nothing and cannot fail; once its source
+    /// is cancelled, it passes at once, as often in a row as inline_budget allows.
     [[nodiscard]] awaiting<yield_operation> yield() { return awaiting<yield_operation>(); }
 
     /// Listens on `local`; errors are bind(2)'s and listen(2)'s.
@@ -332,18 +332,18 @@ public:
     /// Takes over a listening stream socket (TCP, or Unix SOCK_STREAM) that something else has
     /// opened, such as systemd (sd_listen_fds(3)). Its descriptor becomes close-on-exec, accepted
     /// TCP sockets have TCP_NODELAY, and the O_NONBLOCK flag is changed as the backend needs it, in
-    /// all processes that share the socket. They go on listening when this listener is closed, and
-    /// a Unix socket's file stays; connections that this one has taken and not accepted are reset.
+    /// all processes that share the socket. They keep listening when this listener is closed, and a
+    /// Unix socket's file stays; connections that this one has taken and not accepted are reset.
     /// Errors are errc::unsupported for sockets of other types, such as UDP or SOCK_SEQPACKET, and
     /// on the simulator, EINVAL for one that does not listen, ENOTSOCK, and the kernel's for those
     /// changes, such as EBADF; the descriptor is closed then.
     [[nodiscard]] result<listener> adopt_listener(unique_fd socket);
     /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the backend needs
-    /// it. Or an end of a pipe (pipe.hpp), a FIFO, or a terminal: it gets an open file description
-    /// of its own, where /proc gives one, so that others that share the old one (a shell, a child,
-    /// another stream) neither see that flag nor can clear it. Elsewhere the flag is set for all of
-    /// them until the stream is closed, and looked at before each read and write. errc::unsupported
-    /// for files, which file.hpp opens, and on the simulator.
+    /// it. The same for an end of a pipe (pipe.hpp), a FIFO, or a terminal: it gets an open file
+    /// description of its own, where /proc gives one, so that others that share the old one (a
+    /// shell, a child, another stream) neither see that flag nor can clear it. Elsewhere the flag
+    /// is set for all of them until the stream is closed, and checked before each read and write.
+    /// errc::unsupported for files, which file.hpp opens, and on the simulator.
     [[nodiscard]] result<stream> adopt(unique_fd from);
 
     /// Awaits that `fd`, which stays the caller's and open, is readable or has failed; poll(2).
@@ -362,7 +362,7 @@ public:
         return awaiting<poll_operation>(*backend_, fd, readiness::hung_up);
     }
 
-    /// How many times in a row a coroutine may go on without giving others a turn.
+    /// Operations in a row that may complete at once before a coroutine waits for the next turn.
     static constexpr std::uint32_t inline_budget = 64;
 
 private:
@@ -393,7 +393,7 @@ private:
     void fire_timers() noexcept;
     void read_clock() const noexcept;
     void make_ready(operation& op) noexcept { ready_.push_back(op); }
-    /// False when the running coroutine has had its share and must queue up.
+    /// False when the running coroutine has used up its budget and must queue up.
     bool spend_inline_budget() noexcept {
         if (budget_left_ == 0) return false;
         --budget_left_;

@@ -23,9 +23,9 @@ namespace eddy {
 
 /// Options of loop_group::start().
 struct loop_group_options {
-    /// How many loops; 0 means one for each processor that the process may use.
+    /// Number of loops; 0 means one for each processor that the process may use.
     std::size_t threads = 0;
-    /// Of the threads, with -0, -1 and so on behind it; Linux keeps 15 bytes of both.
+    /// Name of the threads, with -0, -1 and so on appended; Linux keeps 15 bytes of it all.
     std::string name = "eddy-loop";
     /// The same for each loop.
     loop_options loop;
@@ -43,7 +43,7 @@ public:
     loop_group(const loop_group&) = delete;
     loop_group& operator=(const loop_group&) = delete;
 
-    /// How many loops there are.
+    /// Number of loops.
     std::size_t size() const noexcept { return members_.size(); }
 
     /// The loop `index` (below size()), for posting to it and for awaiting work on it. From any
@@ -55,9 +55,9 @@ public:
         return executor(index).post(std::move(work));
     }
 
-    /// Cancels every task, waits until they have ended, and ends the threads. Accepted work and had
-    /// not begun runs, too, cancelled from its beginning. Not from a thread of the group, and from
-    /// one thread at a time.
+    /// Cancels every task, waits until they have ended, and ends the threads. Accepted work that
+    /// has not begun runs, too, cancelled from its beginning. Not from a thread of the group, and
+    /// from one thread at a time.
     void stop();
 
 private:

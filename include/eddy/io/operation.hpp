@@ -46,7 +46,7 @@ public:
     explicit cancel_source(cancel_source* parent) noexcept;
     ~cancel_source();
 
-    /// Whether request() was called, here or on a parent.
+    /// True once request() was called, here or on a parent.
     bool requested() const noexcept { return requested_; }
 
     /// Cancels every operation and every child source registered here. Operations complete later,
@@ -69,10 +69,10 @@ private:
 /// One wait of one coroutine. Derived classes hold the arguments and the result.
 class operation : public cancel_hook {
 public:
-    /// Begins the wait for `waiter`. False when it completed at once: the coroutine goes on without
-    /// suspending. `source` may be null. Otherwise the running coroutine counts as suspended from
-    /// now on: what it inherited is kept for the waiter, and frames come from the pool until
-    /// another one goes on.
+    /// Begins the wait for `waiter`. False when it completed at once: the coroutine continues
+    /// without suspending. `source` may be null. Otherwise the running coroutine counts as
+    /// suspended from now on: its frame memory is kept for the waiter, and frames come from the
+    /// pool until another coroutine resumes.
     bool begin(std::coroutine_handle<> waiter, cancel_source* source);
 
     /// Completes the wait and resumes the coroutine inside this call. Only from the loop's own
@@ -93,8 +93,8 @@ protected:
     /// complete_now() or complete_later() follows exactly once, unless goes_on().
     virtual bool start() = 0;
 
-    /// Called when the driver completes the wait, or withdraws it. True when that was only a part
-    /// of it and the next one has been requested of the driver: the coroutine goes on waiting.
+    /// Called when the driver completes or withdraws the wait. True if that was only a part of it
+    /// and the next part has been requested of the driver: the coroutine keeps waiting.
     virtual bool goes_on() { return !waiter_ && notify_select(); }
 
 private:

@@ -49,12 +49,12 @@ struct process_options {
     std::optional<std::vector<std::string>> environment = std::nullopt;
 };
 
-/// How a child ended.
+/// End of a child.
 struct exit_status {
     int code = 0;    ///< what it returned, where no signal ended it
     int signal = 0;  ///< the signal that ended it, or 0
 
-    /// Whether it returned 0.
+    /// True if it returned 0.
     bool success() const noexcept { return code == 0 && signal == 0; }
 };
 
@@ -72,8 +72,9 @@ public:
     /// Ends the child that this had, as the destructor does.
     process& operator=(process&& other) noexcept;
     /// Kills the child, and its group if it leads one, if it was not awaited, and reaps it. It
-    /// waits some milliseconds at most for the child's end. One that goes on, as a set-user-ID
-    /// program may, which only its own user may kill, is reaped when another child starts or ends.
+    /// waits at most some milliseconds for the child's end. A child that survives, such as a
+    /// set-user-ID program that only its own user may kill, is reaped when another child starts or
+    /// ends.
     ~process();
 
     /// Its standard descriptors, where process_options requested streams; they are Unix sockets.

@@ -129,10 +129,10 @@ public:
     future() noexcept = default;
     /// `other` has no promise afterwards.
     future(future&& other) noexcept = default;
-    /// Drops what this was. `other` has no promise afterwards.
+    /// Drops its own state. `other` has no promise afterwards.
     future& operator=(future&& other) noexcept = default;
 
-    /// Whether it belongs to a promise.
+    /// True if it belongs to a promise.
     explicit operator bool() const noexcept { return static_cast<bool>(state_); }
 
     /// Awaits the value; one wait at a time. Yields a result<T>: what the promise was set to,
@@ -161,7 +161,7 @@ public:
     promise() : state_(std::make_shared<detail::promise_value<T>>()) {}
     /// `other` is without a state afterwards.
     promise(promise&& other) noexcept = default;
-    /// What this was is destroyed. `other` is without a state afterwards.
+    /// Destroys its own state first. `other` is without a state afterwards.
     promise& operator=(promise&& other) noexcept {
         if (this != &other) {
             drop();
@@ -181,7 +181,7 @@ public:
     }
 
     /// Sets the value, or an error: `answer.set(fail(errno_code(number)))`. Once; a waiting
-    /// coroutine goes on in a later turn of its loop. It never waits for that loop.
+    /// coroutine resumes in a later turn of its loop. It never waits for that loop.
     void set(result<T> value) {
         EDDY_PRECONDITION(state_, "a second set() of a promise, or of one that was moved from");
         const std::shared_ptr<detail::promise_value<T>> state = std::move(state_);

@@ -21,8 +21,8 @@ namespace eddy {
 
 class scope;
 
-/// Waits until a scope has no children. It cannot be cancelled: it is what waits for cancellation
-/// to have its effect.
+/// Waits until a scope has no children. It cannot be cancelled, since it waits for a cancellation
+/// to take effect.
 class join_operation final : public operation {
 public:
     explicit join_operation(scope& children) noexcept : scope_(&children) {}
@@ -74,7 +74,7 @@ public:
     /// cancels the other children and comes out of join().
     void spawn(task<void> child);
 
-    /// Asks every child to stop. New children are cancelled at their first wait.
+    /// Cancels every child. New children are cancelled at their first wait.
     void cancel() noexcept { source_.request(); }
 
     /// Waits for every child, cancelled or not. Yields nothing; rethrows the first exception that
@@ -86,7 +86,7 @@ public:
         if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     }
 
-    /// How many children still run.
+    /// Children that still run.
     std::size_t children() const noexcept { return children_; }
     /// The source that the children run under.
     cancel_source& source() noexcept { return source_; }

@@ -22,8 +22,8 @@ namespace eddy {
 
 class semaphore;
 
-/// One of a semaphore's places. It goes back when this dies, which must be before the semaphore
-/// does. The loop's thread.
+/// One of a semaphore's places, given back by the destructor. The semaphore must outlive it. The
+/// loop's thread.
 class permit {
 public:
     permit() noexcept = default;
@@ -39,7 +39,7 @@ public:
     }
     ~permit() { release(); }
 
-    /// Whether it holds a place.
+    /// True if it holds a place.
     explicit operator bool() const noexcept { return of_ != nullptr; }
 
     /// Gives the place back now.
@@ -86,7 +86,7 @@ public:
     explicit semaphore(std::size_t places) noexcept : places_(places), free_(places) {}
     semaphore(const semaphore&) = delete;
     semaphore& operator=(const semaphore&) = delete;
-    /// All permits must be back, and no coroutine wait.
+    /// All permits must have been given back, and no coroutine may wait.
     ~semaphore() {
         EDDY_PRECONDITION(waiters_.empty(),
                           "a semaphore or async_mutex was destroyed while a coroutine waits for "
@@ -96,7 +96,7 @@ public:
                           "release that first");
     }
 
-    /// How many places are free.
+    /// Free places.
     std::size_t available() const noexcept { return free_; }
 
     /// Awaits a permit. Yields a result<permit>, whose only error is errc::cancelled; none is taken
@@ -128,17 +128,17 @@ private:
     intrusive_list<acquire_operation, semaphore> waiters_;
 };
 
-/// A semaphore with one place. lock() yields its holder; the next in line has it once that dies.
-/// One loop's thread.
+/// A semaphore with one place. lock() yields a permit; once that is released the next waiting
+/// coroutine gets it. One loop's thread.
 class async_mutex {
 public:
     async_mutex() noexcept : one_(1) {}
 
-    /// Whether it is held.
+    /// True while it is held.
     bool locked() const noexcept { return one_.available() == 0; }
 
     /// Awaits the lock, in the order of the requests. Yields a result<permit>, whose only error is
-    /// errc::cancelled. Who holds it and locks again waits for ever.
+    /// errc::cancelled. A holder that locks again waits for ever.
     awaiting<acquire_operation> lock() noexcept { return one_.acquire(); }
     /// The lock now, or an empty permit.
     permit try_lock() noexcept { return one_.try_acquire(); }

@@ -21,9 +21,9 @@
 
 namespace eddy {
 
-/// Runs pieces of work on one loop in the order in which they reach it. What one thread submits
-/// stays in its order. A handle: copies name the same strand, and any thread may use them. A piece
-/// that runs keeps the strand itself alive.
+/// Runs pieces of work on one loop in the order in which they reach it. Pieces from one thread keep
+/// their order. A handle: copies name the same strand, and any thread may use them. A piece that
+/// runs keeps the strand itself alive.
 ///
 /// A piece that awaits run() of its own strand waits for itself, for ever.
 ///
@@ -31,7 +31,7 @@ namespace eddy {
 /// of it has ended, await run() of one more piece.
 class strand {
 public:
-    /// At most this many pieces wait; one more is errc::limit_reached.
+    /// At most so many pieces wait; one more fails with errc::limit_reached.
     static constexpr std::size_t default_limit = 1024;
 
     /// A strand on the loop of `where`, with at most `limit` pieces waiting.
@@ -40,20 +40,20 @@ public:
 
     /// The loop on which its pieces run.
     const executor& where() const noexcept { return state_->where; }
-    /// How many pieces wait; out of date at once where other threads submit.
+    /// Pieces that wait; out of date at once where other threads submit.
     std::size_t waiting() const noexcept { return state_->waiting.load(std::memory_order_relaxed); }
 
-    /// Awaits `work`, run when everything submitted before has ended. The caller goes on on its own
-    /// loop. Yields a result<T>; that of a task<result<T>> stays one. An exception that leaves the
-    /// work is thrown here.
+    /// Awaits `work`, which runs after everything submitted before has ended. The caller resumes on
+    /// its own loop. Yields a result<T>; that of a task<result<T>> stays one. An exception that
+    /// leaves the work is thrown here.
     ///
     /// Cancelling the caller withdraws a piece that waits, with errc::cancelled, and cancels one
     /// that runs, as resume_on() does; so does cancelling the source of this loop that the piece
-    /// was put under, which counts instead of the caller's. errc::limit_reached, and errc::closed
-    /// when the loop has gone: the work never runs then.
+    /// was put under, which counts instead of the caller's. Fails with errc::limit_reached, and
+    /// with errc::closed when the loop is gone: the work never runs then.
     ///
-    /// No allocation but the frames, which come from the pools; their memory comes back to this
-    /// thread's.
+    /// No allocation but the frames, which come from the pools; their memory returns to this
+    /// thread's pool.
     template <class T>
     task<typename detail::blocking_result<T>::type> run(task<T> work) const {
         cancel_source* const own = detail::own_source::take(work);
@@ -101,7 +101,7 @@ private:
         }
 
         awaiting<acquire_operation> lock() noexcept { return of_->running.lock(); }
-        /// It counts as waiting no more.
+        /// It no longer counts as waiting.
         void leave() noexcept {
             waits_ = false;
             of_->waiting.fetch_sub(1, std::memory_order_relaxed);

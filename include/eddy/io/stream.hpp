@@ -35,8 +35,8 @@ public:
         : driver_(&driver), into_(into) {}
 
     mutable_bytes into() const noexcept { return into_; }
-    /// True when it has taken as many bytes as a turn of the loop allows: a driver that could give
-    /// it more without end shall wait for its next turn, however much it has.
+    /// True when it has taken as many bytes as a turn of the loop allows: its driver must then wait
+    /// for the next turn, even if more bytes are there.
     bool had_its_share() const noexcept { return had_its_share_; }
     void set_received(lease received) noexcept { received_ = std::move(received); }
     /// One read of the kernel brings less than 2 GiB, read(2).
@@ -192,10 +192,10 @@ public:
     stream() noexcept : driver_(&closed_stream_driver()) {}
     /// For factories of streams: the handle of `driver`, whose end closes the driver.
     explicit stream(stream_driver& driver) noexcept : driver_(&driver) {}
-    /// `other` is closed afterwards; waits go on.
+    /// `other` is closed afterwards; waits continue.
     stream(stream&& other) noexcept
         : driver_(std::exchange(other.driver_, &closed_stream_driver())) {}
-    /// Closes what this was. `other` is closed afterwards; its waits go on.
+    /// Closes its own connection first. `other` is closed afterwards; its waits continue.
     stream& operator=(stream&& other) noexcept {
         if (this != &other) {
             close();
@@ -205,8 +205,7 @@ public:
     }
     ~stream() { close(); }
 
-    /// Whether there is a connection that close() has not ended. The peer may have gone all the
-    /// same.
+    /// True until close(). The peer may be gone all the same.
     explicit operator bool() const noexcept { return driver_ != &closed_stream_driver(); }
 
     /// Awaits the next received bytes. Yields a result<lease> on one of the loop's buffers: no
@@ -249,7 +248,7 @@ public:
     template <owning_temporary Bytes>
     awaiting<write_operation> write_all(Bytes&& bytes) = delete;
 
-    /// Writes as many of the bytes as go without waiting, and says how many; 0 when none do, or
+    /// Writes as many of the bytes as go without waiting, and returns how many; 0 when none do, or
     /// while a write waits. The bytes are the caller's again when it returns. Fails with EPIPE or
     /// ECONNRESET once the peer has gone, errc::closed, or another error of the socket; what TLS
     /// adds to that is in tls.hpp.
@@ -257,7 +256,8 @@ public:
         return driver_->try_write(bytes);
     }
 
-    /// Most bytes of a file that one try_send_file() sends, so that other streams have their turn.
+    /// Most bytes of a file that one try_send_file() sends, so that other streams are served in
+    /// between.
     static constexpr std::size_t max_sent_of_file = 256 * 1024;
     /// Writes `head`, then `size` bytes of the regular file of the descriptor `file` from `offset`
     /// on, as far as they go without waiting for room, and says how many bytes went, those of
@@ -367,7 +367,7 @@ struct local_binding {
     /// none. The simulator knows only "lo".
     std::string device = {};
 
-    /// Whether it is unset.
+    /// True if it is unset.
     bool empty() const noexcept { return address.size() == 0 && device.empty(); }
 };
 
@@ -381,10 +381,10 @@ public:
     listener() noexcept : driver_(&closed_listener_driver()) {}
     /// For factories of listeners: the handle of `driver`, whose end closes the driver.
     explicit listener(listener_driver& driver) noexcept : driver_(&driver) {}
-    /// `other` is closed afterwards; a wait goes on.
+    /// `other` is closed afterwards; a wait continues.
     listener(listener&& other) noexcept
         : driver_(std::exchange(other.driver_, &closed_listener_driver())) {}
-    /// Closes what this was. `other` is closed afterwards; its wait goes on.
+    /// Closes its own socket first. `other` is closed afterwards; its wait continues.
     listener& operator=(listener&& other) noexcept {
         if (this != &other) {
             close();
@@ -394,7 +394,7 @@ public:
     }
     ~listener() { close(); }
 
-    /// Whether it listens.
+    /// True if it listens.
     explicit operator bool() const noexcept { return driver_ != &closed_listener_driver(); }
 
     /// Awaits the next connection. Yields a result<stream>: errc::cancelled, or accept(2)'s errors,

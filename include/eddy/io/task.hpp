@@ -1,9 +1,9 @@
 // task<T>: lazy coroutine that another coroutine awaits.
 //
 // A task starts when it is awaited and resumes its awaiter by symmetric transfer, so chains of any
-// depth use no stack. Its frame comes from a pool of the thread, or from where with_frames()
-// (frames.hpp) says. It runs under the awaiter's cancel_source. Tasks of a loop stay on that loop's
-// thread.
+// depth use no stack. Its frame comes from a pool of the thread, or from the memory named by
+// with_frames() (frames.hpp). It runs under the awaiter's cancel_source. Tasks of a loop stay on
+// that loop's thread.
 //
 // Rules that keep coroutines safe: take parameters by value (or references to what outlives the
 // task); let no lambda that captures be a coroutine, unless it lives until the coroutine has ended,
@@ -35,12 +35,12 @@ class task;
 
 namespace detail {
 
-/// The source that a task was put under by task::under(), for what wraps it in another task.
+/// The source that a task was put under by task::under(), for wrappers of the task.
 struct own_source;
 
-/// An awaitable after which a coroutine goes on with the frame memory that it had before
-/// (frame_pool.hpp), and whose work inherits it: Eddy's own, which say so by that name, and others
-/// that do so because they pass their wait on to one of these.
+/// Awaitable after which a coroutine continues with the frame memory that it had before
+/// (frame_pool.hpp), and whose work inherits it: Eddy's own awaitables, which have a member type of
+/// that name, and others with it, which pass their wait on to one of these.
 template <class Awaitable>
 concept keeps_frame_memory =
     requires { typename std::remove_cvref_t<Awaitable>::keeps_frame_memory; };
@@ -76,8 +76,8 @@ public:
 
     bool await_ready() { return static_cast<bool>(inner_.await_ready()); }
 
-    /// Neither the code that resumed this coroutine nor one to which it transfers goes on with its
-    /// memory.
+    /// Clears the thread's frame memory: neither the code that resumed this coroutine nor one to
+    /// which it transfers may use this coroutine's.
     template <class Promise>
     auto await_suspend(std::coroutine_handle<Promise> waiter) {
         using next = decltype(inner_.await_suspend(waiter));
@@ -208,9 +208,9 @@ public:
 
     /// Runs the awaited task under `source` instead of the awaiter's own, and instead of one that
     /// it was put under before. `source` must outlive it, and belongs to the loop that awaits it;
-    /// for executor::post() and strand::post() to the loop that runs it. What takes the task, such
-    /// as with_timeout(), resume_on(), strand::run(), when_all() or scope::spawn(), keeps it under
-    /// `source`: its cancellation reaches the task there, too.
+    /// for executor::post() and strand::post() to the loop that runs it. Functions that take the
+    /// task, such as with_timeout(), resume_on(), strand::run(), when_all() or scope::spawn(),
+    /// keeps it under `source`: its cancellation reaches the task there, too.
     task under(cancel_source& source) && noexcept {
         EDDY_PRECONDITION(frame_, "under() of a task that was moved from: it has no coroutine");
         frame_.promise().set_source(&source);

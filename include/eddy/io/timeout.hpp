@@ -1,4 +1,4 @@
-// Deadlines: operations and tasks that are cancelled when their time is over.
+// Deadlines: operations and tasks that are cancelled when their time has passed.
 #pragma once
 
 #include <eddy/io/loop.hpp>
@@ -23,13 +23,12 @@ public:
 
     /// The source for the work: `std::move(work).under(deadline.source())`.
     cancel_source& source() noexcept { return source_; }
-    /// Whether the deadline was what requested the source: false when that had been requested
-    /// before, by the parent or by the user.
+    /// True if the deadline requested the source; false if the parent or the user did so before.
     bool expired() const noexcept { return expired_; }
 
 private:
     void fire() noexcept override {
-        // Work that takes its time to end after a cancellation has been cancelled, not late.
+        // Slow to end after a cancellation is not late.
         if (source_.requested()) return;
         expired_ = true;
         source_.request();

@@ -30,7 +30,7 @@ public:
     timer(const timer&) = delete;
     timer& operator=(const timer&) = delete;
 
-    /// Whether it waits to fire.
+    /// True while it waits to fire.
     bool armed() const noexcept { return slot_ != nowhere; }
     /// The deadline of an armed timer.
     time_point when() const noexcept { return when_; }

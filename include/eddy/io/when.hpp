@@ -57,8 +57,8 @@ task<T> also_under(task<T> work, cancel_source& source) {
     return run_under_both(std::move(work), *own, source);
 }
 
-/// Arms of one when_all() or when_any(). The scope's source reaches those that inherit it, and
-/// `ended` those that were put under sources of their own.
+/// Arms of one when_all() or when_any(). The scope's source reaches arms that inherit it, and
+/// `ended` reaches arms that were put under sources of their own.
 struct arms {
     void cancel() noexcept {
         children->cancel();
@@ -224,7 +224,7 @@ task<std::variant<detail::value_of<T>...>> when_any(task<T>... work) {
     return detail::when_any(std::index_sequence_for<T...>(), std::move(work)...);
 }
 
-/// What when_any() of a vector yields.
+/// Result of when_any() of a vector.
 template <class T>
 struct first_value {
     std::size_t index;          ///< which task was the first to end

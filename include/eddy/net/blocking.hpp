@@ -7,8 +7,9 @@
 //     auto size = peer->read_some(buffer);
 //
 // A wait ends with errc::timed_out after the socket's timeout. A timeout of zero makes the socket
-// non-blocking: what would wait fails with errno EAGAIN. No coroutines, no allocation; an object
-// belongs to one thread at a time. A connection can go to a loop: loop::adopt(peer.release()).
+// non-blocking: a call that would wait fails with errno EAGAIN. No coroutines, no allocation; an
+// object belongs to one thread at a time. A connection can go to a loop:
+// loop::adopt(peer.release()).
 #pragma once
 
 #include <eddy/base/bytes.hpp>
@@ -35,10 +36,10 @@ namespace eddy::blocking {
 /// time.
 class socket {
 public:
-    /// Whether it is open.
+    /// True if it is open.
     explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
 
-    /// How long each later call may wait in all; duration::max(), as at first, for ever.
+    /// Limit on each later call, in all; duration::max(), the initial value, for none.
     void set_timeout(duration most) noexcept { timeout_ = most; }
     /// The value of set_timeout().
     duration timeout() const noexcept { return timeout_; }
@@ -86,7 +87,7 @@ public:
     [[nodiscard]] result<> write_all(std::string_view text) noexcept {
         return write_all(as_bytes(text));
     }
-    /// Tells the peer that no more bytes follow; errors are shutdown(2)'s.
+    /// Signals the peer that no more bytes follow; errors are shutdown(2)'s.
     [[nodiscard]] result<> shutdown_write() noexcept;
     /// The other end's address; empty when it is closed. Also after the other end has reset the
     /// connection.
@@ -111,7 +112,7 @@ public:
     ~listener() { close(); }
     /// The other one is closed afterwards.
     listener(listener&&) noexcept = default;
-    /// Closes what this was. `other` is closed afterwards.
+    /// Closes its own socket first. `other` is closed afterwards.
     listener& operator=(listener&& other) noexcept;
 
 private:
@@ -119,7 +120,7 @@ private:
     using socket::socket;
 
     endpoint local_;
-    // Of a Unix listener's file.
+    // Identity of a Unix listener's file.
     dev_t device_ = 0;
     ino_t inode_ = 0;
 };
@@ -138,8 +139,8 @@ public:
     };
 
     /// Waits for a datagram, whose bytes go into `into`. An empty one is a message like others.
-    /// errc::timed_out, or recvmsg(2)'s errors: ECONNREFUSED when no socket is bound at the peer
-    /// that it is connected to, which ends nothing.
+    /// errc::timed_out, or recvmsg(2)'s errors: ECONNREFUSED when no socket is bound at the
+    /// connected peer; call again.
     [[nodiscard]] result<received> receive(mutable_bytes into) noexcept;
     /// Sends one datagram, to the connected peer if `to` is empty. errc::timed_out when the kernel
     /// had no room for so long, or sendto(2)'s errors: EMSGSIZE for more than fits into a datagram.

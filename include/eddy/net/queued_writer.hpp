@@ -33,7 +33,7 @@ enum class slow_reader_policy : std::uint8_t {
     disconnect,   ///< the connection is closed
 };
 
-/// Observer of what becomes of the messages of writers, for counting. One loop's thread.
+/// Observer that counts the messages of writers. One loop's thread.
 class queued_writer_observer {
 public:
     /// The kernel has taken so many bytes, with which so many messages are whole.
@@ -49,9 +49,9 @@ protected:
 
 /// Limits of a queued_writer.
 struct queued_writer_options {
-    /// Bytes queued, shared payloads counted in full. The policy says what happens beyond.
+    /// Most bytes queued, shared payloads counted in full. `policy` applies beyond.
     std::size_t max_queued_bytes = 1024 * 1024;
-    /// Messages queued. The same policy holds.
+    /// Most messages queued. `policy` applies beyond.
     std::uint32_t max_queued_messages = 4096;
     /// Behaviour at these limits.
     slow_reader_policy policy = slow_reader_policy::wait;
@@ -59,7 +59,7 @@ struct queued_writer_options {
     /// `low_watermark` are left. A high watermark above max_queued_bytes means that limit, a low
     /// one that is not below the high one means a quarter of it.
     std::size_t high_watermark = 256 * 1024;
-    /// Where producers may go on; see high_watermark.
+    /// Queued bytes at which producers may continue; see high_watermark.
     std::size_t low_watermark = 64 * 1024;
     /// Observer; it must outlive the writers. Null: none.
     queued_writer_observer* observer = nullptr;
@@ -107,7 +107,7 @@ public:
         const const_bytes bytes = *message;
         return enqueue(std::move(message), bytes);
     }
-    /// The same in its general form: `owner` keeps `message` alive, and is let go when its bytes
+    /// The same in its general form: `owner` keeps `message` alive, and is released when its bytes
     /// are sent or dropped. Short messages are copied all the same.
     [[nodiscard]] result<> enqueue(std::shared_ptr<const void> owner, const_bytes message,
                                    std::uint32_t count = 1);
@@ -129,11 +129,11 @@ public:
 
     /// Takes no more messages, awaits flush_within(limit), then signals the peer that no more bytes
     /// follow. Yields a result<>: if it is an error, one of flush_within() or shutdown(2), the
-    /// stream has been closed. Reading goes on as before.
+    /// stream has been closed. Reading continues.
     task<result<>> graceful_shutdown(duration limit);
 
     /// Drops the queue and closes the stream. Where bytes were queued the peer sees a reset
-    /// (stream::abort()), since what it has got is not all.
+    /// (stream::abort()), since the peer has not received everything.
     void abort() noexcept;
 
     /// Raises max_queued_bytes; the watermarks stay. A lower one has no effect.
@@ -144,9 +144,9 @@ public:
 
     /// Bytes that wait for the kernel to take them.
     std::size_t queued_bytes() const noexcept;
-    /// Messages that do, one that is half written included.
+    /// The same in messages; one that is half written counts.
     std::size_t queued_messages() const noexcept;
-    /// Whether the queue has reached high_watermark and not shrunk to low_watermark since.
+    /// True from high_watermark queued bytes on, until only low_watermark are left.
     bool high_watermark_active() const noexcept { return high_; }
     /// Messages and bytes that drop_oldest has dropped so far.
     std::uint64_t dropped() const noexcept { return dropped_; }

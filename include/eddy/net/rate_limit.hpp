@@ -17,14 +17,14 @@ public:
     /// A full bucket at `now`.
     rate_limiter(double per_second, double burst, time_point now) noexcept;
 
-    /// Whether every take passes at once.
+    /// True if every take passes at once.
     bool unlimited() const noexcept { return per_second_ <= 0; }
 
     /// Takes `count` tokens if they are there now. A count above `burst` never is.
     bool try_take(std::uint64_t count, time_point now) noexcept;
 
-    /// Takes `count` tokens on credit and returns how long the caller must wait before it goes on;
-    /// zero when they were there. Callers thus queue in the order of their calls.
+    /// Takes `count` tokens on credit and returns the time that the caller must wait; zero when
+    /// they were there. Callers thus queue in the order of their calls.
     duration take_later(std::uint64_t count, time_point now) noexcept;
 
     /// Waits until `count` tokens are the caller's. Yields a result<>, whose only error is

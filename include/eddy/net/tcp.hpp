@@ -25,9 +25,9 @@ namespace eddy::tcp {
 struct socket_options {
     /// Send small pieces at once (TCP_NODELAY). Eddy's sockets start with it set.
     bool nodelay = true;
-    /// Notice a peer that vanished without a word: after `keepalive_idle` without traffic it is
-    /// probed every `keepalive_interval`, and given up after `keepalive_probes` probes without an
-    /// answer, which ends waits with ETIMEDOUT. The kernel counts whole seconds, 1 to 32767.
+    /// Detect a peer that vanished silently: after `keepalive_idle` without traffic it is probed
+    /// every `keepalive_interval`, and given up after `keepalive_probes` probes without an answer,
+    /// which ends waits with ETIMEDOUT. The kernel counts whole seconds, 1 to 32767.
     bool keepalive = false;
     /// TCP_KEEPIDLE.
     std::chrono::seconds keepalive_idle{60};
@@ -45,8 +45,8 @@ struct socket_options {
     /// That would stop a loop: streams refuse it with errc::unsupported. Without a value it stays
     /// as it is.
     std::optional<std::chrono::seconds> linger = std::nullopt;
-    /// TCP_USER_TIMEOUT: how long sent bytes may stay unconfirmed, in milliseconds, before waits
-    /// end with ETIMEDOUT; zero is the system's default. Without a value it stays as it is.
+    /// TCP_USER_TIMEOUT: most milliseconds that sent bytes may stay unconfirmed before waits end
+    /// with ETIMEDOUT; zero is the system's default. Without a value it stays as it is.
     std::optional<std::chrono::milliseconds> user_timeout = std::nullopt;
     /// The byte with DSCP in its upper six bits (IP_TOS, IPV6_TCLASS), 0 to 255; -1 leaves it as it
     /// is. TCP keeps the lowest two bits to itself.
@@ -72,7 +72,7 @@ struct connect_options {
     /// For all attempts together, the name's lookup included, from when the task is awaited; then
     /// errc::timed_out.
     duration timeout = std::chrono::seconds(30);
-    /// How long one address may keep the next one waiting (RFC 8305, section 5).
+    /// Head start of one address before the next one is tried (RFC 8305, section 5).
     duration attempt_delay = std::chrono::milliseconds(250);
     /// The resolver of names; null for the thread's own. It must outlive the connect.
     resolver* names = nullptr;

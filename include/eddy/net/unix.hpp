@@ -17,7 +17,7 @@ namespace eddy::unix_socket {
 
 /// Listens on the running loop at `path`, of at most 107 bytes; "@name" is a name in the abstract
 /// namespace, which has no file and no permissions: every user of the machine may connect, and
-/// peer_credentials() says which one has. listen_options::unix_mode sets the file's permissions.
+/// peer_credentials() yields the user. listen_options::unix_mode sets the file's permissions.
 ///
 /// The file appears when the socket listens, by rename(2): a path that exists can be connected to.
 /// A file of a dead socket is replaced in one step; any other file, also a socket of a process that
@@ -46,8 +46,8 @@ struct credentials {
     gid_t gid;
 };
 
-/// Who is at the other end, SO_PEERCRED, also of a TLS stream; on the simulator this process.
-/// errc::unsupported for a stream that is no Unix socket.
+/// Credentials of the peer process, SO_PEERCRED, also of a TLS stream; on the simulator this
+/// process's. errc::unsupported for a stream that is no Unix socket.
 [[nodiscard]] result<credentials> peer_credentials(const stream& connection) noexcept;
 
 }  // namespace eddy::unix_socket
