@@ -20,8 +20,8 @@ class file;
 
 namespace eddy::http {
 
-/// Content of a received message, in pieces as they arrive: what is not read stays with the peer.
-/// It belongs to the connection that it comes from. One read at a time. One loop's thread.
+/// Content of a received message, in pieces as they arrive: unread content stays with the peer. It
+/// belongs to the connection that it comes from. One read at a time. One loop's thread.
 class body_reader {
 public:
     virtual ~body_reader() = default;
@@ -30,7 +30,7 @@ public:
     /// read. Fails with errc::end_of_stream after the last piece; with errc::limit_reached beyond
     /// the limit on the body, errc::malformed, errc::truncated when the peer finished in the
     /// middle, errc::timed_out, or the stream's error, all of which are final; and with
-    /// errc::cancelled, after which another read goes on.
+    /// errc::cancelled, after which another read continues.
     virtual task<result<std::string_view>> read() = 0;
 
     /// Awaits everything that is left, at most `limit` bytes; more are errc::limit_reached, and
@@ -42,10 +42,10 @@ public:
     /// first read, and bounds what comes in chunks at any time.
     virtual void set_limit(std::uint64_t bytes) noexcept = 0;
 
-    /// That limit; UINT64_MAX where there is none.
+    /// The limit; UINT64_MAX for none.
     virtual std::uint64_t limit() const noexcept { return UINT64_MAX; }
 
-    /// Whether the content has been read to its end. True from the start without content.
+    /// True once the content has been read to its end; from the start without content.
     virtual bool ended() const noexcept = 0;
 
     /// Trailers: the fields behind content in chunks (RFC 9112, 7.1.2), under the limits on fields
@@ -53,16 +53,16 @@ public:
     virtual const http1::header_list& trailers() const noexcept = 0;
 };
 
-/// The way out for a body that is sent piece by piece. One write at a time. One loop's thread.
+/// Writer of a body that is sent piece by piece. One write at a time. One loop's thread.
 class body_writer {
 public:
     virtual ~body_writer() = default;
 
     /// Sends a piece and awaits until the kernel has taken it: a peer that reads slowly slows its
     /// producer down, and nothing is queued. `piece` must live until then; an empty one sends
-    /// nothing. Yields a result<>. Fails with errc::timed_out when the peer takes too little in
-    /// the time for writes, errc::limit_reached beyond the declared size, errc::cancelled when the
-    /// peer has gone, or the stream's error; all are final.
+    /// nothing. Yields a result<>. Fails with errc::timed_out when the peer takes too little in the
+    /// time for writes, errc::limit_reached beyond the declared size, errc::cancelled when the peer
+    /// is gone, or the stream's error; all are final.
     virtual task<result<>> write(std::string_view piece) = 0;
 
     /// Most bytes of a file that write_file() holds in memory.
@@ -70,10 +70,9 @@ public:
 
     /// Sends `size` bytes of `from` from `offset` on, as write() would, and awaits until the kernel
     /// has taken them. Where the connection can send a file's pages (stream::try_send_file()),
-    /// those that are in memory are not copied, and what changes them before the peer has them
-    /// changes what it gets; the others are read in slices. `from` must live until then. Yields a
-    /// result<>. Fails as write() does, with errc::truncated when the file ends before, and with
-    /// file::read_at()'s errors.
+    /// cached pages are not copied, and a change of one before the peer has it is sent, too; other
+    /// pages are read in slices. `from` must live until then. Yields a result<>. Fails as write()
+    /// does, with errc::truncated when the file ends early, and with file::read_at()'s errors.
     virtual task<result<>> write_file(file& from, std::uint64_t offset, std::uint64_t size);
 
     /// As write(), for a piece that is mapped (mmap(2)) from `offset` on of the file of the
@@ -101,16 +100,16 @@ public:
     virtual ~body_producer() = default;
 
     /// Writes the content to `to` and returns. Yields a result<>; any error cuts the connection, so
-    /// that the peer does not take what was sent for the whole; so does an exception, which a
-    /// server logs. Called once. Cancelled when the peer goes away.
+    /// that the peer does not take a part for the whole; so does an exception, which a server logs.
+    /// Called once. Cancelled when the peer goes away.
     virtual task<result<>> produce(body_writer& to) = 0;
 
-    /// Whether the first write follows at once, and not after a wait for something to write: the
-    /// head of the message then goes out with it.
+    /// True if the first write follows at once, without a wait for something to write: the head of
+    /// the message then goes out with it.
     virtual bool begins_at_once() const noexcept { return false; }
 
-    /// Whether the content ends by itself, also where its size is not known: a client that has
-    /// finished sending still gets it. Others are taken to go on until the client goes away.
+    /// True if the content ends by itself, even if its size is not known: a client that has
+    /// finished sending still gets it. Otherwise the content ends when the client goes away.
     virtual bool is_finite() const noexcept { return false; }
 };
 
@@ -155,7 +154,7 @@ public:
     const std::string& text() const noexcept { return text_; }
     /// The producer; null for a text.
     body_producer* producer() const noexcept { return producer_.get(); }
-    /// How many bytes it has, as far as that is known.
+    /// Bytes of it, if known.
     std::optional<std::uint64_t> size() const noexcept {
         return producer_ ? size_ : std::optional<std::uint64_t>(text_.size());
     }

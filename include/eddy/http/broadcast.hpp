@@ -32,7 +32,7 @@ class prepared_frames;
 
 /// A message for many WebSockets. Its frame is made at most once in each form that peers need:
 /// uncompressed, and compressed for each size of window that was agreed on. Server-side peers share
-/// these frames, also in their queues; a client's frames are masked, so each is made for itself.
+/// these frames, also in their queues; a client's frames are masked, so each client has its own.
 /// Copies share the content. Any thread.
 class prepared_message {
 public:
@@ -42,7 +42,7 @@ public:
     /// A binary message, which is copied. Throws std::bad_alloc.
     explicit prepared_message(const_bytes binary);
 
-    /// Whether it is text.
+    /// True for a text.
     bool is_text() const noexcept;
     /// The content; valid as long as a copy of this object lives.
     std::string_view content() const noexcept;
@@ -57,11 +57,11 @@ private:
 /// prepared_message for all of them.
 class websocket_group {
 public:
-    /// A broadcast reaches at most so many peers in one iteration of the loop, so that a large
-    /// group does not hold it.
+    /// At most so many peers are sent to in one iteration of the loop, so that a large group does
+    /// not block it.
     static constexpr std::size_t peers_in_a_row = 64;
 
-    /// Place of one WebSocket in a group, which it leaves with this object's end.
+    /// Membership of one WebSocket in a group, which its destructor ends.
     class membership {
     public:
         membership(const membership&) = delete;
@@ -90,13 +90,13 @@ public:
     /// Number of members.
     std::size_t size() const noexcept { return members_.size(); }
 
-    /// Sends to all that are members now, as websocket::try_send() does: it waits for no peer, and
-    /// one whose queue is full misses the message, or is disconnected, as its policy says. Between
-    /// peers_in_a_row of them the loop's other work goes on. Broadcasts of a group go out one after
-    /// the other, in the order of the calls, so every member gets them in this order. Yields a
-    /// result<std::size_t>: how many peers have taken it. Fails with errc::malformed for a text
-    /// that is no UTF-8, and with errc::cancelled while it waits for the broadcast before it; no
-    /// member has got it then.
+    /// Sends to all present members, as websocket::try_send() does: it waits for no peer, and a
+    /// peer whose queue is full misses the message, or is disconnected, by its policy. Every
+    /// peers_in_a_row peers the loop's other work runs. Broadcasts of a group go out one after the
+    /// other, in the order of the calls, so every member gets them in this order. Yields a
+    /// result<std::size_t>: the number of peers that have taken it. Fails with errc::malformed for
+    /// a text that is no UTF-8, and with errc::cancelled while it waits for the broadcast before
+    /// it; no member has got it then.
     task<result<std::size_t>> broadcast(prepared_message message);
 
 private:

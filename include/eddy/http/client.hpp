@@ -28,14 +28,14 @@ struct client_limits {
     std::size_t header_count = 100;        ///< field lines of a head; errc::malformed
     std::size_t interim_responses = 16;    ///< 1xx before a response; errc::limit_reached
 
-    /// At most so long the server may take to accept 256 KiB of a request, or the piece that a
-    /// producer writes if that is smaller.
+    /// Time for the server to accept 256 KiB of a request, or the piece that a producer writes if
+    /// that is smaller.
     duration write_time = std::chrono::seconds(30);
     /// From the end of the request to the end of the response's head.
     duration response_time = std::chrono::seconds(60);
-    /// At most so long a response's body may pause.
+    /// Longest pause of a response's body.
     duration read_time = std::chrono::seconds(60);
-    /// A connection that was not used for longer is not used again.
+    /// A connection idle for longer is not used again.
     duration keep_time = std::chrono::seconds(30);
 };
 
@@ -45,8 +45,8 @@ struct client_options {
     tcp::connect_options connect = {};
     /// Limits on the server.
     client_limits limits = {};
-    /// Check of each new connection before anything is sent; its error closes the connection and
-    /// is that of send(). Empty: no check.
+    /// Check of each new connection before anything is sent; its error closes the connection and is
+    /// returned by send(). Empty: no check.
     std::function<result<>(const stream& connected)> check = nullptr;
     /// Opens each connection in place of transport::connect(), such as through a proxy; its error
     /// is that of send(). It is called while the client lives, and what its task uses must live as
@@ -87,8 +87,8 @@ public:
 
     /// A connection that another protocol has from now on.
     struct switched {
-        stream peer;           ///< to go on with
-        byte_buffer received;  ///< what the server has sent behind its response
+        stream peer;           ///< for the other protocol
+        byte_buffer received;  ///< bytes of the server after its response
     };
     /// Takes the connection of a response 101 over; anything else is an assertion. Not after the
     /// client's next request.
@@ -105,9 +105,9 @@ private:
 /// one loop's thread.
 class client {
 public:
-    /// Of the server at this address; connects to nothing yet. Over TLS it offers http/1.1 by ALPN,
-    /// whatever tls_parameters::alpn says; a server that speaks only others fails send() with
-    /// errc::no_common_protocol.
+    /// Client of the server at this address; connects to nothing yet. Over TLS it offers http/1.1
+    /// by ALPN, whatever tls_parameters::alpn says; a server that speaks only others fails send()
+    /// with errc::no_common_protocol.
     explicit client(transport::address server, client_options options = {});
     ~client();
     client(const client&) = delete;
@@ -127,8 +127,8 @@ public:
     /// transport::connect(), or the stream's. The connection is closed then.
     task<result<client_response>> send(client_request request);
 
-    /// Whether the next request can go over the connection that there is: not when it has been
-    /// closed, has idled for too long, or has part of a response that did not arrive yet.
+    /// True if the next request can use the present connection: false if it was closed, has idled
+    /// for too long, or has part of a response that has not arrived yet.
     bool is_reusable();
 
     /// Closes the connection; the body of a response ends with an error.

@@ -25,20 +25,20 @@
 
 namespace eddy::http {
 
-/// Options of a client_pool: limits, times for each phase, and what it does by itself.
+/// Options of a client_pool: limits, times for each phase, and automatic behaviour.
 struct client_pool_options {
-    /// Connections to a host at most; those to a proxy of http count for the proxy.
+    /// At most so many connections to a host; those to a proxy of http count for the proxy.
     std::size_t host_connections = 16;
-    /// Connections at most. At the limit an idle one to another host is closed.
+    /// At most so many connections. At the limit an idle one to another host is closed.
     std::size_t connections = 128;
-    /// Requests at most that wait for a connection; one more is errc::limit_reached.
+    /// At most so many requests wait for a connection; one more fails with errc::limit_reached.
     std::size_t waiting = 1024;
-    /// At most so long they wait; errc::timed_out.
+    /// Longest such wait; errc::timed_out.
     duration waiting_time = std::chrono::seconds(30);
 
     /// Connecting; its timeout is that of the phase, the name's lookup included.
     tcp::connect_options connect = {};
-    /// At most so long TLS's handshake takes, and so long a proxy takes to connect.
+    /// Limit on TLS's handshake, and on a proxy's connecting.
     duration handshake_time = std::chrono::seconds(10);
     /// Limits on servers: sizes, the times for writing, for the head, for a pause of the body, and
     /// for how long an unused connection is kept.
@@ -52,8 +52,8 @@ struct client_pool_options {
     /// By default those of the environment when the options are made.
     proxy_settings proxies = proxy_settings::from_environment();
 
-    /// Redirects that are followed at most; one more is errc::limit_reached. 0: a redirect is the
-    /// response.
+    /// At most so many redirects are followed; one more fails with errc::limit_reached. 0: a
+    /// redirect is the response.
     std::size_t redirects = 10;
     /// Follow redirects from https to http; otherwise such a redirect is the response.
     bool insecure_redirects = false;
@@ -71,7 +71,8 @@ struct client_pool_options {
 struct pool_request {
     /// A token.
     std::string method = "GET";
-    /// Of http or https. A name and password in it become Authorization; a fragment is not sent.
+    /// A URL of http or https. A name and password in it become Authorization; a fragment is not
+    /// sent.
     std::string url;
     /// The fields. Host, Content-Length and Transfer-Encoding are added.
     http1::header_list headers = {};
@@ -87,14 +88,14 @@ struct pool_state;
 struct pool_exchange;
 }  // namespace detail
 
-/// A response whose head has arrived, and the connection that its body is read from: it goes back
-/// to the pool when this is destroyed and the body has been read, and is closed otherwise. It may
-/// outlive the pool. One loop's thread.
+/// A response whose head has arrived, and the connection that its body is read from: the destructor
+/// returns it to the pool if the body has been read, and closes it otherwise. It may outlive the
+/// pool. One loop's thread.
 class pool_response {
 public:
     /// `other` may then only be assigned to or destroyed.
     pool_response(pool_response&& other) noexcept;
-    /// The same; the previous connection goes back.
+    /// The same; the previous connection is returned or closed.
     pool_response& operator=(pool_response&& other) noexcept;
     ~pool_response();
 
@@ -129,9 +130,9 @@ public:
 
     /// Sends a request and awaits the head of its response, after redirects: 301, 302, 303, 307 and
     /// 308 with a Location. 303 makes the method GET, and so do 301 and 302 of POST; the content
-    /// and its fields go then. To another origin neither Authorization nor Cookie nor a user goes.
-    /// A request with a producer, whose content would be sent again, has its redirect for a
-    /// response. Yields a result<pool_response>.
+    /// and its fields go then. Authorization, Cookie and a user are not sent to another origin. A
+    /// redirect that would send a producer's content again is the response. Yields a
+    /// result<pool_response>.
     ///
     /// Fails with errc::bad_address for a URL that cannot be read, errc::limit_reached,
     /// errc::timed_out, errc::closed, errc::cancelled, ECONNREFUSED and EACCES from a proxy that
@@ -143,14 +144,14 @@ public:
     task<result<pool_response>> get(std::string url);
 
     /// Closes all idle connections. Requests that wait, and later ones, fail with errc::closed;
-    /// responses go on.
+    /// responses continue.
     void close() noexcept;
 
     /// Connections that are in use or idle.
     std::size_t connections() const noexcept;
-    /// Those that are idle.
+    /// Idle connections.
     std::size_t idle_connections() const noexcept;
-    /// Requests that wait for one.
+    /// Requests that wait for a connection.
     std::size_t waiting() const noexcept;
 
 private:

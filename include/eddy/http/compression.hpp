@@ -1,5 +1,5 @@
-// Content codings (RFC 9110, 8.4) of messages: gzip, deflate, br and zstd, for responses by what a
-// client accepts, and for what a peer sends, with limits on how much it expands.
+// Content codings (RFC 9110, 8.4) of messages: gzip, deflate, br and zstd. Responses are compressed
+// by Accept-Encoding; received content is decoded, with limits on its expansion.
 //
 //     http::router api;
 //     api.use(http::compress()).use(http::decompress());
@@ -22,17 +22,18 @@ struct compress_options {
 
 /// Compresses the content of `answer`, the response to `incoming`, if the client accepts it: by the
 /// coding of the highest quality in Accept-Encoding, zstd before br, gzip and deflate among equal
-/// ones. Types are those that usually shrink: texts, JSON, JavaScript, XML, SVG, WebAssembly,
-/// fonts and bitmaps without compression of their own. Left as they are: content with a
-/// Content-Encoding already, a range of it (206), "Cache-Control: no-transform", fewer bytes than
+/// ones. Compressed types are the ones that usually shrink: texts, JSON, JavaScript, XML, SVG,
+/// WebAssembly, fonts and bitmaps without compression of their own. Left as they are: content with
+/// a Content-Encoding already, a range of it (206), "Cache-Control: no-transform", fewer bytes than
 /// the least, and responses to HTTP/1.0, which has no chunks.
 ///
 /// It sets Content-Encoding, adds "Vary: Accept-Encoding" also where it chooses no coding, makes a
 /// strong ETag weak (RFC 9110, 8.8.3.3), and removes Accept-Ranges. A text of at most 16 KiB is
-/// compressed at once; other content while it is sent, 16 KiB at a time between which the loop goes
-/// on. Each write of a producer can be decoded once it returns, so events are not delayed. Memory:
-/// 256 KiB for gzip and deflate, 1.5 MiB for br, 2 MiB for zstd, less for content of a known
-/// smaller size, until the response has been sent. Throws std::bad_alloc. The loop's thread.
+/// compressed at once; other content while it is sent, 16 KiB at a time, between which the loop
+/// does other work. Each write of a producer can be decoded once it returns, so events are not
+/// delayed. Memory: 256 KiB for gzip and deflate, 1.5 MiB for br, 2 MiB for zstd, less for content
+/// of a known smaller size, until the response has been sent. Throws std::bad_alloc. The loop's
+/// thread.
 void compress_response(const request& incoming, response& answer,
                        const compress_options& options = {});
 
@@ -43,7 +44,7 @@ router::middleware compress(compress_options options = {});
 struct expansion_limits {
     /// Decoded bytes for each encoded one; 1 or more. Beyond it the content is too large.
     std::uint32_t ratio = 200;
-    /// Decoded bytes that no ratio is asked of.
+    /// Decoded bytes that are exempt from the ratio.
     std::uint64_t free_bytes = 1024 * 1024;
 };
 

@@ -1,4 +1,5 @@
-// Cookies of a server (RFC 6265): those that a client sends, and the field that sets one.
+// Cookies of a server (RFC 6265): reader of a client's cookies, and writer of the field that sets
+// one.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -37,7 +38,7 @@ private:
 enum class same_site_policy : unsigned char {
     unset,   ///< as the browser's default is
     none,    ///< all; needs Secure
-    lax,     ///< those that open the site at the top of a window by a safe method
+    lax,     ///< requests that open the site at the top of a window by a safe method
     strict,  ///< none
 };
 
@@ -53,9 +54,9 @@ struct cookie {
     std::string path = "/";
     /// Sent to this domain and all below it; empty: to the host that set it alone.
     std::string domain = {};
-    /// How long it is kept; zero removes it. Without this and `expires`: until the browser ends.
+    /// Lifetime; zero removes it. Without this and `expires`: until the browser ends.
     std::optional<std::chrono::seconds> max_age = std::nullopt;
-    /// The second since 1970, UTC, at which it ends, for old clients. max_age goes before it.
+    /// The second since 1970, UTC, at which it ends, for old clients. max_age takes precedence.
     std::optional<std::int64_t> expires = std::nullopt;
     bool secure = false;    ///< sent over TLS alone
     bool http_only = true;  ///< hidden from the page's scripts

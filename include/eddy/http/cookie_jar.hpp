@@ -23,9 +23,9 @@ public:
     static constexpr std::size_t max_cookie_bytes = 4096;
 
     /// Keeps the cookie of a field Set-Cookie in a response of `host`, which is in lower case, to a
-    /// request for `path`. `is_secure`: it came over TLS. `now`: seconds since 1970. What the
-    /// standard has a client ignore is ignored: a Domain that does not have the host in it, Secure
-    /// without TLS, prefixes of names whose promise is not kept.
+    /// request for `path`. `is_secure`: it came over TLS. `now`: seconds since 1970. Ignores what
+    /// the standard requires to be ignored: a Domain that does not contain the host, Secure without
+    /// TLS, names with a prefix whose conditions are not met.
     void store(std::string_view set_cookie, std::string_view host, std::string_view path,
                bool is_secure, std::int64_t now);
 
@@ -33,7 +33,7 @@ public:
     std::string value_for(std::string_view host, std::string_view path, bool is_secure,
                           std::int64_t now);
 
-    /// How many there are, those included that have expired since the last call.
+    /// Number of cookies, including any that have expired since the last call.
     std::size_t size() const noexcept { return cookies_.size(); }
     /// Removes all.
     void clear() noexcept { cookies_.clear(); }

@@ -1,5 +1,5 @@
-// Event log: broadcast of server-sent events from one publisher to many clients, with replay for
-// those that lost their connection.
+// Event log: broadcast of server-sent events from one publisher to many clients, with replay after
+// a lost connection.
 //
 //     http::event_log news;
 //     ...
@@ -25,8 +25,8 @@
 
 namespace eddy::http {
 
-/// Limits of an event_log. Beyond them the oldest events are dropped; `policy` says what happens
-/// where a subscriber has not read one of these.
+/// Limits of an event_log. Beyond them the oldest events are dropped; `policy` applies to a
+/// subscriber that has not read one of these.
 struct event_log_options {
     /// Events kept, for replay and for subscribers that are behind.
     std::size_t max_events = 1024;
@@ -34,15 +34,15 @@ struct event_log_options {
     std::size_t max_bytes = 1024 * 1024;
     /// Behaviour for slow subscribers. `wait`: publish() refuses the new event until they have read
     /// on. `drop_oldest`: they miss events, see event_log::missed(). `disconnect`: their connection
-    /// is cut; they may connect again and go on with what is kept.
+    /// is cut; they may connect again and continue with the kept events.
     slow_reader_policy policy = slow_reader_policy::disconnect;
 };
 
-/// A bounded log of events, each with an id, and the streams of those who follow it. A subscriber
-/// holds no queue: it reads the log at its own pace, and copies at most a batch. Ids are of one
-/// log's life: one of another log, as of an earlier run of the program, replays all that is kept.
-/// It must outlive the responses of subscribe(). One loop's thread: with several loops, each has a
-/// log of its own.
+/// A bounded log of events, each with an id, and the streams of its subscribers. A subscriber holds
+/// no queue: it reads the log at its own pace, and copies at most a batch. Ids are valid for one
+/// log: an id of another one, such as of an earlier run of the program, replays all kept events. It
+/// must outlive the responses of subscribe(). One loop's thread: with several loops, each has a log
+/// of its own.
 class event_log {
 public:
     /// At most so many bytes of events go out in one write, or one event if that is larger.
@@ -60,7 +60,7 @@ public:
     /// errc::limit_reached under `wait`, see progress(), and errc::closed after close().
     [[nodiscard]] result<std::string> publish(std::string_view data, std::string_view type = {});
 
-    /// Awaits that a subscriber has read on or left: try publish() again then. Yields a result<>,
+    /// Awaits that a subscriber reads or leaves: then publish() may succeed. Yields a result<>,
     /// whose only error is errc::cancelled.
     awaiting<event_operation> progress() noexcept { return progress_.wait(); }
 

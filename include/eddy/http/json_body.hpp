@@ -33,7 +33,7 @@ task<result<std::string>> read_json_text(request& incoming, json_limits limits);
 /// then.
 task<result<std::string>> read_json_text(request& incoming);
 
-/// Has the session answer 400: the text that was read is no JSON. Gives back errc::malformed.
+/// Declares the text that was read to be no JSON: the session answers 400. Returns errc::malformed.
 std::error_code refuse_json(request& incoming) noexcept;
 
 }  // namespace eddy::http

@@ -37,7 +37,7 @@ class multipart_part {
 public:
     /// The form field's name, as of http1::part_head.
     std::string_view name() const noexcept;
-    /// Whether it is a file; a browser's user may have chosen none, and filename() is empty then.
+    /// True for a file; a browser's user may have chosen none, and filename() is empty then.
     bool is_file() const noexcept;
     /// The file's name as it was sent: it may be a path, or "..". Empty for other fields.
     std::string_view filename() const noexcept;
@@ -64,7 +64,7 @@ private:
     multipart_reader* of_;
 };
 
-/// Reader of a request's multipart/form-data body. What is not read stays with the client, and at
+/// Reader of a request's multipart/form-data body. Unread content stays with the client, and at
 /// most one piece is in memory. A fault of the client's is declared to the request: its session
 /// answers 415 for another type, 400 for what is malformed, 413 beyond a limit, whatever the
 /// handler returns. One loop's thread.
@@ -84,9 +84,9 @@ public:
     /// as body_reader::read().
     task<result<multipart_part>> next();
 
-    /// Whether the form has been read to its end: next() has failed with errc::end_of_stream.
+    /// True once the form has been read to its end: next() has failed with errc::end_of_stream.
     bool is_whole() const noexcept { return failure_ == errc::end_of_stream; }
-    /// The error that ended reading; none while it can go on.
+    /// The error that ended reading; none while it can continue.
     std::error_code failure() const noexcept { return failure_; }
     /// Ends reading by a rule of the handler's: the request is answered with this status (400 to
     /// 599) and text, which must always live. Yields the error: errc::limit_reached for 413,

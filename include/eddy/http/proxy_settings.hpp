@@ -16,9 +16,10 @@ struct proxy_settings {
     /// alone; addresses are compared as texts.
     std::string no_proxy;
 
-    /// Those of http_proxy, https_proxy or HTTPS_PROXY, all_proxy or ALL_PROXY for what these leave
-    /// out, and no_proxy or NO_PROXY. HTTP_PROXY is never read: a CGI program has the client's
-    /// field "Proxy" in it. While another thread changes the environment it must not be called.
+    /// Settings from the environment: http_proxy, https_proxy or HTTPS_PROXY, all_proxy or
+    /// ALL_PROXY for the schemes without one, and no_proxy or NO_PROXY. HTTP_PROXY is never read: a
+    /// CGI program has the client's field "Proxy" in it. Must not run while another thread changes
+    /// the environment.
     static proxy_settings from_environment();
 };
 

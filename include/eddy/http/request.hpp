@@ -1,4 +1,4 @@
-// A request as a server's handler sees it: head, query, path parameters and the reader of its body.
+// Request of a server's handler: head, query, path parameters and the reader of its body.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -24,7 +24,7 @@ namespace eddy::http {
 /// Fields of a message.
 using http1::header_list;
 
-/// What a parameter of a path pattern stands for.
+/// Value of a parameter of a path pattern.
 struct path_argument {
     std::string_view name;  ///< the router's
     std::string value;      ///< decoded
@@ -63,8 +63,7 @@ public:
     /// All cookies in their order, views of the Cookie fields.
     std::vector<cookie_pair> cookies() const;
 
-    /// What a parameter of the route's pattern stands for, decoded. Asserts that the pattern has
-    /// it.
+    /// Value of a parameter of the route's pattern, decoded. Asserts that the pattern has it.
     std::string_view path_parameter(std::string_view name) const noexcept;
     /// The same of one of the form {name:int}: asserts that it is an integer.
     std::int64_t path_integer(std::string_view name) const noexcept;
@@ -79,7 +78,7 @@ public:
 
     /// The body, to be read piece by piece.
     body_reader& body() const noexcept { return *body_; }
-    /// For middleware: has the body read through `content`, such as a decoder around body().
+    /// For middleware: replaces the body's reader by `content`, such as a decoder around body().
     void set_body(std::unique_ptr<body_reader> content) noexcept;
 
     /// Awaits the whole body, which content() has then; the session's limits bound its size and
@@ -96,7 +95,7 @@ public:
     /// do this, so a handler only has to stop; one that answers in its own words takes it back by
     /// set_fault({}). The text must always live.
     void set_fault(http1::parse_error fault) noexcept { fault_ = fault; }
-    /// What was declared last; status 0 without a fault.
+    /// The last declared fault; status 0 without one.
     const http1::parse_error& fault() const noexcept { return fault_; }
 
 private:

@@ -1,4 +1,4 @@
-// A response as a server's handler gives it: status, fields, and a body that is whole or streamed.
+// Response of a server's handler: status, fields, and a body that is whole or streamed.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -44,7 +44,8 @@ public:
     http1::header_list headers;
     /// The content.
     http::body body;
-    /// With status 101: what the connection goes to once the response has been sent.
+    /// With status 101: the protocol that takes the connection over once the response has been
+    /// sent.
     std::unique_ptr<connection_takeover> takeover;
 
     /// Appends a field. One that may not be sent (see header_list::add()) makes the response
@@ -56,7 +57,7 @@ public:
     /// Appends a Set-Cookie field. A cookie that format_cookie() refuses makes the response
     /// invalid.
     response& set_cookie(const cookie& added);
-    /// Whether it can be sent. The session answers 500 in place of one that cannot.
+    /// True if it can be sent. The session answers 500 in place of one that cannot.
     bool is_valid() const noexcept {
         const bool is_switch = status == 101 && takeover != nullptr;
         return !has_bad_field_ && (is_switch || (status >= 200 && status <= 999));
@@ -78,9 +79,9 @@ inline response text(std::string content, int status = 200) {
 inline response html(std::string content, int status = 200) {
     return {status, "text/html; charset=utf-8", std::move(content)};
 }
-/// A response that sends the client to `location`, a URI reference; one with a byte that no field
-/// may have makes the response invalid. 307 and 308 keep the request's method, 302 and 303 make it
-/// GET, 301 and 308 are remembered.
+/// A redirect to `location`, a URI reference; one with a byte that no field may have makes the
+/// response invalid. 307 and 308 keep the request's method, 302 and 303 make it GET, clients cache
+/// 301 and 308.
 inline response redirect(std::string_view location, int status = 302) {
     response made(status);
     made.add("Location", location);

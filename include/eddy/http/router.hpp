@@ -69,7 +69,7 @@ class router final : public request_handler {
 public:
     /// Answers a request; it may be a plain callable that returns the task of a coroutine.
     using handler = chain::handler;
-    /// Runs around handlers: `rest` goes on to them, and what comes back may be changed.
+    /// Runs around handlers: `rest` calls them, and their response may be changed.
     using middleware = chain::middleware;
     /// Answers a request that fits no route: 404, or 405 where only the method is wrong and `allow`
     /// has the right ones. The router adds the field Allow.

@@ -43,24 +43,24 @@ struct server_options {
     /// closed; with TLS it is closed without a response.
     std::size_t max_connections = default_max_connections;
     /// TCP keepalive as tcp::keepalive_after(), which ends connections to clients that vanished
-    /// without a word; zero: none.
+    /// silently; zero: none.
     std::chrono::seconds keepalive{300};
     /// Time for responses at hand when run() ends the server, as of server::stop().
     duration stop_time = std::chrono::seconds(10);
 };
 
-/// Server of a handler, such as a router. What happens to it is logged as "http". The thread of the
-/// loop that starts it, but for what says otherwise.
+/// Server of a handler, such as a router. Events of the server are logged as "http". Only the
+/// thread of the loop that starts it, except where noted.
 class server {
 public:
     /// Makes the handler of a loop, 0 to server_options::threads - 1. Called on that loop's thread,
     /// where the handler also dies.
     using handler_factory = std::function<std::shared_ptr<request_handler>(std::size_t loop)>;
 
-    /// Of one handler for all loops, which must outlive the server. With several threads it is
-    /// called on all of them at a time; a router allows that if its handlers do.
+    /// One handler for all loops, which must outlive the server. With several threads it is called
+    /// on all of them at a time; a router allows that if its handlers do.
     explicit server(request_handler& handler, server_options options = {});
-    /// Of a handler for each loop, for state that needs no lock.
+    /// One handler for each loop, for state that needs no lock.
     explicit server(handler_factory make, server_options options = {});
     /// `other` may then only be assigned to or destroyed. Neither runs.
     server(server&& other) noexcept;
@@ -69,10 +69,10 @@ public:
     /// The server does not run: stop() has ended, or start() failed.
     ~server();
 
-    /// Listens and begins to serve; requests are served while the caller goes on. Yields a
-    /// result<>: of each URI the errors of transport::listen(), those of loop_group::start(),
-    /// errc::closed when a loop ended at once. The reason is logged. Nothing is left of a start
-    /// that failed. An exception of a handler_factory comes out.
+    /// Listens and starts serving, which continues after the return. Yields a result<>: of each URI
+    /// the errors of transport::listen(), those of loop_group::start(), errc::closed when a loop
+    /// ended at once. The reason is logged. A failed start leaves nothing behind. An exception of a
+    /// handler_factory comes out.
     task<result<>> start();
     /// The addresses that it listens on, with the ports that the kernel chose, in the order of
     /// server_options::listen; none while it does not run. Valid until stop().
@@ -90,9 +90,9 @@ public:
     /// as of start().
     task<result<>> run();
 
-    /// Reads the certificates of tls URIs again, for the connections from then on; open ones go on.
-    /// On failure those that were read before stay: errc::unusable_certificate, which is logged
-    /// with its reason.
+    /// Reads the certificates of tls URIs again, for later connections; open ones are not affected.
+    /// On failure the previous ones stay in use: errc::unusable_certificate, which is logged with
+    /// its reason.
     [[nodiscard]] result<> renew_certificates();
 
 private:
@@ -108,7 +108,7 @@ private:
 
 /// Runs a server in a loop of its own until SIGINT or SIGTERM, and stops it in order; for a main()
 /// that has no thread yet, since threads must be started with these signals blocked. With a tls URI
-/// SIGHUP has it read its certificates again, as server::renew_certificates(). Blocks. The result
+/// SIGHUP makes it read its certificates again, as server::renew_certificates(). Blocks. The result
 /// is the exit status: 0, or 1 when it cannot serve, for a reason that is logged.
 int run(request_handler& handler, server_options options = {});
 /// The same with a handler for each loop.

@@ -32,8 +32,8 @@ public:
     /// client resets the connection, and, with session_limits::end_is_hangup, when it finishes
     /// sending: its waits fail with errc::cancelled, and what it returns is dropped.
     virtual task<response> handle(request& incoming) = 0;
-    /// The response to what is no valid request; the connection closes behind it, except behind a
-    /// declared fault of a request that has arrived whole.
+    /// The response to an invalid request; the connection closes after it, except after a declared
+    /// fault of a request that has arrived whole.
     virtual response reject(int status, std::string_view what) = 0;
 
 protected:
@@ -48,32 +48,32 @@ struct session_limits {
     /// the handler takes that whole; without the time that the handler takes. A client that is
     /// slower gets 408.
     duration request_time = std::chrono::seconds(15);
-    /// At most so long the handler waits for `read_bytes` further bytes of a body, or for its end;
-    /// 408.
+    /// Time for `read_bytes` further bytes of a body, or its end, to arrive while the handler
+    /// waits; 408.
     duration read_time = std::chrono::seconds(15);
     /// The least that a client sends of a body in that time. One that trickles is cut, as one that
     /// pauses is; 1 allows bodies whose bytes come now and then.
     std::size_t read_bytes = 4 * 1024;
-    /// At most so long a connection stays open without a request.
+    /// Longest time that a connection stays open without a request.
     duration idle_time = std::chrono::seconds(60);
-    /// At most so long the client may take to accept 256 KiB of a response, or the piece that a
-    /// producer writes if that is smaller.
+    /// Time for the client to accept 256 KiB of a response, or the piece that a producer writes if
+    /// that is smaller.
     duration write_time = std::chrono::seconds(15);
     /// Bytes that a client may send ahead while a response is streamed, or while a handler takes
     /// long; one read of the stream comes on top. Beyond them no more is read until the response
     /// has been sent, so that its leaving is noticed only when something is sent. A stream without
     /// an end is cut.
     std::size_t pipelined_bytes = 64 * 1024;
-    /// Whether a client that finishes sending has hung up, as Go's and hyper's servers have it.
-    /// Otherwise it gets its response, as one that shuts down its half of the connection expects;
-    /// the kernel does not distinguish one that has closed it, until something is sent.
+    /// Treat a client that finishes sending as gone, as Go's and hyper's servers do. Otherwise it
+    /// gets its response, as a client expects that shuts down its half of the connection; until
+    /// something is sent, the kernel does not distinguish that from a closed connection.
     bool end_is_hangup = false;
-    /// Lingering close (RFC 9112, 9.6): after a response that ends the connection early, what the
-    /// client still sends is read and dropped for at most so long, so that the response reaches it;
-    /// for 2 s at most behind a request that has come whole, or too slowly (408). A session that is
-    /// ending (session_observer::is_ending()) does not linger.
+    /// Lingering close (RFC 9112, 9.6): after a response that ends the connection early, further
+    /// bytes of the client are read and dropped for at most so long, so that the response reaches
+    /// it; at most 2 s after a request that has arrived whole, or too slowly (408). A session that
+    /// is ending (session_observer::is_ending()) does not linger.
     duration linger_time = std::chrono::seconds(30);
-    /// At most so long without a byte of the client.
+    /// Longest wait for a byte of the client meanwhile.
     duration linger_idle = std::chrono::seconds(5);
 };
 
@@ -85,8 +85,8 @@ enum class session_state : unsigned char {
     taken_over,  ///< another protocol has the connection, for good; cancelling ends it
 };
 
-/// A response that has been sent, or was cut off. One that waits for those of the requests behind
-/// it, so that they are sent together, counts as sent.
+/// A response that has been sent, or was cut off. One that waits so that it can be sent together
+/// with later responses counts as sent.
 struct exchange_record {
     const http1::request_head* request = nullptr;  ///< null for what was no valid request
     int status = 0;         ///< of the response; 499 if the connection ended before one began
@@ -105,11 +105,11 @@ public:
     virtual void enter(session_state now) noexcept = 0;
     /// A response has ended. The record is valid during the call.
     virtual void note(const exchange_record& what) = 0;
-    /// Whether the session is to end: after the response at hand, which says "Connection: close".
-    /// One that is idle is ended by cancelling it.
+    /// True if the session is to end: after the response at hand, which says "Connection: close".
+    /// An idle session is ended by cancelling it.
     virtual bool is_ending() const noexcept = 0;
-    /// Whether a session that is idle waits for a request even so, since its last response did not
-    /// say that the connection ends. By default a session that is ending does not.
+    /// True if an idle session waits for a request even so, since its last response did not say
+    /// that the connection ends. By default a session that is ending does not.
     virtual bool awaits_request() const noexcept { return !is_ending(); }
 
 protected:

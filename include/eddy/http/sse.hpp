@@ -33,13 +33,13 @@ namespace eddy::http {
 /// Options of an event stream.
 struct sse_options {
     /// After so long without a write, a comment is sent: it keeps proxies from closing the
-    /// connection, and finds clients that have gone without a word. duration::max(): none.
+    /// connection, and detects clients that vanished silently. duration::max(): none.
     duration heartbeat = std::chrono::seconds(15);
-    /// How long the client waits before it connects again; none: its own time, some seconds.
+    /// Time before the client connects again; none: its own default, some seconds.
     std::optional<std::chrono::milliseconds> retry = {};
 };
 
-/// The way out for the events of one stream. One write at a time. One loop's thread.
+/// Writer of the events of one stream. One write at a time. One loop's thread.
 class event_writer {
 public:
     /// Writer of events to `to`, which must outlive it.
@@ -48,7 +48,7 @@ public:
     /// Sends an event, which is copied in this call, and awaits until the kernel has taken it: a
     /// client that reads slowly slows its producer down, and nothing is queued. Yields a result<>.
     /// Fails with errc::malformed for an event that cannot be written (see sse::write_event()),
-    /// which is not final; else as body_writer::write(): errc::cancelled when the client has gone,
+    /// which is not final; else as body_writer::write(): errc::cancelled when the client is gone,
     /// errc::timed_out when it takes too little in session_limits::write_time.
     task<result<>> write(const sse::event& event);
     /// The same for one of data alone, which is copied in this call. Yields the same.
@@ -82,8 +82,8 @@ public:
 };
 
 /// A response of type text/event-stream, with "Cache-Control: no-store" and "X-Accel-Buffering:
-/// no", which keep caches and proxies from holding events back. Its head goes out at once. To have
-/// a client stop connecting again, answer it with response(204).
+/// no", which keep caches and proxies from holding events back. Its head goes out at once.
+/// response(204) makes a client stop connecting again.
 response sse(std::unique_ptr<event_producer> producer, const sse_options& options = {});
 
 namespace detail {

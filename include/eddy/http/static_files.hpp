@@ -34,13 +34,13 @@ struct static_options {
     /// Bytes of a cache in memory for files of at most static_files::cached_file_limit; 0: none.
     /// A response keeps the content that it sends, also after the cache has dropped it.
     std::size_t cache_bytes = 0;
-    /// What the cache holds is served without a system call for at most so long; then it is
-    /// compared with the files.
+    /// Cached content is served without a system call for at most so long; then it is compared with
+    /// the files.
     duration cache_time = std::chrono::seconds(1);
     /// Files that the cache does not hold are sent by sendfile(2) where the connection can do that
     /// (TCP without TLS), from the kernel's memory without a copy. Only for files that are replaced
-    /// by rename(2): what changes one in place changes responses that are under way, too. Clients
-    /// get the new bytes, or zeros where it was cut, with the size and the ETag of before.
+    /// by rename(2): a change in place also changes responses under way. Clients get the new bytes,
+    /// or zeros where it was cut, with the size and the ETag of before.
     bool sendfile = false;
     /// Value of Cache-Control in responses by files, such as "max-age=3600"; empty for none.
     std::string cache_control;

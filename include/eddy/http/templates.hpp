@@ -38,7 +38,7 @@ public:
 
     /// false: no text, and sections of it are left out.
     template_data() noexcept;
-    /// Whether sections of it are rendered.
+    /// A boolean: true if sections of it are rendered.
     template_data(std::same_as<bool> auto truth) noexcept : template_data(boolean{truth}) {}
     /// A text, which should be UTF-8. Sections of an empty one are left out.
     template_data(std::string text) noexcept;
@@ -75,7 +75,7 @@ public:
     const list* values() const noexcept { return std::get_if<list>(&value_); }
     /// The value of an object's member; null where there is none.
     const template_data* member(std::string_view name) const noexcept;
-    /// Whether sections of it are rendered: not of false, an empty text or an empty list.
+    /// True if sections of it are rendered: not for false, an empty text or an empty list.
     bool is_true() const noexcept;
 
 private:
@@ -96,9 +96,9 @@ struct template_member {
 
 /// Options of templates, most of them limits.
 struct template_options {
-    /// Reads files anew, in each render(), whose time or size has changed, and those that are new:
-    /// for development, since it waits for the disk. What is wrong with a template is in the
-    /// response then, too.
+    /// Reads new files, and files whose time or size has changed, in each render(): for
+    /// development, since it waits for the disk. Errors of a template then also appear in the
+    /// response.
     bool reload = false;
     /// Bytes of a file.
     std::size_t file_bytes = 256 * 1024;
@@ -113,9 +113,9 @@ struct template_options {
 };
 
 /// The templates `NAME.mustache` below a folder. The name of one in a folder below is
-/// "folder/name". Each is compiled once. Names are only looked up among those that were found, so
-/// none leads out of the folder; symbolic links are not followed. One thread: each loop opens its
-/// own.
+/// "folder/name". Each is compiled once. Names are looked up only among the files that were found,
+/// so none leads out of the folder; symbolic links are not followed. One thread: each loop opens
+/// its own.
 class templates {
 public:
     /// Reads and compiles all templates below `folder`; it waits for the disk. Fails with a

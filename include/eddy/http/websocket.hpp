@@ -40,7 +40,7 @@ namespace eddy::http {
 
 /// Limits and choices of one end of WebSockets. duration::max() is never.
 struct websocket_options {
-    /// Subprotocols: those that a server has, those that a client offers, the preferred one first.
+    /// Subprotocols that a server accepts or a client offers, the preferred one first.
     std::vector<std::string> protocols = {};
     /// Values of Origin that a server takes, such as "https://example.org"; a page of another one
     /// gets 403, a request without Origin comes from no page and passes. Empty: every origin.
@@ -53,20 +53,20 @@ struct websocket_options {
     /// Bytes of a message for receive(), after inflating; beyond them 1009. receive_piece() has no
     /// such limit.
     std::size_t max_message = 1024 * 1024;
-    /// Whether binary messages are taken; if not, they end the connection with 1003.
+    /// Accept binary messages; otherwise they end the connection with 1003.
     bool takes_binary = true;
-    /// After so long without a byte of the peer it gets a ping.
+    /// Time without a byte of the peer after which it gets a ping.
     duration idle_time = std::chrono::seconds(60);
-    /// At most so long until a byte comes then; errc::timed_out.
+    /// Time for a byte to come then; errc::timed_out.
     duration pong_time = std::chrono::seconds(20);
-    /// At most so long a send() waits for room in the queue (slow_reader_policy::wait);
+    /// Limit on a send() that waits for room in the queue (slow_reader_policy::wait);
     /// errc::timed_out.
     duration write_time = std::chrono::seconds(15);
-    /// At most so long the closing handshake takes; then the connection is cut.
+    /// Limit on the closing handshake; then the connection is cut.
     duration close_time = std::chrono::seconds(5);
-    /// Queue of what the peer has not taken yet, and the policy for a peer that reads slowly. A
-    /// message longer than max_queued_bytes cannot be sent. With drop_oldest no compression context
-    /// is kept.
+    /// Queue of bytes that the peer has not taken yet, and the policy for a peer that reads slowly.
+    /// A message longer than max_queued_bytes cannot be sent. With drop_oldest no compression
+    /// context is kept.
     queued_writer_options queue = {};
 };
 
@@ -78,7 +78,7 @@ inline constexpr eddy::websocket::deflate_policy frugal_deflate{.resets_own_cont
 struct websocket_message {
     /// Text in UTF-8, else binary.
     bool is_text = true;
-    /// Of receive_piece(): the message ends with this piece.
+    /// The message ends with this piece; for receive_piece().
     bool is_last = true;
     /// The content, valid until the next receive() or receive_piece().
     std::string_view data;
@@ -113,10 +113,10 @@ public:
     /// The same.
     websocket& operator=(websocket&& other) noexcept = default;
     /// A client's connection is cut if close() was not called, with a close frame of 1001 as far as
-    /// it can be sent at once. A server's goes on until its task has ended.
+    /// it can be sent at once. A server's connection lasts until its task has ended.
     ~websocket() = default;
 
-    /// Whether messages can be sent.
+    /// True while messages can be sent.
     explicit operator bool() const noexcept;
 
     /// Awaits the next whole message, of at most max_message bytes. Yields a
@@ -127,7 +127,7 @@ public:
     ///   message was too big, or binary; a close frame with 1002, 1007, 1009 or 1003 has been sent;
     /// - errc::truncated: the connection ended without a close frame;
     /// - errc::timed_out: the peer did not answer a ping;
-    /// - errc::cancelled, after which another call goes on; ENOMEM, or the stream's error.
+    /// - errc::cancelled, after which another call continues; ENOMEM, or the stream's error.
     task<result<websocket_message>> receive();
     /// The same in pieces as they arrive, for large messages: each non-empty, but perhaps the last.
     /// Not in the middle of a message of receive(), and the other way round: that is asserted.
@@ -172,7 +172,7 @@ public:
     const websocket_close& closed_with() const noexcept;
     /// The subprotocol that was agreed on; empty for none.
     std::string_view protocol() const noexcept;
-    /// Whether permessage-deflate was agreed on.
+    /// True if permessage-deflate was agreed on.
     bool is_compressed() const noexcept;
     /// Bytes that wait for the peer to read.
     std::size_t queued_bytes() const noexcept;
@@ -198,7 +198,7 @@ response upgrade(const request& incoming, websocket_options options, websocket_s
 
 /// Options of a client's WebSocket.
 struct websocket_client_options {
-    /// Of the connection once it is open, and what is offered.
+    /// Options of the WebSocket, and the offered protocols and compression.
     websocket_options session = {};
     /// Further fields of the request, such as Origin, Authorization or Cookie.
     http1::header_list headers = {};

@@ -20,15 +20,14 @@
 
 namespace eddy::shm {
 
-/// How a thread waits for its peer.
+/// A thread's way to wait for its peer.
 enum class waiting : std::uint8_t {
-    /// Spin as long as that has been worth it lately, at most max_spin; then sleep. Not at all
-    /// where
-    /// it would keep the peer from running: with one processor, under a CPU quota, and while both
-    /// run on the same one.
+    /// Spin while that has paid off lately, at most max_spin; then sleep. No spinning where it
+    /// would keep the peer from running: with one processor, under a CPU quota, and while both run
+    /// on the same one.
     adaptive,
     spin,   ///< never sleep: the lowest latency, for a processor
-    sleep,  ///< at once
+    sleep,  ///< sleep at once
 };
 
 /// Longest spin before a sleep, about twice what a wake-up costs on other processors.
@@ -38,8 +37,8 @@ inline constexpr duration max_spin = std::chrono::microseconds(50);
 struct connection_options : listen_options {
     /// Default of both sides.
     waiting wait = waiting::adaptive;
-    /// Flushes that the peer may not have read, at most; 0 for no limit. try_write() takes nothing
-    /// beyond it, and write_all() waits.
+    /// At most so many flushes that the peer has not read; 0 for no limit. try_write() takes
+    /// nothing beyond it, and write_all() waits.
     std::size_t max_packets = 0;
 };
 
@@ -51,14 +50,14 @@ struct connection_state;
 /// A connection. One thread may read while another one writes; close(), abort() and is_open() are
 /// for any thread. It must outlive the calls of other threads. Errors of all of them: errc::closed
 /// after close(); ECONNRESET, from reading after everything was read, if the peer died or broke the
-/// protocol; EPIPE from writing to one that has gone.
+/// protocol; EPIPE from writing to a peer that is gone.
 class connection {
 public:
     /// Without a connection: every call is errc::closed.
     connection() noexcept;
     /// `other` is without a connection afterwards.
     connection(connection&& other) noexcept;
-    /// Closes what this was. `other` is without a connection afterwards.
+    /// Closes its own connection first. `other` is without a connection afterwards.
     connection& operator=(connection&& other) noexcept;
     /// Closes it.
     ~connection();
@@ -71,7 +70,7 @@ public:
     [[nodiscard]] static result<std::pair<connection, connection>> pair(
         const connection_options& wanted = {});
 
-    /// Whether there is one that close() has not ended.
+    /// True until close(), if there is a connection.
     bool is_open() const noexcept;
 
     // ---- reading: one thread
@@ -95,7 +94,7 @@ public:
     [[nodiscard]] result<const_bytes> peek_some(duration limit = duration::max()) noexcept;
     /// Gives the first bytes of peek() back.
     void consume(std::size_t size) noexcept;
-    /// How many bytes can be read without waiting.
+    /// Bytes that can be read without waiting.
     std::size_t available() noexcept;
 
     // ---- writing: one thread
@@ -109,9 +108,9 @@ public:
     /// Room to write to, where the peer will read it; empty while full or over the socket. Followed
     /// by append(). Errors are try_write()'s.
     [[nodiscard]] result<mutable_bytes> room() noexcept;
-    /// The first bytes of room() are to be sent with the next flush().
+    /// Adds the first bytes of room() to the next flush().
     void append(std::size_t size) noexcept;
-    /// Has the peer read what was appended: one packet. Errors are try_write()'s.
+    /// Publishes the appended bytes to the peer: one packet. Errors are try_write()'s.
     [[nodiscard]] result<> flush() noexcept;
     /// No more bytes follow. What was appended is flushed. Errors are errc::closed, and
     /// shutdown(2)'s over the socket.
@@ -127,9 +126,9 @@ public:
     /// does not take a message that broke off for a whole one. Without shared memory as close().
     void abort() noexcept;
 
-    /// Whether the bytes go over shared memory, and not over the socket.
+    /// True if the bytes go over shared memory, and not over the socket.
     bool shares_memory() const noexcept;
-    /// The socket, to set its options or see who is there; the connection's own.
+    /// The connection's socket, for options and the peer's credentials. The connection keeps it.
     int native_handle() const noexcept;
 
 private:
@@ -145,7 +144,7 @@ public:
     acceptor() noexcept;
     /// `other` listens nowhere afterwards.
     acceptor(acceptor&& other) noexcept;
-    /// Ends what this was. `other` listens nowhere afterwards.
+    /// Ends its own listening first. `other` listens nowhere afterwards.
     acceptor& operator=(acceptor&& other) noexcept;
     /// Ends listening, and removes the socket's file.
     ~acceptor();
@@ -153,13 +152,13 @@ public:
     /// Listens at `path`, a file or "@name". Errors as shm::listen()'s.
     [[nodiscard]] static result<acceptor> listen(std::string_view path,
                                                  const connection_options& wanted = {});
-    /// Waits for a connection whose handshake is over; errc::timed_out, errc::closed, and
-    /// accept(2)'s errors. Peers that fail, stall or may not connect are closed and do not end it;
-    /// of more than max_waiting_connections that stall, as in shm::listen().
+    /// Waits for a connection with a completed handshake; errc::timed_out, errc::closed, and
+    /// accept(2)'s errors. Peers that fail, stall or may not connect are closed and do not end the
+    /// wait; beyond max_waiting_connections stalled peers, as in shm::listen().
     [[nodiscard]] result<connection> accept(duration limit = duration::max());
     /// Ends accept() and listening.
     void close() noexcept;
-    /// Connections that never came about.
+    /// Connections that failed before accept().
     std::uint64_t failures() const noexcept;
 
 private:

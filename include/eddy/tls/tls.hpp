@@ -13,18 +13,18 @@
 //
 // Once write_all() has returned, its bytes are encrypted and with the stream below, for TCP in the
 // socket: a close() loses no more of them than one of the TCP connection would. The same holds for
-// a try_write() that took all it was given. One that took a part has encrypted more than it says,
-// and part of that may wait here: the next write must go on with the very bytes that were left, or
-// it fails with EINVAL; a close() before that loses what waits, and the peer reads errc::truncated.
-// A single byte is always left to write_all().
+// a try_write() that took all it was given. One that took a part has encrypted more than it
+// returned, and part of that may be queued here: the next write must continue with exactly the
+// bytes that were left, or it fails with EINVAL; a close() before that loses the queued bytes, and
+// the peer reads errc::truncated. A single byte is always left to write_all().
 //
 // close_notify waits for room like everything else, but not beyond close(): on a socket that is
 // full at that moment it is lost, also after shutdown_write(), and the peer reads every byte and
 // then errc::truncated. Besides, closing a TCP connection before all bytes of the peer were read
 // may cost the peer the last bytes, and a TLS 1.3 server sends something by itself at the
-// beginning. To be sure of an orderly end, call shutdown_write() and read until the end before you
-// close: after shutdown_write() a read says errc::end_of_stream only once close_notify is with the
-// stream below.
+// beginning. To be sure of an orderly end, call shutdown_write() and read until the end before
+// close(): after shutdown_write() a read yields errc::end_of_stream only once close_notify is with
+// the stream below.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -48,16 +48,16 @@ namespace eddy::tls {
 /// Protocol versions; older ones are not spoken.
 enum class version : std::uint8_t { tls1_2, tls1_3 };
 
-/// A certificate and its private key. Each is the path of a PEM file, or PEM text itself, which is
-/// known by its "-----BEGIN". The chain has the own certificate first, then those that signed it.
+/// A certificate and its private key. Each is the path of a PEM file, or PEM text itself,
+/// recognised by its "-----BEGIN". The chain begins with the own certificate; its signers follow.
 /// Keys with a pass phrase are not read, nor files that are not regular ones or have over 16 MiB.
 struct certificate {
     std::string chain = {};  ///< the own certificate first
     std::string key = {};    ///< the private key of the chain's first certificate
 };
 
-/// Which ciphers are spoken: OpenSSL's names joined by ':', best first, as openssl-ciphers(1) reads
-/// them. An empty list stands for those that OpenSSL and the system's policy for it allow.
+/// Accepted ciphers: OpenSSL's names joined by ':', best first, as openssl-ciphers(1) reads them.
+/// An empty list: the ciphers that OpenSSL and the system's policy for it allow.
 struct cipher_lists {
     std::string tls1_2 = {};  ///< "ECDHE+AESGCM:ECDHE+CHACHA20", or "DEFAULT@SECLEVEL=2"
     std::string tls1_3 = {};  ///< "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
@@ -71,7 +71,7 @@ struct client_options {
     /// as the server, so `ca` should sign for no other host. For servers reached by addresses that
     /// stand in no certificate.
     bool verify_name = true;
-    /// Whom to trust: a PEM file, PEM text, or a folder as of openssl-rehash(1), which is read when
+    /// Trusted authorities: a PEM file, PEM text, or a folder as of openssl-rehash(1), read when
     /// the context is made. Empty: the system's own list. A self-signed certificate is trusted by
     /// naming it here.
     std::string ca = {};
@@ -86,7 +86,7 @@ struct client_options {
     cipher_lists ciphers = {};      ///< what to offer, best first
 };
 
-/// Client certificates: whether a server requests them.
+/// Certificates that a server requests of its clients.
 enum class client_verification : std::uint8_t {
     off,       ///< not requested
     optional,  ///< a client may show a certificate, which must be good then
@@ -101,20 +101,20 @@ struct server_options {
     /// Application protocols, best first. A client that offers some, but none of these, is refused;
     /// one that offers none is served.
     std::vector<std::string> alpn = {};
-    /// Whether certificates of clients are requested.
+    /// Request for certificates of clients.
     client_verification clients = client_verification::off;
-    /// Who may sign clients' certificates: as client_options::ca, but never the system's list.
+    /// Authorities for clients' certificates: as client_options::ca, but never the system's list.
     std::string client_ca = {};
-    /// Let clients come back with less work (session tickets). The server keeps nothing of them.
+    /// Let clients resume sessions (session tickets). The server stores nothing for them.
     bool tickets = true;
     version min = version::tls1_2;  ///< the oldest version to speak
     version max = version::tls1_3;  ///< the newest
 
-    /// The ciphers to accept. In an empty list those with AES-128-GCM and ephemeral keys come
-    /// first: it costs less than AES-256, and neither can be broken.
+    /// The ciphers to accept. In an empty list AES-128-GCM with ephemeral keys comes first: it
+    /// costs less than AES-256, and neither can be broken.
     cipher_lists ciphers = {};
-    /// The order of `ciphers` counts, and not the client's; but for a client that likes ChaCha20
-    /// best, as those without instructions for AES do, which gets it.
+    /// Prefer the order of `ciphers` to the client's, except that a client whose first choice is
+    /// ChaCha20, such as one without instructions for AES, gets it.
     bool prefer_own_ciphers = true;
 };
 
@@ -124,8 +124,8 @@ class context_state;
 /// sessions to resume. Immutable and cheap to copy. Any thread, several at once.
 class context {
 public:
-    /// Reads what the options name, from files in this very call. The error is a sentence that
-    /// says what is wrong with which of them, and what to do.
+    /// Reads the files that the options name, within this call. The error is a sentence that names
+    /// the file, the fault and the remedy.
     static std::expected<context, std::string> client(const client_options& options = {});
     /// The same for servers.
     static std::expected<context, std::string> server(const server_options& options);
@@ -139,15 +139,15 @@ private:
     std::shared_ptr<const context_state> state_;
 };
 
-/// Servers' names of which a client context keeps a session; further ones replace others.
+/// Most servers' names of which a client context keeps a session; further ones replace others.
 inline constexpr std::size_t max_kept_sessions = 1024;
 
-/// Leases on decrypted bytes, of up to 16 KiB each, that the TLS streams of one thread lend at one
-/// time. A read() beyond that ends with errc::no_buffers, and another one goes on once leases have
-/// been given back.
+/// Most leases on decrypted bytes, of up to 16 KiB each, that the TLS streams of one thread lend at
+/// one time. A read() beyond that fails with errc::no_buffers, and another one succeeds once leases
+/// have been given back.
 inline constexpr std::size_t max_lent_records = 16 * 1024;
 
-/// How long a handshake may take; then errc::timed_out.
+/// Limit on a handshake; then errc::timed_out.
 inline constexpr duration default_handshake_timeout = std::chrono::seconds(10);
 
 /// Makes the handshake as a client over `plain`, on the running loop. `server_name` is the host
@@ -164,32 +164,32 @@ inline constexpr duration default_handshake_timeout = std::chrono::seconds(10);
 task<result<stream>> connect(stream plain, context as, std::string_view server_name,
                              duration timeout = default_handshake_timeout);
 
-/// The same as a server. `as` must be a server's context. After a handshake that it has refused it
-/// waits for the client's end, at most a second without a byte and 5 s in all, so that the alert
-/// reaches it.
+/// The same as a server. `as` must be a server's context. After a refused handshake it reads until
+/// the client's end, at most a second without a byte and 5 s in all, so that the alert reaches the
+/// client.
 task<result<stream>> accept(stream plain, context as, duration timeout = default_handshake_timeout);
 
-/// Handshakes that a listener has under way at once.
+/// At most so many handshakes of a listener are under way at once.
 inline constexpr std::size_t default_max_handshakes = 1024;
 
-/// At most this long a handshake may take while the listener is at its limit of them and a
-/// connection waits in accept(). Clients that say nothing cannot hold the places for longer, and
-/// one that does not lag is never given up for another.
+/// Limit on a handshake while the listener is at its limit of them and a connection waits in
+/// accept(). Silent clients hold their places no longer, and a client within this time is never
+/// given up for another.
 inline constexpr duration pressed_handshake_timeout = std::chrono::seconds(1);
 
-/// A listener whose accept() yields TLS streams at once, so that a slow client keeps no other
-/// waiting: the handshake goes on while the stream is used, and if it fails, reads and writes end
-/// with the errors above. `as` must be a server's context.
+/// A listener whose accept() yields TLS streams at once, so that a slow client delays no other: the
+/// handshake runs while the stream is used, and if it fails, reads and writes fail with the errors
+/// above. `as` must be a server's context.
 ///
-/// Of the streams that it has yielded, `max_handshakes` (not 0) at most have their handshake ahead.
-/// At that limit accept() waits until one of these is done, has failed or was closed, or until the
-/// oldest has had pressed_handshake_timeout and ends with errc::timed_out. New connections wait in
-/// the backlog of `plain` meanwhile.
+/// At most `max_handshakes` (not 0) yielded streams have an incomplete handshake. At that limit
+/// accept() waits until one of these completes, fails or is closed, or until the oldest reaches
+/// pressed_handshake_timeout and fails with errc::timed_out. New connections wait in the backlog of
+/// `plain` meanwhile.
 listener listen(listener plain, context as, duration timeout = default_handshake_timeout,
                 std::size_t max_handshakes = default_max_handshakes);
 
-/// Has a listener of listen() use another server's context, from the next handshake that it begins.
-/// False when it is none.
+/// Replaces the context of a listener of listen() by another server's context, from the next
+/// handshake on. False for any other listener.
 bool renew(listener& of, context as);
 
 /// Negotiated properties of a connection.
@@ -200,10 +200,10 @@ struct connection_info {
     std::string server_name;     ///< the client's request by SNI
     std::string peer_subject;    ///< of the peer's certificate (RFC 2253); empty when it has none
     bool peer_verified = false;  ///< it has one, and that was checked
-    bool resumed = false;        ///< an earlier session goes on
+    bool resumed = false;        ///< an earlier session was resumed
 };
 
-/// Of a TLS stream whose handshake is done; else nothing.
+/// Properties of a TLS stream whose handshake is complete; none for any other stream.
 std::optional<connection_info> info(const stream& connection);
 
 }  // namespace eddy::tls

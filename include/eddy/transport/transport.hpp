@@ -34,16 +34,16 @@ enum class scheme : std::uint8_t { tcp, udp, unix_socket, tls, shm, handoff };
 /// "tcp", "udp", "unix", "tls", "shm", "handoff".
 std::string_view to_string(scheme kind) noexcept;
 
-/// Sets of tls_parameters of which the process keeps what it has read for connect(); beyond that
-/// the one that was not used for longest is read again.
+/// Most sets of tls_parameters whose files the process keeps in memory for connect(); beyond that
+/// the least recently used set is read again.
 inline constexpr std::size_t max_kept_tls_contexts = 64;
 
 /// Certificates of a folder that a listener serves.
 inline constexpr std::size_t max_folder_certificates = 1000;
 
 /// The part after the `?` of a tls URI, as name=value joined by `&`, taken literally; the names are
-/// those of the members, and an empty one is not given. Each listen() reads the PEM files, and what
-/// listens keeps to what it has read until renew(). A connect() reads them again if one of them was
+/// those of the members, and an empty one is not given. Each listen() reads the PEM files, and the
+/// listener keeps what it has read until renew(). A connect() reads them again if one of them was
 /// written to or replaced since (of a folder, if a file came or went): a renewed certificate is
 /// used from the next connection on. The system's list of authorities is read once. Members of the
 /// other side only have no effect: `clients` and `prefer` of a connecting side, `verify` of a
@@ -55,15 +55,15 @@ struct tls_parameters {
     std::string cert = {};
     std::string key = {};  ///< the certificate's private key; empty if it is in `cert`, too
 
-    /// Who signs the other side's certificates, a file or a folder. Clients trust the system's list
-    /// without one. A listener with one refuses clients that show no certificate.
+    /// Authorities that sign the other side's certificates, a file or a folder. Without one clients
+    /// trust the system's list. A listener with one refuses clients that show no certificate.
     std::string ca = {};
 
-    /// Of a listener: "yes", "optional" (a client may show a certificate, which must be good then)
+    /// For a listener: "yes", "optional" (a client may show a certificate, which must then be good)
     /// or "no". Empty: yes if there is a `ca`.
     std::string clients = {};
-    /// Of the connecting side: "name", as the certificate must be for the host of the URI, or
-    /// "chain": it must be signed by `ca`, which has to be given then. Empty: "name". Code, but no
+    /// For the connecting side: "name", the certificate must be for the host of the URI, or
+    /// "chain", it must be signed by `ca`, which must then be given. Empty: "name". Code, but no
     /// URI, may set "none": any certificate will do, so any host can pose as the server.
     std::string verify = {};
     std::string min = {};           ///< the oldest version to speak, "1.2" or "1.3"; empty: 1.2
@@ -71,12 +71,12 @@ struct tls_parameters {
     std::string ciphers = {};       ///< of TLS 1.2, as tls::cipher_lists
     std::string ciphersuites = {};  ///< of TLS 1.3, as tls::cipher_lists
 
-    /// Of a listener, whose order of ciphers counts: "server" or "client". Empty: "server".
+    /// For a listener, the order of ciphers that counts: "server" or "client". Empty: "server".
     std::string prefer = {};
     /// Application protocols (ALPN), best first, joined by ',', such as "http/1.1". A client that
     /// offers some, but none of a listener's, is refused. Empty: none.
     std::string alpn = {};
-    /// Of the connecting side: "no" makes each handshake a full one. Empty: "yes". No URI sets it.
+    /// For the connecting side: "no" makes each handshake a full one. Empty: "yes". No URI sets it.
     std::string resume = {};
     /// The same texts; files are not compared.
     friend bool operator==(const tls_parameters&, const tls_parameters&) = default;
@@ -90,9 +90,9 @@ struct handoff_parameters {
     /// Permissions of the socket's file, in octal digits. Empty: "0660". Not for "@name", which has
     /// no file.
     std::string mode = {};
-    /// Numbers of the effective users that may hand over, joined by ',', at most
-    /// max_handoff_users. Empty: all that may connect; of "@name", where all users may, the own one
-    /// and root.
+    /// Numbers of the effective users that may hand over, joined by ',', at most max_handoff_users.
+    /// Empty: all that may connect; for "@name", to which all users may connect, the own user and
+    /// root.
     std::string allow = {};
     /// The same texts.
     friend bool operator==(const handoff_parameters&, const handoff_parameters&) = default;
@@ -100,18 +100,17 @@ struct handoff_parameters {
 
 /// The part after the `?` of a shm URI, which therefore has no `?` in its path.
 struct shm_parameters {
-    /// Numbers of the effective users that the other side may be of, clients of a listener and
-    /// servers of a connecting side, joined by ',', at most max_handoff_users. Empty: the own one
-    /// and root.
+    /// Numbers of the effective users allowed at the other side (clients of a listener, servers of
+    /// a connecting side), joined by ',', at most max_handoff_users. Empty: the own user and root.
     std::string allow = {};
     /// The same texts.
     friend bool operator==(const shm_parameters&, const shm_parameters&) = default;
 };
 
-/// Users that handoff_parameters::allow, or that of shm_parameters, names.
+/// Most users in handoff_parameters::allow or shm_parameters::allow.
 inline constexpr std::size_t max_handoff_users = 64;
 
-/// Bytes of a handed-over socket's message that are received.
+/// Most bytes of a handed-over socket's message.
 inline constexpr std::size_t max_handoff_message = std::size_t{128} * 1024;
 
 /// A parsed URI. Host and port for tcp, udp and tls; a path for unix, shm and handoff.
@@ -152,9 +151,9 @@ std::string explain(std::string_view uri, std::error_code error);
 /// A handoff listener yields the sockets that other processes pass to it, as handoff::hand_over()
 /// does: connected sockets of any protocol, as plain streams. For each a process connects to the
 /// Unix socket and sends one message with one descriptor (SCM_RIGHTS); the message, a JSON object
-/// or a NUL byte, is read up to max_handoff_message and dropped. A handoff that brings no connected
-/// stream socket is closed, and accept() goes on waiting. A sender has 5 s for its message, and of
-/// those that have not sent it 1,024 are kept. While the process has few free descriptors, senders
+/// or a NUL byte, is read up to max_handoff_message and dropped. A handoff without a connected
+/// stream socket is closed, and accept() keeps waiting. A sender has 5 s for its message, and at
+/// most 1,024 senders without one are kept. While the process has few free descriptors, senders
 /// wait. errc::unsupported on the simulator.
 ///
 /// A shm listener is one of shm::listen(), for this process's user and root where the address names
@@ -166,28 +165,28 @@ std::string explain(std::string_view uri, std::error_code error);
 /// The same for a parsed URI.
 [[nodiscard]] result<listener> listen(const address& where, const listen_options& options = {});
 
-/// A listener without what its scheme adds to each connection, and that apart: for a server that
-/// gives connections to other loops, before their first byte is read (stream::detach()).
+/// A listener split into the accepting part and the scheme's conversion of each connection: for a
+/// server that moves connections to other loops before their first byte is read (stream::detach()).
 struct listener_parts {
     /// Yields plain streams.
     listener below;
     /// Conversion of a plain stream, on its loop, to the scheme's.
     using finisher = std::function<task<result<stream>>(stream plain, duration timeout)>;
     /// Reads the files that an address of the same scheme names, for the handshakes from then on;
-    /// on failure those that were read before stay.
+    /// on failure the previous ones stay in use.
     using renewer = std::function<result<>(const address& where)>;
     /// Makes the handshake, for at most `timeout`. Empty where the scheme adds nothing. It owns
     /// what it needs and may outlive `below`; any thread calls it, several at once. It yields a
-    /// result<stream>; errors are those of tls::accept(), and `plain` is closed then. How many are
-    /// under way is the caller's to bound.
+    /// result<stream>; errors are those of tls::accept(), and `plain` is closed then. The caller
+    /// bounds the number under way.
     finisher finish;
     /// Empty where the scheme reads no files. Any thread.
     renewer renew = nullptr;
 };
 
-/// Reads the files that a tls address names again, for the handshakes that a listener of listen()
-/// begins from then on; its host and port do not count. On failure those that were read before
-/// stay: errc::unusable_certificate. errc::unsupported for other listeners and schemes.
+/// Reads the files of a tls address again, for the later handshakes of a listener of listen(); the
+/// address's host and port are ignored. On failure the previous ones stay in use:
+/// errc::unusable_certificate. errc::unsupported for other listeners and schemes.
 [[nodiscard]] result<> renew(listener& of, const address& where);
 
 /// As listen(), in parts; errors are the same.

@@ -1,7 +1,7 @@
 // HTTP/1.1 without I/O (RFC 9112): parsers for requests and responses, and the writer of heads and
 // chunks. Bytes in, events out.
 //
-// A connection reads like this; `input` is whatever bytes have arrived:
+// A connection reads like this; `input` holds the received bytes:
 //
 //     http1::step step = parser.parse(input.text());
 //     switch (step.what) {
@@ -35,8 +35,8 @@ namespace eddy::http1 {
 struct head_scan;
 enum class field_kind : unsigned char;
 
-/// What a parser accepts from its peer. Beyond a limit it ends in event::error with the status
-/// that is named here (a response parser always with 502).
+/// Limits on a peer's message. Beyond one, a parser ends in event::error with the status named here
+/// (a response parser always with 502).
 struct limits {
     std::size_t start_line = 8 * 1024;     ///< bytes of the first line without its CRLF; 414
     std::size_t header_bytes = 16 * 1024;  ///< field lines and the blank one with their CRLFs; 431
@@ -45,39 +45,39 @@ struct limits {
     std::uint64_t body = 1024 * 1024;      ///< bytes of content, decoded; 413
 };
 
-/// How many blank lines may stand before a request; old clients send one behind a body.
+/// Most blank lines before a request; old clients send one after a body.
 inline constexpr unsigned blank_line_limit = 1;
 
-/// What a parser has found; see step.
+/// Events of a parser; see step.
 enum class event : unsigned char { need_more, head, body, end, error };
 
-/// What a call of parse() came to.
+/// Result of one call of parse().
 struct step {
-    /// What happened.
+    /// The event.
     event what = event::need_more;
-    /// How many bytes of the input are done with. All of them at need_more; at end exactly up
-    /// to the first byte behind the message.
+    /// Bytes of the input that were consumed. All of them at need_more; at end exactly up to the
+    /// first byte behind the message.
     std::size_t consumed = 0;
     /// At event::body: content, a view into the input.
     std::string_view body;
 };
 
-/// Why parsing ended: the status to answer, and a sentence's end for the log.
+/// Reason of a parsing error: the status to answer, and text for the log.
 struct parse_error {
     /// The status to answer with.
     int status = 0;
-    /// What is wrong; a text that always lives.
+    /// End of a sentence about the fault; a static text.
     std::string_view what;
 };
 
-/// What requests and responses have in common.
+/// Common part of the heads of requests and responses.
 struct message_head {
     unsigned minor_version = 1;  ///< 0 or 1; higher ones are read as 1
     bool keep_alive = false;     ///< the connection may carry another message after this one
     bool chunked = false;        ///< the content comes in chunks
     bool upgrade = false;        ///< "Connection: upgrade" together with an Upgrade field
 
-    /// What the field says; none with chunks and without the field.
+    /// Value of the field; none with chunks and without the field.
     std::optional<std::uint64_t> content_length;
     /// The fields, all of them.
     header_list headers;
@@ -92,7 +92,7 @@ struct request_head : message_head {
     /// The client waits for "100 Continue" before it sends the body.
     bool expect_continue = false;
 
-    /// Whether content follows.
+    /// True if content follows.
     bool has_body() const noexcept { return chunked || content_length.value_or(0) > 0; }
 };
 
@@ -104,14 +104,14 @@ struct response_head : message_head {
     std::string reason;
 };
 
-/// The machinery that both parsers share. Memory stays below the limits on start line and headers
-/// (a few times their sum); bodies are passed through. One thread.
+/// Common base of both parsers. Memory stays below the limits on start line and headers (a few
+/// times their sum); bodies are passed through. One thread.
 class message_parser {
 public:
     virtual ~message_parser() = default;
 
-    /// Reads on. Call it until it says need_more, also with an empty input: it stops at every
-    /// event. After end it begins the next message; after error it only repeats the error.
+    /// Parses further. Call it until it yields need_more, also with an empty input: it stops at
+    /// every event. After end it begins the next message; after error it only repeats the error.
     step parse(std::string_view input) {
         // The end of a message without content, inline: it is as frequent as heads are.
         if (state_ == state::body_begin && framing_ == framing::none) {
@@ -130,9 +130,9 @@ public:
     /// no message was open; error: one was cut off. Call it after need_more.
     event finish();
 
-    /// Sets the limit on the body for the message at hand, best at event::head, and those to come.
-    /// A declared length beyond it is refused by the next parse(), so one with an empty input
-    /// tells before "100 Continue" is sent.
+    /// Sets the limit on the body for the current message, best at event::head, and for later ones.
+    /// A declared length beyond it is refused by the next parse(), so a call with an empty input
+    /// checks it before "100 Continue" is sent.
     void set_body_limit(std::uint64_t bytes) noexcept { limits_.body = bytes; }
 
     /// Fields behind a chunked body; complete at end, valid until the next parse().
@@ -141,7 +141,7 @@ public:
     /// Meaningful after event::error.
     const parse_error& error() const noexcept { return error_; }
 
-    /// Whether no byte of a message has come since the last one's end.
+    /// True if no byte has come since the end of the last message.
     bool idle() const noexcept {
         return (state_ == state::start_line && line_.empty()) || state_ == state::between;
     }
@@ -190,7 +190,7 @@ protected:
     bool fail(int status, std::string_view what) noexcept;
     bool read_version(std::string_view text) noexcept;
     bool is_within_limits(const head_scan& scan) const noexcept;
-    // Sets what the fields say, except for read_head().
+    // Sets the members that follow from the fields, except for read_head().
     bool take_fields(std::string_view input, const head_scan& scan, message_head& head,
                      field_facts& facts);
     framing framing_ = framing::none;
@@ -277,8 +277,8 @@ public:
     /// Begins with the first byte of a connection.
     explicit response_parser(const limits& l = {}) noexcept : message_parser(role::response, l) {}
 
-    /// Says which method the next final response answers: those to HEAD and CONNECT have no body.
-    /// Call it before the response's first byte is parsed; without it, GET is presumed.
+    /// Sets the method that the next final response answers: responses to HEAD and CONNECT have no
+    /// body. Call it before the response's first byte is parsed; without it, GET is presumed.
     void expect_response_to(std::string_view method) noexcept;
 
     /// The response at hand, from event::head until the parse() after event::end. Interim ones
@@ -287,8 +287,8 @@ public:
     /// The same, for moving from.
     response_head& head() noexcept { return head_; }
 
-    /// Whether the connection left HTTP with this response (101, or 2xx to CONNECT). What follows
-    /// event::end is not HTTP: parse() then takes nothing and repeats the end.
+    /// True if the connection left HTTP with this response (101, or 2xx to CONNECT). The bytes
+    /// after event::end are not HTTP: parse() then takes nothing and repeats the end.
     bool tunnel() const noexcept { return tunnel_; }
 
 private:
@@ -305,11 +305,11 @@ private:
     bool tunnel_ = false;
 };
 
-/// How a message's content will be delimited.
+/// Framing of a message's content.
 struct body_framing {
     /// The ways to say where content ends (RFC 9112, 6).
     enum class kind : unsigned char { none, sized, chunked, until_close };
-    /// Which of them.
+    /// The kind in use.
     kind how = kind::none;
     /// Bytes, for kind::sized.
     std::uint64_t size = 0;

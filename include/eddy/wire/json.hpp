@@ -19,12 +19,12 @@ namespace eddy {
 ///     out.end_array().end_object();
 ///     return out.take();
 ///
-/// What is written out of order, such as a value without a key in an object, or a text that is
-/// taken before its end, is refused by assertion. Texts should be UTF-8: each byte that belongs to
-/// no valid character becomes U+FFFD. One thread.
+/// Calls out of order, such as a value without a key in an object, or take() before the end, are
+/// refused by assertion. Texts should be UTF-8: each byte that belongs to no valid character
+/// becomes U+FFFD. One thread.
 class json_writer {
 public:
-    /// Objects and arrays within each other, at most.
+    /// Most levels of objects and arrays.
     static constexpr unsigned depth_limit = 64;
 
     /// Begins an object, as a value.
@@ -88,23 +88,22 @@ private:
     bool is_complete_ = false;
 };
 
-/// Whether a JSON text has more than `levels` arrays and objects within each other. Parsers without
-/// recursion take any depth, but what later writes or frees a value of theirs recurses as deep. Any
-/// thread.
+/// True if a JSON text has arrays and objects nested deeper than `levels`. Parsers without
+/// recursion accept any depth, but writing or freeing their values recurses as deep. Any thread.
 bool nests_deeper(std::string_view text, std::size_t levels) noexcept;
 
 /// Limits of a JSON text, checked in one pass before it is parsed.
 struct json_shape {
-    /// Arrays and objects within each other.
+    /// Nested arrays and objects.
     std::size_t depth;
-    /// Of all objects together. A parser that keeps the order of members compares each one with all
-    /// before it, so that its time is quadratic in their number.
+    /// Members of all objects together. A parser that keeps the order of members compares each one
+    /// with all earlier ones, so that its time is quadratic in their number.
     std::size_t members;
 };
-/// The limit that a JSON text is above.
+/// The limit that a JSON text exceeds.
 enum class json_excess : std::uint8_t { none, depth, members };
 
-/// The first limit that a JSON text is above. Any thread.
+/// The first limit that a JSON text exceeds. Any thread.
 json_excess excess_of(std::string_view text, json_shape most) noexcept;
 
 }  // namespace eddy

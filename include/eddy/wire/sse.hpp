@@ -1,7 +1,7 @@
 // Server-sent events without I/O (WHATWG HTML, 9.2): writer and parser of the event stream, the
 // content of type text/event-stream.
 //
-// A client reads like this; `input` is whatever bytes of the content have arrived:
+// A client reads like this; `input` holds the received bytes of the content:
 //
 //     sse::step step = parser.parse(input.text());
 //     switch (step.what) {
@@ -38,10 +38,10 @@ struct event {
     std::string data = {};
     /// Name of the event; empty stands for "message". Without CR and LF.
     std::string type = {};
-    /// What a client sends as Last-Event-ID once the connection was lost; none keeps the one of the
-    /// event before, an empty one takes it back. Without CR, LF and NUL.
+    /// Last-Event-ID for the client's next connection; none keeps the one of the event before, an
+    /// empty one removes it. Without CR, LF and NUL.
     std::optional<std::string> id = {};
-    /// How long a client waits before it connects again; none keeps its own time.
+    /// Time before the client connects again; none keeps its own time.
     std::optional<std::chrono::milliseconds> retry = {};
 };
 
@@ -52,11 +52,11 @@ struct event {
 /// Appends an event of that data alone.
 void write_data(byte_buffer& out, std::string_view data);
 
-/// Appends a comment, which receivers ignore: a sign of life for what stands between. Each of its
-/// lines is a comment line.
+/// Appends a comment, which receivers ignore: a heartbeat for intermediaries. Each of its lines is
+/// a comment line.
 void write_comment(byte_buffer& out, std::string_view text = {});
 
-/// What a parser accepts from its peer; beyond a limit it ends in an error.
+/// Limits of a parser; beyond one it ends in an error.
 struct limits {
     /// Bytes of a line, comments included. By default an event's data may be one line, behind its
     /// field's name.
@@ -64,18 +64,18 @@ struct limits {
     std::size_t data = 1024 * 1024;  ///< bytes of an event's data
 };
 
-/// What a call of parse() came to.
+/// Kind of result of parse().
 enum class step_kind : unsigned char { need_more, event, error };
 
-/// A step of parser::parse().
+/// Result of one call of parser::parse().
 struct step {
-    /// What happened.
+    /// The kind.
     step_kind what = step_kind::need_more;
-    /// Bytes of the input that are done with: all of them at need_more.
+    /// Bytes of the input that were consumed: all of them at need_more.
     std::size_t consumed = 0;
 };
 
-/// Parser of one event stream. It keeps a line, and an event, that are not complete. One thread.
+/// Parser of one event stream. It keeps an incomplete line and an incomplete event. One thread.
 class parser {
 public:
     /// Begins with the first byte of the content.
@@ -88,13 +88,13 @@ public:
     /// one among its own lines.
     const sse::event& event() const noexcept { return event_; }
 
-    /// The last id of all events: what to send as Last-Event-ID after the connection was lost.
+    /// The last id of all events: Last-Event-ID for the next connection.
     std::string_view last_event_id() const noexcept { return last_id_; }
     /// The last reconnection time that was sent; none so far.
     std::optional<std::chrono::milliseconds> retry() const noexcept { return retry_; }
     /// Comment lines so far, such as those of heartbeats.
     std::uint64_t comments() const noexcept { return comments_; }
-    /// What is wrong, after an error; a text that always lives.
+    /// Description of an error; a static text.
     std::string_view error() const noexcept { return error_; }
 
 private:

@@ -16,7 +16,7 @@ namespace eddy::http1 {
 struct header {
     /// As it was spelled.
     std::string_view name;
-    /// Of a parsed field, without the white space around it.
+    /// Without surrounding white space in a parsed field.
     std::string_view value;
 };
 
@@ -29,9 +29,9 @@ public:
     /// The most that names and values may take together, in bytes.
     static constexpr std::size_t size_limit = 1 << 20;
 
-    /// How many fields there are; several may have one name.
+    /// Number of fields; several may have one name.
     std::size_t size() const noexcept { return entries_.size(); }
-    /// Whether there is none.
+    /// True if there are no fields.
     bool empty() const noexcept { return entries_.empty(); }
 
     /// The field at a position below size().
@@ -67,10 +67,10 @@ public:
 
     /// The value of the first field of that name.
     std::optional<std::string_view> find(std::string_view name) const noexcept;
-    /// Whether there is a field of that name.
+    /// True if there is a field of that name.
     bool contains(std::string_view name) const noexcept { return find(name).has_value(); }
 
-    /// Whether `token` is an item of the comma-separated values of all fields of that name, case
+    /// True if `token` is an item of the comma-separated values of all fields of that name, case
     /// ignored: contains_token("connection", "upgrade").
     bool contains_token(std::string_view name, std::string_view token) const noexcept;
 
@@ -112,13 +112,13 @@ private:
     std::vector<entry> entries_;
 };
 
-/// Whether two texts are equal when ASCII letters of both cases are.
+/// True if the texts are equal without regard to the case of ASCII letters.
 bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept;
 
-/// Whether this is a token of RFC 9110 (5.6.2): a method or a field name.
+/// True for a token of RFC 9110 (5.6.2): a method or a field name.
 bool is_token(std::string_view text) noexcept;
 
-/// Whether this may stand as a field's value: no control byte other than tab.
+/// True if the text may be a field's value: no control byte other than tab.
 bool is_field_value(std::string_view text) noexcept;
 
 /// "Not Found" for 404; "Unknown" for a status that has no common name.

@@ -1,7 +1,7 @@
 // multipart/form-data without I/O (RFC 7578, RFC 2046 section 5.1): an incremental parser of forms
 // with files, and a writer.
 //
-// A body reads like this; `input` is whatever bytes of it have arrived:
+// A body reads like this; `input` holds the received bytes of it:
 //
 //     http1::multipart_step step = parser.parse(input.text());
 //     switch (step.what) {
@@ -39,7 +39,7 @@ inline constexpr std::size_t boundary_size_limit = 70;
 /// the RFC allows, or with two.
 [[nodiscard]] result<std::string> boundary_of(std::string_view content_type);
 
-/// What a multipart_parser accepts. Beyond a limit it ends with an error of status 413.
+/// Limits on a form. Beyond one, a multipart_parser ends with an error of status 413.
 struct multipart_limits {
     std::size_t parts = 1000;             ///< parts of a body
     std::size_t header_bytes = 8 * 1024;  ///< a part's field lines with their CRLFs
@@ -62,14 +62,14 @@ struct part_head {
     header_list headers;
 };
 
-/// What a multipart_parser has found; see multipart_step.
+/// Events of a multipart_parser; see multipart_step.
 enum class multipart_event : unsigned char { need_more, part, content, part_end, end, error };
 
-/// What a call of multipart_parser::parse() came to.
+/// Result of one call of multipart_parser::parse().
 struct multipart_step {
-    /// What happened.
+    /// The event.
     multipart_event what = multipart_event::need_more;
-    /// How many bytes of the input are done with; all of them at need_more.
+    /// Bytes of the input that were consumed; all of them at need_more.
     std::size_t consumed = 0;
     /// At multipart_event::content: a view into the input, or into the parser until its next call.
     std::string_view content;
@@ -83,8 +83,8 @@ public:
     /// `boundary` is as boundary_of() gives it.
     explicit multipart_parser(std::string_view boundary, const multipart_limits& limits = {});
 
-    /// Reads on. Call it until it says need_more: it stops at every event. Behind the end it drops
-    /// what still comes; after an error it only repeats that.
+    /// Parses further. Call it until it yields need_more: it stops at every event. After the end it
+    /// drops all input; after an error it only repeats that.
     multipart_step parse(std::string_view input);
 
     /// The body has ended. True when it is whole; else there is an error. Call it after need_more.

@@ -32,11 +32,11 @@ public:
     /// Begins before the first parameter.
     explicit parameter_reader(std::string_view field) noexcept;
 
-    /// What stands before the first semicolon, without blanks around it.
+    /// The text before the first semicolon, without surrounding blanks.
     std::string_view value() const noexcept { return value_; }
-    /// The next parameter; none at the end and at what is malformed.
+    /// The next parameter; none at the end and at malformed text.
     std::optional<field_parameter> next();
-    /// Whether next() ended at something malformed.
+    /// True if next() ended at malformed text.
     bool malformed() const noexcept { return malformed_; }
 
 private:
@@ -47,7 +47,7 @@ private:
     bool malformed_ = false;
 };
 
-/// Whether a Content-Type is of this media type, whatever its parameters.
+/// True if a Content-Type is of this media type, whatever its parameters.
 bool has_media_type(std::string_view content_type, std::string_view type) noexcept;
 
 }  // namespace eddy::http1

@@ -1,4 +1,4 @@
-// What a request asks for: the parts of its target, percent-encoding and query parameters.
+// Target of a request: its parts, percent-encoding and query parameters.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -19,7 +19,7 @@ enum class target_form : unsigned char {
 
 /// A request's target, taken apart; nothing is decoded. Views into the text that was split.
 struct target_parts {
-    /// Which of the four forms it has.
+    /// Its form.
     target_form form = target_form::origin;
     std::string_view scheme;     ///< of the absolute form
     std::string_view authority;  ///< of the absolute and the authority form
@@ -65,7 +65,7 @@ public:
     /// The next parameter; none at the end and at a malformed percent-encoding.
     std::optional<query_parameter> next();
 
-    /// Whether next() ended at something malformed.
+    /// True if next() ended at malformed text.
     bool malformed() const noexcept { return malformed_; }
 
 private:

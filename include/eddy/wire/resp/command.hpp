@@ -13,7 +13,7 @@ namespace eddy::resp {
 struct command {
     /// The name and the arguments, `argc` of them.
     const std::string_view* argv = nullptr;
-    /// How many there are, the name included.
+    /// Their number, the name included.
     std::size_t argc = 0;
     /// Its name is byte for byte that of the command before it in its request_batch, so that a
     /// lookup of it can be reused. May be false all the same.

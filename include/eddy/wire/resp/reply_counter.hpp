@@ -25,7 +25,7 @@ public:
 
     /// RESP3 pushes so far.
     std::uint64_t pushes() const noexcept { return pushes_; }
-    /// Whether the stream broke the framing.
+    /// True if the stream broke the framing.
     bool malformed() const noexcept { return state_ == state::malformed; }
     /// True when the last reply is complete and nothing follows it.
     bool at_boundary() const noexcept { return state_ == state::start && !within_reply_; }

@@ -60,12 +60,13 @@ struct reply_event {
 
 /// Result of one call of reply_parser::next().
 struct reply_outcome {
-    /// Whether there is an event.
+    /// With complete there is an event.
     parse_status status = parse_status::need_more;
     std::size_t consumed = 0;  ///< with complete: the event's bytes; otherwise 0
-    std::size_t wanted = 0;    ///< with need_more: how many more bytes are needed at least; a claim
+    std::size_t wanted = 0;    ///< with need_more: least number of further bytes, as the peer
+                               ///< claims
     reply_event event;         ///< with complete
-    std::string_view error;    ///< with error: what is wrong, a static text
+    std::string_view error;    ///< with error: its description, a static text
 };
 
 /// Incremental; never allocates; its work is linear in the bytes. RESP3's streamed strings and

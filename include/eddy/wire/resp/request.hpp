@@ -1,8 +1,8 @@
 // Parser of RESP requests: arrays of bulk strings, and inline commands as typed into a terminal.
 //
-// A connection owns a request_parser: some three hundred bytes that remember how far an incomplete
-// command has come. A loop owns one request_batch, which all its connections use in turn: it parses
-// a pipeline at once, so that the executor sees many commands before it runs the first.
+// A connection owns a request_parser: some three hundred bytes with the progress of an incomplete
+// command. A loop owns one request_batch, shared by its connections: it parses a pipeline at once,
+// so that the executor sees many commands before it runs the first.
 //
 //   batch.parse(parser, input)  ->  commands, bytes consumed, and why it stopped
 //
@@ -47,13 +47,13 @@ enum class parse_status : std::uint8_t {
 
 /// Result of one call of request_parser::next().
 struct request_outcome {
-    /// Whether there is a command.
+    /// With complete there is a command.
     parse_status status = parse_status::need_more;
     /// Bytes that the caller drops from its input's front once it is done with `request`. With
     /// need_more these are empty requests that were skipped.
     std::size_t consumed = 0;
-    /// With need_more: how many more bytes the command needs at least; never 0. It repeats what the
-    /// peer claims, so it may be any size up to the limits: reserve in steps.
+    /// With need_more: least number of further bytes that the command needs; never 0. It is the
+    /// peer's claim, so it may be any size up to the limits: reserve in steps.
     std::size_t wanted = 0;
     command request;         ///< with complete
     std::string_view error;  ///< with error: "ERR Protocol error: ...", lives as long as the parser
@@ -95,12 +95,11 @@ public:
     std::size_t open_argument() const noexcept {
         return stage_ == stage::bulk_body ? bulk_size_ : 0;
     }
-    /// Where its body begins in the input, counted from the byte behind what was consumed.
+    /// Offset of its body in the input, counted from the byte behind what was consumed.
     std::size_t open_argument_offset() const noexcept { return position_; }
-    /// The open argument is at `at`, whole, and will not come in the input: that goes on with what
-    /// follows the two bytes behind the argument. So a large one need not be received twice. `at`
-    /// must live as long as the command's views. Call next() afterwards, be there more input or
-    /// not.
+    /// Supplies the open argument, whole, at `at`. The input then continues behind the argument's
+    /// two trailing bytes, so that a large argument need not be copied into it. `at` must live as
+    /// long as the command's views. Call next() afterwards, even without more input.
     void place_argument(const char* at);
 
     /// The limits in force.

@@ -43,7 +43,7 @@ enum class close_code : std::uint16_t {
     policy_violation = 1008,   ///< refused for a reason of its own
     message_too_big = 1009,    ///< beyond a limit on size
     extension_missing = 1010,  ///< the server did not agree on an extension that the client needs
-    internal_error = 1011,     ///< the server cannot go on
+    internal_error = 1011,     ///< the server cannot continue
     service_restart = 1012,    ///< the server restarts
     try_again_later = 1013,    ///< the server is overloaded
     bad_gateway = 1014,        ///< a server behind this one failed

@@ -19,9 +19,9 @@
 
 namespace eddy::websocket {
 
-/// The most subprotocols that a request may offer; 400.
+/// Most subprotocols that a request may offer; 400.
 inline constexpr std::size_t protocol_limit = 64;
-/// The most extensions that a request may offer, with those that are unknown; 400.
+/// Most extensions that a request may offer, unknown ones included; 400.
 inline constexpr std::size_t extension_limit = 32;
 
 /// The sizes of LZ77 windows that can be agreed on, as exponents of 2.
@@ -65,15 +65,15 @@ struct agreement {
     std::optional<deflate_terms> deflate = {};
 };
 
-/// Why a handshake failed.
+/// Reason for a failed handshake.
 struct handshake_error {
     /// At a server: the status to answer, 400 or 426. At a client: the status that came.
     int status = 400;
-    /// What is wrong, as a sentence's end; a text that always lives.
+    /// End of a sentence about the fault; a static text.
     std::string_view what;
 };
 
-/// What a server supports.
+/// Protocols and compression that a server supports.
 struct server_policy {
     /// Subprotocols. The one is chosen that the client prefers.
     std::vector<std::string> protocols = {};
@@ -81,7 +81,7 @@ struct server_policy {
     std::optional<deflate_policy> deflate = {};
 };
 
-/// What a client wants.
+/// Request of a client: key, protocols and compression.
 struct client_offer {
     /// Value of Sec-WebSocket-Key: make_key().
     std::string key = {};
@@ -92,20 +92,20 @@ struct client_offer {
 };
 
 /// True if a request asks for a WebSocket: "Upgrade: websocket" with "Connection: Upgrade", case
-/// ignored. check_request() says whether it may have one.
+/// ignored. check_request() decides whether it is valid.
 bool is_upgrade(const http1::request_head& request) noexcept;
 
-/// Whether the page that sends a request may connect, by the request's Origin (RFC 6454), which
-/// browsers send with each request for a WebSocket and scripts cannot change. True without Origin:
-/// no page sends it; if its host and port are those of the Host field; and if `origins` has it,
-/// such as "https://example.org", or "*". Case is ignored. `is_secure`: the request came by TLS.
-/// Then an origin of http is another than the server's own. Without, the origin may be of http or
-/// https, as a proxy may have ended the TLS; a Host without a port is of the origin's default port
-/// then.
+/// Check of the requesting page by the request's Origin (RFC 6454), which browsers send with each
+/// request for a WebSocket and scripts cannot change. True without Origin, since no page sends such
+/// a request; if the origin's host and port are those of the Host field; and if `origins` contains
+/// it, such as "https://example.org", or "*". Case is ignored. `is_secure`: the request came by
+/// TLS; then an origin of http is not the server's own. Without it the origin may be of http or
+/// https, since a proxy may have ended the TLS; a Host without a port then has the origin's default
+/// port.
 bool is_origin_allowed(const http1::request_head& request, std::span<const std::string> origins,
                        bool is_secure) noexcept;
 
-/// Judges the request for a WebSocket and chooses subprotocol and compression. An offer of
+/// Checks the request for a WebSocket and chooses subprotocol and compression. An offer of
 /// compression that cannot be met is declined. The error is 426 for a request that is no upgrade,
 /// or is of another version than 13, else 400.
 std::expected<agreement, handshake_error> check_request(const http1::request_head& request,
@@ -114,8 +114,8 @@ std::expected<agreement, handshake_error> check_request(const http1::request_hea
 /// Adds the fields of the response 101. Errors are those of header_list::add().
 [[nodiscard]] result<> add_response_fields(http1::header_list& to, const agreement& agreed);
 
-/// Adds what a response with that error's status needs: at 426, Upgrade, Connection and the
-/// version. Errors are those of header_list::add().
+/// Adds the fields that a response with that error's status needs: at 426, Upgrade, Connection and
+/// the version. Errors are those of header_list::add().
 [[nodiscard]] result<> add_error_fields(http1::header_list& to, const handshake_error& error);
 
 /// A value for Sec-WebSocket-Key, of 16 random bytes; a new one for each connection.
@@ -129,7 +129,7 @@ std::string accept_of(std::string_view key);
 /// for too many.
 [[nodiscard]] result<> add_request_fields(http1::header_list& to, const client_offer& offer);
 
-/// Judges the server's answer to an offer. The error has the response's status; one other than 101
+/// Checks the server's answer to an offer. The error has the response's status; one other than 101
 /// is such an error.
 std::expected<agreement, handshake_error> check_response(const http1::response_head& response,
                                                          const client_offer& offer);

@@ -1,6 +1,6 @@
 // Parser of WebSocket frames into messages, for both roles (RFC 6455, 5 to 8).
 //
-// `input` is a buffer with the bytes that have arrived behind the handshake:
+// `input` is a buffer with the bytes received after the handshake:
 //
 //     websocket::step step = parser.collect(input.text(), message);
 //     input.consume(step.consumed);
@@ -38,7 +38,7 @@ struct limits {
     std::uint64_t message = 16ULL << 20;  ///< bytes of a message, all its frames together
 };
 
-/// What a parser has found; see step.
+/// Events of a parser; see step.
 enum class event : unsigned char {
     need_more,      ///< all of the input is consumed
     message_begin,  ///< the head of a message's first frame; parser::message() describes it
@@ -47,16 +47,16 @@ enum class event : unsigned char {
     ping,           ///< with the payload to answer
     pong,           ///< with its payload
     close,          ///< with code and reason; nothing follows
-    error,          ///< parser::error() says why
+    error,          ///< described by parser::error()
 };
 
-/// What a call of parse() or collect() came to.
+/// Result of one call of parse() or collect().
 struct step {
-    /// What happened.
+    /// The event.
     event what = event::need_more;
     /// Reason of a close, or close_code::none.
     close_code code = close_code::none;
-    /// How many bytes of the input are done with. Without meaning at error.
+    /// Bytes of the input that were consumed. Without meaning at error.
     std::size_t consumed = 0;
     /// At data, ping, pong and close (its reason, valid UTF-8): the unmasked bytes. A view into the
     /// input or the parser, until the next call.
@@ -70,11 +70,11 @@ struct message_info {
     std::uint64_t size = 0;      ///< bytes of data in the frames begun so far
 };
 
-/// Why parsing ended: the code to close with, and a sentence's end for the log.
+/// Reason of a parsing error: the code to close with, and text for the log.
 struct frame_error {
     /// protocol_error, invalid_payload or message_too_big.
     close_code code = close_code::protocol_error;
-    /// What is wrong; a text that always lives.
+    /// End of a sentence about the fault; a static text.
     std::string_view what;
 };
 
@@ -95,11 +95,11 @@ public:
     /// Changes the limits, for all frames whose head has not been read.
     void set_limits(const limits& l) noexcept { limits_ = l; }
 
-    /// Reads on, and unmasks data in place: call it again with what is behind `consumed`, never
-    /// with the same bytes. Call it until it says need_more, also with an empty input: it stops at
-    /// every event. After close it drops all input; after error it only repeats the error. Throws
-    /// std::bad_alloc when there is no memory for a control frame's payload; the connection can
-    /// only be dropped then.
+    /// Parses further, and unmasks data in place: call it again with the bytes behind `consumed`,
+    /// never with the same bytes. Call it until it yields need_more, also with an empty input: it
+    /// stops at every event. After close it drops all input; after error it only repeats the error.
+    /// Throws std::bad_alloc when there is no memory for a control frame's payload; the connection
+    /// can only be dropped then.
     step parse(mutable_bytes input);
 
     /// As parse(), but data goes unmasked to the end of `message`, in the one pass that copies it;
@@ -117,7 +117,7 @@ public:
     /// Meaningful after event::error.
     const frame_error& error() const noexcept { return error_; }
 
-    /// Judges the end of the peer's bytes: errc::truncated when no close frame came before it,
+    /// Checks the end of the peer's bytes: errc::truncated when no close frame came before it,
     /// errc::malformed after an error.
     result<> finish() const noexcept;
 

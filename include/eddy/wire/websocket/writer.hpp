@@ -15,7 +15,7 @@
 
 namespace eddy::websocket {
 
-/// What the head of a frame says beside the size.
+/// Fields of a frame's head except the size.
 struct frame {
     opcode kind = opcode::text;  ///< of a message's further frames: continuation
     bool is_last = true;         ///< FIN: the message ends with this frame
@@ -43,7 +43,8 @@ private:
 };
 
 /// Appends a frame: head and payload, masked if `of` has a mask. The payload is copied; it must not
-/// lie in `out`. The demands of frame_head hold. Throws std::bad_alloc, as all that grows.
+/// lie in `out`. The demands of frame_head hold. Throws std::bad_alloc, as everything that may grow
+/// does.
 void write_frame(byte_buffer& out, const frame& of, std::string_view payload);
 
 /// Appends a ping or pong. errc::limit_reached for more than 125 bytes; `out` is then as it was.
@@ -56,10 +57,10 @@ void write_frame(byte_buffer& out, const frame& of, std::string_view payload);
 [[nodiscard]] result<> write_close(byte_buffer& out, close_code code, std::string_view reason = {},
                                    std::optional<mask_key> mask = {});
 
-/// The frames of one message that is sent in pieces: text or binary first, then continuations.
+/// Frames of one message that is sent in pieces: text or binary first, then continuations.
 class fragments {
 public:
-    /// Of a message of this kind, text or binary.
+    /// Message of this kind, text or binary.
     explicit fragments(opcode kind, bool is_compressed = false) noexcept
         : kind_(kind), is_compressed_(is_compressed) {}
 
