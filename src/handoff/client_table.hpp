@@ -1,5 +1,5 @@
-// Table of the clients of event streams: their sockets in a bank, and what waits for those that
-// read slowly. A client that keeps up costs a few bytes here and no allocation.
+// Client table of event streams: sockets in a bank, and the backlogs of slow readers. A client that
+// keeps up costs a few bytes here and no allocation.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -21,11 +21,11 @@
 
 namespace eddy::handoff {
 
-/// Reasons for which a client's stream ends before its end.
+/// Reasons for the early end of a client's stream.
 enum class loss : std::uint8_t {
     hung_up,       ///< it closed, or shut down its sending side
     write_failed,  ///< its connection failed
-    too_slow,      ///< more bytes than it may have would wait for it
+    too_slow,      ///< more bytes than the limit would wait for it
 };
 inline constexpr std::size_t loss_count = 3;
 /// "client_hung_up", …: as metrics label them.
@@ -34,22 +34,22 @@ std::string_view to_string(loss why) noexcept;
 /// One loop's thread.
 class client_table final : socket_bank::observer, timer {
 public:
-    /// Owner of the streams. It must outlive the table.
+    /// Owner of the streams, notified by the table. It must outlive the table.
     class observer {
     public:
         /// The client is gone; its number may be another client's from the next add() on.
         virtual void on_loss(std::uint32_t client, loss why) noexcept = 0;
-        /// The client has been passed all that it was sent: once after notify_when_idle().
+        /// The client's backlog has been passed to the kernel: once after notify_when_idle().
         virtual void on_idle(std::uint32_t /*client*/) noexcept {}
-        /// A client was closed after finish() before it had taken all, since that took too long.
+        /// A client was closed after finish() with bytes left, since it took them too slowly.
         virtual void on_unsent() noexcept {}
 
     protected:
         ~observer() = default;
     };
 
-    /// A table of `capacity` clients at most, for each of which at most `max_backlog` bytes may
-    /// wait. One that has not taken all of it is closed `finish_time` to twice as long after its
+    /// A table of at most `capacity` clients, with at most `max_backlog` bytes waiting for each. A
+    /// client that has not taken all its bytes is closed `finish_time` to twice as long after its
     /// finish(). On the running loop; errors as socket_bank::open().
     static result<std::unique_ptr<client_table>> open(
         std::uint32_t capacity, std::size_t max_backlog, observer& owner,
@@ -59,7 +59,7 @@ public:
     client_table(const client_table&) = delete;
     client_table& operator=(const client_table&) = delete;
 
-    /// Takes a connected socket and sends `first` at once; what the socket has no room for waits.
+    /// Takes a connected socket and sends `first` at once; bytes beyond the socket's room wait.
     /// Returns the client's number, below capacity. errc::limit_reached, and the kernel's errors;
     /// the socket is closed then. Throws std::bad_alloc.
     result<std::uint32_t> add(unique_fd socket, std::string_view first);
@@ -67,45 +67,45 @@ public:
     result<std::uint32_t> add(stream connection, std::string_view first);
 
     /// Sends bytes that outlive the table, without a copy as long as the client keeps up. False
-    /// when the client was lost over it: on_loss() has been called. Throws std::bad_alloc.
+    /// when that ended the client's stream: on_loss() has been called. Throws std::bad_alloc.
     bool send(std::uint32_t client, std::string_view shared);
-    /// The same for bytes that it keeps.
+    /// The same for bytes that the table owns.
     bool send_owned(std::uint32_t client, std::string bytes);
     /// For a client to whom the connection's end is the content's end (RFC 9112 6.3): every end but
     /// finish()'s is a reset, so that the client does not take a part for the whole.
     void reset_unless_finished(std::uint32_t client) noexcept { at(client).is_unframed = true; }
-    /// Closes the client once all has been sent, or open()'s `finish_time` is over. Its number is
-    /// free from now on for the owner, and on_loss() is not called.
+    /// Closes the client once all has been sent, or after open()'s `finish_time`. The owner must
+    /// not use its number from now on, and on_loss() is not called.
     void finish(std::uint32_t client);
     /// As finish(), for a stream that broke off.
     void break_off(std::uint32_t client);
     /// Closes the client now.
     void abandon(std::uint32_t client);
-    /// Closes all clients now, also those that finish() has not closed yet.
+    /// Closes all clients now, including finished ones that are still open.
     void abandon_all();
-    /// Passes what was begun to the kernel.
+    /// Passes the writes begun so far to the kernel.
     void flush();
 
-    /// Whether the client has not been passed all that it was sent.
+    /// True while bytes for the client have not been passed to the kernel.
     bool is_writing(std::uint32_t client) noexcept { return at(client).now == phase::writing; }
-    /// Has on_idle() called when it has. It is writing.
+    /// Requests on_idle() for when they have been. Only while is_writing().
     void notify_when_idle(std::uint32_t client) noexcept;
 
-    /// Clients whose stream has not ended.
+    /// Clients with an unfinished stream.
     std::uint32_t active() const noexcept { return active_; }
-    /// The same with those that finish() has not closed yet.
+    /// Sockets of these, and of finished clients that are still open.
     std::uint32_t open_sockets() const noexcept { return bank_->size(); }
     /// Waits until there are none. Yields a result<>, whose only error is errc::cancelled. Must end
     /// before the table dies.
     task<result<>> all_closed();
-    /// Clients that have not been passed all that they were sent, or whose stream has not ended.
-    /// Takes time in proportion to the clients that were ever there at a time.
+    /// Clients with bytes that the kernel has not taken, or with an unfinished stream. Takes time
+    /// in proportion to the largest number of clients so far.
     std::uint32_t unsent() const noexcept;
     /// Bytes passed to the kernel.
     std::uint64_t bytes_sent() const noexcept { return bytes_sent_; }
 
 private:
-    /// Bytes of a client that has not taken all of what it was sent.
+    /// Bytes that a client has not taken.
     struct backlog {
         std::string under_way;
         std::string waiting;
@@ -131,8 +131,8 @@ private:
     void on_written(std::uint32_t slot, int result) noexcept override;
     void on_hangup(std::uint32_t slot) noexcept override;
     void on_closed(std::uint32_t slot) noexcept override;
-    /// Closes late clients, and marks those that are late the next time. Armed by finish(), since a
-    /// list of the clients that finish would cost each of them memory.
+    /// Closes late clients, and marks the ones that are late the next time. Armed by finish(),
+    /// since a list of the clients that finish would cost each of them memory.
     void fire() noexcept override;
 
     observer& owner_;
@@ -141,8 +141,8 @@ private:
     std::uint32_t active_ = 0;
     std::uint64_t bytes_sent_ = 0;
     event closed_;                      // one more
-    std::deque<client_state> clients_;  // as many as were ever there at a time
-    // Dies before what it refers to.
+    std::deque<client_state> clients_;  // as many as the largest number of clients so far
+    // Last: it refers to the members above, and is destroyed before them.
     std::unique_ptr<socket_bank> bank_;
 };
 

@@ -21,7 +21,7 @@ namespace {
 using testing::must;
 using namespace std::chrono_literals;
 
-/// Owner that notes whom it lost.
+/// Owner that records its losses.
 struct losses final : client_table::observer {
     void on_loss(std::uint32_t client, loss why) noexcept override {
         all.emplace_back(client, why);
@@ -100,7 +100,7 @@ TEST_P(client_tables, lose_a_client_at_the_limit_of_its_backlog) {
         auto table = open(owner);
         stream theirs;
         const std::uint32_t client = co_await add(*table, theirs);
-        // What is under way does not count as waiting.
+        // A write in progress does not count as backlog.
         const std::string large(1 << 20, 'x');
         EXPECT_TRUE(table->send(client, large));
         table->flush();

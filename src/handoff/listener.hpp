@@ -13,8 +13,8 @@
 
 namespace eddy::handoff {
 
-/// Clients that were handed over and wait for accept(). At the limit no further senders are
-/// accepted; those that were still send, so there are at most receiver::max_pending more.
+/// At most so many handed-over clients wait for accept(). At the limit no further senders are
+/// accepted; earlier ones may still send: at most receiver::max_pending clients more.
 inline constexpr std::size_t max_ready_clients = 128;
 
 /// Notified of the reason of each handoff that yields no stream: to_string(fault), or a reason of
@@ -24,14 +24,14 @@ using failure_observer = std::function<void(std::string_view reason)>;
 /// Listens on the running loop for handoffs at `path`; errors are receiver::open()'s. Messages are
 /// received up to receiver_options::max_message and dropped: a client whose message is larger is
 /// accepted, too. Handoffs are received while the loop runs, from the first accept() on. A failed
-/// handoff is closed, and the accept goes on waiting.
+/// handoff is closed, and the accept keeps waiting.
 ///
 /// TCP clients get TCP_NODELAY. Closing the listener closes the clients that were not accepted.
 /// The loop's thread.
 result<listener> listen(std::string_view path, const receiver_options& options);
 
-/// Has the failures of a listener of listen() observed from now on, or by an empty function no
-/// longer. False for other listeners.
+/// Sets the observer of the failures of a listener of listen(); an empty one ends observation.
+/// False for other listeners.
 bool observe_failures(listener& of, failure_observer observer);
 
 }  // namespace eddy::handoff

@@ -189,7 +189,7 @@ TEST_P(handoff_listeners, let_senders_wait_while_clients_wait_for_accept) {
             clients.push_back(hand_over_client());
             co_await here().yield();
         }
-        // Those that wait here are open files of this process, the others only the kernel's.
+        // Ready clients are open files of this process; the others are in the kernel's queue only.
         const auto open_files = [] {
             struct stat folder{};
             return ::stat("/proc/self/fd", &folder) == 0 ? static_cast<std::size_t>(folder.st_size)

@@ -32,8 +32,8 @@ std::string_view as_text(const std::vector<std::byte>& bytes) noexcept {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Receives a part. A seqpacket socket whose peer has sent and closed may say that it is at its
-/// end while the message is queued, so its end is asked for twice.
+/// Receives a part. A seqpacket socket whose peer has sent and closed may report its end while the
+/// message is queued, so an end is read twice.
 result<received_message> receive_part(int sender, std::span<std::byte> into) noexcept {
     auto part = unix_socket::receive_message(sender, into);
     if (part && part->size == 0 && !part->descriptor && !part->lost_descriptors)
@@ -202,7 +202,7 @@ task<void> receiver::accept_all() {
     loop& here = loop::current();
     for (;;) {
         if (auto resumed = co_await not_paused_.wait(); !resumed) co_return;
-        // The listener is always in non-blocking mode, so accept(2) says when none waits.
+        // The listener is always in non-blocking mode, so accept(2) fails when none waits.
         if (auto ready = co_await here.wait_readable(listening_.socket.get()); !ready) co_return;
         if (sink_.prefers_others())
             if (auto slept = co_await here.sleep_for(yield_pause); !slept) co_return;
@@ -212,8 +212,8 @@ task<void> receiver::accept_all() {
     }
 }
 
-/// The senders in the kernel's queue have sent their message, and may have gone: what they handed
-/// over would be lost. There are at most sender_backlog of them once further ones are refused.
+/// Accepts the senders in the kernel's queue: they have sent their message and may be gone, so
+/// their clients would be lost. At most sender_backlog, since further ones are refused.
 task<void> receiver::accept_waiting() {
     for (int accepted = 0; accepted < sender_backlog;) {
         const int more = accept_group();
@@ -223,7 +223,7 @@ task<void> receiver::accept_waiting() {
     }
 }
 
-/// Accepts what waits, and has room; returns how many.
+/// Accepts waiting senders, as far as there is room; returns their number.
 int receiver::accept_group() {
     const int most = std::clamp(reserve() / 2, 1, burst);
     int accepted = 0;
@@ -235,14 +235,14 @@ int receiver::accept_group() {
 
 int receiver::reserve() const noexcept { return std::min(most_reserved, most_descriptors_ / 4); }
 
-/// Whether one is left, if only of the reserve.
+/// True if a descriptor is left, if only of the reserve.
 bool receiver::has_descriptor(int open) noexcept {
     return unique_fd(::fcntl(open, F_DUPFD_CLOEXEC, 0)).get() >= 0;
 }
 
-/// The kernel gives out the lowest free number: while the first one of the reserve is free, the
-/// reserve is. Where a descriptor that stays has it, all of them are counted, which Linux 6.2 does
-/// as the size of a folder.
+/// The kernel assigns the lowest free number: while the first number of the reserve is free, all of
+/// it is. If a lasting descriptor has that number, all descriptors are counted: the size of the
+/// folder, since Linux 6.2.
 bool receiver::has_room() const noexcept {
     const int first = most_descriptors_ - reserve();
     if (const unique_fd probe(::fcntl(listening_.socket.get(), F_DUPFD_CLOEXEC, first));

@@ -26,7 +26,7 @@
 
 namespace eddy::handoff {
 
-/// Reasons for which a handoff yields no client.
+/// Reasons for a handoff without a client.
 enum class fault : std::uint8_t {
     peer_not_allowed,    ///< its user is not on the list
     no_descriptor,       ///< a message came without one
@@ -54,8 +54,8 @@ struct receiver_options {
     int mode = 0660;  ///< permissions of the socket's file; an abstract name has none
     std::size_t max_message = 128 * 1024;  ///< bytes
     bool keeps_messages = true;            ///< false: they are received, and dropped
-    /// Effective users that may hand over. Empty: all that may connect; of an abstract name, where
-    /// every user may, the own one and root.
+    /// Effective users that may hand over. Empty: all that may connect; for an abstract name, to
+    /// which every user may connect, the own user and root.
     std::vector<uid_t> allowed_users = {};
     duration message_time = std::chrono::seconds(5);  ///< for a message, from accept(2) on
 };
@@ -66,7 +66,7 @@ struct handoff_socket {
     endpoint local;
 };
 
-/// Senders that wait in the kernel's queue of a handoff socket, at most; fewer where
+/// At most so many senders wait in the kernel's queue of a handoff socket; fewer where
 /// net.core.somaxconn is less.
 inline constexpr int sender_backlog = 4096;
 
@@ -78,13 +78,13 @@ result<handoff_socket> listen_for_handoffs(std::string_view path, const receiver
 /// One loop's thread. close() must have ended before it dies, or end() and close_socket().
 class receiver {
 public:
-    /// Senders whose message has not arrived whole, at most.
+    /// At most so many senders whose message has not arrived whole.
     static constexpr std::size_t max_pending = 1024;
-    /// Descriptors that are left to others, or a quarter of the limit if that is less. A message
-    /// that finds no room for its descriptor arrives without it, so accepting pauses before.
+    /// Descriptors left for other uses, or a quarter of the limit if that is less. A message that
+    /// finds no room for its descriptor arrives without it, so accepting pauses before.
     static constexpr int most_reserved = 256;
-    /// Handoffs accepted in a row before others on the loop have their turn; at most half of the
-    /// reserve, since room is checked once before them.
+    /// Handoffs accepted in a row before the loop does other work; at most half of the reserve,
+    /// since room is checked once before them.
     static constexpr int burst = 64;
     /// Pause of accepting, and of receiving from senders that were accepted before, while there is
     /// no room for a descriptor.
@@ -103,10 +103,10 @@ public:
         /// May throw std::bad_alloc; the client is closed then.
         virtual void arrive(arrival what) = 0;
         virtual void fail_handoff(fault why) noexcept = 0;
-        /// After a group of arrivals: what they begun may be passed to the kernel.
+        /// After a group of arrivals: writes that they have begun may now be passed to the kernel.
         virtual void end_group() noexcept = 0;
-        /// Before a group: whether other processes with the same socket should accept it. It is
-        /// accepted here if they have not done so within yield_pause.
+        /// Called before a group: true if other processes with the same socket should accept it. It
+        /// is accepted here if they have not done so within yield_pause.
         virtual bool prefers_others() const noexcept { return false; }
 
     protected:
@@ -123,7 +123,7 @@ public:
     /// which has no descriptors.
     result<> open(std::string_view path, const receiver_options& options);
     /// The same with a socket that listens already, of the options' type. close() removes its file
-    /// if the socket has one; other processes with the same socket go on.
+    /// if the socket has one; other processes with the same socket are not affected.
     result<> open(handoff_socket from, const receiver_options& options);
     /// The same with a socket that another receiver of this process has released.
     result<> take(handoff_socket from, const receiver_options& options);
@@ -134,8 +134,8 @@ public:
     std::size_t pending() const noexcept { return tasks_ ? tasks_->children() : 0; }
     /// Accepts from the socket of release() again.
     void take_back(handoff_socket from);
-    /// Removes the socket's file, refuses senders, accepts those that wait in the kernel's queue,
-    /// as far as there is room, and ends accepting and receiving. Senders whose message has not
+    /// Removes the socket's file, refuses senders, accepts the senders in the kernel's queue, as
+    /// far as there is room, and ends accepting and receiving. Senders whose message has not
     /// arrived are closed.
     task<void> close();
 
@@ -153,8 +153,8 @@ public:
     /// refuse_senders(), and closes the socket. After end(), or without begin().
     void close_socket() noexcept;
 
-    /// Accepts no further senders until resume(). The messages of those that it has accepted may
-    /// still arrive. Also within a call of the sink.
+    /// Accepts no further senders until resume(). The messages of senders accepted before may still
+    /// arrive. Also within a call of the sink.
     void pause() noexcept { not_paused_.reset(); }
     void resume() noexcept { not_paused_.set(); }
 

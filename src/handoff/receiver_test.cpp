@@ -24,7 +24,7 @@ using testing::until;
 using unix_socket::socket_type;
 using namespace std::chrono_literals;
 
-/// Sink that notes what arrives.
+/// Sink that records arrivals.
 struct notes : receiver::sink {
     void arrive(arrival what) override {
         messages.emplace_back(what.message);
@@ -97,7 +97,7 @@ TEST_P(handoff_receivers, take_what_waits_in_the_queue_before_they_close) {
                 must(from.open(must(listen_for_handoffs(path(), options)), options));
             else
                 must(from.open(path(), options));
-            // The loop has no turn before it is closed.
+            // No turn of the loop passes before the close.
             for (int i = 0; i < 300; ++i) send(sender(), "message " + std::to_string(i));
             co_await from.close();
             EXPECT_EQ(all.messages.size(), 300U);
@@ -287,7 +287,7 @@ TEST_P(handoff_receivers, take_a_message_in_parts) {
         }
         co_await until([&] { return all.messages.size() == 1; });
         EXPECT_EQ(all.messages[0], message);
-        // Of another form: it ends with its sender.
+        // A message of another form: it ends with its sender.
         send(sender(socket_type::stream), "no object");
         co_await until([&] { return all.messages.size() == 2; });
         EXPECT_EQ(all.messages[1], "no object");

@@ -21,7 +21,7 @@ result<send_attempt::wait> send_attempt::step() noexcept {
     if (done) done = send();
     if (done) return wait::none;
     reason_ = done.error().category() == std::generic_category() ? done.error().value() : 0;
-    // Of a connect(2), EAGAIN says that the receiver's queue is full, for which there is no event.
+    // connect(2) fails with EAGAIN when the receiver's queue is full, for which there is no event.
     if (reason_ == EAGAIN) return is_connected_ ? wait::writable : wait::pause;
     if (reason_ == ETOOMANYREFS) return wait::pause;
     return fail(done.error());
@@ -41,7 +41,7 @@ result<> send_attempt::connect() noexcept {
         }
         if (::connect(socket_.get(), receiver_.data(), receiver_.size()) == 0) break;
         if (errno == EINTR) continue;
-        // Abstract names of the two types do not know each other.
+        // The two types have separate abstract names.
         const bool is_other_type = errno == EPROTOTYPE || (errno == ECONNREFUSED && is_abstract());
         if (!is_other_type || kind_ != socket_kind::automatic) return fail_errno();
         kind_ = socket_kind::stream;

@@ -1,5 +1,5 @@
 // Handoff in steps: connect, send the descriptor with the message, send the rest. Between steps its
-// driver waits, a coroutine or a blocking call.
+// driver, a coroutine or a blocking call, waits.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -11,12 +11,12 @@
 
 namespace eddy::handoff {
 
-/// One handoff, without waiting. What it is given must outlive it. Any thread, one at a time.
+/// One handoff, without waiting. The arguments must outlive it. Any thread, one at a time.
 class send_attempt {
 public:
-    /// What is to be done before the next step.
+    /// Wait that the next step needs.
     enum class wait {
-        none,      ///< nothing: the message is in the kernel
+        none,      ///< none: the message is in the kernel
         writable,  ///< wait until socket() is writable
         pause,     ///< wait a moment: the receiver's queue, or the count of descriptors, is full
     };
@@ -26,14 +26,14 @@ public:
                  int client) noexcept
         : receiver_(receiver), kind_(kind), rest_(message), client_(client) {}
 
-    /// Goes on as far as it can. Errors as hand_over()'s.
+    /// Proceeds as far as possible without waiting. Errors as hand_over()'s.
     result<wait> step() noexcept;
 
     int socket() const noexcept { return socket_.get(); }
     bool is_connected() const noexcept { return is_connected_; }
     /// The type of the socket; `automatic` until it is known.
     socket_kind kind() const noexcept { return kind_; }
-    /// Why the last step was not the last one: EAGAIN or ETOOMANYREFS.
+    /// Error for which the last step waits: EAGAIN or ETOOMANYREFS.
     int reason() const noexcept { return reason_; }
 
 private:
@@ -70,7 +70,7 @@ private:
     duration pause_ = first;
 };
 
-/// Awaits what the last step asked for, and makes the further ones, until `deadline`. Yields as
+/// Performs the wait of the last step, and the further steps, until `deadline`. Yields as
 /// hand_over(). The running loop's thread.
 task<result<>> finish(send_attempt& sending, send_attempt::wait next, time_point deadline);
 

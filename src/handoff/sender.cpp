@@ -24,7 +24,7 @@ std::string_view bytes_of(const std::string& message) noexcept {
     return message.empty() ? std::string_view("\0", 1) : std::string_view(message);
 }
 
-/// The error of a handoff whose time is over.
+/// The error of a handoff at its timeout.
 std::error_code late(const send_attempt& sending) noexcept {
     if (sending.reason() == ETOOMANYREFS) return errno_code(ETOOMANYREFS);
     return make_error_code(errc::timed_out);
@@ -39,7 +39,7 @@ timespec to_timespec(duration time) noexcept {
             static_cast<long>(time.count() % 1'000'000'000)};
 }
 
-/// Waits for what the last step asked for, at most until the deadline.
+/// Performs the wait of the last step, at most until the deadline.
 void wait_blocking(const send_attempt& sending, send_attempt::wait what, retry_pause& pauses,
                    duration left) noexcept {
     if (what == send_attempt::wait::pause) {
@@ -49,7 +49,7 @@ void wait_blocking(const send_attempt& sending, send_attempt::wait what, retry_p
     }
     pollfd watched{sending.socket(), POLLOUT, 0};
     const timespec time = to_timespec(left);
-    // An interrupted wait only has the next step tried early.
+    // An interrupted wait only makes the next step early.
     ::ppoll(&watched, 1, left == duration::max() ? nullptr : &time, nullptr);
 }
 

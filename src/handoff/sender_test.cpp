@@ -26,7 +26,7 @@ using testing::error_of;
 using testing::must;
 using namespace std::chrono_literals;
 
-/// What a receiver took.
+/// Message and client that a receiver got.
 struct taken {
     std::string message;
     unique_fd client;
@@ -326,8 +326,8 @@ TEST(handoff_sender_blocking, reports_a_receiver_that_is_not_there) {
               errno_code(ENOENT));
 }
 
-/// The child of the next test: an unprivileged sender with few descriptors. Its exit status is 0
-/// when descriptors in flight reached the limit and it went on once they were received.
+/// The child of the next test: an unprivileged sender with few descriptors. Exit status 0 if
+/// descriptors in flight reached the limit, and a handoff succeeded once they were received.
 int send_too_many(const std::string& path, int notify) {
     constexpr rlim_t limit = 32;
     const rlimit few{limit, limit};
@@ -356,12 +356,12 @@ TEST(handoff_sender_blocking, retries_while_too_many_descriptors_are_in_flight) 
     notify.reset();
     char byte = 0;
     const bool limited = ::read(from.get(), &byte, 1) == 1;
-    // Those in flight, and then the one that waits.
+    // The messages in flight, then the one that waits.
     int whole = 0;
     while (limited) {
         pollfd watched{to.socket(), POLLIN, 0};
         if (::poll(&watched, 1, 100) == 1) {
-            // One gave up: it connected, and sent nothing.
+            // One reached its timeout: it connected, and sent nothing.
             const taken got = to.take();
             EXPECT_TRUE(got.message == data || got.message.empty()) << got.message;
             whole += got.message == data && got.client ? 1 : 0;

@@ -37,7 +37,7 @@ inline task<void> until(const auto& met) {
     while (!met()) must(co_await loop::current().sleep_for(std::chrono::milliseconds(1)));
 }
 
-/// Has a socket's path in a folder of its own.
+/// Fixture with a socket's path in a folder of its own.
 class on_kernel_backend : public on_backend {
 protected:
     std::string path() const { return folder_.file("s"); }

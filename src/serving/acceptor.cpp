@@ -15,7 +15,7 @@
 namespace eddy::serving {
 namespace {
 
-/// Has a worker note the failed handoffs of a listener as long as this lives.
+/// While it lives, a worker notes the failed handoffs of a listener.
 class failed_handoff_notes {
 public:
     failed_handoff_notes(listener& of, loop_worker& to)
@@ -28,7 +28,7 @@ public:
     failed_handoff_notes(const failed_handoff_notes&) = delete;
     failed_handoff_notes& operator=(const failed_handoff_notes&) = delete;
 
-    /// Whether other programs hand its clients over.
+    /// True if other programs hand over the listener's clients.
     bool has_handoffs() const noexcept { return has_handoffs_; }
 
 private:
@@ -36,7 +36,7 @@ private:
     bool has_handoffs_;
 };
 
-/// Whether its user may connect. Others are noted.
+/// True if the peer's user may connect; otherwise the worker notes the user.
 bool is_admitted(const stream& accepted, const accept_rules& rules, loop_worker& notes) {
     if (!rules.users) return true;
     const auto peer = unix_socket::peer_credentials(accepted);
@@ -49,7 +49,8 @@ bool is_admitted(const stream& accepted, const accept_rules& rules, loop_worker&
 
 void set_rules(served_listener& of, accept_rules rules) noexcept {
     of.rules = std::move(rules);
-    // Accepted sockets inherit it. None in the simulator, and nothing of a Unix socket.
+    // Accepted sockets inherit the option. The simulator has no socket, and a Unix socket ignores
+    // it.
     if (const int socket = of.socket.native_handle(); socket >= 0)
         static_cast<void>(tcp::apply(socket, tcp::keepalive_after(of.rules.keepalive)));
 }
@@ -78,7 +79,7 @@ task<void> acceptor::accept_all(served_listener& from, std::string_view refusal)
                     co_await here.clients().accept(from.socket, refusal, rejected_);
                 if (!peer) co_return;
                 if (!is_admitted(*peer, from.rules, here)) continue;
-                // A socket that is handed over has inherited nothing here.
+                // Handed-over sockets have inherited nothing.
                 if (notes.has_handoffs() && from.rules.keepalive.count() > 0)
                     static_cast<void>(
                         tcp::apply(*peer, tcp::keepalive_after(from.rules.keepalive)));

@@ -12,14 +12,14 @@
 namespace eddy::serving {
 namespace {
 
-/// How long to leave the listener alone when descriptors or memory have run out.
+/// Pause of accepting after descriptors or memory have run out.
 constexpr duration starved_pause = std::chrono::milliseconds(50);
 
 /// A round over all connections is O(their number), so rounds are at least this part of the limit
 /// apart: a connection is closed between its limit and 1/64 later.
 constexpr int rounds_per_limit = 64;
 
-/// Of a connection's number these bits are kept.
+/// Kept bits of a connection's number.
 constexpr std::uint64_t id_mask = (std::uint64_t{1} << 48) - 1;
 
 }  // namespace
@@ -36,7 +36,7 @@ connection::connection(connections& all, stream accepted, cancel_source& parent,
     all.counted_.connections_now = all.count_;
     ++all.counted_.connections_total;
     all.watch();
-    // In it no longer, as that would cost each connection a pointer.
+    // The slot itself is not kept: that would cost each connection a pointer.
     static_cast<void>(slot.release());
 }
 
@@ -100,7 +100,7 @@ void connections::fire() noexcept {
     time_point next = time_point::max();
     members_.for_each([&](connection& c) {
         if (c.doing_ == activity::working || c.doing_ == activity::listening) {
-            // The pause is this side's doing and ends by itself, or has no limit.
+            // The pause is this side's and ends by itself, or has no limit.
             c.active_at_ = now;
             return;
         }
@@ -124,8 +124,8 @@ task<result<>> connections::wait_for_descriptors(std::error_code error) {
     co_return co_await loop::current().sleep_for(starved_pause);
 }
 
-/// One that was accepted into the reserve of descriptors waits here until others have left; those
-/// behind it wait in the kernel's queue. Fails for one that is to be closed.
+/// Waits, with a connection that has a reserved descriptor, until others have ended; later ones
+/// wait in the kernel's queue. Fails if the connection is to be closed.
 task<result<>> connections::wait_for_room(const stream& accepted) {
     using namespace descriptors;
     if (!in_reserve(accepted.driver().option_handle(), use::client)) co_return result<>();
@@ -138,10 +138,10 @@ task<result<>> connections::wait_for_room(const stream& accepted) {
     co_return result<>();
 }
 
-/// Without a wait: the others do not wait for one that is rejected.
+/// Does not wait, so that a rejected connection delays no other.
 void connections::reject(stream peer, std::string_view refusal, scope& rejected) {
     if (refusal.empty()) return peer.abort();
-    // The text fits a new socket's buffer. One that was handed over may be full: it gets nothing.
+    // The text fits a new socket's buffer. A handed-over socket may be full: it gets nothing.
     static_cast<void>(peer.try_write(as_bytes(refusal)));
     const bool may_linger = rejected.children() < max_lingering_rejects &&
                             descriptors::has_room(descriptors::use::client);

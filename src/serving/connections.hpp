@@ -1,5 +1,5 @@
-// The connections of a server: accepting them within a limit, closing those which are idle or
-// stuck, and letting them finish when the server stops.
+// Connections of a server: accepting them within a limit, closing idle and stuck ones, and draining
+// them when the server stops.
 //
 // A server derives its own connection class from `connection` and serves each in one coroutine,
 // which runs under the connection's own cancel_source: cancelling that ends the coroutine at its
@@ -29,10 +29,11 @@ namespace eddy::serving {
 
 class connections;
 
-/// What a connection waits for. A pause that the server imposes (a rate limit) counts as working.
+/// Purpose of a connection's current wait. A pause that the server imposes (a rate limit) counts as
+/// working.
 enum class activity : std::uint8_t {
     resting,    ///< for bytes, with nothing owed in either direction: may be closed at any time
-    listening,  ///< the same, but for what others may send it: never idle
+    listening,  ///< the same, but for messages of other clients: never idle
     reading,    ///< for the rest of a message
     working,    ///< for something on this side
     writing,    ///< for the peer to take bytes
@@ -41,7 +42,7 @@ enum class activity : std::uint8_t {
 /// One accepted connection; it counts as long as it lives.
 class connection : public list_link<> {
 public:
-    /// Has `slot` until its end; see connections::use_slots().
+    /// Owns `slot` until its end; see connections::use_slots().
     connection(connections& all, stream accepted, cancel_source& parent,
                connection_slot slot = nullptr);
 
@@ -62,24 +63,25 @@ public:
         if (!cancel.requested()) is_interrupted_ = true;
         cancel.request();
     }
-    /// After a wait that failed: whether that was interrupt() alone. Then `cancel` is a fresh child
-    /// of `parent`, and the connection goes on. Only while nothing waits under `cancel`.
+    /// After a wait that failed: true if the cause was interrupt() alone. Then `cancel` is a fresh
+    /// child of `parent`, and the connection continues. Only while nothing waits under `cancel`.
     bool take_interruption(cancel_source& parent) noexcept;
 
-    /// Says what the next wait is for. Both idle and stuck times count from the last call of
+    /// Sets the purpose of the next wait. Both idle and stuck times count from the last call of
     /// touch().
     void enter(activity now) noexcept { doing_ = now; }
     activity doing() const noexcept { return doing_; }
     /// Bytes came or went.
     void touch() noexcept;
-    /// When they last did.
+    /// Time of the last touch().
     time_point touched_at() const noexcept { return active_at_; }
-    /// Whether connections that would rest are to close: connections::drain().
+    /// True if the connection is to close instead of resting: connections::drain().
     bool draining() const noexcept;
 
 protected:
     ~connection();
-    /// Of one that closes `socket` itself, before it does: see connections::shut_down_if().
+    /// For a connection that closes `socket` itself, before it does so: see
+    /// connections::shut_down_if().
     void end_sending() noexcept;
 
     connections& all_;
@@ -93,7 +95,7 @@ private:
     bool is_interrupted_ : 1 = false;
 };
 
-/// All of them. One loop's thread.
+/// The connections of one loop. Only the loop's thread.
 class connections : private timer {
 public:
     struct limits {
@@ -106,27 +108,29 @@ public:
     connections(counters& counted, journal& events) noexcept : counted_(counted), events_(events) {}
 
     void set_limits(const limits& chosen) noexcept;
-    /// Has those that are counted elsewhere count for the limit, too. Outlives this object.
+    /// Adds `others`, connections counted elsewhere, to the count for the limit. It must outlive
+    /// this object.
     void count_also(const std::atomic<std::uint64_t>& others) noexcept { others_ = &others; }
 
-    /// Has the sending side of connections shut down at their end while `shares` is true: another
-    /// process may have the socket, whose closing alone the peer would not see. Outlives this
-    /// object.
+    /// Shuts down the sending side of ending connections while `shares` is true: another process
+    /// may have the socket, and then closing it here does not signal the end to the peer. `shares`
+    /// must outlive this object.
     void shut_down_if(const std::atomic<bool>& shares) noexcept { has_shared_sockets_ = &shares; }
 
-    /// Each connection has one of these slots: its constructor got it. Outlives this object.
+    /// Slots of the connections, one each, passed to the constructor. They must outlive this
+    /// object.
     void use_slots(connection_slots& of) noexcept { slots_ = &of; }
-    /// Has `f` called with each connection that is closed for a limit in time or for a drain,
-    /// before that: others may act on it until its coroutine has ended.
+    /// Calls `f` with each connection before it is closed for a time limit or for a drain: other
+    /// coroutines may use it until its own has ended.
     void before_closing(void (*f)(connection&) noexcept) noexcept { before_closing_ = f; }
-    /// Has the connections numbered first, first + step and so on, so that several objects of one
-    /// server give no number twice. Before the first connection.
+    /// Numbers the connections first, first + step and so on, so that numbers are unique among
+    /// several objects of one server. Before the first connection.
     void number_by(std::uint64_t first, std::uint64_t step) noexcept {
         last_id_ = first - step;
         id_step_ = step;
     }
 
-    /// Rejected connections that linger at once, at most, so that their refusal reaches clients
+    /// At most so many rejected connections linger at once, so that their refusal reaches clients
     /// that have sent bytes. Further ones are closed at once.
     static constexpr std::size_t max_lingering_rejects = 128;
     /// Times of their lingering.
@@ -135,19 +139,18 @@ public:
 
     /// Awaits the next connection that is within the limit; the others get `refusal`, which must
     /// outlive this object, and linger in `rejected`, which has no other tasks. Without a refusal
-    /// they are reset, as an end without a byte could pass for an empty answer. When no descriptors
-    /// are free but those that are kept for the daemon itself, it waits for others to be. Fails
-    /// when cancelled.
+    /// they are reset, as an end without a byte could pass for an empty answer. When only reserved
+    /// descriptors are free, it waits for others. Fails when cancelled.
     task<result<stream>> accept(listener& from, std::string_view refusal, scope& rejected);
 
     bool draining() const noexcept { return draining_; }
-    /// Whether connections that would rest are closed: draining, unless they are kept.
+    /// True if resting connections are closed: while draining, unless they are kept.
     bool closes_resting() const noexcept { return draining_ && !is_gentle_; }
-    /// Has connections that rest stay in a drain() of a server that was replaced: their protocol
-    /// tells the peer with its next response that the connection ends.
+    /// Keeps resting connections in a drain() of a server that was replaced: their protocol
+    /// announces the end with the next response.
     void keep_resting() noexcept { keeps_resting_ = true; }
-    /// Closes the connections that rest, and has the others close when they would rest.
-    /// `is_replaced`: see keep_resting().
+    /// Closes the connections that rest, and the others as soon as they would rest. `is_replaced`:
+    /// see keep_resting().
     void drain(bool is_replaced = false) noexcept;
     /// Ends draining, for another start.
     void reset() noexcept;
@@ -191,9 +194,9 @@ private:
 
 inline bool connection::draining() const noexcept { return all_.draining(); }
 
-/// Lingering close of a connection, after its last bytes and shutdown_write(): drops what the peer
-/// still sends, as eddy::linger(). It rests meanwhile, so drain() ends it at once; while draining
-/// it does not linger.
+/// Lingering close of a connection, after its last bytes and shutdown_write(): reads and drops
+/// further bytes of the peer, as eddy::linger(). It rests meanwhile, so drain() ends it at once;
+/// while draining it does not linger.
 task<void> linger(connection& of, linger_limits limits = {});
 
 }  // namespace eddy::serving

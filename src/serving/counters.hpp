@@ -1,4 +1,4 @@
-// Counters of a server: what each kind of server counts, on one loop or as a sum.
+// Counters of a server, of any kind: for one loop or as a sum.
 #pragma once
 
 #include <atomic>
@@ -6,8 +6,8 @@
 
 namespace eddy::serving {
 
-/// Count that one thread changes and any may read. It costs what a plain number does: adding to it
-/// is no atomic addition.
+/// Count that one thread changes and any may read. As cheap as a plain number: adding to it is no
+/// atomic addition.
 class tally {
 public:
     tally() noexcept = default;
@@ -27,12 +27,12 @@ private:
     std::atomic<std::uint64_t> value_{0};
 };
 
-/// What each kind of server counts.
+/// Counters of every kind of server.
 struct counters {
     tally connections_now;
     tally connections_total;
     tally connections_refused;  ///< by a limit
-    tally handshakes_now;       ///< under way: connections that take() is still to get
+    tally handshakes_now;       ///< under way: connections not yet passed to take()
     tally messages_in;          ///< lines, datagrams, commands
     tally messages_out;
     tally bytes_in;

@@ -16,11 +16,11 @@ class handshake_budget {
 public:
     /// At most so many at once.
     static constexpr std::uint64_t most = 1024;
-    /// How long one may take; the shorter time while more than half of the budget is in use.
+    /// Time for one; the shorter one while more than half of the budget is in use.
     static constexpr duration timeout = std::chrono::seconds(10);
     static constexpr duration pressed_timeout = std::chrono::seconds(1);
-    /// At most so many connections are rejected after a handshake at once: connections that may
-    /// stay have the rest.
+    /// At most so many connections are rejected after a handshake at once: the rest is for
+    /// connections within their limit.
     static constexpr std::uint64_t most_rejected = most / 4;
 
     struct ender {
@@ -32,7 +32,7 @@ public:
     bool may_reject() const noexcept { return under_way_ < most_rejected; }
     /// The time for a handshake that begins now.
     duration patience() const noexcept { return under_way_ > most / 2 ? pressed_timeout : timeout; }
-    /// Counts one until what is returned dies.
+    /// Counts one until the returned object is destroyed.
     std::unique_ptr<handshake_budget, ender> begin() noexcept {
         ++under_way_;
         return std::unique_ptr<handshake_budget, ender>(this);

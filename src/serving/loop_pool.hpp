@@ -1,9 +1,9 @@
 // Loop pool: the loops that serve the connections of one server, with a worker on each.
 //
-// The loop of the server itself accepts. With one thread it also serves; with more, as many loops
-// on threads of their own do, and each connection lives and dies on the one that it was assigned
-// to. The simulator has one thread and networks that no two loops share: there the workers are as
-// many, all of them on the one loop, so that what holds between them is tested with it.
+// The loop of the server itself accepts. With one thread it also serves; with more, that many loops
+// on threads of their own serve, and each connection stays on the loop that it was assigned to. The
+// simulator has one thread, and a network of its own for each loop: there all workers are on the
+// one loop, so that their interaction is tested, too.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -22,44 +22,44 @@
 
 namespace eddy::serving {
 
-/// Threads that a server may have at most. More than the machine has processors are of no use;
-/// this bounds what a mistake costs.
+/// At most so many threads of a server. More than the machine has processors are of no use; this
+/// bounds the cost of a mistake.
 inline constexpr std::size_t max_threads = 64;
 
-/// The thread of the loop that accepts, but for what says otherwise. end() must have ended before
-/// it dies.
+/// Only the thread of the loop that accepts, except where noted. end() must have ended before the
+/// destructor.
 class loop_pool {
 public:
     /// Makes a worker on the loop that calls it, which is the worker's own.
     using factory = std::function<std::unique_ptr<loop_worker>(const worker_place& place)>;
 
-    /// Of the loop that runs. `events` outlives it.
+    /// A pool on the running loop. `events` must outlive it.
     explicit loop_pool(journal& events) noexcept : events_(events) {}
     loop_pool(const loop_pool&) = delete;
     loop_pool& operator=(const loop_pool&) = delete;
     ~loop_pool();
 
-    /// Starts `threads` loops, if they are more than one, on threads that are named `thread_name`
-    /// and a number. Fails with the system's error when they cannot be had.
+    /// Starts `threads` loops, if more than one, on threads named `thread_name` and a number. Fails
+    /// with the system's error.
     result<> start_threads(std::size_t threads, std::string thread_name);
-    /// Makes all workers: the one here first, then the others on their loops. What `make` refers to
-    /// is used until this has ended. errc::closed when a loop has ended meanwhile; end() then
-    /// destroys what was made.
+    /// Makes all workers: the one here first, then the others on their loops. Objects that `make`
+    /// refers to must outlive this call. Fails with errc::closed when a loop has ended meanwhile;
+    /// end() then destroys the workers made so far.
     task<result<>> make_workers(factory make);
 
-    /// Serves a connection here, or on the loop that has the fewest, round robin among those with
-    /// as many. `from` outlives the connection. Throws std::bad_alloc.
+    /// Serves a connection here, or on the loop with the fewest, round robin among equals. `from`
+    /// outlives the connection. Throws std::bad_alloc.
     void assign(stream accepted, const served_listener& from);
 
-    /// Has the connections of all loops end, as loop_worker::drain().
+    /// Ends the connections of all loops, as loop_worker::drain().
     task<void> drain(duration limit);
     /// Ends a drain() that is under way soon, as loop_worker::end_drain().
     void end_drain() noexcept;
     /// Destroys the workers, each on its loop after `retire` was called with it here, and ends the
-    /// threads. They were drained before.
+    /// threads. After drain().
     task<void> end(std::function<void(loop_worker& last)> retire);
 
-    /// Whether there are loops on threads of their own.
+    /// True if there are loops on threads of their own.
     bool has_threads() const noexcept { return threads_ != nullptr; }
     /// Workers that connections are assigned to; 0 where the one here serves.
     std::size_t assigned_workers() const noexcept { return others_.size(); }

@@ -31,7 +31,7 @@ namespace eddy::serving {
 struct shared_limits {
     handshake_budget handshakes;
     std::atomic<std::uint64_t> assigned{0};  ///< connections of other loops than the accepting one
-    /// Clients are handed over: the programs that do it may keep their sockets.
+    /// Clients are handed over: the programs that hand them over may keep their sockets.
     std::atomic<bool> has_shared_sockets{false};
     /// Another server has the listeners: a drain lets handshakes end, and connections end as gently
     /// as their protocol allows.
@@ -68,8 +68,8 @@ private:
     loop_worker& worker_;
 };
 
-/// Made, used and destroyed on its loop's thread, but for what says otherwise. drain() must have
-/// ended before it dies.
+/// Made, used and destroyed on its loop's thread, except where noted. drain() must have ended
+/// before the destructor.
 class loop_worker {
 public:
     explicit loop_worker(const worker_place& place);
@@ -77,21 +77,21 @@ public:
     loop_worker(const loop_worker&) = delete;
     loop_worker& operator=(const loop_worker&) = delete;
 
-    /// Serves a connection of this loop, whose handshake is over where listeners work in parts, as
-    /// those with TLS do. Throws std::bad_alloc; the connection is closed then.
+    /// Serves a connection of this loop; where listeners work in parts, as with TLS, its handshake
+    /// is complete. Throws std::bad_alloc; the connection is closed then.
     virtual void take(stream accepted, connection_slot slot) = 0;
-    /// Ends: connections that rest are closed now; the others when they would rest, or when `limit`
-    /// is over. See shared_limits::is_replaced.
+    /// Drains: closes resting connections now, and the others when they would rest or after
+    /// `limit`. See shared_limits::is_replaced.
     virtual task<void> drain(duration limit);
-    /// Closes what a drain() that is under way waits for.
+    /// Closes the connections that a running drain() waits for.
     void end_drain() noexcept {
         handshakes_.cancel();
         tasks_.cancel();
     }
 
     /// Takes a connection that another loop has accepted from a listener in parts, `from`, which
-    /// outlives the connection: makes its handshake, within the budget that `begun` is of, and
-    /// calls take(). Failures are counted in counters::errors and written to the journal, those of
+    /// outlives the connection: makes its handshake, within the budget of `begun`, and calls
+    /// take(). Failures are counted in counters::errors and written to the journal, those of
     /// handshakes at most once per failure_report_interval.
     void adopt(unique_fd accepted, const served_listener& from, connection_slot slot,
                handshake begun) noexcept;
@@ -120,8 +120,8 @@ public:
     const counters& counted() const noexcept { return counted_; }
 
 protected:
-    /// For drain(): of a server that was replaced, handshakes may end within `limit`; others are
-    /// cancelled.
+    /// For drain(): in a server that was replaced, handshakes may end within `limit`; otherwise
+    /// they are cancelled.
     task<void> end_handshakes(duration limit);
     bool is_replaced() const noexcept { return shared_.is_replaced; }
 
@@ -133,7 +133,7 @@ protected:
     };
     /// Writes a failure, `kind` and `why` together, at most once per failure_report_interval.
     void note_failure(failure_report& of, std::string_view kind, std::string_view why) noexcept;
-    /// Writes the number of those that were not written.
+    /// Writes the number of failures that were not written.
     void report_rest(failure_report& of) noexcept;
 
     counters counted_;

@@ -1,4 +1,5 @@
-// Served listener: a listener whose connections a server accepts, and what its scheme adds to each.
+// Served listener: a listener whose connections a server accepts, with its scheme's conversion of
+// each connection.
 #pragma once
 
 #include <eddy/io/stream.hpp>
@@ -12,10 +13,10 @@
 
 namespace eddy::serving {
 
-/// Conditions of accepting, and what accepted sockets get.
+/// Conditions of accepting, and options of accepted sockets.
 struct accept_rules {
-    /// Effective users whose connections to a Unix socket are served: the listed ones, of an empty
-    /// list the own one and root. None: all.
+    /// Effective users whose connections to a Unix socket are served: the listed ones, or with an
+    /// empty list the own user and root. None: all.
     std::optional<std::vector<uid_t>> users = std::nullopt;
     /// TCP keepalive as tcp::keepalive_after(); zero for none.
     std::chrono::seconds keepalive{};
@@ -24,7 +25,7 @@ struct accept_rules {
 /// One loop's thread.
 struct served_listener {
     listener socket;
-    /// Of one that listens in parts: see transport::listener_parts.
+    /// For a listener in parts: see transport::listener_parts.
     transport::listener_parts::finisher finish = nullptr;
     transport::listener_parts::renewer renew = nullptr;
     accept_rules rules = {};

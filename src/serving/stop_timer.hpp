@@ -1,4 +1,4 @@
-// Stop timer: cancels what still runs in a scope when a server's time to stop is over.
+// Stop timer: cancels the tasks of a scope that are left after a server's stop time.
 #pragma once
 
 #include <eddy/io/loop.hpp>
@@ -7,7 +7,7 @@
 
 namespace eddy::serving {
 
-/// Lives while the scope is joined.
+/// Must live while the scope is joined.
 class stop_timer final : private timer {
 public:
     stop_timer(scope& children, duration limit) noexcept : children_(children) {

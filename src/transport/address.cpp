@@ -21,7 +21,7 @@ namespace eddy::transport {
 namespace {
 
 constexpr std::size_t longest_host = 253;
-/// Bytes of a text that a message repeats.
+/// Most bytes of a text that a message repeats.
 constexpr std::size_t longest_shown = 120;
 
 std::unexpected<fault> wrong(std::string what) { return std::unexpected(fault{std::move(what)}); }
@@ -46,8 +46,8 @@ std::expected<std::uint16_t, fault> parse_port(std::string_view text) {
     return port;
 }
 
-/// A name's characters, or what looks like an IPv4 address and then must be one. Whether the name
-/// exists is the resolver's to say.
+/// Checks a name's characters; a text that looks like an IPv4 address must be one. Existence of the
+/// name is the resolver's business.
 std::expected<std::string, fault> parse_name(std::string_view host) {
     if (host.empty() || host == "*") return std::string();
     if (host.size() > longest_host) return wrong("the host name is longer than 253 characters");
@@ -198,7 +198,7 @@ std::expected<void, fault> parse_shm_parameters(std::string_view query, shm_para
     return check_users(into.allow);
 }
 
-/// What stands before the parameters; these are read.
+/// Reads the parameters, and returns the text before them.
 std::expected<std::string_view, fault> parse_query(std::string_view rest, address& into) {
     const bool has_query =
         into.kind == scheme::tls || into.kind == scheme::handoff || into.kind == scheme::shm;
@@ -215,7 +215,7 @@ std::expected<std::string_view, fault> parse_query(std::string_view rest, addres
     return place;
 }
 
-/// ?name=value&name=value of those that are given.
+/// ?name=value&name=value with the parameters that are set.
 template <class Parameters, std::size_t Count>
 std::string query_of(const Parameters& given, const field<Parameters> (&fields)[Count]) {
     std::string made;
@@ -239,7 +239,7 @@ std::expected<void, fault> parse_path(std::string_view path, address& into) {
     return {};
 }
 
-/// For errors that a person can do something about; empty for others.
+/// Advice for errors that a user can do something about; empty for others.
 std::string_view advice(std::error_code error, const address& where) {
     if (error == errno_code(EADDRINUSE))
         return "; another program has it, stop that one or choose another address";

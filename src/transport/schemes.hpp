@@ -10,8 +10,8 @@
 
 namespace eddy::transport {
 
-/// How one scheme is written and opened. A null function means that it has no such thing, or that
-/// this build lacks it; `unsupported` names it for the user.
+/// Syntax and functions of one scheme. A null function: the scheme has no such operation, or this
+/// build lacks it; `unsupported` names it for the user.
 struct scheme_entry {
     std::string_view name;
     scheme kind;
@@ -19,8 +19,8 @@ struct scheme_entry {
     result<listener> (*listen)(const address& where, const listen_options& options);
     task<result<stream>> (*connect)(address where, tcp::connect_options options);
     result<datagram> (*bind_datagram)(const address& where, const datagram_options& options);
-    /// What the scheme adds to each connection of a listener in parts, whose `below` it leaves
-    /// closed, and the opening of that. Null where listen() yields plain streams.
+    /// Conversion of each connection of a listener in parts, whose `below` stays closed here;
+    /// listen_below opens that. Null where listen() yields plain streams.
     result<listener_parts> (*make_parts)(const address& where);
     result<listener> (*listen_below)(const address& where, const listen_options& options);
     std::string_view unsupported;
@@ -50,7 +50,7 @@ extern const scheme_entry tls_entry;
 /// transport::renew() of a tls address.
 result<> renew_tls(listener& of, const address& where);
 
-/// Why the certificates of a tls address cannot be used, as a sentence; empty when they can.
+/// Reason why the certificates of a tls address cannot be used, as a sentence; empty when they can.
 std::string explain_certificates(const address& where);
 
 }  // namespace eddy::transport

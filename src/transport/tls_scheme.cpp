@@ -58,7 +58,7 @@ std::expected<std::vector<tls::certificate>, std::string> folder_certificates(
     return made;
 }
 
-/// Those that a listener serves.
+/// The certificates that a listener serves.
 std::expected<std::vector<tls::certificate>, std::string> server_certificates(
     const tls_parameters& given) {
     if (given.cert.empty()) return {};
@@ -117,7 +117,7 @@ made_context read_client_context(const tls_parameters& given) {
 struct file_stamp {
     dev_t device = 0;
     ino_t number = 0;
-    off_t size = -1;  // -1: it cannot be looked at
+    off_t size = -1;  // -1: stat(2) failed
     std::array<std::int64_t, 4> times = {};
 
     static file_stamp of(const std::string& path) noexcept {
@@ -132,11 +132,11 @@ struct file_stamp {
     friend bool operator==(const file_stamp&, const file_stamp&) = default;
 };
 
-/// The contexts that clients made of files, the one that was used last in front. Any thread.
+/// Contexts that clients made of files, the most recently used one first. Any thread.
 class kept_contexts {
 public:
     made_context get(const tls_parameters& files) {
-        // Before the files are read: what changes meanwhile is seen the next time.
+        // Before the files are read: a later change is detected the next time.
         const stamps now = {file_stamp::of(files.cert), file_stamp::of(files.key),
                             file_stamp::of(files.ca)};
         if (auto found = find(files, now)) return *found;
@@ -178,7 +178,7 @@ made_context client_context(const tls_parameters& files) {
         static const made_context usual = tls::context::client();
         return usual;
     }
-    // Never destroyed: OpenSSL may end before it at the program's exit.
+    // Never destroyed: OpenSSL may end earlier at the program's exit.
     static kept_contexts& kept = *new kept_contexts;
     return kept.get(files);
 }
@@ -265,7 +265,7 @@ std::string verified_subject(const stream& of) {
 }
 
 std::string explain_certificates(const address& where) {
-    // Without a certificate it is a client's, unless a client would have no trouble.
+    // Parameters without a certificate may be a client's: a fault of that context comes first.
     if (where.tls.cert.empty() && where.tls != tls_parameters()) {
         const made_context context = client_context(where.tls);
         if (!context) return context.error();

@@ -184,7 +184,7 @@ TEST_P(transport_tls, code_may_accept_any_certificate_and_have_full_handshakes) 
                 co_await join_scope([&](scope& children) -> task<> {
                     children.spawn(send_pieces(accepting));
                     stream peer = must(co_await transport::connect(to, usual));
-                    // To the end, behind the server's tickets.
+                    // Reads to the end, past the server's tickets.
                     while (co_await peer.read()) {
                     }
                     was_resumed = tls::info(peer)->resumed;
@@ -263,7 +263,7 @@ TEST_P(transport_tls, reads_files_again_when_they_have_changed) {
             write("ca.pem", tls::test_authority().pem());
             EXPECT_FALSE(must(co_await resumes("ca.pem")));
 
-            // Beyond the limit the oldest is forgotten.
+            // Beyond the limit the oldest is dropped.
             const auto name = [](std::size_t i) { return "ca" + std::to_string(i) + ".pem"; };
             for (std::size_t i = 0; i <= max_kept_tls_contexts; ++i) {
                 write(name(i), tls::test_authority().pem());
@@ -300,7 +300,7 @@ TEST_P(transport_tls, a_listener_reads_its_files_again_when_it_is_renewed) {
                 static_cast<void>(co_await peer->read());
             }
         };
-        /// Which of the two authorities both listeners' certificates are of.
+        /// Authority that signed the certificates of a listener.
         const auto signer = [&](const listener& at) -> task<std::string> {
             for (const std::string ca : {"ca.pem", "other-ca.pem"}) {
                 auto client = co_await transport::connect(

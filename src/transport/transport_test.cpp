@@ -269,7 +269,7 @@ TEST_P(transports, without_a_file_have_no_permissions) {
         if (simulated()) co_return;
         for (const std::string& uri : {"shm://" + name, "handoff://" + name}) {
             const auto refused = error_of(transport::listen(uri, options));
-            // Of a build without the layer.
+            // The build lacks the layer.
             if (refused == errc::unsupported) continue;
             EXPECT_EQ(refused, errno_code(EINVAL)) << uri;
             must(transport::listen(uri));
