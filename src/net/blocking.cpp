@@ -61,7 +61,7 @@ private:
     bool ever_waited_ = false;
 };
 
-/// Calls `attempt`, a system call, until it succeeds, fails for good, or the time is over.
+/// Repeats `attempt`, a system call, until it succeeds, fails for good, or the time has passed.
 template <class Attempt>
 result<std::size_t> persist(int fd, short events, patience& time, Attempt attempt) noexcept {
     if (fd < 0) return fail(errc::closed);
@@ -87,7 +87,7 @@ result<std::size_t> read_once(int fd, mutable_bytes into, patience& time) noexce
     return size;
 }
 
-/// `flags` without MSG_DONTWAIT has the kernel wait until it has all.
+/// Without MSG_DONTWAIT in `flags` the kernel waits until it has all bytes.
 result<std::size_t> write_once(int fd, const_bytes bytes, patience& time, int flags) noexcept {
     return persist(fd, POLLOUT, time,
                    [&] { return ::send(fd, bytes.data(), bytes.size(), flags | MSG_NOSIGNAL); });

@@ -162,7 +162,7 @@ TEST_P(passed_descriptors, report_a_full_socket_and_a_peer_that_is_gone) {
     // A socket in flight to itself keeps its own buffer; either limit may come first.
     EXPECT_TRUE(sent.error() == errno_code(EAGAIN) || sent.error() == errno_code(ETOOMANYREFS))
         << sent.error().message();
-    // What was not received makes the first failure another one for packets.
+    // Unreceived bytes change the first error for packets.
     pair.receiver.reset();
     sent = send_descriptor(pair.sender.get(), "x", pair.sender.get());
     EXPECT_TRUE(sent.error() == errno_code(EPIPE) || sent.error() == errno_code(ECONNRESET))

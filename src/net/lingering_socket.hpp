@@ -75,7 +75,7 @@ private:
     unique_fd peer_;
 };
 
-/// Whether the kernel has SO_PASSRIGHTS: Linux 6.16.
+/// True if the kernel has SO_PASSRIGHTS: Linux 6.16.
 inline bool can_refuse_descriptors() {
     const unique_fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int off = 0;

@@ -45,7 +45,7 @@ protected:
         co_return made;
     }
 
-    /// Sends until the socket takes no more; returns how much that was.
+    /// Sends until the socket takes no more; returns the number of bytes.
     static std::size_t fill(stream& to) {
         const std::vector<std::byte> much(64 * 1024, std::byte{'-'});
         std::size_t sent = 0;
@@ -96,7 +96,7 @@ protected:
         log += name + (done ? " ok " : " " + done.error().message() + " ");
     }
 
-    /// Yields until what is ready has run.
+    /// Yields until ready coroutines have run.
     static task<void> settle() {
         for (int i = 0; i < 10; ++i) co_await loop::current().yield();
     }
@@ -781,7 +781,7 @@ TEST_P(a_queued_writer, cancels_a_reserve_and_grants_what_it_waited_for_to_the_n
         co_await settle();
         EXPECT_EQ(log, "a " + cancelled + " b ok ");
         EXPECT_EQ(out.queued_bytes(), 95U);
-        // Who is cancelled in the end takes no room.
+        // A cancelled waiter takes no room.
         third.cancel();
         co_await third.join();
         co_await second.join();

@@ -184,7 +184,7 @@ TEST_P(a_dns_query, times_out_when_one_family_is_absent_and_the_other_dropped) {
         [](dns_server& server, resolver& names) -> task<> {
             server.records["six.test"] = {"::6"};
             server.silent_aaaa.insert("six.test");
-            // Nobody may say that there is no such name.
+            // Without one answer it is unknown that there is no such name.
             EXPECT_EQ(error_of(co_await names.resolve("six.test", 80)), errc::timed_out);
         },
         options);

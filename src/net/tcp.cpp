@@ -36,7 +36,7 @@ int seconds(std::chrono::seconds time) noexcept {
     return static_cast<int>(std::clamp<std::chrono::seconds::rep>(time.count(), 1, most));
 }
 
-/// How far an attempt came: errors of a machine without that address family say nothing about the
+/// Progress of an attempt: errors of a machine without that address family imply nothing about the
 /// peer.
 int progress(std::error_code error) noexcept {
     for (int local : {EAFNOSUPPORT, EADDRNOTAVAIL, ENETUNREACH, EACCES, EPERM, EINVAL})
@@ -71,7 +71,7 @@ private:
         try {
             attempts_.spawn(attempt(*this, peer));
         } catch (const std::bad_alloc&) {
-            // Those that are on their way may still come through.
+            // Attempts under way may still succeed.
             note(errno_code(ENOMEM));
         }
     }
@@ -88,7 +88,7 @@ private:
             race.winner_ = std::move(*connected);
             race.decide();
         } else if (connected.error() == errc::cancelled) {
-            // The others' errors are not why it ends.
+            // The others' errors are not the reason for its end.
             if (!race.decided_) race.error_ = errc::cancelled;
             race.decide();
         } else {

@@ -309,7 +309,7 @@ TEST_P(tcp_sockets, report_the_error_of_the_address_that_came_furthest) {
     });
 }
 
-/// How a race ends that is cancelled while it waits for addresses that do not answer.
+/// Error of a race that is cancelled while it waits for addresses that do not answer.
 task<std::error_code> cancelled_race(std::vector<endpoint> addresses) {
     std::error_code error;
     cancel_source stop(co_await current_source());

@@ -60,7 +60,8 @@ TEST_P(udp_sockets, refuse_bad_and_taken_addresses) {
 TEST_P(udp_sockets, connect_to_hosts_by_name) {
     run([&]() -> task<> {
         for (const char* host : {"127.0.0.1", "::1", "localhost"}) {
-            // What "localhost" is depends on the hosts file, so its server has both families.
+            // The address of "localhost" depends on the hosts file, so its server has both
+            // families.
             datagram server = must(udp::bind("*", 0));
             datagram client = must(co_await udp::connect(host, server.local().port()));
             EXPECT_EQ(client.peer().port(), server.local().port());
@@ -115,7 +116,7 @@ std::uint32_t loopback_index() {
     return index ? *index : 0;
 }
 
-/// Whether this machine carries a group on its loopback device; else why not.
+/// Error if this machine does not carry a group on its loopback device.
 std::error_code multicast_fails(const char* any, const char* group) {
     auto address = must(endpoint::ip(group, 0));
     datagram_options through_lo;
@@ -156,7 +157,7 @@ task<> expect_group(bool simulated, const char* any, const char* host, const cha
 
     if (simulated) {
         // Without loopback no socket on this host receives it. Datagrams that leave by the loopback
-        // device itself comes back all the same.
+        // device itself come back all the same.
         udp::socket_options deaf = shared;
         deaf.multicast_loop = false;
         must(sender.set(deaf));

@@ -1,4 +1,4 @@
-// Connections for threads: how they come about, by connecting, accepting, and as pairs.
+// Connections for threads: connecting, accepting, and pairs.
 #include <eddy/base/assert.hpp>
 #include <eddy/io/endpoint.hpp>
 #include <eddy/net/blocking.hpp>
@@ -46,7 +46,7 @@ short events_of(exchange::wait what) noexcept {
     return what == exchange::wait::writable ? POLLOUT : POLLIN;
 }
 
-/// Goes through the steps of an exchange.
+/// Drives an exchange to its end.
 result<> complete(exchange& with, int socket, duration limit) noexcept {
     const time_point deadline = after(limit);
     for (;;) {
@@ -109,7 +109,7 @@ result<std::pair<connection, connection>> connection::pair(const connection_opti
 // ---- accepting
 
 struct acceptor::state {
-    /// A peer whose exchange is under way.
+    /// A peer with its exchange in progress.
     struct guest {
         unique_fd socket;
         unix_socket::peer_process process;
@@ -118,8 +118,8 @@ struct acceptor::state {
         time_point deadline;
     };
 
-    /// Before the end of a guest whose exchange is not over: closing the socket would drop what is
-    /// queued.
+    /// Before the end of a guest with an incomplete exchange: closing the socket would drop queued
+    /// descriptors.
     static void give_up(const guest& one) noexcept {
         unix_socket::refuse_descriptors(one.socket.get());
     }
@@ -145,7 +145,7 @@ struct acceptor::state {
     std::error_code failure;  // of accept(2), to be reported
 };
 
-/// Accepts what waits, at most so many.
+/// Accepts at most `most` waiting connections.
 void acceptor::state::take_waiting(std::size_t most) {
     while (most-- > 0) {
         unique_fd socket(::accept4(listening.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -176,8 +176,8 @@ void acceptor::state::begin(unique_fd socket) {
                       after(wanted.handshake_timeout)});
 }
 
-/// The connection if the exchange of a guest is over now. It is no guest any more then, nor after a
-/// failure of its own; an error is this process's.
+/// The connection, if the exchange of guest `index` is complete. The guest is then removed, as
+/// after a failure of its own; an error is this process's.
 result<std::optional<connection>> acceptor::state::step(std::size_t index) {
     guest& its = guests[index];
     const auto next = its.with.step();
@@ -238,7 +238,7 @@ result<connection> acceptor::accept(duration limit) try {
     std::vector<pollfd> watched;
     for (;;) {
         if (its.is_closed) return fail(errc::closed);
-        // At the limit one by one: each guest has had a step before it may have to go.
+        // At the limit one by one: each guest has had a step before it may be dropped.
         const std::size_t room = max_waiting_connections - its.guests.size();
         its.take_waiting(std::max<std::size_t>(room, 1));
         for (std::size_t i = its.guests.size(); i-- > 0;) {

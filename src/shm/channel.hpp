@@ -1,12 +1,12 @@
 // Shared memory of one connection: the ring that this side writes, the ring that it reads, and the
-// words by which each side knows whether the other one sleeps. No system calls but membarrier(2):
-// waiting and waking are the caller's.
+// words that announce a sleeping side. No system calls but membarrier(2): the caller waits and
+// wakes.
 //
 // The side that publishes bytes, or room, stores a position and then loads the peer's word of
 // waiting; the side that goes to sleep stores that word and then loads the position. With a fence
-// between store and load on both sides, one of them sees the other (Dekker). Reading gives room
-// back in steps of a quarter of the ring, so its fence is rare; a writer that waits has three
-// quarters unread then, and the reader comes past its next step before it has read them.
+// between store and load on both sides, at least one side observes the other (Dekker). Reading
+// frees room in steps of a quarter of the ring, so its fence is rare; a waiting writer has three
+// quarters unread, and the reader passes its next step before it has read them.
 #pragma once
 
 #include <eddy/base/assert.hpp>
@@ -24,7 +24,7 @@
 
 namespace eddy::shm {
 
-/// Whether this process can be part of asymmetric fences; it is registered with the first call.
+/// True if this process can take part in asymmetric fences; the first call registers it.
 bool has_asymmetric_fence() noexcept;
 /// The fence in all processes that are registered; has_asymmetric_fence().
 void fence_everywhere() noexcept;
@@ -54,41 +54,42 @@ public:
 
     // ---- writing
 
-    /// Free bytes of the own ring, of which at least `wanted` are looked for; fewer may be there,
-    /// none while the peer has not read enough. ECONNRESET for a peer that broke the protocol.
+    /// Free bytes of the own ring. The peer's position is loaded if fewer than `wanted` are known;
+    /// still fewer may be free, or none while the peer has not read enough. ECONNRESET for a peer
+    /// that broke the protocol.
     result<mutable_bytes> room(std::size_t wanted = 1) noexcept {
         if (out_free() < wanted && !load_tail()) return fail_errno(ECONNRESET);
         return mutable_bytes(own_.ring() + (out_.position & out_.mask), out_free());
     }
-    /// Looks how far the peer has read. ECONNRESET as room().
+    /// Loads the peer's read position. ECONNRESET as room().
     result<> look_at_tail() noexcept {
         if (!load_tail()) return fail_errno(ECONNRESET);
         return {};
     }
-    /// The position behind what was appended, and that up to which the peer had read.
+    /// The position behind the appended bytes, and the peer's last known read position.
     std::uint64_t appended() const noexcept { return out_.position; }
     std::uint64_t read_by_peer() const noexcept { return out_.other; }
-    /// Puts `size` bytes that were written to room() behind what is to be published.
+    /// Appends `size` bytes that were written to room(), unpublished.
     void append(std::size_t size) noexcept {
         EDDY_ASSERT(size <= out_free());
         // finish_from_any_thread() reads it.
         store(&out_.position, out_.position + size);
     }
-    /// The peer may read what was appended. True when it has to be woken.
+    /// Publishes the appended bytes. True when the peer has to be woken.
     bool publish() noexcept {
         store(own_.word64(EDDY_SHM_HEAD), out_.position);
         fence();
         return sleeps(EDDY_SHM_READER, out_);
     }
-    /// Has the processor take over the lines of the next bytes, as many as the last ones had if
+    /// Fetches the cache lines of the next bytes for writing, as many as the last message had if
     /// `all`, by a store to each: the peer has read them a lap ago, so the bytes themselves would
-    /// wait for their lines. Only where nothing was written to room() yet.
+    /// wait for their lines. Only before anything is written to room().
     void claim_room(bool all) noexcept {
         const std::uint64_t last = all ? out_.position - claimed_at_ : 0;
         claimed_at_ = out_.position;
         const std::uint64_t to =
             out_.position + least_claimed + (last < most_claimed ? last : most_claimed);
-        // Within what the peer had read when this side last looked.
+        // Within the peer's last known read position.
         if (to - out_.other > out_.mask + 1) return;
         std::uint64_t line = out_.position > claimed_ ? out_.position : claimed_;
         for (; line < to; line += line_size)
@@ -101,8 +102,8 @@ public:
         fence();
         return sleeps(EDDY_SHM_READER, out_);
     }
-    /// finish() from a thread beside the writing one: publishes what was appended, unless an end
-    /// stands already. True when the peer has to be woken; it may be woken twice.
+    /// finish() from a thread beside the writing one: publishes the appended bytes, unless the end
+    /// is already published. True when the peer has to be woken; it may be woken twice.
     bool finish_from_any_thread() noexcept {
         const std::uint64_t appended = load(&out_.position);
         std::uint64_t* const head = own_.word64(EDDY_SHM_HEAD);
@@ -120,8 +121,8 @@ public:
         return __atomic_load_n(peer_.word32(EDDY_SHM_READER), __ATOMIC_RELAXED) % 2 == 1;
     }
     bool is_finished() const noexcept { return load(own_.word64(EDDY_SHM_END)) != 0; }
-    /// Announces that this side waits for room, until disarm_writer(): the next consume() from then
-    /// on has the peer wake it, once. Whether there is room already is to be checked after that.
+    /// Announces that this side waits for room, until disarm_writer(): the peer wakes it once, at
+    /// its next consume(). Check for room after this call.
     void arm_writer() noexcept { arm(EDDY_SHM_WRITER, out_); }
     void disarm_writer() noexcept { disarm(EDDY_SHM_WRITER, out_); }
     bool is_writer_armed() const noexcept { return out_.epoch % 2 == 1; }
@@ -141,29 +142,29 @@ public:
     // ---- reading
 
     /// Bytes to read; empty while there are none. A hostile peer may change them while they are
-    /// read, so what is parsed must be copied before. ECONNRESET as with room().
+    /// read, so copy them before parsing. ECONNRESET as with room().
     result<const_bytes> bytes() noexcept {
         if (in_.position == in_.other && !load_head()) return fail_errno(ECONNRESET);
         return const_bytes(peer_.ring() + (in_.position & in_.mask), in_unread());
     }
-    /// The same with what was published since, though some are there.
+    /// The same, including later bytes when some are known already.
     result<const_bytes> all_bytes() noexcept {
         if (!load_head()) return fail_errno(ECONNRESET);
         return bytes();
     }
-    /// Has the processor fetch the line of the next bytes, while this side looks for them: it comes
-    /// beside that of the position then, not after it.
+    /// Prefetches the cache line of the next bytes while this side polls for them, in parallel with
+    /// that of the position.
     void fetch_bytes() const noexcept {
         __builtin_prefetch(peer_.ring() + (in_.position & in_.mask));
     }
-    /// Whether the peer has finished, and everything was read. ECONNRESET for an end that is none.
+    /// True if the peer has finished, and everything was read. ECONNRESET for an invalid end.
     result<bool> is_at_end() noexcept {
         const std::uint64_t end = load(peer_.word64(EDDY_SHM_END));
         if (end == 0) return false;
         if (!load_head() || end != in_.other + 1) return fail_errno(ECONNRESET);
         return in_.position == in_.other;
     }
-    /// Gives the room of `size` bytes back. True when the peer has to be woken.
+    /// Frees the room of `size` bytes. True when the peer has to be woken.
     bool consume(std::size_t size) noexcept {
         EDDY_ASSERT(size <= in_unread());
         in_.position += size;
@@ -171,8 +172,8 @@ public:
         owed_ += size;
         return owed_ > in_.mask / 4 && settle();
     }
-    /// Whether the peer sleeps on room that it was given since it was last checked for that, and
-    /// has to be woken. A side that finds nothing to read calls it before it does other things.
+    /// Checks for a writer that sleeps on room freed since the last check: true when the peer has
+    /// to be woken. Called by a side that finds nothing to read, before it does other things.
     bool settle() noexcept {
         if (owed_ == 0) return false;
         owed_ = 0;
@@ -187,8 +188,8 @@ public:
     void disarm_reader() noexcept { disarm(EDDY_SHM_READER, in_); }
     bool is_reader_armed() const noexcept { return in_.epoch % 2 == 1; }
 
-    /// Copies what is there, and gives its room back. 0 while there is nothing. `wakes` becomes
-    /// true when the peer has to be woken.
+    /// Copies the bytes that are there, and frees their room. 0 while there are none. `wakes`
+    /// becomes true when the peer has to be woken.
     result<std::size_t> read(mutable_bytes into, bool& wakes) noexcept {
         const auto found = bytes();
         if (!found) return fail(found.error());
@@ -204,18 +205,18 @@ public:
     void set_processor(std::uint32_t number) noexcept {
         __atomic_store_n(own_.word32(EDDY_SHM_CPU), number + 1, __ATOMIC_RELAXED);
     }
-    /// 1 + the processor of the peer as it last said; 0 if it did not.
+    /// 1 + the processor that the peer last published; 0 without one.
     std::uint32_t peer_processor() const noexcept {
         return __atomic_load_n(peer_.word32(EDDY_SHM_CPU), __ATOMIC_RELAXED);
     }
 
     std::uint32_t peer_doorbell() const noexcept { return peer_doorbell_; }
-    /// Adds 1 to the word on which a peer sleeps by futex(2) that waits for bytes or the end, or
-    /// for room; it is to be woken then.
+    /// Increments the word on which a peer that waits for bytes or the end, or for room, sleeps by
+    /// futex(2); the caller wakes it then.
     const std::uint32_t* raise_reader_bell() noexcept { return raise(EDDY_SHM_READER_BELL); }
     const std::uint32_t* raise_writer_bell() noexcept { return raise(EDDY_SHM_WRITER_BELL); }
-    /// Those words of the peer. They are loaded before arm_reader(), or arm_writer(), and this side
-    /// sleeps until they differ.
+    /// The peer's words of that kind. Load them before arm_reader(), or arm_writer(), and sleep
+    /// until they change.
     const std::uint32_t* reader_bell() const noexcept { return peer_.word32(EDDY_SHM_READER_BELL); }
     const std::uint32_t* writer_bell() const noexcept { return peer_.word32(EDDY_SHM_WRITER_BELL); }
 
@@ -255,11 +256,11 @@ private:
     std::size_t out_free() const noexcept { return out_.mask + 1 - (out_.position - out_.other); }
     std::size_t in_unread() const noexcept { return in_.other - in_.position; }
 
-    /// Both take a position of the peer only between the last one and what is possible.
+    /// Both accept a position of the peer only between the last one and the last possible one.
     bool load_tail() noexcept {
         const std::uint64_t found = load(peer_.word64(EDDY_SHM_TAIL));
         if (found - out_.other > out_.position - out_.other)
-            return found == 0 && out_.other == out_begin_;  // the peer has not had the HELLO yet
+            return found == 0 && out_.other == out_begin_;  // the peer does not have the HELLO yet
         out_.other = found;
         return true;
     }
@@ -286,7 +287,7 @@ private:
         std::atomic_thread_fence(std::memory_order_seq_cst);
 #endif
     }
-    /// After a position was stored, and the fence: whether the peer sleeps on it, and was not woken
+    /// After a position was stored, and the fence: true if the peer sleeps on it, and was not woken
     /// from this sleep yet.
     bool sleeps(std::size_t offset, direction& in) const noexcept {
         const std::uint32_t epoch = __atomic_load_n(peer_.word32(offset), __ATOMIC_RELAXED);

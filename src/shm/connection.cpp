@@ -20,14 +20,14 @@ namespace {
 
 using state = connection_state;
 
-/// Looks at the ring so often before the clock is read for the first time: about a microsecond.
+/// Polls of the ring before the first reading of the clock: about a microsecond.
 constexpr int quick_looks = 40;
-/// And so often between two looks at the clock, and at what else ends a wait.
+/// Polls between two readings of the clock, and checks of what else ends a wait.
 constexpr int looks_between = 32;
 /// Bytes of a message up to which lines for the next ones are claimed, whatever came before.
 constexpr std::size_t small_write = 256;
 
-/// Looks for it some times.
+/// Polls some times.
 bool comes_soon(const auto& has_come) noexcept {
     for (int i = 0; i < looks_between; ++i) {
         if (has_come()) return true;
@@ -37,7 +37,7 @@ bool comes_soon(const auto& has_come) noexcept {
 }
 
 time_point deadline_of(duration limit) noexcept {
-    // Without a look at the clock, which takes as long as the rest of a write.
+    // Without reading the clock, which takes as long as the rest of a write.
     if (limit == duration::max()) return time_point::max();
     const time_point now = clock_now();
     return limit < time_point::max() - now ? now + limit : time_point::max();
@@ -69,10 +69,11 @@ void wake_writer(const state& of) noexcept {
 
 // ---- reading
 
-/// What ends reading while there are no bytes; none while more may come.
+/// The error that ends reading while there are no bytes; none while more may come.
 std::error_code read_end(const state& of) noexcept {
     if (of.life->is_closed()) return errc::closed;
-    // Before the end of the ring: what a peer published before it went is seen then.
+    // Read before the end of the ring, so that bytes that a peer published before it died are
+    // found.
     const bool is_gone = of.life->is_peer_gone();
     const auto ended = of.shared->is_at_end();
     if (!ended) return ended.error();
@@ -90,7 +91,7 @@ result<> wait_for_bytes(state& of, time_point deadline) noexcept {
         const auto found = shared.bytes();
         return !found || !found->empty();
     };
-    // Of a peer that only writes, the line would be taken just before it is written to.
+    // For a peer that only writes, the line would be fetched just before the peer writes to it.
     const bool has_written = !of.alternates.load(std::memory_order_relaxed);
     if (has_written) of.alternates.store(true, std::memory_order_relaxed);
     const bool may_spin = of.reading.may_spin(shared.peer_processor());
@@ -107,7 +108,7 @@ result<> wait_for_bytes(state& of, time_point deadline) noexcept {
         if (const auto end = read_end(of)) return fail(end);
         if (now >= deadline) return fail(errc::timed_out);
         if (now - begun < spin) {
-            // Without a look at the clock behind what has come: that is time of its way.
+            // The clock is not read after bytes have come: that would delay them.
             if (comes_soon(has_come)) break;
             continue;
         }
@@ -129,7 +130,7 @@ result<> wait_for_bytes(state& of, time_point deadline) noexcept {
 bool may_write(const state& of) noexcept {
     return !of.life->is_peer_gone() && !of.shared->is_finished() && !of.life->is_closed();
 }
-/// Why not.
+/// Reason when may_write() is false.
 std::error_code write_end(const state& of) noexcept {
     // In this order: close() marks it closed, then finishes.
     const bool has_ended = of.life->is_peer_gone() || of.shared->is_finished();
@@ -137,7 +138,7 @@ std::error_code write_end(const state& of) noexcept {
     return has_ended ? errno_code(EPIPE) : std::error_code();
 }
 
-/// Whether one more packet may be written, with some bytes.
+/// True if one more packet may be written, with some bytes.
 result<bool> has_room(state& of) noexcept {
     channel& shared = *of.shared;
     if (!of.packets.has_room(shared.read_by_peer(), shared.appended())) {
@@ -167,7 +168,7 @@ result<> wait_for_room(state& of, time_point deadline) noexcept {
         if (const auto end = write_end(of)) return fail(end);
         if (now >= deadline) return fail(errc::timed_out);
         if (now - begun < spin) {
-            // Without a look at the clock behind what has come: that is time of its way.
+            // The clock is not read after room has come: that would delay the write.
             if (comes_soon(has_come)) break;
             continue;
         }
@@ -284,7 +285,7 @@ result<std::size_t> connection::try_read(mutable_bytes into) noexcept {
     return 0;
 }
 
-// Flattened, as are those below that move bytes: calls from one to the next took a third of a round
+// Flattened, like the other functions that move bytes: calls between them took a third of a round
 // trip of 0.2 µs.
 [[gnu::flatten]] result<std::size_t> connection::read_some(mutable_bytes into,
                                                            duration limit) noexcept {

@@ -21,10 +21,10 @@ class packet_queue {
 public:
     explicit packet_queue(std::size_t limit) : ends_(limit) {}
 
-    /// Whether one more may be added, now that the peer has read up to `tail`.
+    /// True if there is room for one more, now that the peer has read up to `tail`.
     bool has_room(std::uint64_t tail, std::uint64_t head) noexcept {
         if (ends_.empty()) return true;
-        // Nothing unread lies further back than the whole ring, so the difference orders them.
+        // Unread positions are at most a ring behind `head`, so the difference orders them.
         while (size_ > 0 && head - ends_[first_] >= head - tail) {
             first_ = (first_ + 1) % ends_.size();
             --size_;
@@ -58,15 +58,15 @@ struct connection_state {
     alignas(128) spin_history reading;
     alignas(128) spin_history writing;
     std::size_t unflushed = 0;
-    /// Whether this side has waited for bytes since its last write. Both threads.
+    /// This side has waited for bytes since its last write. Both threads.
     std::atomic<bool> alternates{false};
 };
 
-/// Takes a connected socket whose exchange is over.
+/// Takes over a connected socket whose exchange is complete.
 result<std::unique_ptr<connection_state>> make_state(unique_fd socket, exchange& over,
                                                      const connection_options& wanted);
 offer offer_of(const connection_options& wanted) noexcept;
-/// EINVAL for options that cannot be.
+/// EINVAL for invalid options.
 result<> check(const connection_options& wanted) noexcept;
 
 }  // namespace eddy::shm

@@ -1,5 +1,5 @@
-// Choice of the handshake that is given up when a listener has as many as it may: so that clients
-// that stall cannot keep others out.
+// Choice of the handshake that a listener gives up at its limit, so that stalled clients cannot
+// keep others out.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace eddy::shm {
 
-/// Of `handshakes`, oldest first, the oldest one of the process that has most of them. `process_of`
-/// yields the peer_process of an element. The end of an empty range.
+/// The oldest of `handshakes`, sorted oldest first, that belongs to the process with the most of
+/// them. `process_of` yields the peer_process of an element. The end of an empty range.
 template <class Handshakes, class ProcessOf>
 auto most_crowding(Handshakes& handshakes, ProcessOf process_of) {
     auto chosen = std::end(handshakes);

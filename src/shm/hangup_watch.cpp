@@ -1,4 +1,4 @@
-// The thread that watches, and how sleepers are woken.
+// Watch thread for hang-ups, and wake-ups of sleeping threads.
 #include "shm/hangup_watch.hpp"
 
 #include <eddy/io/executor.hpp>
@@ -65,7 +65,7 @@ void liveness::set_channel(channel* shared) noexcept {
     shared_ = shared;
 }
 
-/// Whether the socket has ended, by a system call.
+/// Checks for the end of the socket, by a system call.
 void liveness::check() noexcept {
     if (checks_.fetch_add(1, std::memory_order_relaxed) >= most_checks) return watch();
     char next = 0;
@@ -73,8 +73,8 @@ void liveness::check() noexcept {
     if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) mark_peer_gone();
 }
 
-/// Has the socket watched from now on. A connection that cannot be watched ends: its threads could
-/// sleep for ever.
+/// Watches the socket from now on. A connection that cannot be watched ends: otherwise its threads
+/// could sleep for ever.
 void liveness::watch() noexcept try {
     if (is_watched_.exchange(true)) return;
     auto group = watching_thread();
@@ -94,8 +94,8 @@ void liveness::mark_closed() noexcept {
     wake_all();
 }
 
-/// The word does not change, so a thread that was about to sleep misses one call; it does not miss
-/// them all.
+/// Repeated, since the word does not change: a thread that was about to sleep misses at most one
+/// call.
 void liveness::wake_all() noexcept {
     const std::scoped_lock lock(mutex_);
     while (shared_ && sleepers_.load(std::memory_order_seq_cst) > 0) {
@@ -105,7 +105,7 @@ void liveness::wake_all() noexcept {
     }
 }
 
-/// Bytes that come all the same are dropped.
+/// Bytes that come are dropped.
 task<void> watch_until_gone(std::shared_ptr<liveness> of) {
     while (co_await loop::current().wait_readable(of->socket())) {
         std::array<std::byte, 256> dropped;
@@ -113,7 +113,7 @@ task<void> watch_until_gone(std::shared_ptr<liveness> of) {
         const auto received = unix_socket::receive_message(of->socket(), dropped);
         if (received ? received->size == 0 : received.error() != errno_code(EAGAIN)) break;
     }
-    // Also where the wait failed: a peer that is not watched could go without waking its readers.
+    // Also after a failed wait: a peer that is not watched could die without waking its readers.
     of->mark_peer_gone();
 }
 

@@ -107,7 +107,7 @@ result<exchange::wait> exchange::receive_peers() noexcept {
     return wait::none;
 }
 
-/// The own memory, unless there can be none, or the peer of a server brought none.
+/// Allocates the own memory, unless it is impossible, or the peer of a server has none.
 void exchange::allocate() noexcept {
     if (std::exchange(has_allocated_, true) || !offer_.shares_memory) return;
     if (side_ == side::server && !peer_memory_) return;
@@ -138,7 +138,7 @@ result<> exchange::send() noexcept {
     }
     if (!sent && sent.error() == errno_code(EPIPE)) return fail(errc::truncated);
     if (!sent) return fail(sent.error());
-    // Nothing was sent before it, so the socket has room for so few bytes.
+    // First bytes on the socket, so there is room for so few.
     if (*sent != bytes.size()) return fail(errc::truncated);
     is_sent_ = true;
     own_file_.reset();

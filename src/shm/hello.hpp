@@ -1,5 +1,5 @@
-// HELLO of a shared-memory connection: how it is written and read, and the two sides' exchange in
-// steps. Between steps the driver waits, a coroutine or a blocking call.
+// HELLO of a shared-memory connection: its encoding, and the exchange of both sides in steps.
+// Between steps the driver waits, a coroutine or a blocking call.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -27,7 +27,7 @@ struct hello {
     bool has(std::uint32_t feature) const noexcept { return (features & feature) != 0; }
 };
 
-/// Whether positions may begin there: they never wrap, and 1 + the last one is never 0.
+/// True for valid first positions: positions never wrap, and 1 + the last one is never 0.
 constexpr bool is_first_position(std::uint64_t position) noexcept {
     return position <= EDDY_SHM_MAX_POSITION;
 }
@@ -39,10 +39,10 @@ hello_bytes encode(const hello& message) noexcept;
 /// cannot be; errc::unsupported for another version.
 result<hello> decode(std::span<const std::byte, EDDY_SHM_HELLO_SIZE> bytes) noexcept;
 
-/// Which side of the Unix socket this is. The client sends first.
+/// Side of the Unix socket. The client sends first.
 enum class side : std::uint8_t { client, server };
 
-/// What one side offers.
+/// Offer of one side.
 struct offer {
     std::size_t ring_size = EDDY_SHM_DEFAULT_RING;
     std::uint64_t position = 0;
@@ -59,21 +59,21 @@ struct offer {
 /// answers.
 class exchange {
 public:
-    /// What is to be done before the next step.
+    /// Wait that the next step needs.
     enum class wait : std::uint8_t {
-        none,      ///< nothing: it is over
+        none,      ///< none: the exchange is complete
         readable,  ///< the peer's HELLO has not arrived
         writable,  ///< the socket was full
     };
 
     exchange(side of, int socket, const offer& own) noexcept;
 
-    /// Sends, and receives, as far as that goes. Errors: errc::malformed and errc::unsupported as
-    /// decode(), errc::truncated if the peer closes, the system's; of a client EMFILE and ENOMEM,
-    /// too, when it cannot map the memory of its server.
+    /// Sends and receives as far as possible. Errors: errc::malformed and errc::unsupported as
+    /// decode(), errc::truncated if the peer closes, the system's; for a client also EMFILE and
+    /// ENOMEM, when it cannot map the memory of its server.
     result<wait> step() noexcept;
 
-    /// Once it is over: the shared memory, or null where the peer has none and the socket carries
+    /// After the exchange: the shared memory, or null if the peer has none and the socket carries
     /// the stream. Throws std::bad_alloc.
     std::unique_ptr<channel> take_channel();
 

@@ -126,7 +126,7 @@ TEST(shm_hello, survives_random_bytes) {
     }
 }
 
-// The side that answers may go on before the other one has taken its channel.
+// The answering side may use its channel before the other one has taken its own.
 TEST(shm_hello, positions_are_in_the_memory_before_the_peer_needs_them) {
     const sockets pair = connected();
     constexpr std::uint64_t begin = std::uint64_t{1} << 32;

@@ -65,7 +65,7 @@ void expect_no_wakeups() {
         std::this_thread::sleep_for(20ms);
     seen = sleeps_of_other_threads();
     std::this_thread::sleep_for(500ms);
-    // A stopped process that goes on counts once for each thread.
+    // A stopped process that continues counts once for each thread.
     EXPECT_LE(sleeps_of_other_threads() - seen, 4u);
 }
 

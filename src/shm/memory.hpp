@@ -13,14 +13,14 @@
 
 namespace eddy::shm {
 
-/// Whether a ring may have so many bytes.
+/// True for a valid size of a ring.
 constexpr bool is_ring_size(std::uint64_t size) noexcept {
     return size >= EDDY_SHM_MIN_RING && size <= EDDY_SHM_MAX_RING && std::has_single_bit(size);
 }
 
-/// Limit of memories that this process maps at once, of streams two each: of the mappings that the
-/// kernel grants a process (vm.max_map_count), each takes two, and the rest of the process keeps a
-/// quarter. Any thread.
+/// Limit of memories that this process maps at once, two for each stream. Each takes two of the
+/// mappings that the kernel grants a process (vm.max_map_count), of which a quarter stays for other
+/// uses. Any thread.
 std::size_t most_memories() noexcept;
 /// Another limit, for tests; SIZE_MAX for the usual one. Any thread.
 void limit_memories(std::size_t most) noexcept;

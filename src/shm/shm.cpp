@@ -35,7 +35,7 @@ offer offer_of(const options& wanted) noexcept {
     return made;
 }
 
-/// Waits for what the exchange waits for.
+/// Drives an exchange, with its waits.
 task<result<>> go_on(exchange& with, int socket) {
     loop& here = loop::current();
     for (;;) {
@@ -51,7 +51,7 @@ task<result<>> go_on(exchange& with, int socket) {
     }
 }
 
-/// `users` are those that the peer may be of.
+/// `users` are the allowed users of the peer.
 task<result<stream>> shake_hands(stream plain, side own, std::vector<uid_t> users,
                                  options wanted) try {
     if (auto usable = check(wanted); !usable) co_return fail(usable.error());
@@ -64,7 +64,7 @@ task<result<stream>> shake_hands(stream plain, side own, std::vector<uid_t> user
     exchange with(own, socket, offer_of(wanted));
     const auto done = co_await with_timeout(wanted.handshake_timeout, go_on(with, socket));
     if (!done) {
-        // Also at the deadline, when the exchange has had no last step.
+        // Also at the deadline, after which the exchange makes no step.
         unix_socket::refuse_descriptors(socket);
         co_return fail(done.error());
     }

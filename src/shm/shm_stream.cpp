@@ -21,14 +21,14 @@ namespace {
 constexpr std::uint32_t kept_leases = 32;
 constexpr std::size_t max_leases = 16 * 1024;
 
-/// What is lent is a copy: a peer may change the bytes of its ring at any time, also while they are
-/// parsed.
+/// Leased bytes are copies: a peer may change the bytes of its ring at any time, also while they
+/// are parsed.
 buffer_pool& lease_buffers() noexcept {
     thread_local buffer_pool pool(kept_leases, shm_stream::lease_size, max_leases);
     return pool;
 }
 
-/// One byte. A socket that is full has been rung already; the end of one is reported by reading.
+/// Sends one byte. A full socket already signals; a closed one is reported by reading.
 void ring(stream& bell) noexcept { static_cast<void>(bell.try_write(as_bytes("!"))); }
 
 }  // namespace
@@ -51,7 +51,7 @@ void shm_stream::watch() {
     }
 }
 
-/// False once no more will come.
+/// False once no more wake-ups will come.
 bool shm_stream::take_wakeups() {
     is_watching_ = false;
     // The bytes have no meaning, and the buffer goes back at once.
@@ -88,7 +88,7 @@ void shm_stream::wake_writer() noexcept {
         ring(bell_);
 }
 
-/// Goes on in the loop's next turn, after others.
+/// Resumes in the loop's next turn, after other work.
 void shm_stream::pause() {
     if (std::exchange(is_pausing_, true)) return;
     pause_op_.emplace();
@@ -105,7 +105,7 @@ void shm_stream::on_pause() {
     complete_waiters();
 }
 
-/// Goes on with whatever waits; the last coroutine is resumed here.
+/// Continues the waiting operations; the last coroutine is resumed here.
 void shm_stream::complete_waiters() {
     operation* next = nullptr;
     if (writer_ && wait_for_room(*writer_)) next = std::exchange(writer_, nullptr);
@@ -137,7 +137,7 @@ bool shm_stream::wait_for_bytes(read_operation& op) {
         return true;
     }
     if (shared_->arm_reader()) wake_writer();
-    // Bytes that came before the peer could know.
+    // Bytes that came before the peer could notice the flag.
     if (!receive(op)) return false;
     shared_->disarm_reader();
     return true;
@@ -177,7 +177,7 @@ bool shm_stream::find_end(read_operation& op) noexcept {
         return true;
     }
     if (!bell_end_) return false;
-    // It died, or closed the socket alone: what it had published is read by now.
+    // It died, or closed the socket alone: all its published bytes have been read by now.
     op.set_error(bell_end_ == errc::end_of_stream ? errno_code(ECONNRESET) : bell_end_);
     return true;
 }
@@ -294,12 +294,12 @@ result<> shm_stream::shutdown_write() noexcept {
 
 // ---- the end
 
-/// What was written stays in memory that the peer has mapped.
+/// The written bytes stay in memory that the peer has mapped.
 void shm_stream::close() noexcept {
     is_closing_ = true;
     if (reader_) cancel(*reader_);
     if (writer_) cancel(*writer_);
-    // Without the word of the end the peer takes the socket's end for a reset.
+    // Without a published end the peer takes the socket's end for a reset.
     if (!is_cut_ && !shared_->is_finished() && shared_->finish()) wake_reader();
     bell_.close();
     const bool no_bell = ended_unused(is_watching_, bell_op_ ? &*bell_op_ : nullptr);

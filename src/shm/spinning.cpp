@@ -11,8 +11,8 @@
 namespace eddy::shm {
 namespace {
 
-/// Of the machine: a thread that may use one alone does not keep a peer on another one from
-/// running, and peers on the same one know it of each other.
+/// True if the machine has one processor. A thread that is confined to one does not keep a peer on
+/// another one from running, and peers on the same one detect that.
 bool has_one_processor() noexcept { return ::sysconf(_SC_NPROCESSORS_ONLN) < 2; }
 
 /// A quota of the control group, or of one above it; cgroups(7), version 2.

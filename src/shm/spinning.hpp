@@ -1,4 +1,4 @@
-// Decision of a thread whether, and how long, to spin before it sleeps.
+// Decision of a thread to spin before it sleeps, and for how long.
 #pragma once
 
 #include <eddy/io/timer.hpp>
@@ -20,28 +20,28 @@ inline void relax() noexcept {
 
 inline time_point clock_now() noexcept { return std::chrono::steady_clock::now(); }
 
-/// Whether a thread that spins may keep its peer from running: there is one processor, or a quota
-/// of their time (cgroups(7), cpu.max). Read once.
+/// True if a thread that spins may keep its peer from running: with one processor, or under a quota
+/// of processor time (cgroups(7), cpu.max). Read once.
 bool spinning_takes_turns() noexcept;
 
 /// 1 + the processor that this thread runs on; 0 if that is unknown.
 std::uint32_t this_processor() noexcept;
 
-/// What the waits of one direction have brought. One thread.
+/// Durations of the recent waits in one direction. One thread.
 class spin_history {
 public:
     explicit spin_history(waiting how) noexcept : how_(how) {}
 
-    /// Whether the peer can go on while this thread spins; `peer` is its processor, as
-    /// this_processor() of it.
+    /// True if the peer can run while this thread spins; `peer` is its processor, as its
+    /// this_processor().
     bool may_spin(std::uint32_t peer) const noexcept {
         if (how_ != waiting::adaptive) return how_ == waiting::spin;
         return !spinning_takes_turns() && (peer == 0 || peer != this_processor());
     }
-    /// How long to spin now, where that may be.
+    /// Time to spin now, where spinning is allowed.
     duration budget() noexcept {
         if (how_ == waiting::spin) return duration::max();
-        // What takes longer than a wake-up costs is not worth the time, but it may change.
+        // A spin longer than the cost of a wake-up does not pay off, but that may change.
         if (average_ > max_spin && ++skipped_ % retry_every != 0) return duration::zero();
         const duration wanted = 2 * average_ + least;
         return wanted < max_spin ? wanted : max_spin;

@@ -35,13 +35,13 @@ fault wrong(std::string what) { return std::unexpected(std::move(what)); }
 
 bool is_pem_text(std::string_view given) noexcept { return given.contains("-----BEGIN"); }
 
-/// How a sentence names what was given.
+/// Name of a given file or text in a sentence.
 std::string name_of(std::string_view kind, std::string_view given) {
     std::string name = "the " + std::string(kind);
     return is_pem_text(given) ? name + " given as text" : name + " \"" + std::string(given) + '"';
 }
 
-/// The PEM text that was given, or that stands in the file that was named.
+/// The PEM text given, or the content of the file named.
 std::expected<std::string, std::string> read_pem(std::string_view kind, const std::string& given) {
     const auto too_large = [&] { return wrong(name_of(kind, given) + " is larger than 16 MiB"); };
     if (is_pem_text(given)) {
@@ -340,7 +340,7 @@ public:
         for (const std::string& name : names) {
             const std::string path = folder + "/" + name;
             const auto text = read_regular(path, largest_pem - size);
-            // A link to what was removed.
+            // A dangling link.
             if (!text && text.error() == std::errc::no_such_file_or_directory) continue;
             if (!text && text.error() == errc::limit_reached)
                 return wrong(name_of("CA folder", folder) + " has more than 16 MiB");
@@ -375,10 +375,10 @@ public:
     void serve_sessions(bool tickets) {
         static constexpr unsigned char name[] = "eddy";
         SSL_CTX_set_session_id_context(last(), name, sizeof(name) - 1);
-        // Tickets hold what a cache would, at the client.
+        // Tickets store at the client what a cache would store here.
         SSL_CTX_set_session_cache_mode(last(), SSL_SESS_CACHE_OFF);
         if (!tickets) SSL_CTX_set_options(last(), SSL_OP_NO_TICKET);
-        // Each connection brings the next one its ticket. OpenSSL's second one of TLS 1.3 costs its
+        // One ticket suffices for the next connection. OpenSSL's second one in TLS 1.3 costs its
         // encryption and a send(2).
         SSL_CTX_set_num_tickets(last(), tickets ? 1 : 0);
     }

@@ -96,7 +96,7 @@ TEST(tls_context, reads_regular_files_of_a_limited_size_only) {
     }
     EXPECT_THAT(server(socket), AllOf(HasSubstr(socket), HasSubstr("cannot be read")));
 
-    // Those of a folder are read with it, not in the middle of a handshake.
+    // Authorities of a folder are read with it, not during a handshake.
     const testing::temporary_folder authorities;
     write(authorities.file("0123abcd.0"), good.chain);
     write(authorities.file("0123abcd.1"), "no certificate");

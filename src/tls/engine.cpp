@@ -181,7 +181,7 @@ engine::status engine::write(const_bytes bytes) {
     const status outcome =
         outcome_of(SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &written), false);
     if (outcome != status::want_input) return outcome;
-    // It may wait for nothing once the handshake is over: there is no renegotiation.
+    // No input can be needed after the handshake: there is no renegotiation.
     error_ = errc::malformed;
     return status::failed;
 }

@@ -19,7 +19,7 @@ public:
     enum class status {
         done,
         want_input,  ///< all input is used up, and more is needed
-        failed,      ///< error() says how; errc::end_of_stream is an orderly end
+        failed,      ///< error() has the reason; errc::end_of_stream is an orderly end
     };
 
     /// `below` and the engine itself must stay where they are. `server_name` is a client's.
@@ -35,19 +35,19 @@ public:
     bool verifies() const noexcept { return context_.state().verifies(); }
 
     status handshake();
-    /// Decrypts into `into`; `size` is how many bytes came.
+    /// Decrypts into `into`; `size` becomes the number of bytes.
     status read(mutable_bytes into, std::size_t& size);
-    /// Takes up input that is not for the user, such as session tickets; done when there is some
-    /// that read() yields.
+    /// Processes input that is not for the user, such as session tickets; done when read() would
+    /// yield bytes.
     status peek();
     /// Encrypts one record at most: `bytes` must not be more than max_record, nor empty. Never
     /// want_input.
     status write(const_bytes bytes);
-    /// Tells the peer that no more bytes follow.
+    /// Signals the peer that no more bytes follow.
     void finish() noexcept;
     std::error_code error() const noexcept { return error_; }
 
-    /// Ciphertext that was received. All that came before must be used up.
+    /// Received ciphertext. All earlier input must be used up.
     void feed(lease received) noexcept;
     /// True when read() may yield something without more input.
     bool has_input() const noexcept;
@@ -56,12 +56,12 @@ public:
         used_ = 0;
     }
 
-    /// Ciphertext that the stream below did not take: at most one record, and what answers the
-    /// input (a flight of the handshake, an alert, key updates).
+    /// Ciphertext that the stream below did not take: at most one record, and answers to the input
+    /// (a flight of the handshake, an alert, key updates).
     bool has_output() const noexcept { return !output_.empty(); }
     std::size_t output_size() const noexcept { return output_.size(); }
     byte_buffer take_output() noexcept;
-    /// Output is kept here meanwhile, since earlier output is still on its way.
+    /// Keeps output here, since earlier output is still being sent.
     void hold_output(bool hold) noexcept { holding_ = hold; }
     /// The error of the stream below, if it refused output.
     std::error_code output_error() const noexcept { return output_error_; }

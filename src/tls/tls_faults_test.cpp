@@ -122,7 +122,7 @@ TEST_P(tls_faults, a_cancelled_handshake_closes_the_connection) {
 
 TEST_P(tls_faults, a_handshake_cancelled_half_way_closes_the_connection) {
     run([&]() -> task<> {
-        // After so many turns of the loop; at last it is over before.
+        // After each number of turns of the loop, until the handshake is complete first.
         bool done = false;
         for (int turns = 0; turns < 200 && !done; ++turns) {
             testing::connection ends = co_await connect();
@@ -162,7 +162,7 @@ TEST_P(tls_faults, a_cut_connection_is_no_orderly_end) {
         EXPECT_EQ(must(co_await ends.client.read()).text(), "answer");
         EXPECT_EQ(error_of(co_await ends.client.read()), errc::end_of_stream);
 
-        // The same bytes through a man in the middle who cuts the last ones off.
+        // The same bytes through a man in the middle that cuts off the last ones.
         for (const std::size_t missing : {1U, 10U, 24U, 30U}) {
             testing::connection left = co_await connect();
             testing::connection right = co_await connect();
@@ -192,7 +192,7 @@ TEST_P(tls_faults, a_cut_connection_is_no_orderly_end) {
                             if (!co_await to.write_all(begin)) break;
                             held.erase(0, go);
                         }
-                        // Everything but the last record must arrive for the talk to go on.
+                        // All but the last record must arrive for the conversation to continue.
                         if (bytes->size() != 24) {
                             if (!co_await to.write_all(held)) break;
                             held.clear();
@@ -283,7 +283,7 @@ TEST_P(tls_faults, a_handshake_has_a_deadline) {
         EXPECT_EQ(error_of(co_await peer.read()), errc::timed_out);
         EXPECT_EQ(error_of(co_await peer.write_all("x")), errc::timed_out);
         EXPECT_EQ(error_of(peer.shutdown_write()), errc::timed_out);
-        // A deadline is over with the handshake.
+        // A deadline ends with the handshake.
         both_ends made = co_await shake_hands(co_await connect(), client_, server_);
         stream client = must(std::move(made.client));
         must(co_await here().sleep_for(40ms));
@@ -292,8 +292,8 @@ TEST_P(tls_faults, a_handshake_has_a_deadline) {
     });
 }
 
-/// Lets the loop turn `turns` times. In the simulator nothing happens while a coroutine is ready,
-/// so there it is time that passes.
+/// Lets `turns` turns of the loop pass. In the simulator nothing happens while a coroutine is
+/// ready, so there time passes instead.
 task<> pass(std::size_t turns) {
     loop& here = loop::current();
     if (here.kind() == backend_kind::sim) must(co_await here.sleep_for(turns * 20us));
@@ -476,7 +476,7 @@ TEST_P(tls_faults, an_abort_is_seen_over_a_unix_socket) {
     });
 }
 
-/// A client of TLS 1.3 knows of its refusal only by the alert, and sends its request before.
+/// A client of TLS 1.3 detects its refusal only by the alert, and sends its request before.
 TEST_P(tls_faults, a_refused_client_that_sends_gets_the_alert) {
     run([&]() -> task<> {
         server_options options = usual_server();

@@ -266,7 +266,7 @@ TEST_P(tls_full_socket, goes_on_with_the_bytes_that_were_left) {
                 EXPECT_EQ(co_await read_all(made.ends.client, got), errc::end_of_stream);
                 EXPECT_EQ(got, text + "!");
             }
-            // Other bytes would arrive in the place of those that were promised.
+            // Other bytes would arrive in place of the accepted ones.
             for (const bool waits : {false, true}) {
                 valved made = co_await secure_with_valve();
                 made.tap->open(0);
@@ -464,7 +464,7 @@ TEST_P(tls_handshake_limit, leaves_the_oldest_its_time_while_none_waits) {
     run([&]() -> task<> {
         listener accepting = listen_with_limit();
         std::vector<testing::connection> silent = co_await fill(accepting);
-        // Somebody has waited, but does no more.
+        // The wait of an accept() has ended.
         EXPECT_EQ(error_of(co_await with_timeout(1ms, take(accepting))), errc::timed_out);
         must(co_await here().sleep_for(pressed_handshake_timeout + 10ms));
         EXPECT_EQ(must(silent[0].server.try_write(as_bytes("12"))), 0U);
@@ -496,7 +496,7 @@ TEST_P(tls_handshake_limit, closes_while_one_waits) {
                 co_await here().yield();
                 accepting.close();
             });
-            // Handshakes go on without their listener.
+            // Handshakes continue without their listener.
             both_ends late;
             co_await join_scope([&](scope& tasks) -> task<> {
                 tasks.spawn(
@@ -519,7 +519,7 @@ public:
         SSL_set_connect_state(ssl_.get());
     }
 
-    /// Of TLS 1.2, with these ciphers alone.
+    /// A client of TLS 1.2, with only these ciphers.
     explicit strange_client(const char* ciphers) : strange_client() {
         SSL_set_max_proto_version(ssl_.get(), TLS1_2_VERSION);
         SSL_set_cipher_list(ssl_.get(), ciphers);

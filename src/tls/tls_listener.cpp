@@ -38,8 +38,8 @@ bool tls_listener::start(accept_operation& op) {
     return true;
 }
 
-/// True when there is a result below. One that was cancelled above goes on below: what it brings is
-/// the next one's.
+/// True when there is a result below. An accept that was cancelled above continues below; its
+/// result goes to the next accept.
 bool tls_listener::accept_below() {
     if (accepting_) return false;
     if (below_op_) return true;
@@ -50,7 +50,7 @@ bool tls_listener::accept_below() {
     return true;
 }
 
-/// Hands over what was accepted.
+/// Passes the accepted stream, or the error, to `op`.
 void tls_listener::deliver(accept_operation& op) {
     result<stream> plain = below_op_->take_result();
     below_op_.reset();
@@ -75,7 +75,7 @@ void tls_listener::on_accepted() {
 
 // ---- at the limit
 
-/// Until a handshake ends, or the oldest may be given up.
+/// Waits until a handshake ends, or the oldest may be given up.
 void tls_listener::wait_for_room() noexcept {
     loop& here = loop::current();
     here.arm(*this, oldest().begun() + std::min(timeout_, pressed_handshake_timeout));
@@ -85,7 +85,7 @@ void tls_listener::fire() noexcept {
     if (full()) oldest().give_up();
 }
 
-/// Called from anywhere, so the waiter goes on in the loop's next turn.
+/// Called from anywhere, so the waiter resumes in the loop's next turn.
 void tls_listener::on_handshake_over() {
     if (!waiter_ || accepting_ || full()) return;
     loop::current().disarm(*this);

@@ -60,13 +60,13 @@ void tls_stream::end_handshake(std::error_code error) noexcept {
     }
 }
 
-/// Goes on as far as the input goes.
+/// Runs the handshake as far as the input allows.
 void tls_stream::advance_handshake() {
     while (shaking_) {
         const engine::status status = engine_.handshake();
         if (status == engine::status::done) end_handshake({});
         if (status == engine::status::failed) end_handshake(engine_.error());
-        // Also after a failure: the peer shall get the alert that says why.
+        // Also after a failure: the peer gets the alert with the reason.
         flush();
         take_tickets();
         if (status != engine::status::want_input) return;
@@ -95,9 +95,9 @@ bool tls_stream::start(handshake_operation& op) {
 
 // ---- the stream below
 
-/// Asks for more ciphertext. True when it came at once, or will not come.
+/// Reads more ciphertext. True when it came at once, or will not come.
 bool tls_stream::get_input() {
-    // on_output() goes on once less is left.
+    // on_output() continues once less is left.
     if (receiving_ || engine_.output_size() > max_unsent) return false;
     receiving_ = true;
     input_op_.emplace(below_.driver());
@@ -146,7 +146,7 @@ void tls_stream::take_flushed() {
     if (!sent && !write_end_) write_end_ = sent.error();
 }
 
-/// Lets other connections have their turn before the writer goes on.
+/// Lets other connections run before the writer continues.
 void tls_stream::pause() {
     flushing_ = true;
     pause_op_.emplace();
@@ -176,8 +176,8 @@ void tls_stream::on_output() {
     complete_waiters(true);
 }
 
-/// Goes on with whatever waits. `from_loop` says that the loop called, so that one coroutine may be
-/// resumed here.
+/// Continues the waiting operations. `from_loop`: the loop called, so one coroutine may be resumed
+/// here.
 void tls_stream::complete_waiters(bool from_loop) {
     operation* next = nullptr;
     const auto complete = [&](operation& op) {
@@ -216,7 +216,7 @@ bool tls_stream::fill(read_operation& op) {
             if (over) return true;
         }
         if (read_end_) {
-            // Whoever has read until the end closes next, which must not cost the peer ours.
+            // The user closes after the peer's end, which must not cost the peer this side's end.
             if (read_end_ == errc::end_of_stream && end_sent_ && flushing_) return false;
             op.set_error(read_end_);
             return true;
@@ -256,7 +256,7 @@ void tls_stream::end_reading() noexcept {
     if (read_end_ != errc::end_of_stream && !write_end_) write_end_ = read_end_;
 }
 
-/// Decrypts what has come, as far as there is room for it. True when `op` is finished.
+/// Decrypts received input, as far as there is room. True when `op` is finished.
 bool tls_stream::receive(read_operation& op) {
     buffer_pool& buffers = plaintext_buffers();
     const bool lend = op.into().empty();
@@ -285,7 +285,7 @@ bool tls_stream::receive(read_operation& op) {
 
 void tls_stream::cancel(read_operation& op) noexcept {
     EDDY_ASSERT(reader_ == &op);
-    // The read below stays under way: what it brings is kept for the next read.
+    // The read below continues: its result is kept for the next read.
     reader_ = nullptr;
     op.set_error(errc::cancelled);
     op.complete_later();
@@ -369,7 +369,7 @@ result<std::size_t> tls_stream::try_write(const_bytes bytes) noexcept {
             return fail(write_end_ = same.error());
         taken = 1;
     } else if (bytes.size() == 1) {
-        // It could not be kept back as below: a caller of which nothing was taken may drop it.
+        // It could not be kept back as below: after a return of 0 the caller may drop it.
         return 0;
     }
     const std::size_t most = std::min(bytes.size(), most_bytes_a_turn);
@@ -380,8 +380,8 @@ result<std::size_t> tls_stream::try_write(const_bytes bytes) noexcept {
         if (engine_.output_error()) write_end_ = engine_.output_error();
     }
     if (write_end_) return fail(write_end_);
-    // A caller of which all was taken may close the stream, and lose what still waits here. So one
-    // byte is left to be written again, by a write that waits, and is left out then.
+    // A caller whose bytes were all taken may close the stream, and lose bytes queued here. So one
+    // byte is left to be written again, by a write that waits, which skips it.
     if (!flush()) owed_ = bytes[--taken];
     return taken;
 }

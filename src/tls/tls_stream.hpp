@@ -1,4 +1,4 @@
-// Driver of a TLS stream: an engine, and the operations on the stream below that keep it going.
+// Driver of a TLS stream: an engine, and its operations on the stream below.
 #pragma once
 
 #include <eddy/base/frame_pool.hpp>
@@ -17,7 +17,7 @@ namespace eddy::tls {
 
 class tls_stream;
 
-/// Waits until the handshake is over.
+/// Waits until the handshake is complete.
 class handshake_operation final : public operation {
 public:
     explicit handshake_operation(tls_stream& of) noexcept : stream_(&of) {}
@@ -35,8 +35,8 @@ private:
     std::error_code error_;
 };
 
-/// It frees itself when its handle is closed, or after the last operation below has ended. While
-/// the handshake is under way it stands in its listener's list, if it has one.
+/// Frees itself when its handle is closed, or after the last operation below has ended. During the
+/// handshake it is in the list of its listener, if it has one.
 class tls_stream final : public stream_driver, private timer, public handshakes::member {
 public:
     tls_stream(stream below, context as, std::string server_name);
@@ -44,17 +44,17 @@ public:
     static void operator delete(void* block, std::size_t size) noexcept { frame_free(block, size); }
 
     bool usable() const noexcept { return engine_.usable(); }
-    /// Starts the handshake, which then goes on by itself. `counted` may be null.
+    /// Starts the handshake, which then runs by itself. `counted` may be null.
     void begin(duration timeout, handshakes* counted);
-    /// When the handshake began.
+    /// The time when the handshake began.
     time_point begun() const noexcept { return begun_; }
     /// Ends the handshake with errc::timed_out.
     void give_up() noexcept { fire(); }
     /// The listener is gone, and its list with it.
     void forget_list() noexcept { counted_ = nullptr; }
     const engine* finished_engine() const noexcept { return secure_ ? &engine_ : nullptr; }
-    /// After a handshake that this side has refused: the stream below, whose peer has the alert
-    /// ahead; else null.
+    /// After a handshake that this side has refused: the stream below, whose peer is still to read
+    /// the alert; else null.
     stream* refused_below() noexcept;
 
     bool start(handshake_operation& op);
@@ -121,10 +121,10 @@ private:
     handshake_operation* shaker_ = nullptr;
     read_operation* reader_ = nullptr;
     write_operation* writer_ = nullptr;
-    std::error_code handshake_end_;  // how it failed
+    std::error_code handshake_end_;  // its failure
     std::error_code input_end_;      // of the stream below
-    std::error_code read_end_;       // what every further read gets
-    std::error_code write_end_;      // what every further write gets
+    std::error_code read_end_;       // result of every later read
+    std::error_code write_end_;      // result of every later write
     bool shaking_ = true;
     bool secure_ = false;      // the handshake succeeded
     bool receiving_ = false;   // input_op_ is under way
@@ -134,7 +134,7 @@ private:
     bool below_shut_ = false;
     bool cut_ = false;  // a write was given up: the stream has no orderly end
     bool closing_ = false;
-    std::optional<std::byte> owed_;  // try_write() has encrypted this one byte more than it said
+    std::optional<std::byte> owed_;  // a byte that try_write() has encrypted, but not counted
     time_point begun_{};
     handshakes* counted_ = nullptr;
 };

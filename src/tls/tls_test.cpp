@@ -174,8 +174,7 @@ task<> echo_to_the_end(stream& peer) {
     must(peer.shutdown_write());
 }
 
-/// The process that clients of this Unix socket take for their peer from then on: another one,
-/// where there is a kernel.
+/// The peer process of later clients of this Unix socket: another one, where there is a kernel.
 pid_t listen_by_another(const listener& at) {
     if (at.native_handle() < 0) return ::getpid();
     const pid_t other = ::fork();
@@ -534,7 +533,7 @@ TEST_P(tls_io, says_that_all_is_taken_only_when_the_stream_below_has_it) {
             co_await join_scope([&](scope& tasks) -> task<> {
                 tasks.spawn(read(ends.server, received));
                 must(co_await ends.client.write_all(const_bytes(piece).subspan(taken)));
-                // Nothing is left behind, so this loses nothing.
+                // All bytes have gone out, so this loses nothing.
                 ends.client.close();
             });
             EXPECT_EQ(received.position(), sent.position());
