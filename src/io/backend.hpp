@@ -44,17 +44,17 @@ public:
     /// anything was completed.
     virtual bool poll(time_point until) = 0;
 
-    /// When the last poll() that was allowed to wait had waited, before it completed anything. Not
-    /// known by the simulator.
+    /// End of the wait of the last poll() that was allowed to wait, before any completion. Not set
+    /// by the simulator.
     time_point woke_at() const noexcept { return woke_at_; }
 
     /// Ends a wait in poll(), now or the next one. From any thread.
     virtual void wake() noexcept = 0;
 
-    /// Whether requests wait for the next poll() that a wait does not include yet: begun under a
-    /// loop_lock.
+    /// True if requests that were begun under a loop_lock are not part of the current wait, and
+    /// need another poll().
     virtual bool has_begun() const noexcept { return false; }
-    /// Whether there is room for the loop_lock::max_requests of one more lock; only the loop's own
+    /// True if there is room for the loop_lock::max_requests of one more lock; only the loop's own
     /// thread submits them.
     virtual bool has_room_for_lock() const noexcept { return true; }
     /// The mutex that poll() unlocks while it waits; null for none.
@@ -86,8 +86,9 @@ public:
     /// Ends that wait; `done` is still called once, with -ECANCELED if nothing came first.
     virtual void cancel_poll(completion& done) noexcept = 0;
 
-    /// Whether the kernel takes file requests here. Only then the two below are called: `done` is
-    /// called once, with a count or a negative errno, and the bytes are in use until then.
+    /// True if the kernel takes file requests here. Only then the two functions below are called:
+    /// `done` is called once, with a count or a negative errno, and the bytes are in use until
+    /// then.
     virtual bool has_file_requests() const noexcept { return false; }
     virtual void start_file(const file_request&, completion&) { EDDY_ASSERT(false); }
     virtual void cancel_file(completion&) noexcept {}

@@ -14,8 +14,7 @@
 
 namespace eddy::testing {
 
-/// Any thread. At its end it must have everything back, each block with the size that was asked
-/// for.
+/// Any thread. At its end all blocks must have been given back, each with its requested size.
 class counting_resource final : public std::pmr::memory_resource {
 public:
     counting_resource() = default;
@@ -23,26 +22,26 @@ public:
     counting_resource(const counting_resource&) = delete;
     counting_resource& operator=(const counting_resource&) = delete;
 
-    /// Blocks that were given out, ever.
+    /// Blocks allocated so far.
     std::size_t made() const { return locked(made_); }
-    /// Blocks that are given out now.
+    /// Blocks in use.
     std::size_t outstanding() const {
         const std::lock_guard hold(mutex_);
         return blocks_.size();
     }
-    /// Bytes that are given out now.
+    /// Bytes in use.
     std::size_t bytes() const { return locked(bytes_); }
-    /// Bytes that were given out at one time, at most.
+    /// Most bytes in use at one time.
     std::size_t peak() const { return locked(peak_); }
-    /// Who has given blocks back.
+    /// Threads that have given blocks back.
     std::set<std::thread::id> threads() const { return locked(threads_); }
 
-    /// After so many more blocks there is no memory.
+    /// Fails after `blocks` more allocations.
     void fail_after(std::size_t blocks) {
         const std::lock_guard hold(mutex_);
         left_ = blocks;
     }
-    /// There is memory again.
+    /// Ends the failures.
     void recover() { fail_after(static_cast<std::size_t>(-1)); }
 
 private:

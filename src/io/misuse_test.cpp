@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(io, misuse_death,
 
 task<> wait_for(event& of) { static_cast<void>(co_await of.wait()); }
 
-// ---- who waits, and what dies first
+// ---- objects that die before their waiters
 
 TEST_P(misuse_death, a_scope_that_is_never_joined) {
     const auto leave = [this] {

@@ -121,7 +121,7 @@ inline task<void> send_pattern(stream& to, std::uint64_t number, std::size_t tot
     }
 }
 
-/// How `work` ends whose source was requested before it begins.
+/// Error of `work` when its source was requested before it begins.
 template <class T>
 task<std::error_code> cancelled_before(task<result<T>> work) {
     cancel_source stop;
@@ -129,7 +129,7 @@ task<std::error_code> cancelled_before(task<result<T>> work) {
     co_return error_of(co_await std::move(work).under(stop));
 }
 
-/// How `work` ends whose source is requested while it waits.
+/// Error of `work` when its source is requested while it waits.
 template <class T>
 task<std::error_code> cancelled_during(task<result<T>> work) {
     std::error_code seen;
@@ -153,7 +153,7 @@ struct connection {
     stream server;
 };
 
-/// How many leases can be held at one time, as one connection finds that has nothing under way:
+/// Number of leases that can be held at one time, measured on one connection without pending bytes:
 /// buffer_count and max_spare_buffers, unless some are held or lost.
 inline task<std::size_t> count_leases(connection& idle) {
     std::vector<lease> held;

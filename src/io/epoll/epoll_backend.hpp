@@ -99,13 +99,13 @@ public:
     static constexpr std::size_t spare_polls_kept = 64;
 
 private:
-    /// A wait of start_poll(). Each has a registration of its own; a descriptor that is registered
-    /// already is duplicated for that time.
+    /// A wait of start_poll(). Each has a registration of its own; a descriptor that is already
+    /// registered is duplicated for the wait.
     struct poll_wait final : event_target {
         void on_events(std::uint32_t events) override;
 
         epoll_backend* owner = nullptr;
-        completion* done = nullptr;  // null when the wait is over
+        completion* done = nullptr;  // null once the wait has ended
         int fd = -1;
         unique_fd duplicate;
     };

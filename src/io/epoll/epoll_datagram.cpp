@@ -72,8 +72,8 @@ void epoll_datagram::on_events(std::uint32_t events) {
         }
     }
     if (!receiver_) return;
-    // One call has read all that the queue takes, so that nothing is to be had by waiting for the
-    // end of the turn, as on io_uring. The coroutine that goes on may close this socket.
+    // One call has read all that the queue takes, so waiting for the end of the turn, as on
+    // io_uring, would gain nothing. The resumed coroutine may close this socket.
     receive_from_operation& op = *std::exchange(receiver_, nullptr);
     if (start(op)) op.complete_now();
 }

@@ -151,8 +151,8 @@ void epoll_stream::on_events(std::uint32_t events) {
     if (events & (EPOLLRDHUP | EPOLLPRI | failed)) short_read_drains_ = false;
     if (events & (EPOLLOUT | failed)) writable_ = true;
 
-    // The coroutine that goes on may close this stream, or another's events may have done so
-    // before: the object is still there, but has neither socket nor waiters.
+    // The resumed coroutine may close this stream, or an earlier event of the batch may have done
+    // so: the object still exists, but has neither socket nor waiters.
     if (reader_ && readable_ && receive(*reader_)) std::exchange(reader_, nullptr)->complete_now();
     if (writer_ && writable_ && send(*writer_)) std::exchange(writer_, nullptr)->complete_now();
 }

@@ -143,7 +143,7 @@ TEST_P(descriptor_io, the_socket_of_a_stream_may_be_polled_beside_it) {
         });
         EXPECT_EQ(ready, 1);
         EXPECT_EQ(must(co_await pair.server.read()).text(), "x");
-        // Nothing keeps the socket open: its peer observes the end.
+        // No descriptor keeps the socket open: its peer observes the end.
         pair.server.close();
         EXPECT_EQ(error_of(co_await pair.client.read()), errc::end_of_stream);
     });
@@ -188,7 +188,7 @@ void make_blocking(int copy) {
     EXPECT_EQ(fcntl(copy, F_SETFL, fcntl(copy, F_GETFL) & ~O_NONBLOCK), 0);
 }
 
-/// Ends the connection if the loop does not go on, so that a test fails and does not hang.
+/// Ends the connection if the loop blocks, so that a test fails instead of hanging.
 class rescue {
 public:
     explicit rescue(int peer) : thread_([this, peer] { watch(peer); }) {}
@@ -268,7 +268,7 @@ TEST_P(descriptor_io, a_closed_stream_whose_socket_lives_on_elsewhere_is_gone) {
         EXPECT_EQ(must(co_await adopted.read()).text(), "x");
         adopted.close();
         for (int i = 0; i < 3; ++i) co_await here().yield();
-        // Bytes for the socket's new owner are no business of the loop.
+        // Bytes for the socket's new owner do not concern the loop.
         put(ends.second.get(), "y");
         must(co_await here().sleep_for(1ms));
         char text[4];

@@ -112,12 +112,12 @@ result<std::vector<folder_entry>> list_now(int folder, const char* path, std::si
         if (!each) break;
         const std::string_view name = each->d_name;
         if (name == "." || name == "..") continue;
-        // Below its own folder alone, a link to what is beside that folder would be a way out.
+        // Below its own folder alone, a link to something beside that folder would lead out.
         const std::string below = std::string(path) + "/" + std::string(name);
         const auto status = each->d_type == DT_LNK || each->d_type == DT_UNKNOWN
                                 ? status_beneath_now(folder, below.c_str(), false)
                                 : status_beneath_now(fd, each->d_name, false);
-        // What cannot be opened, or is gone meanwhile, is not there.
+        // An entry that cannot be opened, or is gone meanwhile, is left out.
         if (status && (status->is_folder() || status->is_regular()))
             entries.push_back({std::string(name), *status});
     }
@@ -257,7 +257,7 @@ task<result<>> file::write(state* of, std::uint64_t offset, const_bytes bytes) {
     what.what = file_request::action::write;
     what.fd = of->fd.get();
     while (!bytes.empty()) {
-        // Nothing writes to where a write request points.
+        // The kernel only reads the bytes of a write request.
         what.data = const_cast<std::byte*>(bytes.data());
         what.size = std::min(bytes.size(), most_a_step);
         what.offset = offset;

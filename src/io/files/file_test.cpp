@@ -437,7 +437,7 @@ TEST_P(file_io, a_cancelled_open_ends_at_once_in_the_queue_and_keeps_its_file_on
             co_await here().yield();
             children.cancel();
             for (int i = 0; i < 2; ++i) co_await here().yield();
-            // Unless the thread had not begun it yet, it goes on.
+            // It continues, unless the thread had not begun it yet.
             on_thread = !ended;
             if (on_thread) {
                 // Behind it all waits.

@@ -69,7 +69,7 @@ task<> read_to_end(stream& from, std::string& into) {
     }
 }
 
-/// Sends until the socket is full; returns how many bytes of the file that were.
+/// Sends until the socket is full; returns the number of bytes of the file.
 std::size_t send_until_full(stream& to, int file, std::size_t size) {
     std::size_t sent = 0;
     while (sent < size) {
@@ -153,7 +153,7 @@ TEST_P(send_file_io, a_head_and_a_part_arrive_in_order) {
         const const_bytes head = as_bytes(std::string_view("head:"));
         EXPECT_EQ(must(pair.client.try_send_file(head, file.get(), 10'001, 20'000)), 20'005u);
         EXPECT_EQ(must(pair.client.try_send_file(head, file.get(), 0, 0)), 5u) << "no file at all";
-        // What is there of a part that is longer than the file.
+        // The existing bytes of a part that reaches beyond the file's end.
         EXPECT_EQ(must(pair.client.try_send_file({}, file.get(), 99'990, 20)), 10u);
         pair.client.close();
         std::string came;

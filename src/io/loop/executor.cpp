@@ -21,12 +21,12 @@ task<void> log_failure(task<void> work) {
     }
 }
 
-/// Starts the task that it brings.
+/// Starts its task.
 class task_starter {
 public:
     explicit task_starter(task<void> work) noexcept : work_(std::move(work)) {}
     void operator()() {
-        // Nobody waits for it: within dispatch() it would outlive what its caller has inherited.
+        // It has no awaiter: within dispatch() it would outlive the caller's frame memory.
         const detail::frames_from pool(nullptr);
         detail::posted_task_access::start(log_failure(std::move(work_)));
     }
@@ -140,8 +140,8 @@ void detail::remote_operation::on_cancel() noexcept {
     } while (!steps_.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel,
                                            std::memory_order_acquire));
     if (there_.post(cancelling_)) return;
-    // That loop is ending, and has cancelled the work by itself. It may be through with it, and
-    // then it left the last step to us.
+    // The other loop is ending, and has cancelled the work by itself. If it is done with it, this
+    // is the last step.
     if (steps_.fetch_sub(1, std::memory_order_acq_rel) == 1) complete_at_origin();
 }
 

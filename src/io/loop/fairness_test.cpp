@@ -23,7 +23,7 @@ EDDY_ON_EVERY_BACKEND(fairness_io);
 constexpr std::size_t quiet_connections = 499;
 constexpr int rounds = 20;
 
-/// How often each connection has been served.
+/// Number of times that connections were served.
 struct turns {
     std::uint64_t flood = 0;
     std::uint64_t quiet = 0;
@@ -71,8 +71,8 @@ private:
     std::thread thread_;
 };
 
-/// Asks and waits for the answer, again and again. `most`: how often the flood was served
-/// meanwhile.
+/// Sends requests and awaits their answers. `most`: largest number of times that the flood was
+/// served meanwhile.
 task<void> ask(stream& server, const std::uint64_t& floods, std::uint64_t& most) {
     for (int round = 0; round < rounds; ++round) {
         const std::uint64_t before = floods;

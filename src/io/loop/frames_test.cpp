@@ -37,7 +37,7 @@ namespace {
 
 EDDY_ON_EVERY_BACKEND(frames_io);
 
-// Those whose frames are counted: not inlined, since a compiler may put the frame of a coroutine
+// Coroutines with counted frames: not inlined, since a compiler may put the frame of a coroutine
 // that it sees into the caller's.
 
 [[gnu::noinline]] task<int> leaf() { co_return 1; }
@@ -276,7 +276,7 @@ TEST_P(frames_io, a_deadline_gives_all_of_it_back) {
         });
         EXPECT_EQ(error_of(inside), errc::timed_out);
         EXPECT_EQ(frame_memory(), nullptr);
-        // The deadline is over the body, whose end it then is.
+        // The deadline includes the body, and so ends it, too.
         const std::size_t made = memory.made();
         const result<int> around =
             co_await with_timeout(1ms, with_frames(memory, [&never] { return wait_for(never); }));
@@ -529,7 +529,7 @@ TEST_P(frames_io, a_task_on_another_loop_has_the_pool_of_that_loop) {
                 EXPECT_TRUE(memory.threads().contains(there));
             }
         });
-        // Posted work is over when that loop is.
+        // Posted work has ended when that loop has.
         std::pmr::memory_resource* seen = std::pmr::null_memory_resource();
         co_await with_frames(memory, [&]() -> task<void> {
             must(other.where().post([](std::pmr::memory_resource*& there) -> task<> {
@@ -641,7 +641,7 @@ struct passing_on {
     auto operator co_await() && noexcept { return std::move(work).operator co_await(); }
 };
 
-/// A foreign coroutine type, which knows nothing of Eddy but how to suspend in it.
+/// A foreign coroutine type, which can only suspend in Eddy's.
 struct lazy {
     struct promise_type {
         std::coroutine_handle<> continuation;

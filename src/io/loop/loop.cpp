@@ -69,7 +69,7 @@ result<backend_kind> parse_backend_kind(std::string_view text) noexcept {
     return fail(errc::malformed);
 }
 
-/// Has its own generator, so that what the simulator draws beside stays the same.
+/// Shuffles by its own generator, so that the simulator's other draws stay the same.
 struct loop::shuffler {
     explicit shuffler(std::uint64_t seed) noexcept : random(seed ^ 0x73687566666c65) {}
 
@@ -120,8 +120,8 @@ loop::~loop() {
         posted_tasks_ = &late;
         gate_->close();
         gate_->wait_until_left();
-        // Accepted work runs, even now. It can post nothing to this loop any more, but what it
-        // waits for may still come from other threads.
+        // Accepted work runs, even now. It can no longer post to this loop, but other threads may
+        // still end its waits.
         run_posted();
         run_while_any(late);
         posted_tasks_ = nullptr;
@@ -207,8 +207,8 @@ void loop::poll(time_point until) {
     working_since_ = backend_->woke_at();
 }
 
-/// Polls without sleeping, at least a few times, until something has come or `stop` has passed.
-/// True when something came. Work begins with that: `working_since_`.
+/// Polls without sleeping, at least a few times, until completions arrive or `stop` has passed.
+/// True when they arrived. Work begins then: `working_since_`.
 bool loop::spin(time_point begin, time_point stop) {
     // Reading the clock costs as much as a poll that finds nothing, so it is read every few.
     constexpr int polls_between_clock_reads = 8;
@@ -226,7 +226,7 @@ bool loop::spin(time_point begin, time_point stop) {
 /// Adaptive polling: polls before a wait that would put the thread to sleep. Peers that send in
 /// bursts are some microseconds away then, while sleeping and waking takes ten or twenty. Work
 /// earns the time for it, so a loop is never busier by more than that share; and a loop that polls
-/// in vain soon stops. True when something came.
+/// in vain soon stops. True when completions arrived.
 bool loop::poll_adaptively(time_point until) {
     constexpr int work_per_polling = 3;
     constexpr std::chrono::microseconds most_saved{16};
@@ -251,7 +251,7 @@ bool loop::poll_adaptively(time_point until) {
 }
 
 void loop::run_ready() {
-    // Only what is ready now: what becomes ready meanwhile waits until I/O had its turn.
+    // Only operations that are ready now: later ones wait until the backend was polled.
     intrusive_list<operation> batch;
     batch.splice_back(ready_);
     if (shuffler_) shuffler_->shuffle(batch);

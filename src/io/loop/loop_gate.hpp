@@ -11,14 +11,14 @@
 
 namespace eddy::detail {
 
-/// Tells other threads whether the loop is still there, and keeps it there while they use it. A
-/// thread counts itself first and reads the loop then; the loop's end hides the loop first and
-/// reads the count then. One of the two sees the other.
+/// Gate between other threads and the end of the loop: it says if the loop still exists, and keeps
+/// it alive while threads use it. A thread counts itself first and reads the loop then; the loop's
+/// end hides the loop first and reads the count then. At least one of the two observes the other.
 class loop_gate {
 public:
     loop_gate(loop& owner, std::size_t limit) noexcept : loop_(&owner), limit_(limit) {}
 
-    /// The loop, which stays until leave(); or null, and there is nothing to leave.
+    /// The loop, which stays until leave(); null if it is gone, without a leave().
     loop* enter() noexcept {
         inside_.fetch_add(1, std::memory_order_seq_cst);
         loop* const found = loop_.load(std::memory_order_seq_cst);

@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 
 EDDY_ON_EVERY_KERNEL_BACKEND(loop_lock_io);
 
-/// Has another thread cancel the tasks under the lock, and awaits their end.
+/// Cancels the tasks from another thread, under the lock, and awaits their end.
 task<void> cancel_from_elsewhere(lockable_loop& lockable, scope& tasks) {
     std::thread other([&] {
         const loop_lock lock(lockable);

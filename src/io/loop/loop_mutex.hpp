@@ -1,7 +1,7 @@
 // Mutex of a lockable loop, exclusive or shared; see loop_lock.hpp.
 //
-// `exclusive_` is held by the loop during its turns, and by a loop_lock. Shared locks count
-// themselves in one word, of which a bit says that an exclusive lock is held or waits for them.
+// `exclusive_` is held by the loop during its turns, and by a loop_lock. Shared locks are counted
+// in one word, with a bit for an exclusive lock that is held or waits for them.
 #pragma once
 
 #include <eddy/io/loop_lock.hpp>
@@ -16,7 +16,7 @@
 
 namespace eddy::detail {
 
-/// Of one loop.
+/// The mutex of one loop.
 class loop_mutex {
 public:
     // For the loop, around each system call that may wait. It precedes threads that come later, and
@@ -66,7 +66,7 @@ public:
         }
         none_shared_.notify_one();
     }
-    /// Lets the loop have turns until `may_go_on`, called under the exclusive lock, returns true.
+    /// Lets the loop run turns until `may_go_on`, called under the exclusive lock, returns true.
     /// The loop is awake: the excess of requests has woken it.
     template <class Condition>
     void wait_for_loop(Condition may_go_on) {
@@ -80,7 +80,7 @@ public:
         held.release();
         --waiting_for_loop_;
     }
-    /// Whether this thread is to wake the loop: the first one with work for it is.
+    /// True for the first thread with work for the loop, which has to wake it.
     bool take_wake() noexcept { return !std::exchange(woken_, true); }
 
     // Under the exclusive lock.

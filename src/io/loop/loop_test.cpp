@@ -65,7 +65,7 @@ TEST_P(loop_io, options_out_of_their_ranges_are_refused) {
         EXPECT_EQ(create([size](loop_options& o) { o.*size = UINT32_MAX; }), refused);
         EXPECT_EQ(create([size](loop_options& o) { o.*size = loop_options::min_buffer_size; }),
                   none);
-        // Of one buffer, since the machine may not have room for more of that size.
+        // One buffer, since the machine may not have room for more of that size.
         EXPECT_EQ(create([size](loop_options& o) {
                       o.buffer_count = o.datagram_count = 1;
                       o.*size = loop_options::max_buffer_size;
@@ -178,7 +178,7 @@ TEST_P(loop_io, yield_gives_others_their_turn_in_order) {
     });
 }
 
-/// Never suspends by itself: everything that it waits for is there already.
+/// Never suspends by itself: all its waits pass at once.
 task<void> hog(event& always_set, const bool& stop, std::uint64_t& steps) {
     while (!stop) {
         must(co_await always_set.wait());
@@ -195,7 +195,7 @@ TEST_P(loop_io, a_coroutine_that_never_has_to_wait_does_not_starve_others) {
         std::uint64_t steps = 0;
         co_await join_scope([&](scope& children) -> task<> {
             children.spawn(hog(always_set, stop, steps));
-            // Others go on, and so does the network.
+            // Other coroutines run, and so does the network.
             for (int i = 0; i < 100; ++i) {
                 const std::uint64_t before = steps;
                 must(co_await pair.client.write_all("ping"));
@@ -209,7 +209,7 @@ TEST_P(loop_io, a_coroutine_that_never_has_to_wait_does_not_starve_others) {
     });
 }
 
-/// Looks at no result, so it goes on when it is cancelled. Gives up where it would do so for ever.
+/// Ignores results, so it continues when it is cancelled. Ends where it would do so for ever.
 task<void> sleep_until_stopped(const bool& stop, std::uint64_t& steps) {
     while (!stop && steps < 10'000'000) {
         static_cast<void>(co_await loop::current().sleep_for(1ms));
@@ -226,7 +226,7 @@ TEST_P(loop_io, a_cancelled_coroutine_that_ignores_it_does_not_starve_others) {
         scope children(co_await current_source());
         children.cancel();
         children.spawn(sleep_until_stopped(stop, steps));
-        // Others go on, and so does the network.
+        // Other coroutines run, and so does the network.
         for (int i = 0; i < 100; ++i) {
             const std::uint64_t before = steps;
             must(co_await pair.client.write_all("ping"));
@@ -424,7 +424,7 @@ TEST_P(loop_io, spinning_finds_the_same_events) {
     });
 }
 
-/// How often this thread has gone to sleep.
+/// Number of times that this thread has gone to sleep.
 long sleeps() {
     rusage used{};
     getrusage(RUSAGE_THREAD, &used);
@@ -444,8 +444,7 @@ TEST_P(loop_kernel_io, spinning_for_ever_never_sleeps) {
     });
 }
 
-// How often a loop goes to sleep that works for a while and has then nothing to do for some
-// microseconds, ten times over.
+// Sleeps of a loop that works for a while and then pauses for some microseconds, ten times over.
 long sleeps_in_short_pauses(loop& here) {
     long count = 0;
     here.run([](loop& on, long& slept) -> task<> {
@@ -462,7 +461,7 @@ long sleeps_in_short_pauses(loop& here) {
 }
 
 TEST_P(loop_kernel_io, sleeps_through_short_pauses_only_without_polling) {
-    // On a busy machine a pause may be over before the loop could sleep.
+    // On a busy machine a pause may end before the loop can sleep.
     bool is_seen = false;
     for (int i = 0; i < 100 && !is_seen; ++i) {
         loop_options options;
@@ -492,7 +491,7 @@ TEST_P(loop_kernel_io, leaves_no_descriptor_behind) {
             must(co_await pair.client.write_all("x"));
             static_cast<void>(must(co_await pair.server.read()));
         }
-        // A backend may need a turn or two to give up what it had asked the kernel for.
+        // A backend may need a turn or two to withdraw its requests from the kernel.
         while (open_descriptors() > begin) must(co_await here().sleep_for(1ms));
     });
     EXPECT_EQ(open_descriptors(), before);

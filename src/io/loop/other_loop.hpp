@@ -10,7 +10,7 @@
 
 namespace eddy::testing {
 
-/// Of the same kind as the test's.
+/// A loop of the same kind as the test's.
 class other_loop {
 public:
     explicit other_loop(backend_kind kind) {

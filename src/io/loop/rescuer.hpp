@@ -12,7 +12,7 @@
 
 namespace eddy::testing {
 
-/// Calls `rescue` on a thread of its own, unless it dies within `patience`.
+/// Calls `rescue` on a thread of its own after `patience`, unless it is destroyed before.
 class rescuer {
 public:
     explicit rescuer(std::function<void()> rescue)
@@ -33,7 +33,7 @@ public:
     rescuer(const rescuer&) = delete;
     rescuer& operator=(const rescuer&) = delete;
 
-    /// Whether it had to.
+    /// True if `rescue` was called.
     bool called() const noexcept { return called_; }
 
 private:

@@ -36,8 +36,8 @@ ssize_t write_pieces(int fd, const iovec* pieces, std::size_t count) noexcept {
     return written;
 }
 
-/// Whether opening /proc/self/fd/N leads to the same thing. Not so for a pseudo-terminal's master,
-/// which would be a new one. A named FIFO without a writer, and a pipe without a reader, would not
+/// True if opening /proc/self/fd/N leads to the same file. False for a pseudo-terminal's master,
+/// where that makes a new one; and for a named FIFO without a writer, or a pipe without a reader,
 /// report to a new description that the other side has gone.
 bool can_be_opened_again(int fd) noexcept {
     struct stat what{};
@@ -51,7 +51,7 @@ bool can_be_opened_again(int fd) noexcept {
 }
 
 /// Gives the number `fd` an open file description of its own, non-blocking: the flags of a shared
-/// one are shared, and any process may change them. Where that cannot be had, nothing changes.
+/// one are shared, and any process may change them. If that fails, nothing changes.
 bool open_again(int fd, int flags) noexcept {
     if (!can_be_opened_again(fd)) return false;
     char path[32];
@@ -121,7 +121,7 @@ public:
         return fail_errno();
     }
 
-    // The polls go on: the next wait takes them over.
+    // The polls stay armed for the next wait.
     void cancel(read_operation& op) noexcept override {
         EDDY_ASSERT(reader_ == &op);
         end_reader();
@@ -141,7 +141,8 @@ public:
         --drivers_->open;
         if (reader_) end_reader();
         if (writer_) end_writer();
-        // Whoever shares the description, or gets it from detach(), expects it as it was.
+        // Processes that share the description, and the receiver of detach(), expect the flags as
+        // before.
         if (flags_before_ >= 0) fcntl(fd_.get(), F_SETFL, flags_before_);
         readable_.cancel();
         writable_.cancel();
@@ -176,7 +177,7 @@ private:
     };
 
     /// False when a call would wait. Others that share the description may have made it blocking
-    /// since: another stream that restored it, or a child that found it in its way.
+    /// since: another stream that restored its flags, or a child process.
     bool may_go(short events) noexcept {
         if (!shared_) return true;
         pollfd state{fd_.get(), events, 0};
@@ -235,7 +236,7 @@ private:
         return false;
     }
 
-    // The coroutine that goes on may close this driver, so nothing of it is touched afterwards.
+    // The resumed coroutine may close this driver, so it is not used afterwards.
     void on_readable(int result) {
         if (!reader_) return;
         if (result < 0)
@@ -294,7 +295,7 @@ result<bool> is_pipe_like(int fd) noexcept {
 
 result<stream> make_posix_pipe(backend& where, buffer_pool& buffers, driver_counts& drivers,
                                unique_fd fd, pipe_origin origin) try {
-    // Memory first: others may share the descriptor, and its flag is not theirs to find changed
+    // Memory first: other processes may share the descriptor, and must not find its flag changed
     // after a failure.
     auto made = std::make_unique<posix_pipe>(where, buffers, drivers, std::move(fd));
     if (auto opened = made->open(origin); !opened) return fail(opened.error());

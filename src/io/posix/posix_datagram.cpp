@@ -129,7 +129,8 @@ int send_one(int fd, const outgoing_datagram& one) noexcept {
     return sent < 0 ? errno : 0;
 }
 
-/// Sends what goes. `sent` counts it; an errno if the next one met that, and none went.
+/// Sends as many as possible. `sent` is their number; returns the errno of the next one if none
+/// went.
 int send_batch(int fd, std::span<const outgoing_datagram> batch, std::size_t& sent) noexcept {
     sent = 0;
     if (has_too_many_segments(batch.front())) return EINVAL;
@@ -331,7 +332,7 @@ posix_datagram::posix_datagram(unique_fd socket) noexcept
 
 result<std::size_t> posix_datagram::try_send(std::span<const outgoing_datagram> batch) noexcept {
     if (const int error = take_error(); error != 0) return fail_errno(error);
-    // Those that wait come first.
+    // Waiting senders come first.
     if (senders_wait()) return fail_errno(EAGAIN);
     std::size_t sent = 0;
     if (const int error = send_batch(fd(), batch, sent); error != 0) return fail_errno(error);

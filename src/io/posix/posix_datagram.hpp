@@ -35,7 +35,8 @@ inline constexpr std::uint32_t message_control_room = 80;
 inline constexpr std::uint32_t message_payload_at =
     sizeof(message_head) + message_name_room + message_control_room;
 
-/// Tells of the message in `buffer`. `payload` is lent already; `port` is the socket's own.
+/// Fills `into` from the message in `buffer`. `payload` is lent already; `port` is the socket's
+/// own.
 void describe_message(std::byte* buffer, lease payload, std::uint16_t port,
                       datagram_message& into) noexcept;
 
@@ -69,7 +70,7 @@ public:
     };
     /// Reads up to `wanted` messages without waiting; only one while the pool is used up.
     outcome read(int fd, unsigned wanted, message_queue& into) noexcept;
-    /// Hands a read message out as a lease.
+    /// Lends a read message out as a lease.
     void deliver(std::byte* buffer, std::uint16_t port, datagram_message& into) noexcept;
     void drop(message_queue& queue) noexcept;
 
@@ -96,8 +97,8 @@ result<> set_datagram_options(int fd, int family, const datagram_options& option
 result<unique_fd> open_datagram(const endpoint& local, const endpoint& peer,
                                 const datagram_options& options, bool nonblocking);
 
-/// The half of a driver that needs only the socket. Sends are made at once; those that wait for
-/// room do so in a list.
+/// The part of a driver that needs only the socket. Sends are made at once; sends that wait for
+/// room are in a list.
 class posix_datagram : public datagram_driver {
 public:
     bool start(send_datagrams_operation& op) final;
@@ -119,7 +120,7 @@ protected:
     bool connected() const noexcept { return connected_; }
     void close_socket() noexcept { socket_.reset(); }
 
-    /// Asks that send_waiting() is called once the socket has room.
+    /// Requests a call of send_waiting() once the socket has room.
     virtual void wait_writable() noexcept = 0;
     bool senders_wait() const noexcept { return !senders_.empty(); }
     /// Sends as much as possible; waits for room for the rest.

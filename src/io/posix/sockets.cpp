@@ -112,8 +112,8 @@ result<> bind_outgoing(int fd, const endpoint& peer, const local_binding& from) 
     if (from.address.family() == AF_UNSPEC) return {};
     if (from.address.family() != peer.family()) return fail_errno(EAFNOSUPPORT);
     if (from.address.port() == 0) {
-        // The port is then chosen only for this peer, and others may use the same one. Where the
-        // kernel does not know that, there are fewer ports.
+        // The port is then chosen only for this peer, and others may use the same one. Kernels
+        // without the option have fewer ports.
         static_cast<void>(set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1));
     } else if (auto set = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1); !set) {
         return set;  // else the port would stay taken while the last connection is in TIME_WAIT
@@ -344,7 +344,7 @@ result<std::size_t> send_file_now(int socket, const_bytes head, int file, std::u
     if (sent > 0) return done + static_cast<std::size_t>(sent);
     if (done > 0) return done;  // the next call fails again
     if (sent == 0) return fail(errc::truncated);
-    // What sendfile(2) says of files that have no pages to send.
+    // Errors of sendfile(2) for files without pages to send.
     if (error == EINVAL || error == ENOSYS) return fail(errc::unsupported);
     return fail_errno(error);
 }

@@ -27,7 +27,7 @@ struct opened_listener {
     unique_fd socket;
     socket_file file;
     endpoint local;           ///< with the real port, or the path
-    bool is_adopted = false;  ///< other processes may listen on it, and go on
+    bool is_adopted = false;  ///< other processes may listen on it, and keep doing so
 };
 
 /// EINVAL for permissions of an abstract Unix socket, which has no file.
@@ -50,49 +50,48 @@ result<opened_listener> adopt_listener(unique_fd socket);
 /// inode cannot be another file's.
 void remove_socket_file(const endpoint& local, const socket_file& file) noexcept;
 
-/// A stream socket for connecting to `peer`, close-on-exec, with TCP_NODELAY for TCP, bound to what
-/// `from` says, which may be null.
+/// A stream socket for connecting to `peer`, close-on-exec, with TCP_NODELAY for TCP, bound to the
+/// local side `from`, which may be null.
 result<unique_fd> open_for_connect(const endpoint& peer, const local_binding* from,
                                    bool nonblocking);
 
-/// True for an errno of accept(2) that concerns one connection that is gone already, not of the
+/// True for an errno of accept(2) that concerns one connection, which is already gone, and not the
 /// listener.
 bool concerns_one_connection(int error) noexcept;
 
-/// Whether the socket is a TCP connection, whose unread bytes can be dropped without a copy
-/// (MSG_TRUNC, tcp(7)).
+/// True for a TCP connection, whose unread bytes can be dropped without a copy (MSG_TRUNC, tcp(7)).
 bool is_tcp(int fd) noexcept;
 
 /// Address by which connect(2) dissolves a connection: TCP resets it, a UDP socket has no peer any
 /// more.
 inline constexpr sockaddr no_peer{.sa_family = AF_UNSPEC, .sa_data = {}};
 
-/// Resets a TCP connection, though other processes may have the socket: closing does that for the
-/// last of them alone. What the peer has not acknowledged is lost. Others ignore it.
+/// Resets a TCP connection, even if other processes have the socket, too; a close would do so only
+/// in the last one. Bytes that the peer has not acknowledged are lost. Other sockets ignore it.
 void reset_connection(int fd) noexcept;
 
-/// Drops what the peer has sent by now, at most max_dropped bytes: closing a TCP socket with unread
+/// Drops the bytes received by now, at most max_dropped bytes: closing a TCP socket with unread
 /// bytes resets the connection, and the peer may lose what was sent to it (RFC 2525, 2.17).
 void drop_unread(int fd) noexcept;
 inline constexpr std::size_t max_dropped = 8 * 1024 * 1024;
 
-/// Of a Unix listener, and of its connections, the path: published().
+/// Local address. For a Unix listener and its connections the path: published().
 endpoint local_endpoint(int fd) noexcept;
-/// Also of a connection that the peer has reset.
+/// Peer's address, also of a connection that the peer has reset.
 endpoint peer_endpoint(int fd) noexcept;
 
 /// Most pieces that one system call takes.
 inline constexpr std::size_t max_write_pieces = 16;
 
-/// Fills `vectors` with the next pieces of `op`; returns how many.
+/// Fills `vectors` with the next pieces of `op`; returns their number.
 std::size_t gather(const write_operation& op, struct iovec (&vectors)[max_write_pieces]) noexcept;
 
-/// Most bytes that one write sends in one turn of the loop, however fast its peer reads: the other
-/// connections have their turn too.
+/// Most bytes that one write sends in one turn of the loop, however fast its peer reads, so that
+/// other connections are served in between.
 inline constexpr std::size_t most_bytes_a_turn = 1024 * 1024;
 
 /// Sends without waiting until all is gone (0), the socket is full (EAGAIN), or another errno.
-/// EINPROGRESS: most_bytes_a_turn have gone, and the next turn may go on.
+/// EINPROGRESS: most_bytes_a_turn have gone; continue in the next turn.
 int send_now(int fd, write_operation& op) noexcept;
 
 /// Sends `head` and a part of `file` without waiting, as stream::try_send_file() does, through a
@@ -103,8 +102,8 @@ result<std::size_t> send_file_now(int socket, const_bytes head, int file, std::u
 /// True for a failure of send_file_now() after which the connection is as it was.
 bool concerns_file(std::error_code error) noexcept;
 
-/// Receive buffers: `keep` of them are kept, further ones come from the heap and go back to it. Not
-/// more than `most` are out at one time.
+/// Receive buffers: `keep` of them are kept, further ones come from the heap and go back to it. At
+/// most `most` are lent at one time.
 class buffer_pool final : public lease_owner {
 public:
     buffer_pool(std::uint32_t keep, std::uint32_t size, std::size_t most) noexcept;
@@ -114,9 +113,9 @@ public:
 
     std::uint32_t buffer_size() const noexcept { return size_; }
     /// The most recently returned buffer, since the processor's caches still hold it. Null when
-    /// there is none to be had; refusal() says why.
+    /// none is available; refusal() has the reason.
     std::byte* take() noexcept;
-    /// Why take() has just yielded nothing: errc::no_buffers or ENOMEM.
+    /// Reason of the last null of take(): errc::no_buffers or ENOMEM.
     std::error_code refusal() const noexcept;
     /// False once more buffers are out than the pool keeps: the next one may come from the heap.
     bool has_spare() const noexcept { return lent_ < keep_; }
@@ -140,7 +139,7 @@ inline constexpr std::uint32_t large_buffer_count = 4;
 inline constexpr std::uint32_t large_buffer_factor = 8;
 static_assert(loop_options::max_buffer_size <= UINT32_MAX / large_buffer_factor);
 
-/// Whether a stream's next read is lent a large buffer, by how its last ones filled ordinary ones.
+/// Decision for a large buffer in a stream's next read, by how its last reads filled ordinary ones.
 class fill_score {
 public:
     bool wants_large() const noexcept { return score_ >= enough; }
@@ -159,11 +158,11 @@ private:
 
 class backend;
 
-/// Whether a stream over `fd` needs read(2) and write(2): all but sockets. errc::unsupported for
-/// what is always ready, such as files.
+/// True if a stream over `fd` needs read(2) and write(2): all but sockets. errc::unsupported for
+/// descriptors that are always ready, such as files.
 result<bool> is_pipe_like(int fd) noexcept;
 
-/// Who else may have an end of a pipe.
+/// Origin of an end of a pipe.
 enum class pipe_origin : std::uint8_t {
     own,      ///< private: made here, non-blocking
     foreign,  ///< others, in this process or another, may share its open file description

@@ -23,7 +23,7 @@ constexpr std::size_t longest_path = sizeof(sockaddr_un::sun_path) - 1;
 constexpr std::string_view bound_suffix = ".eddy";
 constexpr std::string_view lock_suffix = ".eddy-lock";
 
-/// A name of so many bytes fits behind /proc/self/fd/NUMBER/, with any number.
+/// Bytes of a name that fits behind /proc/self/fd/NUMBER/, with any number.
 constexpr std::size_t longest_bound_name = 82;
 
 /// Attempts to lock a path; each but the last finds that another one has just been released.
@@ -64,16 +64,16 @@ result<endpoint> hidden_address(int folder, const path_parts& path, const std::s
     return endpoint::unix_path(whole);
 }
 
-/// Whether no process has the socket of this file: another type of socket is refused then, and gets
-/// EPROTOTYPE from one that is bound, also before it listens. A connection of the same type would
-/// come to the listener.
+/// True if no process has the socket of this file. The probe is of another type, so a bound socket,
+/// even before it listens, refuses it with EPROTOTYPE; a probe of the same type would be a
+/// connection to the listener.
 bool is_dead(const endpoint& local) noexcept {
     const unique_fd probe(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     return probe && ::connect(probe.get(), local.data(), local.size()) < 0 && errno == ECONNREFUSED;
 }
 
-/// EADDRINUSE unless nothing has the name, or a dead socket: any other file is not ours to replace.
-/// `at` is its address. Else stat(2)'s errors, such as EACCES for the folder.
+/// EADDRINUSE unless the name is free, or names a dead socket: no other file may be replaced. `at`
+/// is its address. Else stat(2)'s errors, such as EACCES for the folder.
 result<> check_free(int folder, const std::string& name, const endpoint& at) noexcept {
     struct stat info;
     if (::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) < 0)
@@ -93,7 +93,7 @@ public:
                 O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600));
             if (!file && (errno == ELOOP || errno == EISDIR)) return fail_errno(EADDRINUSE);
             if (!file) return fail_errno();
-            // Where the file system has no locks, only starting twice in that moment is not seen.
+            // Without locks in the file system, only a simultaneous start goes undetected.
             if (::flock(file.get(), LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
                 return fail_errno(EADDRINUSE);
             struct stat locked;
@@ -141,7 +141,7 @@ result<socket_file> listen_hidden(int socket, int folder, const path_parts& path
     const std::string hidden = hidden_name(base);
     const auto address = hidden_address(folder, path, hidden);
     if (!address) return fail(address.error());
-    // Left by a process that was killed: with the lock no other one is here.
+    // Left by a process that was killed: the lock excludes all others.
     if (check_free(folder, hidden, *address)) ::unlinkat(folder, hidden.c_str(), 0);
     if (::bind(socket, address->data(), address->size()) < 0) return fail_errno();
     const auto complete = [&]() -> result<socket_file> {

@@ -21,7 +21,7 @@ namespace eddy {
 /// file system.
 std::string socket_path(const endpoint& local);
 
-/// Whether it is a Unix address of the abstract namespace.
+/// True for a Unix address of the abstract namespace.
 bool is_abstract(const endpoint& local) noexcept;
 
 /// The name that a listener at `path` is bound to, as /proc/net/unix has it. A path that leaves no
@@ -32,9 +32,9 @@ std::string bound_name(std::string_view path);
 endpoint published(const endpoint& bound) noexcept;
 
 /// Binds a new socket to the path of `local`, and listens. A file of a dead socket is replaced, in
-/// one step. Of several that do this for one path at the same time one succeeds. EADDRINUSE where
-/// the file is another process's socket, listening or not, or no socket; else the errors of bind(2)
-/// and listen(2). What a process that was killed meanwhile has left beside the path is removed.
+/// one step. Of several simultaneous calls for one path, one succeeds. EADDRINUSE where the file is
+/// another process's socket, listening or not, or no socket; else the errors of bind(2) and
+/// listen(2). Files that a killed process has left beside the path are removed.
 result<socket_file> listen_at_path(int socket, const endpoint& local,
                                    const listen_options& options);
 

@@ -31,7 +31,7 @@ public:
     spawn_plan() {
         note(posix_spawn_file_actions_init(&actions_));
         note(posix_spawnattr_init(&attributes_));
-        // Neither what this process blocks nor what it ignores is the child's business.
+        // The child inherits neither blocked nor ignored signals.
         sigset_t signals;
         sigemptyset(&signals);
         note(posix_spawnattr_setsigmask(&attributes_, &signals));
@@ -80,7 +80,7 @@ public:
     result<int> spawn(char* const* arguments, char* const* environment) {
         // Descriptors inherited from this process's parent may lack FD_CLOEXEC.
         note(posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1));
-        // A child without one of them would have what it must not, or not have what it needs.
+        // A child without one of these actions would have a wrong set of descriptors.
         if (error_ != 0) return fail_errno(error_);
         pid_t child = 0;
         const int error =
@@ -121,8 +121,8 @@ bool reaped(int handle) noexcept {
 }
 
 /// Children that outlived their objects: set-user-ID programs, which only their own user may kill,
-/// and those that take their time to die. Each is reaped when another one starts or ends. There is
-/// one entry for a child that runs, at most.
+/// and children that are slow to die. Each is reaped when another one starts or ends. At most one
+/// entry for each running child.
 class left_children {
 public:
     static left_children& of_this_process() {
@@ -145,7 +145,7 @@ private:
     std::vector<unique_fd> all_;
 };
 
-/// How long the end of a child that was killed may keep the loop waiting.
+/// Longest wait of the loop for the end of a killed child.
 constexpr int most_ms_to_die = 5;
 
 }  // namespace
@@ -177,7 +177,7 @@ result<process> process::start(const std::vector<std::string>& arguments,
     made.pid_ = *child;
     made.leads_group_ = options.own_group;
     kept_free.reset();
-    // Nobody else reaps it, so its number is its own still; with SIGCHLD ignored it may be gone.
+    // Only this code reaps it, so the number is still its own; with SIGCHLD ignored it may be gone.
     made.handle_.reset(pidfd_open(made.pid_, 0));
     if (!made.handle_) {
         const int error = errno;

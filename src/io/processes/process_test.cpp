@@ -54,8 +54,8 @@ TEST_P(process_io, a_signal_reaches_all_of_a_group) {
         process_options how;
         how.output = stdio::stream;
         how.own_group = true;
-        // The inner program says it: dash holds signals back while it starts one, which then misses
-        // them.
+        // The inner program prints it: dash delays signals while it starts a program, which then
+        // misses them.
         process shell =
             must(process::start({"sh", "-c", "sh -c 'echo ready; exec sleep 1000'; true"}, how));
         EXPECT_EQ(must(co_await shell.output.read()).text(), "ready\n");
@@ -194,8 +194,8 @@ TEST_P(process_io, is_killed_with_its_object) {
     });
 }
 
-/// While it lives, this thread is another user, who may not send signals to root's processes. True
-/// where that can be: for root.
+/// While it lives, this thread runs as another user, without the right to send signals to root's
+/// processes. True if that succeeded: for root.
 class as_nobody {
 public:
     as_nobody() noexcept : changed_(set(nobody)) {}

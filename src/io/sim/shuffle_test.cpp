@@ -32,7 +32,7 @@ task<> speak(std::string& to, char name) {
     }
 }
 
-/// Who speaks when, three times around.
+/// Order of the coroutines over three rounds.
 std::string speeches(std::uint64_t seed, bool shuffle) {
     std::string said;
     make_loop(seed, shuffle)->run([](std::string& to) -> task<> {
@@ -57,7 +57,7 @@ TEST(sim_shuffle, a_seed_has_its_order_and_repeats_it) {
         const std::string said = speeches(seed, true);
         EXPECT_EQ(speeches(seed, true), said) << "seed " << seed;
         orders.insert(said);
-        // Each coroutine has a turn before any has another one.
+        // Each coroutine runs once before any runs again.
         for (std::size_t round = 0; round < 3; ++round) {
             std::string turn = said.substr(round * in_order.size(), in_order.size());
             std::sort(turn.begin(), turn.end());
@@ -67,7 +67,7 @@ TEST(sim_shuffle, a_seed_has_its_order_and_repeats_it) {
     EXPECT_GT(orders.size(), 15u) << "of 20 seeds";
 }
 
-/// When the network delivers a piece, which seed and options decide.
+/// Delivery times on the network, which seed and options determine.
 task<> time_deliveries(std::string& times) {
     listener accepting = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 80))));
     stream client = must(co_await loop::current().connect(accepting.local()));

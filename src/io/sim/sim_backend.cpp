@@ -22,16 +22,16 @@ namespace {
 /// Virtual time that a busy turn of the loop takes: with it, a busy program's deadlines pass as
 /// they do on a real clock.
 constexpr duration turn_cost = std::chrono::microseconds(1);
-/// Where the clock starts. Not at its epoch, which programs may use for "never".
+/// Start of the clock. Not at its epoch, which programs may use for "never".
 constexpr duration clock_start = std::chrono::hours(1);
-/// The kernel gives up on a peer that never answers after about this long (tcp_syn_retries).
+/// Time after which the kernel gives up on a peer that never answers (tcp_syn_retries).
 constexpr duration connect_gives_up = std::chrono::seconds(130);
 /// A connect that a full backlog dropped is tried again after this long.
 constexpr duration connect_retry = std::chrono::seconds(1);
-/// How long a shortage of receive buffers lasts at most.
+/// Longest shortage of receive buffers.
 constexpr duration longest_spell = std::chrono::milliseconds(10);
 constexpr std::uint16_t first_ephemeral_port = 32768;
-/// Real time after which a simulation that waits for another thread says so.
+/// Real time after which a simulation that waits for another thread reports that.
 constexpr std::chrono::seconds patience{10};
 
 const sockaddr_in& v4(const endpoint& address) noexcept {
@@ -51,7 +51,7 @@ bool never_answers(const endpoint& peer) noexcept {
            std::memcmp(&v6(peer).sin6_addr, documentation, sizeof(documentation)) == 0;
 }
 
-/// Whether two sockets of one kind cannot be bound at the same time.
+/// True if two sockets of one kind cannot be bound at the same time.
 bool collide(const endpoint& a, bool a_dual, const endpoint& b, bool b_dual) noexcept {
     if (a.is_unix() || b.is_unix()) return a == b;
     if (a.port() != b.port()) return false;
@@ -159,7 +159,7 @@ bool sim_backend::poll(time_point until) {
         now_ = std::min(next, until);
     }
 
-    // Consequences of these events wait for the next turn, so that all coroutines get theirs.
+    // Consequences of these events wait for the next turn, so that all coroutines run first.
     const std::uint64_t end = scheduled_;
     bool any = false;
     while (!events_.empty()) {
@@ -316,8 +316,8 @@ sim_datagram* sim_backend::find_datagram(std::uint64_t id) noexcept {
 
 namespace {
 
-/// Of the sockets that `to` reaches, those bound to its very address before those bound to all;
-/// among equals (SO_REUSEPORT) chance decides.
+/// The receiver among the sockets that `to` reaches: sockets bound to exactly that address come
+/// before wildcards; among equals (SO_REUSEPORT) chance decides.
 template <class Socket>
 Socket* choose(const std::vector<Socket*>& sockets, const endpoint& to, random_generator& random) {
     std::vector<Socket*> exact;
@@ -333,7 +333,7 @@ Socket* choose(const std::vector<Socket*>& sockets, const endpoint& to, random_g
 }  // namespace
 
 sim_datagram* sim_backend::find_datagram(const endpoint& to, const endpoint& from) noexcept {
-    // A connected socket comes before the unconnected ones.
+    // Connected sockets come before unconnected ones.
     const auto connected = find_datagrams([&](const sim_datagram& one) {
         return one.receives_only(from) && sim_reaches(one.local(), one.options().dual_stack, to);
     });

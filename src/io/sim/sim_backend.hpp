@@ -30,14 +30,14 @@ class sim_datagram;
 class sim_listener;
 class sim_stream;
 
-/// The address that a socket sees for what is `plain` on the network: IPv4 peers of an IPv6 socket
+/// The form in which a socket sees the address `plain` of the network: IPv4 peers of an IPv6 socket
 /// appear as ::ffff:a.b.c.d.
 endpoint sim_seen_by(int family, const endpoint& plain);
 /// The reverse: ::ffff:a.b.c.d becomes a.b.c.d.
 endpoint sim_unmapped(const endpoint& address);
 bool sim_is_wildcard(const endpoint& address);
 bool sim_is_multicast(const endpoint& address);
-/// Whether a socket bound to `bound` receives what is sent to `to`, which is unmapped.
+/// True if a socket bound to `bound` receives datagrams to `to`, which is unmapped.
 bool sim_reaches(const endpoint& bound, bool dual_stack, const endpoint& to);
 
 class sim_backend final : public backend, public lease_owner {
@@ -70,7 +70,7 @@ public:
 
     const sim_options& options() const noexcept { return options_; }
     random_generator& random() noexcept { return random_; }
-    /// How long the next piece of bytes travels.
+    /// Travel time of the next piece of bytes.
     duration delay() noexcept;
     void schedule(time_point when, std::function<void()> what);
 
@@ -82,8 +82,8 @@ public:
     bool may_lend_message() const noexcept { return for_messages_.lent < for_messages_.most; }
     std::size_t buffer_size() const noexcept { return for_streams_.size; }
     std::size_t message_size() const noexcept { return for_messages_.size; }
-    /// When receive buffers are out, the time at which there are some again; else now(). Asking
-    /// may begin such a spell, unless `begin_none`.
+    /// During a shortage of receive buffers, the time of its end; else now(). A call may begin a
+    /// shortage, unless `begin_none`.
     time_point buffers_at(bool begin_none) noexcept;
 
     std::uint64_t add(sim_stream& made) noexcept;
@@ -91,9 +91,9 @@ public:
     void remove(sim_stream& gone) noexcept;
     void remove(sim_listener& gone) noexcept;
     std::uint64_t add(sim_datagram& made) noexcept;
-    /// The socket that gets what is sent from `from` to `to`; null when there is none.
+    /// The socket that receives from `from` at `to`; null when there is none.
     sim_datagram* find_datagram(const endpoint& to, const endpoint& from) noexcept;
-    /// All that `wanted` accepts. The result is valid until a socket opens or closes.
+    /// All sockets that `wanted` accepts. The result is valid until a socket opens or closes.
     template <class Wanted>
     std::vector<sim_datagram*> find_datagrams(Wanted wanted) const {
         std::vector<sim_datagram*> found;

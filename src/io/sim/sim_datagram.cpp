@@ -73,8 +73,7 @@ result<> sim_datagram::try_receive(datagram_message& into) noexcept {
     return {};
 }
 
-/// The first message, with those that may be joined to it: the same sender and size, but for the
-/// last, which may be shorter.
+/// The first message, joined with later ones of the same sender and size; the last may be shorter.
 void sim_datagram::deliver(datagram_message& into) {
     message first = std::move(arrived_.front());
     arrived_.pop_front();
@@ -214,7 +213,7 @@ void sim_datagram::arrive(message received) {
     arrived_.push_back(std::move(received));
     if (!receiver_) return;
     if (!options_.join_segments) return complete_receiver();
-    // Datagrams that arrive at the same time come first, to be joined.
+    // Datagrams that arrive at the same time are delivered first, so that they are joined.
     world_.schedule(world_.now(), [&world = world_, id = id_] {
         if (sim_datagram* here = world.find_datagram(id)) here->complete_receiver();
     });
@@ -225,7 +224,7 @@ void sim_datagram::complete_receiver() {
         std::exchange(receiver_, nullptr)->complete_now();
 }
 
-/// Nobody is there, says the network.
+/// No socket has the destination address.
 void sim_datagram::refused() {
     error_ = ECONNREFUSED;
     complete_receiver();

@@ -244,7 +244,7 @@ task<void> fill_the_backlog() {
     EXPECT_TRUE(later);
     co_await side.join();
 
-    // Whoever was not accepted is reset when the listener goes.
+    // Connections that were not accepted are reset when the listener is closed.
     tcp.close();
     std::error_code end;
     co_await read_all(*later, end);
@@ -657,7 +657,7 @@ task<void> misuse_datagrams() {
     const std::vector<std::byte> much(65508);
     EXPECT_EQ(v4.send_to(much, v4.local()).error(), errno_code(EMSGSIZE));
 
-    // A full receive queue loses what comes.
+    // A full receive queue loses datagrams.
     const const_bytes big = std::span(much).first(40000);
     EXPECT_TRUE(v4.send_to(big, v4.local()));
     EXPECT_TRUE(v4.send_to(big, v4.local()));

@@ -1,6 +1,6 @@
-// Socket bank: connected stream sockets that are only written to, many more than a process may have
-// open files. On io_uring they are direct descriptors, which do not count as open files and have no
-// other memory here than 18 bytes each; on epoll plain descriptors; in the simulator streams.
+// Socket bank: connected stream sockets that are only written to, possibly many more than a process
+// may have open files. On io_uring they are direct descriptors, which do not count as open files
+// and take 18 bytes each here; on epoll plain descriptors; in the simulator streams.
 #pragma once
 
 #include <eddy/base/bytes.hpp>
@@ -16,14 +16,15 @@ namespace eddy {
 
 /// Options of socket_bank::open().
 struct socket_bank_options {
-    /// Sockets of a bank at most.
+    /// Most sockets of a bank.
     static constexpr std::uint32_t max_capacity = (1U << 24) - 1;
 
-    /// Sockets at one time at most, 1 to max_capacity; one more is errc::limit_reached. A socket
-    /// counts until its on_closed().
+    /// At most so many sockets at one time, 1 to max_capacity; one more fails with
+    /// errc::limit_reached. A socket counts until its on_closed().
     std::uint32_t capacity = 0;
-    /// io_uring: direct descriptors of one ring at most; 0 for as many as the kernel allows, which
-    /// is the soft limit of open files. The bank makes a further ring when those it has are full.
+    /// io_uring: at most so many direct descriptors of one ring; 0 for as many as the kernel
+    /// allows, which is the soft limit of open files. The bank makes a further ring when all are
+    /// full.
     std::uint32_t table_size = 0;
     /// io_uring: false takes plain descriptors and epoll all the same.
     bool direct_descriptors = true;
@@ -33,30 +34,30 @@ struct socket_bank_options {
     bool shuts_down = false;
 };
 
-/// Notified of what happens to the sockets of a bank, which it must outlive. All calls come from
-/// flush() or from the loop's own turn, never from add(), write() or close(). They may call
-/// every function of the bank but not destroy it; flush() does nothing there, since what they
-/// begin goes to the kernel when they have returned. A coroutine that one of them continues
-/// must be completed later (operation::complete_later()).
+/// Observer of the sockets of a bank, which it must outlive. All calls come from flush() or from
+/// the loop's own turn, never from add(), write() or close(). They may call every function of the
+/// bank but not destroy it; flush() does nothing there, since operations that they begin go to the
+/// kernel after their return. A coroutine that one of them continues must be completed later
+/// (operation::complete_later()).
 class bank_observer {
 public:
-    /// The write that was begun last has ended: 0, or a negative errno after which it is
-    /// unknown how many of its bytes went out. Its bytes are the caller's again.
+    /// The last write has ended: 0, or a negative errno after which it is unknown how many of its
+    /// bytes went out. Its bytes are the caller's again.
     virtual void on_written(std::uint32_t slot, int result) noexcept = 0;
     /// The peer has closed, shut down its sending side, or reset the connection; or the socket
     /// failed. Once a slot. Writes may still succeed; the slot stays until close().
     virtual void on_hangup(std::uint32_t slot) noexcept = 0;
-    /// After close(): the kernel uses nothing of this slot any more, and add() may return its
-    /// number again, also inside this call.
+    /// After close(): the kernel no longer uses this slot, and add() may return its number again,
+    /// also inside this call.
     virtual void on_closed(std::uint32_t slot) noexcept = 0;
 
 protected:
     ~bank_observer() = default;
 };
 
-/// Sockets under slot numbers, which are small: 0 is the first, and a closed socket's number is the
-/// next to be given out again. Writes are batched: write() notes one, flush() passes all that were
-/// noted to the kernel. One loop's thread; the bank must not outlive its loop.
+/// Sockets under small slot numbers: 0 is the first, and a closed socket's number is the next to be
+/// assigned. Writes are batched: write() queues one, flush() passes all queued ones to the kernel.
+/// One loop's thread; the bank must not outlive its loop.
 class socket_bank {
 public:
     using observer = bank_observer;
@@ -93,18 +94,17 @@ public:
     /// Begins to write all of `bytes`, at least one, which must stay valid until on_written(), or
     /// on_closed() after close(). One write of a slot at a time. It waits for room by itself.
     virtual void write(std::uint32_t slot, const_bytes bytes) = 0;
-    /// Passes to the kernel what write() and close() have begun, and reports what has ended.
-    /// Without it that happens in the loop's next turn.
+    /// Passes queued writes and closes to the kernel, and reports completed ones. Without it that
+    /// happens in the loop's next turn.
     virtual void flush() = 0;
-    /// Closes the socket. What was written reaches the peer, even where the peer has sent bytes
-    /// that were not read (those that are here by now are dropped, so that TCP does not reset the
-    /// connection); a write that has not ended is cut off. From now on only on_closed() comes for
-    /// this slot. A description that another process shares stays open there, and so does the
-    /// connection unless socket_bank_options::shuts_down.
+    /// Closes the socket. Written bytes reach the peer, even if bytes of the peer are unread (these
+    /// are dropped, so that TCP does not reset the connection); an unfinished write is cut off.
+    /// From now on only on_closed() comes for this slot. A description that another process shares
+    /// stays open there, and so does the connection unless socket_bank_options::shuts_down.
     virtual void close(std::uint32_t slot) = 0;
-    /// As close(), but a TCP connection is reset: the peer sees an error in the place of an end,
-    /// also while another process shares the description, and may lose what was written last. For
-    /// content that ends with its connection, and broke off. Other sockets are closed.
+    /// As close(), but a TCP connection is reset: the peer sees an error instead of an end, also
+    /// while another process shares the description, and may lose the last bytes. For content that
+    /// is delimited by the end of its connection, and broke off. Other sockets are closed.
     virtual void reset(std::uint32_t slot) = 0;
 
     /// Sockets that count against the capacity.

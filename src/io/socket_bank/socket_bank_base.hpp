@@ -31,7 +31,7 @@ public:
     lazy_array(const lazy_array&) = delete;
     lazy_array& operator=(const lazy_array&) = delete;
 
-    /// Errors are mmap(2)'s. Once.
+    /// Fails with mmap(2)'s errors. Once.
     result<> open(std::size_t count) noexcept {
         EDDY_ASSERT(!elements_);
         bytes_ = count * sizeof(T);
@@ -64,8 +64,8 @@ struct bank_slot {
 };
 static_assert(sizeof(bank_slot) == 16);
 
-/// All slots; the free ones are given out in the reverse order of their return, then those that
-/// were never used, so that few pages are touched.
+/// All slots. Free ones are reused in the reverse order of their return, before never used ones, so
+/// that few pages are touched.
 class slot_table {
 public:
     result<> open(std::uint32_t capacity) noexcept {
@@ -77,7 +77,7 @@ public:
         return slots_[slot];
     }
     std::uint32_t size() const noexcept { return size_; }
-    /// Slots that were in use once are below it.
+    /// All slots that were ever in use are below it.
     std::uint32_t end() const noexcept { return fresh_; }
     bool is_full() const noexcept { return size_ == capacity_; }
     /// The slot that the next take() returns; only while !is_full().
@@ -134,7 +134,7 @@ private:
     std::uint32_t size_ = 0;
 };
 
-/// Runs the batches: those of flush(), and in the loop's next turn what came without one.
+/// Runs the batches of flush(), and in the loop's next turn a batch of unflushed work.
 class batching_bank : public socket_bank, private timer {
 public:
     ~batching_bank() override {
@@ -146,7 +146,7 @@ public:
         if (busy_) return;
         busy_ = true;
         retry_ = false;
-        // Callbacks begin more. After some passes the loop's other work has its turn.
+        // Callbacks begin more work. After some passes the loop's other work runs.
         for (int pass = 0; pass < most_passes && has_work() && !retry_; ++pass) run_batch();
         busy_ = false;
         loop_.disarm(*this);
@@ -159,18 +159,18 @@ public:
 protected:
     explicit batching_bank(observer& to) noexcept : observer_(to), loop_(loop::current()) {}
 
-    /// Whether a batch would get further.
+    /// True if a batch would make progress.
     virtual bool has_work() const noexcept = 0;
-    /// Passes what was begun before to the kernel, and reports what has ended.
+    /// Passes queued work to the kernel, and reports completed work.
     virtual void run_batch() = 0;
 
     /// For add(), write() and close(): a flush() follows at the latest in the loop's next turn.
     void begin_work() noexcept {
         if (!busy_ && !armed()) loop_.arm(*this, loop_.now());
     }
-    /// For run_batch(): what the kernel refused for now is tried again after a while.
+    /// For run_batch(): retries requests that the kernel has refused for now, after a while.
     void retry_later() noexcept { retry_ = true; }
-    /// Calls of the observer outside of run_batch(), and then what they begin.
+    /// Calls the observer outside of run_batch(), and then begins the work that it queues.
     template <class Call>
     void report(Call call) {
         EDDY_ASSERT(!busy_);

@@ -33,7 +33,7 @@ socket_ends make_sockets() {
     return {unique_fd(ends[0]), unique_fd(ends[1])};
 }
 
-/// What has come, without waiting.
+/// Bytes that have come, without waiting.
 std::string received(int fd) {
     char bytes[64 * 1024];
     const ssize_t count = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
@@ -159,7 +159,7 @@ TEST_P(socket_bank_kernel_io, resets_connections_that_another_process_shares) {
         checked_bank bank(4, seen);
         connection ends = co_await connect();
         const unique_fd copy(fcntl(ends.server.native_handle(), F_DUPFD_CLOEXEC, 0));
-        // What the peer has sent changes nothing.
+        // Received bytes change nothing.
         must(co_await ends.client.write_all("a request"));
         std::uint32_t slot = must(bank.add(std::move(ends.server)));
         bank.break_off(slot);
@@ -343,7 +343,7 @@ TEST_P(socket_bank_kernel_io, a_shared_description_does_not_disturb_the_next_soc
         socket_ends second = make_sockets();
         EXPECT_EQ(must(bank.add(std::move(second.banked))), 0u);
         first.peer.reset();
-        // The loop has seen it once it has seen what comes later.
+        // Later events of another socket show that the loop has processed it.
         recorder marked;
         checked_bank mark(1, marked);
         socket_ends third = make_sockets();

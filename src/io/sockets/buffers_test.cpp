@@ -114,7 +114,7 @@ TEST_P(buffers_io, streams_that_fill_their_buffers_are_lent_a_few_larger_ones) {
             must(co_await all[i].client.write_all(sent));
             must(all[i].client.shutdown_write());
             expected.emplace_back(i);
-            // Nobody is lent one at once.
+            // The first read never lends a large buffer.
             held.push_back(must(co_await all[i].server.read()));
             EXPECT_LE(held[i].size(), ordinary);
             EXPECT_TRUE(expected[i].continues_with(held[i].bytes()));
@@ -279,11 +279,11 @@ TEST_P(buffers_io, a_lease_beyond_the_limit_is_refused_and_nothing_is_lost) {
         must(co_await late.client.write_all("late"));
         for (int i = 0; i < 3; ++i)
             EXPECT_EQ(error_of(co_await late.server.read()), errc::no_buffers);
-        // Whoever brings memory of their own needs none.
+        // Reads into own memory need no buffer.
         std::array<std::byte, 2> own{};
         EXPECT_EQ(must(co_await late.server.read_some(own)), 2u);
         EXPECT_EQ(as_text(own), "la");
-        // Whichever comes back serves again.
+        // Each returned buffer serves again.
         for (const std::size_t which : {std::size_t{0}, held.size() - 1}) {
             held[which].reset();
             held[which] = must(co_await late.server.read());

@@ -14,7 +14,7 @@ public:
         op.set_error(errc::closed);
         return true;
     }
-    // Nothing waits on it, so nothing is cancelled.
+    // Operations never wait on it, so there is nothing to cancel.
     void cancel(receive_from_operation&) noexcept override {}
     void cancel(send_datagrams_operation&) noexcept override {}
     result<> try_receive(datagram_message&) noexcept override { return fail(errc::closed); }

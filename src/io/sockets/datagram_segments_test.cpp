@@ -41,7 +41,7 @@ TEST(datagram_segments_test, cuts_evenly_and_keeps_the_odd_tail) {
     static_assert(std::forward_iterator<datagram_segments::iterator>);
 }
 
-/// Whether this kernel cuts and joins; both are as old as Linux 5.0.
+/// True if this kernel cuts and joins; both are as old as Linux 5.0.
 bool kernel_has_segments() {
     const unique_fd probe(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     const int on = 1;

@@ -202,14 +202,14 @@ TEST_P(datagram_io, refusal_is_an_error_of_the_next_call_and_no_end) {
             must(socket.send_to(as_bytes("anybody?"), {}));
             EXPECT_EQ(error_of(co_await socket.receive()), refused);
 
-            // A send reports it, too, once the kernel and the loop have.
+            // A send reports it, too, once the kernel and the loop have processed it.
             result<> sent;
             while ((sent = socket.send_to(as_bytes("x"), {}))) must(co_await here().sleep_for(1ms));
             EXPECT_EQ(error_of(sent), refused);
             while ((sent = co_await socket.send(as_bytes("x")))) co_await here().yield();
             EXPECT_EQ(error_of(sent), refused);
 
-            // It goes on as before; what is left of the refusals are errors of calls.
+            // The socket stays usable; leftover refusals are errors of calls.
             there = must(here().bind_datagram(where));
             while (!(sent = socket.send_to(as_bytes("now"), {})))
                 EXPECT_EQ(error_of(sent), refused);
@@ -367,7 +367,7 @@ TEST_P(datagram_io, closing_ends_a_receive_that_waits) {
             socket.close();
         });
         EXPECT_EQ(seen, errc::cancelled);
-        // The port is free once the kernel has let go of the receive.
+        // The port is free once the kernel has released the receive.
         const time_point deadline = here().now() + 10s;
         result<datagram> again = here().bind_datagram(where);
         while (!again && here().now() < deadline) {

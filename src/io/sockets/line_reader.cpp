@@ -1,4 +1,4 @@
-// Search for delimiters in what a stream has received so far.
+// Search for delimiters in the received bytes of a stream.
 #include <eddy/io/line_reader.hpp>
 
 #include <utility>
@@ -31,8 +31,8 @@ task<result<std::size_t>> read_until(stream& from, std::string& kept, std::strin
     }
 }
 
-/// Whether `begun`, which has no "\n", is the beginning of a line of more than longest() bytes. A
-/// "\r" at its end may belong to the line's end.
+/// True if `begun`, which has no "\n", begins a line of more than longest() bytes. A "\r" at its
+/// end may belong to the line's end.
 bool line_reader::is_too_long(std::string_view begun) const noexcept {
     if (begun.size() <= longest_) return false;
     return begun.size() > longest_ + 1 || begun.back() != '\r';

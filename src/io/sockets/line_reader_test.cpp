@@ -35,7 +35,7 @@ task<> read_lines(stream& from, std::size_t longest, std::string& seen) {
         const auto line = co_await lines.next();
         if (!line) {
             seen += line.error().message();
-            // How much more has come by then depends on the pieces.
+            // The number of bytes that have come by then depends on the pieces.
             if (line.error() != errc::limit_reached) seen += " (" + std::string(lines.rest()) + ")";
             const auto again = co_await lines.next();
             EXPECT_EQ(error_of(again), line.error()) << "it is repeated";

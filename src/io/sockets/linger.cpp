@@ -1,4 +1,4 @@
-// Lingering close: the loop that drops input, and the list of those that do so on a loop.
+// Lingering close: the loop that drops input, and the list of lingering connections of a loop.
 #include "io/sockets/linger.hpp"
 
 #include <eddy/base/intrusive_list.hpp>
@@ -12,8 +12,8 @@
 namespace eddy {
 namespace {
 
-/// Pause of one that finds none of the loop's buffers free. A time, not an event: any connection of
-/// the loop may return a buffer, and take it again before others.
+/// Pause when none of the loop's buffers is free. A time, not an event: any connection of the loop
+/// may return a buffer, and take it again before others.
 constexpr duration starved_pause = std::chrono::milliseconds(5);
 
 std::atomic<std::uint64_t> lingering_now{0};

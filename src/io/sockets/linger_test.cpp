@@ -1,4 +1,4 @@
-// Lingering close: how long it lasts, what ends it, and what the peer gets meanwhile.
+// Lingering close: its duration, its ends, and the bytes that the peer gets meanwhile.
 #include "io/sockets/linger.hpp"
 
 #include <eddy/io/scope.hpp>
@@ -25,7 +25,7 @@ task<void> answer_and_linger(stream peer, linger_limits limits) {
     co_await linger(peer, limits);
 }
 
-/// What comes until the end, and how that is.
+/// All bytes until the end, and the error that ends them.
 task<std::pair<std::string, std::error_code>> rest_of(stream& from) {
     std::string text;
     for (;;) {
@@ -107,7 +107,7 @@ TEST_P(linger_io, ends_the_oldest_at_the_limit) {
         }
         while (children.children() > max_lingering) co_await here().yield();
         EXPECT_EQ(lingering_connections(), max_lingering);
-        // The first ones are closed, and what they still send resets them.
+        // The first ones are closed, and their further bytes are answered by a reset.
         while (co_await pairs[2].client.write_all("x")) must(co_await here().sleep_for(1ms));
         must(co_await pairs[3].client.write_all("x"));
         must(co_await here().sleep_for(5ms));

@@ -111,7 +111,7 @@ TEST_P(read_exactly_io, a_reset_is_the_sockets_error) {
     });
 }
 
-/// A read that others look at while it waits.
+/// A read whose state others check while it waits.
 struct reading {
     std::size_t received = 99;
     std::error_code error;
@@ -177,7 +177,8 @@ TEST_P(read_exactly_io, goes_on_when_its_handle_moves) {
 
 // ---- fairness
 
-/// Has bytes without end, as the fastest of peers. A read that shall wait gets some a turn later.
+/// Stream with endless bytes, like the fastest of peers. A read that must wait gets some a turn
+/// later.
 class endless_driver final : public stream_driver, private timer {
 public:
     bool start(read_operation& op) override {
@@ -236,7 +237,7 @@ TEST_P(read_exactly_io, a_turn_has_a_limit_of_bytes_and_of_reads) {
     });
 }
 
-/// Counts the turns of others in the middle of a read of `size` bytes.
+/// Counts the turns of the loop during a read of `size` bytes.
 task<void> count_turns(const std::size_t& received, std::size_t size, std::size_t& turns) {
     while (received < size) {
         if (received > 0) ++turns;

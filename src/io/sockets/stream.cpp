@@ -24,7 +24,7 @@ public:
                                       std::size_t) noexcept override {
         return fail(errc::closed);
     }
-    // Nothing waits on it, so nothing is cancelled.
+    // Operations never wait on it, so there is nothing to cancel.
     void cancel(read_operation&) noexcept override {}
     void cancel(write_operation&) noexcept override {}
     result<> shutdown_write() noexcept override { return fail(errc::closed); }
@@ -79,8 +79,8 @@ bool read_exactly_operation::start() {
     return into_.empty() || (driver_->start(*this) && !goes_on());
 }
 
-/// The driver is there still: it calls, or has just been called. Whoever waited for the loop with a
-/// part of the bytes instead could find it closed.
+/// The driver still exists: it calls this, or has just been called. A coroutine that read part by
+/// part could find it closed.
 bool read_exactly_operation::goes_on() {
     while (!error_) {
         count();

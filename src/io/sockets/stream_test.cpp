@@ -287,7 +287,7 @@ TEST_P(stream_io, an_abort_resets_a_socket_that_is_shared) {
     });
 }
 
-/// A Unix socket can tell a reset only by bytes that were not read.
+/// A Unix socket signals a reset only if bytes were not read.
 TEST_P(stream_io, an_abort_of_a_unix_socket_is_an_end_unless_bytes_are_unread) {
     run([this]() -> task<> {
         const temporary_folder folder;
@@ -396,7 +396,7 @@ TEST_P(stream_io, a_coroutine_may_close_streams_whose_events_came_with_its_own) 
             co_await join_scope([&](scope& children) -> task<> {
                 children.spawn(close_after_first_byte(a.server, b.server, ended));
                 children.spawn(close_after_first_byte(b.server, a.server, ended));
-                // Both are ready before the loop looks.
+                // Both are ready before the loop polls.
                 must(co_await a.client.write_all("a"));
                 must(co_await b.client.write_all("b"));
             });
@@ -461,7 +461,7 @@ TEST_P(stream_io, a_handle_may_move_while_its_operations_wait) {
     });
 }
 
-/// Connects, perhaps says something, and is gone.
+/// Connects, perhaps sends something, and closes.
 task<void> vanish(loop& here, endpoint where, std::uint64_t kind) {
     auto made = co_await here.connect(where);
     if (!made) co_return;

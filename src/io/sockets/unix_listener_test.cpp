@@ -1,5 +1,5 @@
-// Listening Unix sockets with a file: paths that exist can be connected to, several processes that
-// start at one path, and remains of those that were killed.
+// Listening Unix sockets with a file: paths that exist can be connected to, simultaneous starts at
+// one path, and remains of killed processes.
 #include "io/posix/unix_listener.hpp"
 
 #include "io/testing.hpp"
@@ -255,7 +255,7 @@ TEST(unix_listener, bound_names_lead_back_to_their_paths) {
     EXPECT_EQ(published(endpoint(unnamed.data(), sizeof(sa_family_t))).host(), "");
 }
 
-// Of all lengths that a path may have, and with components of all lengths.
+// Paths of all lengths, with components of all lengths.
 TEST_P(unix_listener_kernel_io, takes_paths_of_any_length) {
     constexpr std::size_t longest = 107;
     const temporary_folder folder;

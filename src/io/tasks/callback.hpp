@@ -27,8 +27,8 @@ public:
     callback(const callback&) = delete;
     callback& operator=(const callback&) = delete;
 
-    /// Begins a wait for this function. False when it completed at once. Whoever runs goes on, with
-    /// what it has inherited; the function inherits nothing from it.
+    /// Begins a wait that ends in a call of this function. False when it completed at once. The
+    /// caller continues with its frame memory; the function inherits nothing from it.
     bool begin(operation& op) const {
         const detail::frames_from pool(nullptr);
         return op.begin(frame_, nullptr);
@@ -70,8 +70,8 @@ private:
 };
 
 /// For a driver that closes while its operation on the stream below may be under way, after that
-/// stream was closed: true when the operation is over. One that has only its callback left is taken
-/// back from the loop; another one calls back.
+/// stream was closed: true when the operation has ended. A completed operation whose callback is
+/// still to be called is withdrawn from the loop; any other calls back later.
 inline bool ended_unused(bool& in_flight, operation* below) noexcept {
     if (!in_flight) return true;
     if (!below->linked()) return false;

@@ -16,7 +16,7 @@ namespace {
 
 EDDY_ON_EVERY_BACKEND(cancel_io);
 
-/// Starts `wait` in a scope, lets the loop turn, cancels, and returns how the wait ended.
+/// Starts `wait` in a scope, lets the loop turn, cancels, and returns the error of the wait.
 template <class Wait>
 task<std::error_code> cancelled_wait(Wait wait) {
     std::error_code seen;
@@ -96,7 +96,7 @@ TEST_P(cancel_io, ends_a_connect) {
             EXPECT_EQ(co_await cancelled_wait(connect), errc::cancelled);
             co_return;
         }
-        // Nobody accepts, and the kernel's queue has one place: the later ones get no answer.
+        // No accept, and the kernel's queue has one place: later connects get no answer.
         listen_options one;
         one.backlog = 0;
         listener full = must(here().listen(loopback(), one));

@@ -126,7 +126,7 @@ TEST_P(generator_io, is_cancelled_with_the_awaiting_task) {
         event never;
         auto waits = outcomes_of_waits(never);
         for (int i = 0; i < 3; ++i) {
-            // Each asks under a source of its own, and the generator goes on after it.
+            // Each request has a source of its own, and the generator continues after it.
             cancel_source source(co_await current_source());
             std::error_code got;
             co_await join_scope([&](scope& children) -> task<> {

@@ -1,4 +1,4 @@
-// Limited scopes: the limit, the order of those that wait for a place, and what ends such a wait.
+// Limited scopes: the limit, the order of the waits for a place, and the ends of such a wait.
 #include <eddy/io/limited_scope.hpp>
 
 #include <eddy/io/event.hpp>

@@ -47,7 +47,7 @@ struct scope::root {
                 self.promise().take_failure();
                 self.destroy();
                 owner.child_done();
-                detail::current_frame_memory = nullptr;  // no coroutine goes on after this one
+                detail::current_frame_memory = nullptr;  // no coroutine is resumed after this one
             }
             static void await_resume() noexcept {}
         };

@@ -44,7 +44,7 @@ void select_base::on_arm_completed(operation& arm) noexcept {
     if (winner_ != none) return;
     winner_ = 0;
     while (arms_[winner_] != &arm) ++winner_;
-    if (!suspended_) return;  // from inside start(), which goes on
+    if (!suspended_) return;  // from inside start(), which continues
     withdraw();
     complete_later();
 }

@@ -27,7 +27,7 @@ namespace eddy {
 namespace {
 
 constexpr unsigned submission_entries = 1024;
-// The loop's own may be as many as there is room for beside those of a loop_lock.
+// Room for the requests of a loop_lock, and at least as many of the loop's own.
 static_assert(submission_entries >= 2 * loop_lock::max_requests);
 constexpr unsigned completion_entries = 16 * 1024;
 constexpr unsigned sqpoll_idle_ms = 1000;
@@ -36,7 +36,7 @@ static_assert(std::has_single_bit(loop_options::max_buffer_count) &&
 constexpr std::uint32_t spare_buffers_kept = 16;
 constexpr std::uint16_t stream_group = 0;
 constexpr std::uint16_t message_group = 1;
-/// How long the last completions of closed sockets may take. They take microseconds.
+/// Limit on the last completions of closed sockets. They take microseconds.
 constexpr std::chrono::seconds end_patience{60};
 
 /// Errors of io_uring_enter(2) that a program without faults may meet. EINTR: a signal. ETIME: the

@@ -22,7 +22,7 @@ uring_datagram::uring_datagram(uring_backend& backend, unique_fd socket) noexcep
 
 uring_datagram::~uring_datagram() { backend_.driver_gone(); }
 
-/// The first of the queue.
+/// Takes the first message of the queue.
 bool uring_datagram::take(datagram_message& into) noexcept {
     if (queued_ == 0) return false;
     receive_ring& ring = backend_.messages();
@@ -126,7 +126,7 @@ void uring_datagram::on_received(int result, unsigned flags) {
 
 /// start() finds arrived messages, or requests more: the receive may have ended because the buffers
 /// ran out, because the message was empty, or because it was stopped before a receive began. The
-/// receiver goes on later, when the other completions of this turn have queued what they brought.
+/// receiver resumes later, when the other completions of this turn have queued their messages.
 void uring_datagram::finish_receive() {
     receive_from_operation& op = *std::exchange(receiver_, nullptr);
     if (start(op)) op.complete_later();
@@ -152,7 +152,7 @@ void uring_datagram::on_readable(int result, unsigned) {
 
 void uring_datagram::cancel(receive_from_operation& op) noexcept {
     EDDY_ASSERT(receiver_ == &op);
-    // The receive stays armed: what it brings is queued for the next one.
+    // The receive stays armed: its messages are queued for the next receiver.
     receiver_ = nullptr;
     op.set_error(errc::cancelled);
     op.complete_later();

@@ -1,10 +1,10 @@
 // Message socket on io_uring: one multishot receive that stays armed, into a ring of buffers that
 // all message sockets of the loop share; sends are system calls, since a request costs more.
 //
-// Unlike a stream's reader, a receiver goes on at the end of the turn, not from within its
-// completion: by then all that came with its message is in the queue, and it finds those without
-// waiting. Where messages are read by system calls, on epoll and when the ring is empty, no
-// completion is to follow, and it goes on at once.
+// Unlike a stream's reader, a receiver resumes at the end of the turn, not from within its
+// completion: by then all messages that came together are in the queue, and later receives find
+// them without waiting. Where messages are read by system calls, on epoll and when the ring is
+// empty, no further completion follows, and the receiver resumes at once.
 #pragma once
 
 #include <eddy/base/frame_pool.hpp>

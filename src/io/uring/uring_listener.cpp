@@ -68,13 +68,13 @@ void uring_listener::on_accepted(int result, unsigned flags) {
     }
     if (is_table_filling()) stop_accepting();
 
-    // Whoever waits has found nothing queued, so nothing is before it.
+    // A waiter has found the queue empty, so this is the first connection.
     if (socket && waiter_) {
         accept_operation& op = *std::exchange(waiter_, nullptr);
         give(op, std::move(socket));
         return op.complete_now();
     }
-    // More than the program wants now must not take the descriptors that are kept in reserve.
+    // More than the program wants now must not take reserved descriptors.
     if (socket && descriptors::in_reserve(socket.get(), descriptors::use::client))
         reset_connection(std::move(socket));
     else if (socket)
@@ -139,8 +139,8 @@ void uring_listener::close() noexcept {
     closing_ = true;
     backend_.driver_closed();
     remove_socket_file(local(), file_);
-    // The port is free for others now, not only when the accept request has ended. Of an adopted
-    // socket that would end it for those who share it.
+    // The port is free for others now, and not only when the accept request has ended. For an
+    // adopted socket that would end listening in the other processes, too.
     if (!is_adopted_) ::shutdown(socket_.get(), SHUT_RDWR);
     if (waiter_) {
         accept_operation& op = *std::exchange(waiter_, nullptr);

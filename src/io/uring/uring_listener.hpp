@@ -27,12 +27,12 @@ public:
     int native_handle() const noexcept override { return socket_.get(); }
     void close() noexcept override;
 
-    /// Connections accepted ahead of the program; with more, accepting stops and the kernel's
-    /// backlog fills instead. Those that it accepts until that takes effect wait here, too: at most
-    /// as many as its backlog held.
+    /// Most connections accepted ahead of the program; with more, accepting stops and the kernel's
+    /// backlog fills instead. Connections accepted before that takes effect wait here, too: at most
+    /// as many as the backlog held.
     static constexpr std::size_t most_waiting = 128;
     /// With fewer numbers than this before the reserve of descriptors, the kernel accepts one
-    /// connection a request: a multishot request would fill the table before the loop knows.
+    /// connection a request: a multishot request would fill the table before the loop could react.
     static constexpr int multishot_headroom = 512;
 
 private:

@@ -1,4 +1,4 @@
-// Rings of the io_uring bank, and what a slot asks of its ring.
+// Rings of the io_uring bank, and the requests of its slots.
 #include "io/uring/uring_socket_bank.hpp"
 
 #include <liburing.h>
@@ -23,7 +23,7 @@ namespace {
 // completions that have no room.
 constexpr unsigned submission_entries = 256;
 constexpr unsigned completion_entries = 1024;
-/// Direct descriptors of a ring at most: IORING_MAX_FIXED_FILES of the kernel.
+/// Most direct descriptors of a ring: IORING_MAX_FIXED_FILES of the kernel.
 constexpr std::uint32_t max_table_size = 1U << 20;
 /// Submission entries that one slot needs at one time: to cancel its write, and for a step of its
 /// close.
@@ -98,7 +98,7 @@ public:
         return {};
     }
 
-    /// Whether completions are to be reaped, or the kernel has work that makes some.
+    /// True if completions are ready, or the kernel has work that produces some.
     bool is_due() const noexcept {
         const unsigned flags = IO_URING_READ_ONCE(*io.sq.kflags);
         return io_uring_cq_ready(&io) > 0 ||
@@ -182,8 +182,8 @@ result<std::uint32_t> uring_socket_bank::add(unique_fd socket) {
     const int fd = socket.get();
     const std::uint64_t data = event_data(generations_[slot], slot);
     auto watched = watch_.add(fd, EPOLLRDHUP | EPOLLET, data);
-    // The same description came before under this number: a slot has it, or another process still
-    // does. Its hang-up is this slot's from now on.
+    // The same description is already registered under this number, by a slot or since another
+    // process still has it. Its hang-up belongs to this slot from now on.
     if (!watched && watched.error() == errno_code(EEXIST))
         watched = watch_.change(fd, EPOLLRDHUP | EPOLLET, data);
     if (!watched) return fail(watched.error());
@@ -243,7 +243,7 @@ void uring_socket_bank::run_batch() {
 }
 
 void uring_socket_bank::run_batch(ring& on) {
-    // What ends within this call is reaped here, and need not wake the loop.
+    // Completions within this call are reaped here, and need not wake the loop.
     on.set_notifying(false);
     std::uint32_t left = on.begun.size();
     bool goes_on = true;
@@ -253,7 +253,8 @@ void uring_socket_bank::run_batch(ring& on) {
         const int sent = io_uring_submit_and_get_events(&on.io);
         EDDY_ASSERT(sent >= 0 || sent == -EINTR || sent == -EAGAIN || sent == -EBUSY);
         reap(on);
-        // EAGAIN: the kernel has no memory for requests. What it did not take stays in the ring.
+        // EAGAIN: the kernel has no memory for requests. Requests that it did not take stay in the
+        // ring.
         if (ready > 0 && sent <= 0 && sent != -EINTR) {
             retry_later();
             break;
@@ -357,7 +358,7 @@ void uring_socket_bank::on_shut_down(std::uint32_t slot) noexcept {
     begin(slot);
 }
 
-/// A step of drop_unread(): once more until nothing is there, since dropping makes room for what
+/// A step of drop_unread(), repeated until no bytes are left, at most up to max_dropped, since
 /// the peer still sends.
 void uring_socket_bank::on_dropped(std::uint32_t slot, int result) noexcept {
     bank_slot& one = slots_[slot];

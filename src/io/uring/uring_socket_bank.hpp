@@ -54,8 +54,9 @@ private:
     void end_if_unused(std::uint32_t slot) noexcept;
 
     slot_table slots_;
-    /// How often a slot was given back. A registration in the epoll instance lives on while another
-    /// process shares the description, and its events are not those of the slot's next socket.
+    /// Number of times that a slot was freed. A registration in the epoll instance stays while
+    /// another process shares the description, and its events are not events of the slot's next
+    /// socket.
     lazy_array<std::uint16_t> generations_;
     std::uint32_t table_size_ = 0;  // slots of a ring
     bool shuts_down_ = false;       // before each close

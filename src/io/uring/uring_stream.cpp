@@ -40,7 +40,7 @@ bool uring_stream::start(read_operation& op) {
 }
 
 void uring_stream::want_bytes() {
-    // One that is being stopped comes back here with its last completion.
+    // A receive that is being stopped comes back here with its last completion.
     if (receiving_) return check_for_end();
     if (watching_) return;
     if (!by_readiness_ && backend_.receives().exhausted()) {
@@ -53,7 +53,7 @@ void uring_stream::want_bytes() {
         arm_receive();
 }
 
-/// Chooses how bytes are received by how many there were.
+/// Chooses the way of receiving by the number of received bytes.
 void uring_stream::weigh(std::size_t size) {
     receive_ring& ring = backend_.receives();
     if (size >= ring.buffer_size() / 2)
@@ -76,8 +76,8 @@ void uring_stream::go_by_readiness() noexcept {
     if (!reports_rest_) reports_rest_ = set_reports_rest(true);
 }
 
-/// TCP_INQ: each receive says how many bytes are left. A short one would not: it may also end at
-/// urgent data, behind which bytes wait.
+/// TCP_INQ: each receive yields the number of bytes left. A short receive does not show that none
+/// are left: it may also end at urgent data, with bytes behind it.
 bool uring_stream::set_reports_rest(bool on) noexcept {
     const int value = on;
     return setsockopt(socket_.get(), IPPROTO_TCP, TCP_INQ, &value, sizeof(value)) == 0;
@@ -118,15 +118,15 @@ void uring_stream::arm_receive() {
     ++in_flight_;
 }
 
-/// A multishot receive can sleep over what came together with its last bytes: a reset on Linux
+/// A multishot receive can miss an event that came together with its last bytes: a reset on Linux
 /// 6.18, on some others an end of a Unix stream (https://github.com/axboe/liburing/issues/1549).
-/// The peer sends nothing more then, so no other event would wake it. A receive that starts anew
-/// finds the end, and every byte before it.
+/// The peer then sends nothing more, so no other event would wake it. A new receive finds the end,
+/// and every byte before it.
 void uring_stream::check_for_end() {
     if (!std::exchange(end_may_hide_, false) || stopping_) return;
     if (!std::exchange(knows_protocol_, true)) {
-        // Only a reset can hide on TCP, and one that has come refuses what is sent after it. So a
-        // peer that gets replies costs no look but this one.
+        // Only a reset can be missed on TCP, and after a reset sends fail. So a peer that gets
+        // replies costs only this check.
         int protocol = 0;
         socklen_t size = sizeof(protocol);
         sending_finds_ends_ =
@@ -319,7 +319,7 @@ bool uring_stream::receive(read_operation& op) {
         fills_.note(received, ring.buffer_size());
         op.set_received(std::move(lent));
     }
-    // A large buffer full is a turn's share.
+    // A full large buffer is a turn's share.
     receives_in_a_row_ = large && received == room
                              ? most_receives_a_turn
                              : static_cast<std::uint16_t>(receives_in_a_row_ + 1);
@@ -329,13 +329,13 @@ bool uring_stream::receive(read_operation& op) {
 
 void uring_stream::cancel(read_operation& op) noexcept {
     EDDY_ASSERT(reader_ == &op);
-    // The receive stays armed: what it brings is queued for the next read.
+    // The receive stays armed: its bytes are queued for the next read.
     reader_ = nullptr;
     op.set_error(errc::cancelled);
     op.complete_later();
 }
 
-/// Reading has ended, and whether in an error is known.
+/// Reading has ended, and the cause is known: an error or an orderly end.
 void uring_stream::resolve_end() noexcept {
     end_reading(end_of_stream);
     if (!reader_) return;
@@ -344,7 +344,7 @@ void uring_stream::resolve_end() noexcept {
     op.complete_later();
 }
 
-/// Keeps an error that reading no longer reports. The first: later ones follow from it.
+/// Keeps an error that reading no longer reports. The first one: later ones follow from it.
 void uring_stream::note_failure(int error) noexcept {
     // EPIPE also follows shutdown_write(), which says nothing about reading.
     if (error != EPIPE && failure_ == 0) failure_ = error;
@@ -460,7 +460,7 @@ void uring_stream::queue_zero_copy(const_bytes piece) {
     ++in_flight_;
 }
 
-/// Goes on in the next turn: a request that does nothing ends as a send would that sent nothing.
+/// Resumes in the next turn: a request that does nothing ends like a send of no bytes.
 void uring_stream::pause_writing() {
     queue_pause(*done<stream_request::send>());
     sending_ = true;
@@ -500,7 +500,7 @@ void uring_stream::on_sent(int result, unsigned flags) {
     if (over) end_write();
 }
 
-/// True when the write is over, well or not, but for the return of its bytes.
+/// True when the write has ended, well or not, except for the return of its bytes.
 bool uring_stream::take_send_result(int result) {
     write_operation& op = *writer_;
     if (result > 0 && op.advance(static_cast<std::size_t>(result))) return true;
@@ -569,7 +569,7 @@ result<> uring_stream::shutdown_write() noexcept {
 void uring_stream::close() noexcept {
     closing_ = true;
     backend_.driver_closed();
-    // A detached socket lives on, and its new owner expects no change.
+    // A detached socket stays open, and its new owner expects no change.
     if (reports_rest_) set_reports_rest(false);
     drop_queue();
     if (reader_) {
