@@ -35,7 +35,7 @@ namespace {
 #endif
 #if defined(EDDY_SLOW_BUILD)
 constexpr std::uint64_t usual_rounds = 8;
-// The sanitizers open pipes of their own to look whether memory can be read.
+// The sanitizers open pipes of their own to check that memory can be read.
 constexpr bool may_starve_descriptors = false;
 #else
 constexpr std::uint64_t usual_rounds = 30;

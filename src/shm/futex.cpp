@@ -13,7 +13,7 @@ namespace eddy::shm {
 void futex_wait(const std::uint32_t* word, std::uint32_t seen, duration limit) noexcept {
     const timespec time{static_cast<time_t>(limit.count() / 1'000'000'000),
                         static_cast<long>(limit.count() % 1'000'000'000)};
-    // Not FUTEX_PRIVATE_FLAG: the waker is another process. Any error only has the caller look
+    // Not FUTEX_PRIVATE_FLAG: the waker is another process. After any error the caller only polls
     // again.
     ::syscall(SYS_futex, word, FUTEX_WAIT, seen, limit == duration::max() ? nullptr : &time,
               nullptr, 0);

@@ -220,7 +220,7 @@ TEST_P(tls_faults, a_cut_connection_is_no_orderly_end) {
 TEST_P(tls_faults, a_changed_byte_is_noticed) {
     // A record whose length has changed is one of which the rest never comes.
     static constexpr duration handshake_limit = 200ms;
-    // The minor version before the server's hello says nothing and is not looked at (RFC 8446 5.1).
+    // The minor version before the server's hello has no meaning and is ignored (RFC 8446 5.1).
     static constexpr std::size_t ignored = 2;
     run([&]() -> task<> {
         for (int i = 0; i < 30; ++i) {

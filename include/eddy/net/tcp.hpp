@@ -102,8 +102,8 @@ task<result<stream>> connect(std::string_view host, std::uint16_t port);
 /// is not used. An empty list is errc::bad_address.
 task<result<stream>> connect_any(std::vector<endpoint> addresses, connect_options options);
 
-/// The order in which connect() tries addresses: the families take turns, IPv6 begins, and within
-/// a family the order stays (RFC 8305, section 4).
+/// The order in which connect() tries addresses: the families alternate, IPv6 begins, and within a
+/// family the order stays (RFC 8305, section 4).
 std::vector<endpoint> interleave_families(std::vector<endpoint> addresses);
 
 }  // namespace eddy::tcp

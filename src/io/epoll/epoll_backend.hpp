@@ -1,8 +1,8 @@
 // The epoll backend: for kernels and containers that refuse io_uring. See epoll(7).
 //
-// A stream or listener is registered once, edge-triggered, and remembers epoll's last report:
-// whether reading or writing may get further. Operations are tried inline first and wait only after
-// EAGAIN (or after a short read, which says the same without a system call).
+// A stream or listener is registered once, edge-triggered, and keeps epoll's last report: reading
+// or writing may get further. Operations are tried inline first and wait only after EAGAIN (or
+// after a short read, which says the same without a system call).
 //
 // A coroutine that an event resumes may close any other object, while events for that one still
 // stand in the same batch. Closed objects therefore stay in memory until the batch is done.

@@ -104,7 +104,8 @@ void epoll_socket_bank::run_batch() {
     }
 }
 
-/// Sends what goes without waiting; at most most_bytes_a_turn, so that others have their turn.
+/// Sends what goes without waiting; at most most_bytes_a_turn, so that other sockets are served in
+/// between.
 void epoll_socket_bank::send(std::uint32_t slot) noexcept {
     bank_slot& from = slots_[slot];
     if (!from.has(is_writing)) return;

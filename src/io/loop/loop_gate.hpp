@@ -40,7 +40,7 @@ public:
         while (inside_.load(std::memory_order_seq_cst) > 0) std::this_thread::yield();
     }
 
-    /// Counts one more piece of work that waits for its turn; false at the limit.
+    /// Counts one more queued piece of work; false at the limit.
     bool add_pending() noexcept {
         if (pending_.fetch_add(1, std::memory_order_relaxed) < limit_) return true;
         remove_pending();

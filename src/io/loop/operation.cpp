@@ -32,7 +32,7 @@ bool operation::begin(std::coroutine_handle<> waiter, cancel_source* source) {
     const bool cancelled = source && source->requested();
     if (cancelled) set_error(errc::cancelled);
     if (cancelled || start()) {
-        // A loop that ignores its cancellation must not keep the others from their turn, either.
+        // A coroutine that loops and ignores its cancellation must not starve the others, either.
         loop& here = loop::current();
         if (here.spend_inline_budget()) return false;
         here.make_ready(*this);

@@ -53,7 +53,7 @@ public:
     /// A stream without a reader stops receiving once this many buffers wait for it, so that one
     /// slow consumer does not hold the buffers of all.
     static constexpr std::uint16_t most_queued_buffers = 8;
-    /// Receives by readiness before the others have their turn: one of io_uring's is short, so a
+    /// Receives by readiness before other streams are served: a turn of io_uring is short, so a
     /// peer that floods must not take more of each.
     static constexpr std::uint16_t most_receives_a_turn = 4;
 
@@ -149,7 +149,7 @@ private:
     bool stopping_ : 1 = false;            // the multishot receive is requested to end
     bool sending_finds_ends_ : 1 = false;  // a send cannot succeed behind such an end
     bool watching_ : 1 = false;            // a notification of readiness is requested
-    bool pausing_ : 1 = false;             // the next receive waits for its turn
+    bool pausing_ : 1 = false;             // the next receive waits for the next turn
     bool reports_rest_ : 1 = false;        // each receive says whether more is there
     bool hung_up_ : 1 = false;             // behind the bytes is an end, or an error
     bool polling_writable_ : 1 = false;

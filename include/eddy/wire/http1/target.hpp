@@ -34,7 +34,7 @@ struct target_parts {
                                                 std::string_view target) noexcept;
 
 /// Replaces each %xx by its byte. errc::malformed when a '%' lacks its two hexadecimal digits. The
-/// result may hold any byte: a caller that makes a file's name of it looks for '/' and NUL.
+/// result may hold any byte: a caller that makes a file's name of it must check for '/' and NUL.
 [[nodiscard]] result<std::string> percent_decode(std::string_view text);
 
 /// Writes everything but letters, digits and -._~ as %XX, so that it fits one segment of a path

@@ -28,7 +28,7 @@ enum class reply_type : std::uint8_t {
     bulk,        ///< text: any bytes
     null,        ///< RESP2's null bulk string and null array, RESP3's null
     array,       ///< count elements follow, one level deeper
-    map,         ///< as array; keys and values take turns; count is twice the number of pairs
+    map,         ///< as array; keys and values alternate; count is twice the number of pairs
     set,         ///< as array
     push,        ///< as array; not the answer to a request
     attribute,   ///< as map; describes the value that follows it
