@@ -47,7 +47,7 @@ bool is_lost_connection(std::error_code error) noexcept {
            error == std::errc::connection_reset || error == std::errc::broken_pipe;
 }
 
-/// Whether nothing listens there.
+/// True for an error that means that nothing listens there.
 bool is_absence(std::error_code error) noexcept {
     return error == std::errc::no_such_file_or_directory || error == std::errc::connection_refused;
 }

@@ -46,9 +46,9 @@ using body_sink = std::function<bool(std::string_view piece)>;
 
 /// A client of one daemon. It has a loop of its own and blocks; one thread.
 ///
-/// Requests may hold passwords, so nothing is sent to a daemon of a user who is neither this one
-/// nor root, nor through a folder in /tmp that is not this user's alone. Root may use another
-/// user's daemon, in a folder of that user.
+/// Requests may hold passwords, so nothing is sent to the daemon of a user other than this one and
+/// root, nor through a folder in /tmp that is not this user's alone. Root may use another user's
+/// daemon, in a folder of that user.
 class control_client {
 public:
     /// The largest answer that is kept in memory.
@@ -69,7 +69,7 @@ public:
     /// error is for explain().
     task<result<control_answer>> exchange(control_request request, body_sink sink = nullptr);
     std::expected<loop*, unreachable> own_loop();
-    /// What an error of exchange() means, and what to do about it.
+    /// Message for an error of exchange(): its cause and the remedy.
     std::string explain(std::error_code error) const;
 
 private:

@@ -1,8 +1,8 @@
 // Flags of the command line: tables of what a command takes, and a parser over them.
 //
 // The tables of `eddy create` and `eddy edit` are the runtime types' own option tables, so a
-// runtime's new option is a new flag without a line here. Which values are right is the daemon's to
-// say; the parser knows names only.
+// runtime's new option is a new flag without a line here. The parser knows names only; the daemon
+// checks values.
 #pragma once
 
 #include <cstddef>
@@ -32,13 +32,13 @@ struct flag {
     bool is_uri = false;
     /// Names in other programs, each with what to write in its place.
     std::vector<std::pair<std::string, std::string>> foreign_names = {};
-    /// Of a runtime's option: what its absence means; runtime::option::absence.
+    /// For a runtime's option: the meaning of its absence; runtime::option::absence.
     std::string absence = {};
 
     bool takes_value() const noexcept { return !value_name.empty(); }
 };
 
-/// What a command line said.
+/// A parsed command line.
 class arguments {
 public:
     const std::vector<std::string>& positional() const noexcept { return positional_; }

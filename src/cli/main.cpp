@@ -89,7 +89,7 @@ bool take_path(std::string& into, eddy::cli::local_path path) {
 int run_daemon(context& with, const arguments& given) {
     eddy::daemon::daemon_options options;
     const char* state = std::getenv("EDDY_STATE_DIR");
-    // So that what the daemon says of them is true wherever it is read.
+    // Absolute, so that the daemon's messages about them hold in any working folder.
     if (!take_path(options.state, eddy::cli::absolute_path(given.value(
                                       "state", state && *state ? std::string_view(state)
                                                                : eddy::daemon::default_state()))) ||
@@ -195,8 +195,7 @@ struct stream_flag {
     const char* variable = "";
 };
 
-/// The names are those of other programs for sockets that are handed over.
-/// Flags of the socket on which clients are handed over.
+/// Flags of the socket on which clients are handed over, named as in other programs of this kind.
 std::vector<stream_flag> handoff_flags() {
     return {
         {{.name = "socket",
@@ -305,7 +304,7 @@ std::string_view flag_or(const arguments& given, std::string_view flag, const ch
     return given.has(flag) ? given.value(flag) : from_environment(variable);
 }
 
-/// How many processes stream, and on what; false after a complaint.
+/// Reads the number of processes and their backend; false after a complaint.
 bool read_processes(const arguments& given, eddy::daemon::stream_daemon_options& into) {
     const std::string_view workers = flag_or(given, "workers", "DAEMON_WORKERS");
     if (!workers.empty()) {

@@ -14,7 +14,7 @@
 
 namespace eddy::cli {
 
-/// What the process's exit status means.
+/// Exit statuses of the process.
 enum exit_status : int {
     exit_ok = 0,
     exit_bad_input = 1,  ///< a mistake in the command, no such runtime, or the daemon refused
@@ -30,10 +30,10 @@ struct type_flags {
     std::vector<std::string> secret_parameters = {};
 };
 
-/// What every command is given.
+/// Context of every command.
 struct context {
     std::string version;
-    std::vector<std::string> parts;  ///< what this build has of what can be left out
+    std::vector<std::string> parts;  ///< optional parts that this build has
     std::string default_socket;
     std::vector<type_flags> types;
 
@@ -44,7 +44,8 @@ struct context {
     std::size_t width = 0;  ///< columns of that terminal; 0 where it is none, or does not say
 
     const type_flags* find_type(std::string_view name) const noexcept;
-    /// Of all types, since a daemon of another version may have types that are unknown here.
+    /// Secret parameters of all types, since a daemon of another version may have types that are
+    /// unknown here.
     std::vector<std::string> secret_parameters() const;
 };
 
@@ -76,8 +77,8 @@ struct command {
         more_flags = {};
     /// For a command that takes its words apart by itself.
     std::function<int(context&, std::span<const std::string>)> run_raw = {};
-    /// Commands of which the first word behind this one chooses; their names begin with this one's,
-    /// as in "bench http".
+    /// Subcommands, of which the first word behind this one chooses; their names begin with this
+    /// one's, as in "bench http".
     std::vector<command> children = {};
 };
 

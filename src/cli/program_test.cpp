@@ -144,7 +144,7 @@ TEST(program, every_command_explains_itself_in_two_ways) {
     }
 }
 
-/// Of each command and its children.
+/// Checks the help of each command and its children.
 void expect_usage_lines_without_a_gap(const std::vector<command>& commands,
                                       const std::vector<std::string>& above) {
     for (const command& each : commands) {

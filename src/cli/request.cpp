@@ -182,7 +182,7 @@ std::string dump_for_terminal(const json& value, int indent) {
     safe.reserve(text.size());
     for (std::string_view rest = text; !rest.empty();) {
         const text_unit unit = first_unit(rest);
-        // What is not printable stands in strings, but for the newlines of indentation.
+        // Unprintable characters occur in strings alone, but for the newlines of indentation.
         if (unit.is_printable || rest.front() == '\n')
             safe += rest.substr(0, unit.size);
         else

@@ -44,9 +44,9 @@ bool is_pattern(std::string_view word) noexcept;
 /// that matches nothing is an error.
 std::expected<std::vector<std::string>, int> resolve(const context& with, std::string_view word);
 
-/// Sends one request for each runtime that the words of the command line mean, and goes on after an
-/// error. `take` gets the name and the answer of each that succeeded. Those that are in `gone` by
-/// then are left out. Returns the exit status.
+/// Sends one request for each runtime that the words of the command line mean, and continues after
+/// an error. `take` gets the name and the answer of each success. Runtimes that are in `gone` by
+/// then are skipped. Returns the exit status.
 int ask_each(const context& with, const arguments& given, std::string_view method,
              std::string_view rest,
              const std::function<void(const std::string& name, json& answer)>& take,

@@ -37,7 +37,7 @@ enum class fault : unsigned char {
 inline constexpr std::array<std::string_view, 6> fault_names = {"connect",   "timeout", "closed",
                                                                 "malformed", "status",  "content"};
 
-/// What was counted. One thread.
+/// Counters of a load. One thread.
 struct tally {
     std::uint64_t replies = 0;     ///< whole ones, wrong ones included
     std::uint64_t bytes = 0;       ///< received, decrypted
@@ -50,18 +50,18 @@ struct tally {
 
     /// `what` is kept of the first one.
     void count(fault kind, std::string_view what, std::uint64_t times = 1);
-    /// Those of all kinds.
+    /// Errors of all kinds.
     std::uint64_t errors() const noexcept;
     void merge_faults(const tally& other);
     void merge(const tally& other);
 };
 
-/// What a piece of input came to.
+/// Outcome of a scan of received bytes.
 struct scan_result {
     enum class state : unsigned char {
-        open,    ///< the connection goes on
+        open,    ///< the connection stays open
         closes,  ///< the server closes it behind the last of these replies
-        broken,  ///< it cannot go on; the fault has been counted
+        broken,  ///< the connection is unusable; the fault has been counted
     };
     std::size_t replies = 0;
     state then = state::open;
@@ -77,7 +77,7 @@ public:
     virtual bool is_open() const noexcept = 0;
     /// `count` requests, at most the pipeline. Valid as long as the conversation.
     virtual std::string_view requests(std::size_t count) = 0;
-    /// Reads on, all of it. `awaited` replies may come.
+    /// Scans all of `received`, in which up to `awaited` replies may come.
     virtual scan_result scan(std::string_view received, std::size_t awaited, tally& into) = 0;
     /// The server has ended its bytes, which may complete a reply.
     virtual scan_result finish(tally&) { return {}; }
@@ -89,7 +89,7 @@ public:
 class protocol {
 public:
     virtual ~protocol() = default;
-    /// One for the first pass: its first reply is what all others are held against.
+    /// Conversation of the first pass: its first reply is the reference for all others.
     virtual std::unique_ptr<conversation> make_first() = 0;
     /// After the first pass. Any thread, and the protocol must outlive it.
     virtual std::unique_ptr<conversation> make() const = 0;

@@ -46,7 +46,7 @@ private:
     steady::time_point shown_{};
 };
 
-/// Whether a progress line is wanted: on a terminal, without --no-progress.
+/// True where a progress line is wanted: on a terminal, without --no-progress.
 bool wants_progress(const arguments& given);
 
 /// Reads the flag `name`, if it is given, as a whole number from `least` to `most`. False, after a

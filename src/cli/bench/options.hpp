@@ -42,8 +42,8 @@ bool read_headers(const arguments& given, const target& to, http1::header_list& 
 /// The most bytes of a prepared pipeline.
 inline constexpr std::size_t prepared_limit = std::size_t{256} << 20;
 
-/// Whether a pipeline of `whats` ("requests") of that size stays within it. False after a
-/// complaint.
+/// True when a pipeline of `whats` ("requests") of that size stays within prepared_limit. False
+/// after a complaint.
 bool can_be_prepared(const load_options& wanted, std::size_t size, std::string_view whats);
 
 /// Makes a command's protocol of its own flags, and may change the load; null after a complaint.

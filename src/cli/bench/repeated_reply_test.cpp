@@ -50,7 +50,7 @@ TEST(repeated_reply, leaves_what_differs) {
             const outcome found = match(expected, text, split);
             EXPECT_EQ(found.replies, 1U);
             EXPECT_LE(found.used, original.size() + wrong);
-            // Nothing is lost between what matched and what is left.
+            // No byte is lost between the replies that matched and the partial one behind them.
             const std::string again = original + std::string(expected.read_so_far(found.at));
             EXPECT_EQ(again.size(), found.used);
             EXPECT_EQ(again, text.substr(0, found.used));

@@ -51,7 +51,7 @@ struct row {
     histogram latency;
 
     double rate() const { return static_cast<double>(requests) / seconds; }
-    /// Every reply was there, none was an error, and those that were looked at were the right ones.
+    /// Every reply came, none was an error, and the checked ones were right.
     bool is_right() const { return verified && errors == 0; }
     /// The generator had no time left while the server had: the figure is the generator's.
     bool is_void() const { return generator_cpu > 0.95 && server_cpu > 0 && server_cpu < 0.95; }
@@ -128,7 +128,7 @@ public:
         co_await connect();
         for (const std::string& name : options_.tests) {
             const auto work = workload::make(name, options_.shape);
-            EDDY_ASSERT(work.has_value());  // read_tests() has looked
+            EDDY_ASSERT(work.has_value());  // read_tests() has checked it
             co_await prepare(*work);
             rows.push_back(co_await measure(*work));
             rows.back().verified = co_await verify(*work);
@@ -151,7 +151,7 @@ private:
     /// Sends a pipeline of commands and awaits that many replies, all without error.
     task<void> ask(std::string commands, std::size_t count) {
         resp::reply_counter replies;
-        // Large preparations would fill both socket buffers if nobody read meanwhile.
+        // Replies are read meanwhile: a large preparation would fill both socket buffers.
         co_await join_scope([&](scope& children) -> task<void> {
             children.spawn(send_all(connections_[0], std::move(commands)));
             co_return co_await count_replies(connections_[0], replies, count);
@@ -255,7 +255,7 @@ private:
                            options_.timeout_s);
     }
 
-    /// Sends one pipeline again and looks at every reply.
+    /// Sends one pipeline again and checks every reply.
     task<bool> verify(const workload& work) {
         stream& connection = connections_[0];
         auto sent = co_await with_timeout(patience(), connection.write_all(work.batch(0)));
@@ -341,8 +341,8 @@ void print_json(const std::vector<row>& rows) {
     fmt::print("{}\n", all.dump(2));
 }
 
-/// The names of tests, with commas between; false, with the reason told, when there is none or one
-/// that no test has.
+/// Names of tests, separated by commas. False, after a complaint, when there is none or one is
+/// unknown.
 bool read_tests(std::string_view list, std::vector<std::string>& into) {
     const std::vector<std::string_view> known = workload::names();
     into.clear();

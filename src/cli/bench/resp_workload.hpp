@@ -39,12 +39,12 @@ public:
                                                  offsets_[index + 1] - offsets_[index]);
     }
 
-    /// What has to be in place before the test can run: nothing, every key set, or a list that
-    /// has an element for each pop.
+    /// Data that must be in place before the test: none, every key set, or a list that has an
+    /// element for each pop.
     enum class preparation { none, set_all_keys, fill_list };
     preparation needs() const noexcept { return needs_; }
 
-    /// What each reply must be; checked in a second pass, outside the timed one.
+    /// Kind of reply that is expected; checked in a second pass, outside the timed one.
     enum class reply_kind { ok, pong, value, integer, increasing };
     reply_kind expected() const noexcept { return expected_; }
     std::string_view value() const noexcept { return value_; }

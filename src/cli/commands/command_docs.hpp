@@ -12,11 +12,11 @@
 
 namespace eddy::cli {
 
-/// What there is to know of commands and their subcommands. Names are compared without case.
+/// Documentation of commands and their subcommands. Names are compared without case.
 class command_docs {
 public:
     command_docs() = default;
-    /// Of a reply to COMMAND DOCS, as RESP2 or RESP3; of any other reply, nothing.
+    /// Reads a reply to COMMAND DOCS, as RESP2 or RESP3; empty for any other reply.
     explicit command_docs(const reply& docs);
 
     bool empty() const noexcept { return commands_.empty(); }

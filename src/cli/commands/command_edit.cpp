@@ -66,7 +66,7 @@ std::expected<std::vector<flag>, std::string> flags_for_edit(context& with,
                                                              std::span<const std::string> words) {
     if (words.empty() || words[0].starts_with('-'))
         return std::unexpected("the name comes first: eddy edit NAME [flags]");
-    // Without flags there is nothing to look up, and run() tells what is wrong.
+    // Without flags there is nothing to look up; run() reports the error.
     if (words.size() == 1) return std::vector<flag>();
     control_client client(with.socket);
     control_request request;
@@ -102,8 +102,7 @@ std::expected<json, int> ask_for_edit(const context& with, std::string_view name
     return ask(with, std::move(request));
 }
 
-/// "changing --root restarts site: it serves new clients at once; those that it has may finish for
-/// up to 600 s".
+/// Announcement of a restart: the options that need it, and what it means for clients.
 std::string restart_text(std::string_view name, const json& answer, bool is_dry_run) {
     const json restart = answer.value("restart", json::object());
     std::vector<std::string> flags;
@@ -146,8 +145,8 @@ int report_edit(const context& with, std::string_view name, const json& answer) 
     return exit_ok;
 }
 
-/// Whether the daemon knows the flags of `terms`: an earlier one would edit without a word.
-/// Complains if not.
+/// True when the daemon knows the flags of `terms`: an earlier version would ignore them and edit.
+/// False after a complaint.
 bool knows_flags(const context& with, const edit_terms& terms) {
     if (!terms.is_dry_run && !terms.is_live_only) return true;
     control_request request;
@@ -223,7 +222,7 @@ std::string choose_editor() {
     return "vi";
 }
 
-/// What must be sent to make `before` into `after`: members that are gone become null.
+/// Merge patch that makes `before` into `after`: members that are absent become null.
 json difference(const json& before, const json& after) {
     json change = json::object();
     for (const auto& [name, value] : after.items())

@@ -101,13 +101,13 @@ int create(context& with, const arguments& given) {
     return exit_ok;
 }
 
-/// What a stop has lost.
+/// Reports the data that a stop has lost.
 void report_loss(const std::string& name, const json& answer) {
     const std::string lost = text_of(answer, "lost");
     if (!lost.empty()) complain(fmt::format("{} lost {}", printable(name), lost));
 }
 
-/// Does something to each runtime that the words mean, and says `done` of each.
+/// Sends a request for each runtime that the words mean, and prints `done` for each.
 int change_each(context& with, const arguments& given, std::string_view method,
                 std::string_view action, std::string_view done) {
     json answers = json::array();

@@ -91,7 +91,7 @@ public:
             out.append("\r\n");
         }
         const auto sent = co_await socket_.write_all(out.bytes());
-        // What refused the command early may have said why.
+        // A server that refused the command early may have sent the reason.
         if (!sent && sent.error() != std::errc::broken_pipe &&
             sent.error() != std::errc::connection_reset)
             co_return std::unexpected(lost(sent.error()));
@@ -188,7 +188,7 @@ std::expected<std::string, std::string> uri_of(const json& runtime, const argume
     return uri;
 }
 
-/// After its reply messages follow until the user ends it.
+/// True for a command whose reply is followed by messages until the user ends it.
 bool goes_on(std::string_view command) {
     for (const std::string_view each : {"subscribe", "psubscribe", "ssubscribe", "monitor"})
         if (is_word(command, each)) return true;
@@ -261,7 +261,7 @@ private:
             const int status = co_await expect_ok(std::move(auth));
             if (status != exit_ok) co_return status;
         }
-        // JSON has objects and truth values, which only RESP3 tells apart.
+        // JSON distinguishes objects and booleans, and so does RESP3 alone.
         if (form_ == form::json || given_.is_set("resp3")) {
             const int status = co_await expect_ok({"HELLO", "3"});
             if (status != exit_ok) co_return status;
@@ -348,7 +348,7 @@ private:
     /// On a terminal. What fails is shown, and the next line is read.
     task<int> run_prompt() {
         command_docs docs;
-        // A user who may not ask goes without.
+        // Without the right to COMMAND DOCS there are no hints.
         if (const auto answer = co_await cache_.ask({"COMMAND", "DOCS"}); answer)
             docs = command_docs(*answer);
         else

@@ -81,7 +81,7 @@ int print_list(const context& with, const arguments& given, const json& list) {
                            .colours = with.colours,
                            .now = std::chrono::system_clock::now()}));
     if (is_wide) return exit_ok;
-    // Of one runtime that is asked for by name, the reason is what is asked for.
+    // A failed runtime that is named alone is shown with its reason.
     if (!given.positional().empty() && !is_pattern(given.positional()[0])) {
         for (const json& each : list)
             if (text_of(each, "status") == "failed")

@@ -128,7 +128,7 @@ private:
     int status_ = exit_ok;
 };
 
-/// Both halves of attach(). Whichever ends first ends the other.
+/// Both halves of attach(). The end of the first one ends the other.
 class attachment {
 public:
     attachment(const context& with, const std::string& name) : name_(name), client_(with.socket) {
@@ -194,7 +194,7 @@ private:
         note(co_await client_.exchange(std::move(request)));
     }
 
-    /// Tells of a failure, which sets the exit status.
+    /// Reports a failure, which sets the exit status.
     void note(const result<control_answer>& answer) {
         if (!answer && answer.error() == errc::cancelled) return;
         if (answer && answer->status / 100 == 2) return;

@@ -36,7 +36,7 @@ namespace {
 constexpr std::size_t least_hint = 8;
 constexpr std::size_t hint_gap = 4;
 
-/// How long to wait for another prompt that writes the history, and between two attempts. Lines
+/// Longest wait for another prompt that writes the history, and pause between two attempts. Lines
 /// that were not written then are written with the next one.
 constexpr std::chrono::milliseconds lock_patience{500};
 constexpr std::chrono::milliseconds lock_pause{5};
@@ -186,7 +186,7 @@ struct line_editor::state {
         return load(history.get(), file->get());
     }
 
-    /// Adds the new lines to those that the file has by now: other prompts write to it, too.
+    /// Adds the new lines to the file's present ones: other prompts write to it, too.
     void save_history() {
         const auto file = open_regular(history_path.c_str(), O_RDWR | O_CREAT, 0600);
         if (!file || !lock(file->get())) return;
@@ -225,7 +225,7 @@ struct line_editor::state {
             ::el_resize(editor);
         } else {
             ::el_set(editor, EL_PREP_TERM, 0);
-            // Behind SIGCONT a shell has left the terminal as it likes it.
+            // After SIGCONT the terminal has the modes that the shell has set.
             if (signal != SIGCONT) held_signals::release(signal);
             ::el_set(editor, EL_PREP_TERM, 1);
         }

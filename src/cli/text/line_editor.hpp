@@ -22,7 +22,7 @@ public:
     struct helpers {
         /// All lines that the text may be the beginning of.
         std::function<std::vector<std::string>(std::string_view)> completions;
-        /// What may follow the text, shown at the right edge.
+        /// Text that may follow the given one, shown at the right edge.
         std::function<std::string(std::string_view)> hint;
     };
 

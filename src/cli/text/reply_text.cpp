@@ -161,7 +161,7 @@ int hex_digit(char c) noexcept {
 
 }  // namespace
 
-/// Whether that was the last part of the reply.
+/// True when this was the last part of the reply.
 bool reply_reader::add(reply value) {
     for (;;) {
         if (open_.empty()) {

@@ -19,7 +19,7 @@ struct reply {
     std::int64_t integer = 0;
     double number = 0;
     std::string text;
-    std::vector<reply> elements;  ///< of a map: keys and values in turns
+    std::vector<reply> elements;  ///< of a map: keys and values, alternating
 };
 
 /// Puts a stream's bytes together to replies. What it keeps is one reply, as large as the server
@@ -28,8 +28,8 @@ class reply_reader {
 public:
     /// Takes the next piece of the stream.
     void feed(std::string_view bytes) { unread_.append(bytes); }
-    /// True when a whole reply was there, which is in `into` then. The error says what is wrong
-    /// with the stream, which is over.
+    /// True when a whole reply was there, which is in `into` then. The error is the fault of the
+    /// stream, of which nothing more can be read.
     std::expected<bool, std::string> next(reply& into);
 
 private:

@@ -55,7 +55,7 @@ std::string stats_text(const json& stats) {
     const auto line = [&](std::string name, std::string value) {
         lines.emplace_back(std::move(name), std::move(value));
     };
-    // What every type counts comes first, then what only this one does.
+    // Counters of every type come first, then the type's own.
     static constexpr std::string_view common[] = {
         "uptime_s",   "connections", "connections_total", "connections_refused",
         "handshakes", "messages_in", "messages_out",      "bytes_in",

@@ -10,7 +10,7 @@
 
 namespace eddy::cli {
 
-/// How a cell is shown on a terminal.
+/// Tint of a cell on a terminal.
 enum class tint { none, bold, green, yellow, red, faint };
 
 struct cell {

@@ -12,7 +12,7 @@ constexpr unsigned char least_carried = 0x80;
 
 bool is_continuation(char c) noexcept { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80; }
 
-/// Whether more bytes may make one character of them.
+/// True when more bytes may complete the character that they begin.
 bool is_incomplete(std::string_view bytes) noexcept {
     const auto lead = static_cast<unsigned char>(bytes.front());
     const std::size_t size = lead < 0xc0   ? 1
@@ -25,7 +25,7 @@ bool is_incomplete(std::string_view bytes) noexcept {
 
 bool is_carrier(char32_t code) noexcept { return code >= first_carrier && code <= last_carrier; }
 
-/// How many bytes in front make a character that stands for itself; 0 where the first one is
+/// Number of bytes in front that make a character standing for itself; 0 where the first one is
 /// carried.
 std::size_t plain_size(std::string_view bytes) noexcept {
     const text_unit unit = first_unit(bytes);

@@ -67,7 +67,7 @@ private:
 /// The worker's process, from fork(2) to its end.
 [[noreturn]] void run_child(const handoff_options& wanted, std::size_t index, std::size_t processes,
                             pid_t parent, shared_memory& memory) {
-    // It must not go on without the process that would read its result.
+    // A worker must not outlive its parent, which reads its result.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(2);
     int status = 0;
@@ -81,7 +81,7 @@ private:
     ::_exit(status);
 }
 
-/// The workers that run. Those that are left at its end are killed.
+/// Running workers; the destructor kills the ones that are left.
 class worker_processes {
 public:
     worker_processes() = default;
@@ -105,7 +105,7 @@ public:
         }
     }
 
-    /// Reaps those that have ended; true once there are none. Gives up when one has failed.
+    /// Reaps workers that have ended; true once none is left. Gives up when one has failed.
     bool have_ended(shared_memory& memory) {
         for (std::size_t i = 0; i < all_.size(); ++i) {
             const auto at = std::find(running_.begin(), running_.end(), all_[i]);

@@ -57,7 +57,7 @@ enum class handoff_fault : unsigned char {
 inline constexpr std::array<std::string_view, 5> handoff_fault_names = {
     "connect", "send", "receive", "timeout", "rejected"};
 
-/// What was counted. It lies in shared memory, so it is copied as bytes.
+/// Counts and latencies. They lie in shared memory, so they are copied as bytes.
 struct handoff_counts {
     std::uint64_t started = 0;
     std::uint64_t completed = 0;

@@ -334,7 +334,7 @@ private:
     time_point begin_;
     time_point hold_end_;
     std::vector<live_stream> streams_;
-    std::size_t oldest_ = 0;  // of those that have not ended
+    std::size_t oldest_ = 0;  // first stream that has not ended
 };
 
 }  // namespace

@@ -81,7 +81,7 @@ scan_result http_conversation::scan(std::string_view received, std::size_t await
                 return made;
             }
             begin_parsing();
-            // What matched so far belongs to this response.
+            // The bytes that matched so far belong to this response.
             std::string_view so_far = reference_.reply.read_so_far(std::exchange(at_, 0));
             if (!parse(so_far, made, into)) return made;
         }
@@ -196,7 +196,8 @@ void http_conversation::end_response(tally& into) {
 
 void http_conversation::learn() {
     const http1::response_head& head = parser_.head();
-    // What cannot stand for others: a connection's last response, and chunks beyond what is kept.
+    // Unfit as a repeated reply: a connection's last response, an interim one, and chunks beyond
+    // what is kept.
     if (!head.keep_alive || head.status < 200 || (head.chunked && raw_.size() < raw_size_)) {
         learned_->reply = {};
         return;

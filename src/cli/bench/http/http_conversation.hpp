@@ -16,17 +16,17 @@
 
 namespace eddy::cli::bench {
 
-/// What to send, and what is right.
+/// Requests to send, and the response that is expected.
 struct http_work {
     std::string method = "GET";
     std::string requests;          ///< the pipeline, encoded
     std::size_t request_size = 0;  ///< bytes of one
-    bool verifies = true;          ///< responses are held against the first one
+    bool verifies = true;          ///< responses are compared with the first one
     std::optional<int> expected_status;
     std::string expected_text;  ///< somewhere in the first MiB of the body
 };
 
-/// What the first response was.
+/// The first response: the reference for all others.
 struct http_reference {
     int status = 0;            ///< 0: there was none yet
     std::uint64_t size = 0;    ///< bytes of the body
@@ -41,10 +41,10 @@ public:
     /// Bytes of the first body in which the expected text may be.
     static constexpr std::size_t searched_limit = 1024 * 1024;
 
-    /// The one of the first pass, which writes the reference. Both must outlive it.
+    /// Connection of the first pass, which writes the reference. Both must outlive it.
     http_conversation(const http_work& work, http_reference& learned)
         : work_(work), reference_(learned), learned_(&learned) {}
-    /// Those after it.
+    /// Connection after the first pass.
     http_conversation(const http_work& work, const http_reference& reference)
         : work_(work), reference_(reference) {}
 

@@ -158,7 +158,7 @@ bool ws_conversation::parse(std::string_view& input, scan_result& made, std::siz
         }
         input.remove_prefix(step.consumed);
         if (step.what == need_more) return true;
-        // Between messages the comparison goes on.
+        // Between messages the comparison resumes.
         if (parser_.is_idle()) is_parsing_ = false;
     }
     return true;

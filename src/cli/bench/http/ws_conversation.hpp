@@ -51,7 +51,7 @@ public:
     std::string take_answers() override;
 
 private:
-    // True when the connection goes on.
+    // True while the connection is usable.
     bool scan_handshake(std::string_view& input, tally& into);
     bool parse(std::string_view& input, scan_result& made, std::size_t awaited, tally& into);
 

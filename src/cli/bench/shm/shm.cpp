@@ -16,7 +16,7 @@
 namespace eddy::cli::bench {
 namespace {
 
-/// Connections before those that --connects and --kills measure.
+/// Most warm-up connections, before the ones that --connects and --kills measure.
 constexpr std::uint64_t most_lives_of_warmup = 20;
 
 bool read_wait(const arguments& given, shm::waiting& into) {
@@ -53,7 +53,7 @@ bool read_processors(const arguments& given, shm_bench_options& into) {
     return false;
 }
 
-/// The count of connections, in the place of --reps, and a few before them.
+/// Number of connections, in the place of --reps, and of warm-up connections.
 bool read_lives(const arguments& given, std::string_view flag, shm_measurement what,
                 shm_bench_options& into) {
     if (!given.has(flag)) return true;

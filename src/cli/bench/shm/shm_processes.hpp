@@ -75,7 +75,7 @@ inline endpoint socket_address(const shm_bench_options& wanted) {
     return require(endpoint::unix_path(name_of(wanted)), "making an address");
 }
 
-/// What listens, made before the fork, so that the client can connect at once.
+/// Listener of the chosen carrier, made before the fork, so that the client can connect at once.
 struct listening {
     shm::acceptor shared;
     blocking::listener plain;

@@ -15,13 +15,13 @@
 
 namespace eddy::cli::bench {
 
-/// What the bytes go over.
+/// Carrier of the bytes.
 enum class carrier : std::uint8_t { shm, unix_socket, tcp };
 /// "shared memory", "Unix socket", "TCP".
 std::string_view to_string(carrier of) noexcept;
 
-/// What is measured: round trips (or one-way messages), connecting and closing, or the time from
-/// SIGKILL of a peer to the end that its survivor reads.
+/// Measurement: round trips (or one-way messages), connecting and closing, or the time from SIGKILL
+/// of a peer to the end that its survivor reads.
 enum class shm_measurement : std::uint8_t { rounds, connects, kills };
 
 struct shm_bench_options {
