@@ -23,14 +23,14 @@ struct daemon_options {
     backend_kind backend = backend_kind::automatic;
     std::size_t loops = 0;  ///< loops for runtimes; 0 means one a processor, at most 4
     std::optional<std::uint16_t> metrics_port;  ///< /metrics on 127.0.0.1; 0 lets the kernel choose
-    /// How long connections may take to finish when the daemon or a runtime stops.
+    /// Time for connections to finish when the daemon or a runtime stops.
     duration drain = std::chrono::seconds(5);
     std::span<const runtime::type> types;
 };
 
-/// The most loops that one may ask for.
+/// Most loops that may be requested.
 inline constexpr std::size_t loop_limit = 64;
-/// The most loops that are chosen by default.
+/// Most loops that are chosen by default.
 inline constexpr std::size_t automatic_loop_limit = 4;
 
 /// The default control socket: for root /run/eddy/eddy.sock; for another user eddy.sock in
@@ -42,7 +42,7 @@ std::string default_socket();
 std::string default_state();
 /// The version of this build, "0.1.0".
 std::string version();
-/// What this build has of what can be left out: "io_uring", "tls", "scripts".
+/// Optional parts that this build has: "io_uring", "tls", "scripts".
 std::vector<std::string> parts();
 
 /// Runs a daemon on this thread until SIGTERM or SIGINT; SIGHUP has it read its state again. The

@@ -67,7 +67,7 @@ bool has_ended(pid_t process) { return process > 0 && ::kill(process, 0) != 0 &&
 
 outcome<state_lock> state_lock::take(const std::string& directory) {
     const std::string path = directory + "/lock";
-    // A user who may write to the folder can put anything there: neither a link's target nor
+    // Any user with access to the folder can put anything there: neither a link's target nor
     // another user's file is touched, and nothing is written before the lock is held.
     unique_fd file(::open(path.c_str(),
                           O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600));

@@ -20,7 +20,7 @@ public:
     /// is.
     static outcome<state_lock> take(const std::string& directory);
 
-    /// Whether the last daemon of this folder ended without release(): it was killed, or crashed.
+    /// True when the last daemon of this folder ended without release(): it was killed, or crashed.
     /// The kernel may still be closing its sockets then.
     bool after_a_crash() const noexcept { return after_a_crash_; }
 
@@ -34,8 +34,8 @@ private:
     bool after_a_crash_;
 };
 
-/// How long the kernel may take to close the sockets of a daemon that was killed: those that an
-/// io_uring works on outlive their process by a moment.
+/// Time for the kernel to close the sockets of a daemon that was killed: sockets that an io_uring
+/// works on outlive their process by a moment.
 inline constexpr std::chrono::milliseconds crash_grace{5000};
 
 /// Refuses (409) with a pid when a process listens on the Unix socket `path`. A socket without a

@@ -36,7 +36,7 @@ inline std::atomic<bool> lingering{false};
 /// While this is set, nothing starts.
 inline std::atomic<bool> failing{false};
 
-/// How many instances exist in the process; a test that ends with some has lost them.
+/// Number of instances in the process; a test that ends with some has lost them.
 inline std::atomic<int> instances{0};
 
 inline constexpr runtime::metric tricks_metric = {"tricks_total", runtime::metric_kind::counter,

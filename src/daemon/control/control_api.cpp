@@ -194,7 +194,7 @@ control_api::control_api(runtime_parts& runtimes, const daemon_facts& facts,
 }
 
 task<http::response> control_api::handle(http::request& request) {
-    // Nothing is done for a request that has not arrived whole.
+    // A request has no effect before it has arrived whole.
     const auto arrived = co_await request.collect();
     if (!arrived) co_return http::response();
     const time_point began = loop::current().now();

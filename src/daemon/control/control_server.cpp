@@ -25,7 +25,7 @@ namespace {
 /// Time in which a connection over the limit may read its refusal.
 constexpr duration reject_time = std::chrono::seconds(1);
 
-/// Strangers cannot fill the log: at most a line about them in so long.
+/// At most one log line about unauthorized clients in this time, so that they cannot fill the log.
 constexpr duration unauthorized_log_pause = std::chrono::seconds(1);
 
 bool is_shortage(std::error_code error) {
@@ -50,7 +50,7 @@ task<void> control_server::run() {
     for (;;) {
         auto accepted = co_await listener_.accept();
         if (accepted) {
-            // Of a TCP port's clients nothing is known, and nothing is kept from them.
+            // Clients of a TCP port have no user id; all of them are served.
             std::optional<uid_t> user = 0;
             if (ask_who_) {
                 const auto peer = unix_socket::peer_credentials(*accepted);
@@ -115,9 +115,8 @@ task<result<>> control_server::wait_for_descriptors(std::error_code error) {
     co_return co_await loop::current().sleep_for(limits_.starved_pause);
 }
 
-/// The last descriptors are for the state, files and outgoing connections: a connection that
-/// has one of them waits until others have left. Those of other users, on a TCP port, leave
-/// more.
+/// The last descriptors are for the state, files and outgoing connections: a connection that has
+/// one of them waits until others have ended. Connections of a TCP port leave more of them free.
 task<result<>> control_server::wait_for_room(const stream& accepted) {
     using namespace descriptors;
     const use kind = ask_who_ ? use::control : use::client;

@@ -21,19 +21,19 @@ namespace eddy::daemon {
 
 struct server_limits {
     std::size_t connections = 128;  ///< further ones get 503
-    /// Of these, as many are for root alone, where the daemon is another user's: that user's
-    /// programs cannot keep root out.
+    /// Connections of these that are reserved for root, where the daemon is another user's: that
+    /// user's programs cannot keep root out.
     std::size_t for_root = 8;
     /// Connections of users that may not control the daemon take no slot of the others. At most so
     /// many are answered (403) at the same time, each within this time; further ones are closed.
     std::size_t unauthorized = 16;
     duration unauthorized_time = std::chrono::seconds(10);
-    /// How long to wait before accepting again when descriptors have run out.
+    /// Pause before accepting again when descriptors have run out.
     duration starved_pause = std::chrono::milliseconds(100);
     http::session_limits session{};
 };
 
-/// Whether a peer of this user id may control a daemon that runs as `own`: its own user and root.
+/// True when a peer of this user id may control a daemon that runs as `own`: its own user and root.
 bool may_control(uid_t peer, uid_t own) noexcept;
 
 /// One accepting socket. Everything given outlives it; control loop.
@@ -51,7 +51,7 @@ public:
     /// Accepts until it is cancelled or the listener is closed; then ends the sessions.
     task<void> run();
 
-    /// Accepts no more; sessions go on until run() is cancelled.
+    /// Accepts no more; sessions continue until run() is cancelled.
     void stop_accepting() noexcept { listener_.close(); }
 
 private:

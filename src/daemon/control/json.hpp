@@ -15,7 +15,7 @@ namespace eddy::daemon {
 
 using nlohmann::json;
 
-/// How deep arrays and objects may nest.
+/// Greatest depth of nested arrays and objects.
 inline constexpr std::size_t json_depth_limit = 32;
 
 /// Parses a text; refuses (400) what is no JSON or nests too deep. `what` names the text in the

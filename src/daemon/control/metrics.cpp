@@ -34,7 +34,7 @@ constexpr std::uint64_t size_bounds[] = {64,       256,      1U << 10, 1U << 12,
                                          1U << 16, 1U << 18, 1U << 20, 1U << 22, 1U << 24,
                                          1U << 26, 1U << 28, 1U << 30};
 
-/// With what the format reserves in a line escaped, or within quotes.
+/// Escapes what the format reserves, in a line or within quotes.
 std::string escape(std::string_view text, bool is_quoted) {
     std::string escaped;
     for (const char c : text) {
@@ -206,7 +206,7 @@ void add_runtimes(page& out, const runtime_registry& runtimes) {
         if (m.runtime->running.vitals().counted.latency)
             out.distribution(latency, m.labels, *m.runtime->running.vitals().counted.latency);
 
-    // What only one type counts; a family's samples must stand together.
+    // Metrics of single types, by family: a family's samples must stand together.
     struct type_sample {
         std::string labels;
         const runtime::metric_sample* of;

@@ -17,7 +17,7 @@ namespace eddy::daemon {
 
 inline constexpr std::string_view metrics_content_type = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What the daemon counts about itself.
+/// Counters of the daemon itself.
 struct daemon_counters {
     /// Answers of the control API by the first digit of their status.
     std::array<std::uint64_t, 6> answers{};
@@ -26,7 +26,7 @@ struct daemon_counters {
     std::uint64_t connections_refused = 0;
 };
 
-/// What stays the same while the daemon runs.
+/// Facts about the daemon. Constant while it runs, but for `ready`.
 struct daemon_facts {
     std::string name;
     std::string version;
@@ -35,7 +35,7 @@ struct daemon_facts {
     std::string backend;
     std::size_t loops = 0;
     time_point started_at{};
-    bool ready = false;  ///< what was running before has started, or failed
+    bool ready = false;  ///< all that ran before has started or failed
 };
 
 /// Writes the page. Call runtime_lifecycle::refresh() before.

@@ -51,7 +51,7 @@ json sample_json(const runtime::metric_sample& sample) {
             {"max", values.max()}};
 }
 
-/// What only the type counts, by name: a value, or a list of labels and values.
+/// Metrics of the type itself, by name: a value, or a list of labels and values.
 void add_samples(json& stats, const runtime::metrics& from) {
     for (const runtime::metric_sample& each : from.samples) {
         const std::string name(each.of->name);
@@ -90,7 +90,7 @@ json removed_json(const managed_runtime& gone) {
     return shown;
 }
 
-/// Those of instances of before included.
+/// Connections, including those of replaced instances.
 std::uint64_t connections_of(const managed_runtime& which) {
     std::uint64_t sum = which.running.vitals().counted.connections_now.value();
     for (const replaced_instance& each : which.replaced) sum += each.connections;

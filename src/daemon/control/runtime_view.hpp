@@ -18,7 +18,7 @@ json show_stats(const managed_runtime& which, time_point now);
 /// Effect of an edit, done or planned, and what its restart means for clients.
 json show_edit(const edit_plan& plan);
 
-/// A removed runtime, with what was lost, and those that went with it.
+/// A removed runtime, what was lost with it, and the runtimes that were removed with it.
 json show_removal(const managed_runtime& gone);
 
 /// A type with the table of its options.

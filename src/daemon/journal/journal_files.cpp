@@ -66,7 +66,7 @@ result<std::string> read_end(const std::string& path) {
     return text;
 }
 
-/// Whether an open file of that size has the lines up to file.last_number and ends there. At the
+/// True when an open file of that size has the lines up to file.last_number and ends there. At the
 /// start of a daemon the end of the file is compared with memory.
 bool is_as_left(int fd, std::size_t size, const runtime_journal& journal,
                 const journal_file& file) {
@@ -115,7 +115,7 @@ void journal_files::add(std::shared_ptr<runtime_journal> journal) {
             run();
         });
     } catch (const std::system_error&) {
-        // No thread is to be had. The next one that is added tries again.
+        // No thread can be created. The next add() tries again.
     }
 }
 

@@ -1,11 +1,11 @@
-// Files of journals: `<state>/journals/<name>.log`, so that `eddy logs` shows what was before a
-// restart of the daemon.
+// Files of journals: `<state>/journals/<name>.log`, so that `eddy logs` shows the lines from before
+// a restart of the daemon.
 //
-// Journals are queued when they have new lines; a thread writes them behind the runtimes' backs, so
-// that no loop waits for the disk. A file holds at least the lines of the journal's memory. New
-// lines are appended; at its limit, and where it is not as this daemon left it, it is written anew
-// from memory. What a disk refuses is tried again every retry_pause. It is not fsynced: kill -9
-// loses the lines of the last write_pause, a power cut those that the kernel had not written.
+// Journals with new lines are queued; a background thread writes them, so that no loop waits for
+// the disk. A file holds at least the lines of the journal's memory. New lines are appended; at its
+// limit, and where it is not as this daemon left it, it is written anew from memory. A refused
+// write is tried again every retry_pause. Files are not fsynced: kill -9 loses the lines of the
+// last write_pause, a power cut also the lines that the kernel had not written.
 #pragma once
 
 #include <eddy/base/unique_fd.hpp>
@@ -54,7 +54,7 @@ public:
     /// no line of a journal is left out. Waits for the disk.
     std::vector<journal_line> load(std::string_view name) const;
 
-    /// Has the journal written soon. Never waits.
+    /// Queues the journal for writing. Never waits.
     void add(std::shared_ptr<runtime_journal> journal);
 
     /// Waits until all that was added is written, or refused.

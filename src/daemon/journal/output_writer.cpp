@@ -23,7 +23,7 @@
 namespace eddy::daemon {
 namespace {
 
-/// How long flush() waits for a reader.
+/// Longest wait of flush() for a reader.
 constexpr std::chrono::seconds flush_time{1};
 
 bool is_regular_file(int fd) {

@@ -108,7 +108,7 @@ TEST(output_writer, a_reader_that_has_stopped_does_not_hold_up_the_end) {
         out.write(std::string(std::size_t{1} << 19, 'x') + "\n");
         EXPECT_FALSE(out.flush());
     }
-    // The thread that stayed goes on with what it had.
+    // The thread that stayed writes what it had.
     EXPECT_EQ(pipe.next().size(), std::size_t{1} << 19);
 }
 

@@ -65,10 +65,11 @@ public:
     void close();
     bool closed() const noexcept { return closed_; }
 
-    /// Has the journal of that runtime kept in `files`, which must outlive it or be stopped before.
-    /// The lines come before all others and are in the file already. Before the first write().
+    /// Keeps the journal of that runtime in `files`, which must outlive it or be stopped before.
+    /// `earlier` lines come before all others and are in the file already. Before the first
+    /// write().
     void keep(journal_files& files, std::string name, std::vector<journal_line> earlier);
-    /// Has the file removed; nothing is kept from then on. Any thread.
+    /// Removes the file; nothing is kept from then on. Any thread.
     void discard();
 
     /// For journal_files: null where it is not kept.

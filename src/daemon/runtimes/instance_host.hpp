@@ -13,7 +13,7 @@ namespace eddy::daemon {
 
 struct runtime_parts;
 
-/// What all hosts of a daemon share.
+/// Services that all hosts of a daemon share.
 struct shared_services {
     std::shared_ptr<runtime::registry> runtimes;
     std::shared_ptr<runtime::message_bus> messages;

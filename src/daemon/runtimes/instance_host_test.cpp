@@ -1,4 +1,4 @@
-// Tests of what runtimes learn of each other through their hosts.
+// Tests of hosts: watches of other runtimes' addresses and groups, and messages between runtimes.
 #include "daemon/runtimes/runtime_parts_fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ std::vector<std::string> texts(const outcome<runtime::served_addresses>& found) 
     return all;
 }
 
-/// What the next change that is seen leads to; others may come before it.
+/// Addresses after the next change that is observed; others may come before it.
 task<std::vector<std::string>> next(runtime::address_watch& watch) {
     const auto changed = co_await watch.changed();
     EXPECT_TRUE(changed);

@@ -12,7 +12,7 @@ namespace eddy::daemon {
 struct loop_runtimes::start_ticket {
     enum state { pending, served, given_up };
     std::atomic<state> now{pending};
-    /// Of take_listeners(), once they are served.
+    /// Listeners for take_listeners(), once `served`.
     std::shared_ptr<runtime::inherited_listeners> listeners;
 
     bool change_to(state next) {
@@ -72,7 +72,7 @@ task<outcome<endpoint>> loop_runtimes::start_there(std::uint64_t number, const r
     }
     if (!started) co_return std::unexpected(std::move(started.error()));
     if (!ticket->change_to(start_ticket::served)) {
-        // The instance before goes on.
+        // The start was given up: the instance before serves on.
         if (from.listeners != nullptr) {
             const auto again = co_await made->instance->hand_over_listeners();
             const auto before = instances_.find(from.number);
@@ -135,7 +135,7 @@ task<outcome<std::shared_ptr<runtime::inherited_listeners>>> loop_runtimes::take
         static_cast<void>(from.take_back(*taken));
         co_return refuse(503, "its loop was busy");
     }
-    // The control loop may be the last that has them: they die on this loop all the same.
+    // The control loop may hold the last reference: they are destroyed on this loop all the same.
     auto* const owned = new std::shared_ptr(std::move(taken));
     const auto destroy = [owned, home = executor::current()](void*) {
         if (home.is_current())
@@ -172,7 +172,7 @@ task<std::string> loop_runtimes::stop_there(std::uint64_t number, duration drain
     if (found == instances_.end()) co_return std::string();
     const auto leaving = found->second;
     if (std::exchange(leaving->is_stopping, true)) {
-        // A stop that took longer than its caller waited goes on: a second one awaits it.
+        // A stop whose caller no longer waits is under way: a second one awaits it.
         static_cast<void>(co_await leaving->stopped.wait());
         co_return leaving->instance->lost();
     }

@@ -29,19 +29,19 @@
 
 namespace eddy::daemon {
 
-/// How long a loop may take to answer what needs no waiting on its side.
+/// Time limit of a loop's answer to what needs no waiting on its side.
 inline constexpr duration loop_patience = std::chrono::seconds(2);
-/// Counting is a question of microseconds; a loop that takes longer is shown with old numbers.
+/// Time limit of counting, which takes microseconds; a slower loop is shown with old numbers.
 inline constexpr duration vitals_patience = std::chrono::milliseconds(500);
-/// How long opening what a runtime serves on may take.
+/// Time limit of opening a runtime's listeners.
 inline constexpr duration start_patience = std::chrono::seconds(30);
-/// How long peers may take to accept what `eddy send` sends them.
+/// Time limit for peers to accept what `eddy send` sends them.
 inline constexpr duration send_patience = std::chrono::seconds(30);
 
-/// How long reading its files again may take, such as a script that connects to a backend.
+/// Time limit of reading a runtime's files again, such as a script that connects to a backend.
 inline constexpr duration reread_patience = std::chrono::seconds(60);
 
-/// How long the data of an instance may take on its way to the next one.
+/// Time limit of passing the data of an instance to the next one.
 inline constexpr duration handover_patience = std::chrono::hours(1);
 
 /// State of a runtime as seen from outside.
@@ -68,7 +68,7 @@ template <class F>
 using instance_outcome =
     typename detail::awaited<std::invoke_result_t<F&, runtime::instance&>>::type;
 
-/// What an instance has of the one before. `listeners` are those of an instance on the same loop,
+/// Inheritance from the instance before. `listeners` are those of an instance on the same loop,
 /// and are destroyed there.
 struct inheritance {
     std::shared_ptr<const runtime::handover> data = nullptr;
@@ -87,7 +87,7 @@ public:
     }
 
     std::size_t index() const noexcept { return index_; }
-    /// How many runtimes were given to this loop and not taken back.
+    /// Number of runtimes that were given to this loop and not taken back.
     std::size_t load() const noexcept { return load_; }
 
     /// Makes and starts an instance under a new number. On failure nothing is left, and `from` has
@@ -99,7 +99,7 @@ public:
                                   std::shared_ptr<runtime::host> host = nullptr,
                                   inheritance from = {});
 
-    /// Has the start under this number end soon, without success; nothing when it has ended.
+    /// Ends the start under this number soon, without success; no effect when it has ended.
     task<void> give_up_start(std::uint64_t number);
 
     /// The refusal when there is no instance under a number.
@@ -125,7 +125,7 @@ public:
         auto ready = co_await run_on(
             group_, index_,
             call_there(number, std::move(what), stopping::is_gone, std::move(when_gone)), patience);
-        // What was begun may go on there.
+        // The preparation may still run there.
         if (!ready) resume(number);
         co_return ready;
     }
@@ -152,7 +152,7 @@ public:
     /// answer the instance stays there, and stop() may be tried again.
     task<outcome<std::string>> stop(std::uint64_t number, duration drain, duration file_time = {});
 
-    /// What all instances of the loop count, by number.
+    /// Counters of all instances of the loop, by number.
     task<outcome<vitals_by_number>> vitals();
 
 private:
@@ -172,7 +172,7 @@ private:
         static_cast<void>(co_await std::move(work));
     }
 
-    /// Whether an instance whose stop has begun is called.
+    /// Treatment of an instance whose stop has begun: it still counts, or it is gone.
     enum class stopping : std::uint8_t { counts, is_gone };
 
     // These run on the loop.

@@ -44,7 +44,7 @@ public:
         auto up = co_await where_.start(number, types_[0], "a", std::move(*checked), journal_);
         EXPECT_TRUE(up);
     }
-    /// Whether a call before a stop reaches the instance.
+    /// True when a call before a stop reaches the instance.
     task<outcome<outcome<bool>>> prepare() {
         const auto reach = [](runtime::instance&) { return outcome<bool>(true); };
         const outcome<bool> when_gone = false;
@@ -111,7 +111,7 @@ TEST_F(loop_runtimes_test, calls_nothing_under_a_number_without_an_instance) {
     });
 }
 
-/// The change that wanted them is over, and a stop may follow it.
+/// The change that wanted them has ended, and a stop may follow it.
 TEST_F(loop_runtimes_test, takes_no_listeners_once_the_wait_for_a_busy_loop_has_ended) {
     live([](loop_runtimes_test& with) -> task<void> {
         co_await with.start({{"port", 80}});
@@ -126,7 +126,7 @@ TEST_F(loop_runtimes_test, takes_no_listeners_once_the_wait_for_a_busy_loop_has_
     });
 }
 
-/// A stop that took longer than its caller waited goes on there.
+/// A stop continues there when its caller no longer waits.
 TEST_F(loop_runtimes_test, prepares_nothing_once_the_stop_has_begun) {
     testing::lingering = true;
     live([](loop_runtimes_test& with) -> task<void> {

@@ -31,7 +31,7 @@ struct desired_state {
     std::optional<runtime::settings> options;  ///< none when the stored ones are not valid
 };
 
-/// An instance that another one has taken the place of, while its clients finish.
+/// An instance that another one has replaced, while its clients finish.
 struct replaced_instance {
     loop_runtimes* where;
     std::uint64_t number;
@@ -53,7 +53,7 @@ struct managed_runtime {
     running_state running;
     const std::shared_ptr<runtime_journal> journal;
     bool is_removed = false;
-    /// Runtimes that a removal has removed with it: those it owned, and those that these owned.
+    /// Runtimes that were removed with it: the ones it owned, and the ones that these owned.
     std::vector<std::shared_ptr<managed_runtime>> removed_with_it;
     /// One change at a time: held by each from its checks to its end.
     async_mutex change_lock;
@@ -70,7 +70,7 @@ using runtime_ref = std::shared_ptr<managed_runtime>;
 /// Effect of a stop that cannot write everything that must last.
 enum class unsaved : std::uint8_t {
     kept,  ///< it is refused, and the runtime serves on
-    lost,  ///< it goes on
+    lost,  ///< it is carried out, and the data is lost
 };
 
 /// Fate of a runtime's data in a restart.
@@ -88,7 +88,7 @@ struct edit_plan {
     edit_effect effect = edit_effect::none;
     /// Names of the changed options that need the restart; empty without one.
     std::vector<std::string_view> restart_options = {};
-    /// Of a restart: connections get at most so long to finish.
+    /// Most time for connections to finish in a restart.
     duration drain{};
     runtime::type::restart_clients clients = runtime::type::restart_clients::served;
 
@@ -97,7 +97,7 @@ struct edit_plan {
     }
 };
 
-/// Whether an edit may restart the runtime; if not, one that has to is refused (409).
+/// Permission of an edit to restart the runtime; without it an edit that has to is refused (409).
 enum class edit_restart : std::uint8_t { allowed, refused };
 
 /// Texts about running_state::handover() when it is about to be lost.

@@ -49,7 +49,7 @@ task<void> run_remotely(task<void> work, loop& home, std::shared_ptr<completion>
         back->failure = "an unknown exception";
     }
     {
-        // Its frame goes on this thread, before the end is known at home.
+        // The frame is destroyed on this thread, before the end is known at home.
         const task<void> finished =
             std::move(work);  // NOLINT(bugprone-use-after-move): awaited only
     }

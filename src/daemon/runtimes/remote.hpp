@@ -18,8 +18,8 @@ namespace eddy::daemon {
 
 namespace detail {
 
-/// Runs `work` on the loop `index` and waits here, at most for `patience`, in which this process is
-/// not stopped. The work goes on there when the wait for it has ended.
+/// Runs `work` on the loop `index` and waits here for at most `patience`, not counting time in
+/// which this process is stopped. The work continues there when the wait for it has ended.
 task<outcome<>> run_on(loop_group& group, std::size_t index, task<void> work, duration patience);
 
 template <class T>
@@ -36,8 +36,8 @@ task<std::invoke_result_t<F&>> call(F what) {
 }  // namespace detail
 
 /// Runs `work` on the loop `index` of `group` and awaits its value here. What the task refers to
-/// must outlive it even when the wait has ended. Fails with status 503 when the value has not
-/// come within `patience` (the work goes on), or when the wait is cancelled; with 500 when an
+/// must outlive it even when the wait has ended. Fails with status 503 when the value has not come
+/// within `patience` (the work continues), or when the wait is cancelled; with 500 when an
 /// exception left the task.
 template <class T>
 task<outcome<T>> run_on(loop_group& group, std::size_t index, task<T> work, duration patience) {

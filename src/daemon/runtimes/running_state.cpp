@@ -40,7 +40,7 @@ void running_state::change_to(runtime_status next) {
     EDDY_ASSERT(is_consistent());
 }
 
-/// What each status says of the instance.
+/// Invariants of each status.
 bool running_state::is_consistent() const noexcept {
     if (has_instance() && (number_ == 0 || status_ == runtime_status::created)) return false;
     switch (status_) {

@@ -26,7 +26,7 @@ namespace eddy::daemon {
 enum class runtime_status : std::uint8_t { created, starting, running, stopping, stopped, failed };
 std::string_view to_string(runtime_status status) noexcept;
 
-/// Whether a runtime's status may change from `from` to `to`.
+/// True if a runtime's status may change from `from` to `to`.
 bool may_change(runtime_status from, runtime_status to) noexcept;
 
 /// Running state of one runtime. The control loop's.
@@ -39,7 +39,7 @@ public:
     /// Loop of the instance; null while there is none.
     loop_runtimes* where() const noexcept { return where_; }
     bool has_instance() const noexcept { return where_ != nullptr; }
-    /// Of the instance, or of the last one, on its loop; 0 before the first.
+    /// Number of the instance, or of the last one, on its loop; 0 before the first.
     std::uint64_t number() const noexcept { return number_; }
     /// Host of the instance, or of the last one.
     const std::shared_ptr<runtime::host>& host() const noexcept { return host_; }
@@ -69,7 +69,7 @@ public:
                  const endpoint& local);
 
     void begin_stop();
-    /// The instance is gone, and with it what `lost` says.
+    /// The instance is gone; `lost` describes the data that went with it.
     void finish_stop(std::string lost);
     /// The instance is still there, on a loop that does not answer.
     void fail_stop(std::string reason);

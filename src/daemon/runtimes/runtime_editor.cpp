@@ -28,7 +28,7 @@ outcome<> check_group(const std::string& group) {
     return group.empty() ? outcome<>() : check_group_name(group);
 }
 
-/// Whether a new record has options that a running instance takes; else it is for its next start.
+/// True when a new record changes the options of a running instance; else it is for the next start.
 bool is_applied_at_once(const managed_runtime& which, const runtime_record& fresh) {
     const desired_state& desired = which.desired;
     const bool has_same_options = desired.options && fresh.options == desired.record.options;
@@ -125,7 +125,7 @@ task<outcome<>> runtime_editor::remove(runtime_ref which, unsaved data) {
     co_return all_removed;
 }
 
-/// Without those that it owns. The caller has the lock.
+/// Removes the runtime without the ones that it owns. The caller has the lock.
 task<outcome<>> runtime_editor::remove_alone(runtime_ref which, unsaved data) {
     EDDY_ASSERT(which->change_lock.locked());
     const std::string name = which->name();
@@ -274,7 +274,7 @@ task<outcome<edit_effect>> runtime_editor::put_into_effect(runtime_ref which, ru
     if (!is_applied_at_once(*which, fresh)) {
         registry_.set_record(*which, std::move(fresh));
         desired.options = std::move(options);
-        // What was wrong with the old options is no longer.
+        // The fault of the old options is gone.
         if (!which->running.has_instance() && which->running.status() == runtime_status::failed)
             which->running.mark_stopped();
         co_return edit_effect::saved;

@@ -48,20 +48,20 @@ public:
         : registry_(registry), lifecycle_(lifecycle), state_(state), journals_(journals) {}
 
     task<outcome<runtime_ref>> create(runtime_request request);
-    /// Those that it owns, too: managed_runtime::removed_with_it says then which.
+    /// Removes a runtime and the ones that it owns: then managed_runtime::removed_with_it.
     task<outcome<>> remove(runtime_ref which, unsaved data = unsaved::kept);
     /// Changes options, owner and group. A running runtime is notified, or restarted with its data
     /// where that is not enough. What can be checked is checked before it stops; when it still does
-    /// not start with the new options, it goes on with the old ones.
+    /// not start with the new options, it continues with the old ones.
     task<outcome<edit_plan>> edit(runtime_ref which, edit_request wanted);
-    /// What edit() would do now, or the reason for which it would be refused. Changes nothing.
+    /// Plan of an edit() made now, or the reason for its refusal. Changes nothing.
     task<outcome<edit_plan>> plan_edit(runtime_ref which, edit_request wanted);
-    /// Merges `options` into those of the runtime, for its next start: one that runs is not
-    /// notified, because it was itself that asked for it.
+    /// Merges `options` into those of the runtime, for its next start. A running one is not
+    /// notified: the request is its own.
     task<outcome<>> keep_options(runtime_ref which, json options);
 
-    /// Adds the runtime of a record that is stored; it does not run yet. Its journal goes on behind
-    /// `earlier` lines.
+    /// Adds the runtime of a record that is stored; it does not run yet. Its journal continues
+    /// behind `earlier` lines.
     runtime_ref adopt(runtime_record stored, std::vector<journal_line> earlier);
     /// Makes the runtime follow a record that was changed in the store, unless the runtime has
     /// changed since its own record was `read`.

@@ -21,7 +21,7 @@ namespace {
 
 using restart_clients = runtime::type::restart_clients;
 
-/// How long its files may take to be written.
+/// Time limit for a runtime's files to be written.
 duration file_time_of(const managed_runtime& which) {
     const auto& [record, type, options] = which.desired;
     return type && type->file_time && options ? type->file_time(*options) : duration{};
@@ -246,12 +246,12 @@ outcome<> runtime_lifecycle::fail_stop(managed_runtime& which, problem why) {
     return with_context(fmt::format("\"{}\" could not be stopped", which.name()), std::move(why));
 }
 
-/// Has it write what must last; on failure it serves as before.
+/// The instance writes what must last; on failure it serves as before.
 task<outcome<>> runtime_lifecycle::prepare_stop(runtime_ref which, duration drain) {
     const running_state& running = which->running;
     if (!running.has_instance()) co_return outcome<>();
     const auto prepare = [drain](runtime::instance& on) { return on.prepare_stop(drain); };
-    // One whose stop goes on has prepared it before.
+    // A stop that is under way has prepared it before.
     const outcome<> when_gone;
     auto ready = co_await running.where()->prepare_on_instance(
         running.number(), drain + file_time_of(*which) + loop_patience, prepare, when_gone);
@@ -313,8 +313,8 @@ task<std::shared_ptr<runtime::handover>> runtime_lifecycle::make_handover() {
     co_return none;
 }
 
-/// Has the instance write what must last, or what the next one needs: that is yielded, null if
-/// there is nothing of the kind.
+/// The instance writes what must last, or what the next one needs. Yields the latter; null if there
+/// is none.
 task<outcome<std::shared_ptr<runtime::handover>>> runtime_lifecycle::prepare_restart(
     runtime_ref which, runtime::settings next, restart_data data) {
     const running_state& running = which->running;
@@ -469,7 +469,7 @@ task<outcome<>> runtime_lifecycle::reload(runtime_ref which, restart_data data) 
     if (!running.has_instance()) co_return not_running(*which);
     const std::string context =
         fmt::format("\"{}\" was not reloaded, and goes on as before", which->name());
-    // What it has in memory must not go for a mistake in a file.
+    // Data in memory must not be lost to a mistake in a file.
     auto good = co_await check_restart(which, *which->desired.options, restart_data::discarded);
     if (!good) co_return with_context(context, std::move(good.error()));
     // Keys that are to go need a restart.
@@ -479,7 +479,7 @@ task<outcome<>> runtime_lifecycle::reload(runtime_ref which, restart_data data) 
         auto reread =
             co_await running.where()->on_instance(running.number(), reread_patience, read_again);
         which->is_rereading = false;
-        // Those of before write to logs, too.
+        // Replaced instances write to logs, too.
         for (const replaced_instance& each : which->replaced)
             each.where->notify(each.number, [](runtime::instance& on) { return on.reread(); });
         if (!reread) co_return with_context(context, std::move(reread.error()));

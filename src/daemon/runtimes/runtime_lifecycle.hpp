@@ -28,17 +28,16 @@
 
 namespace eddy::daemon {
 
-/// How long a change waits for a runtime that is starting, before it is refused.
+/// Longest wait of a change for a runtime that is starting, before it is refused.
 inline constexpr duration starting_patience = std::chrono::seconds(2);
 
-/// How long clients of an instance may finish that another one has taken the place of, unless its
-/// drain is longer. A stop ends that.
+/// Time for clients of a replaced instance to finish, unless its drain is longer. A stop ends it.
 inline constexpr duration replaced_drain = std::chrono::minutes(10);
 
 struct lifecycle_options {
     /// For a runtime whose own options do not say how long its connections may take to finish.
     duration drain{};
-    /// Of the files that take data from one instance to the next.
+    /// Folder of the files that take data from one instance to the next.
     std::string handover_folder;
 };
 
@@ -55,14 +54,14 @@ public:
     // Changes. Each takes the runtime's change_lock; start() and stop() save what is desired, too.
 
     task<outcome<>> start(runtime_ref which);
-    /// running_state::lost() is then what was lost. The same for those that it owns.
+    /// Stops a runtime and the ones that it owns. running_state::lost() is then what each has lost.
     task<outcome<>> stop(runtime_ref which, unsaved data = unsaved::kept);
-    /// Has it read its files again while it runs; where that is not possible, restarts it.
+    /// Reads the runtime's files again while it runs; where that is not possible, restarts it.
     task<outcome<>> reload(runtime_ref which, restart_data data = restart_data::kept);
     task<outcome<std::uint64_t>> send(runtime_ref which, std::string message);
 
-    /// Has every instance write what must last, and hold changes until shut_down(). Refuses with
-    /// the reasons of those that cannot; all go on as before then.
+    /// Every instance writes what must last, and holds changes until shut_down(). Fails with the
+    /// reasons of the instances that cannot; all of them serve as before then.
     task<outcome<>> prepare_shutdown(duration drain);
     /// Stops every instance, with `drain` for all of them together, and leaves the stored state
     /// alone. Nothing is started from then on. False when a loop did not answer.
@@ -76,8 +75,8 @@ public:
     // For other changes. Those below expect the caller to hold the change_lock, and leave the
     // stored state alone.
 
-    /// Has a start that is under way end soon: it holds the lock, maybe for long. The caller locks
-    /// next, and resets start_given_up then. Yields whether one was under way.
+    /// Ends a start that is under way soon: it holds the lock, maybe for long. The caller locks
+    /// next, and resets start_given_up then. True when a start was under way.
     static task<bool> give_up_start(runtime_ref which);
     /// Awaits the change_lock, but not for long while the runtime is starting. `change` is the
     /// command, for the refusal.
@@ -88,11 +87,11 @@ public:
     task<outcome<>> take_down(runtime_ref which, unsaved data);
     /// Plan of apply() for a running instance.
     edit_plan plan(const managed_runtime& which, const runtime::settings& next) const;
-    /// What apply() checks before a restart.
+    /// Checks of apply() before a restart.
     static task<outcome<>> check_restart(runtime_ref which, runtime::settings next,
                                          restart_data data);
-    /// Has a running instance take options that were checked: as it runs if it can, else by a
-    /// restart with its data. desired_state::options are these then. On failure it runs as before,
+    /// Applies options that were checked to a running instance: as it runs if it can, else by a
+    /// restart with its data. They are desired_state::options then. On failure it runs as before,
     /// where that is possible.
     task<outcome<edit_effect>> apply(runtime_ref which, runtime::settings next, restart_data data);
 

@@ -28,7 +28,7 @@
 
 namespace eddy::daemon {
 
-/// How many runtimes a daemon keeps.
+/// Most runtimes of a daemon.
 inline constexpr std::size_t runtime_limit = 1000;
 
 struct runtime_parts_options {

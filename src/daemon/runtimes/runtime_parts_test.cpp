@@ -240,7 +240,7 @@ TEST_F(runtime_parts_test, a_planned_edit_names_its_effect_and_changes_nothing) 
             co_await runtimes.editor.plan_edit(a, {.options = {{"level", 2}, {"port", 81}}});
         EXPECT_EQ(*restart, edit_effect::restarted);
         EXPECT_EQ(restart->restart_options, std::vector<std::string_view>{"port"});
-        // What the edit itself would be refused for.
+        // Plans are refused like the edits themselves.
         EXPECT_FALSE(co_await runtimes.editor.plan_edit(a, {.options = {{"nonsense", 1}}}));
         EXPECT_FALSE(co_await runtimes.editor.plan_edit(a, {.owner = "a"}));
         EXPECT_FALSE(co_await runtimes.editor.plan_edit(a, {.options = {{"port", 665}}}));

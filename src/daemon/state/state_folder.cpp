@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 /// A state file is far smaller; more is damage.
 constexpr std::size_t file_limit = 1024 * 1024;
 
-/// Of a file that was removed after the folder had been read.
+/// Status for a file that was removed after the folder had been read.
 constexpr int status_gone = 404;
 
 constexpr std::string_view suffix = ".json";
@@ -199,7 +199,7 @@ outcome<loaded_state> state_folder::load(unfinished what) const {
     for (const std::string& file : files) {
         const std::string path = fmt::format("{}/{}", folder, file);
         if (file.starts_with('.')) {
-            // What a daemon that was killed was about to write; the old file is still valid.
+            // Unfinished save of a daemon that was killed; the old file is still valid.
             if (what == unfinished::removed && file.ends_with(".new")) ::unlink(path.c_str());
             continue;
         }

@@ -157,7 +157,7 @@ TEST_F(state_folder_test, does_not_hang_on_a_pipe) {
 
 TEST_F(state_folder_test, without_descriptors_nothing_is_moved) {
     ASSERT_TRUE(store().save(record("db")));
-    // What checks a type at its first use by a pipe, as UBSan does, has seen it by then.
+    // UBSan checks a type at its first use by a pipe: here, while descriptors are left.
     EXPECT_FALSE(std::make_error_code(std::errc::too_many_files_open).message().empty());
     EXPECT_FALSE(std::error_code(EMFILE, std::system_category()).message().empty());
     rlimit before{};

@@ -37,7 +37,7 @@ public:
     /// Removes a record; one that is not there is no error.
     virtual outcome<> erase(std::string_view name) const = 0;
 
-    /// Whether there is a record of that name, damaged or not.
+    /// True when there is a record of that name, damaged or not.
     virtual bool contains(std::string_view name) const = 0;
 
     /// Reads every record and sets damaged ones aside. While one may be whole but cannot be read,

@@ -19,7 +19,7 @@ struct stream_daemon_options {
     runtime::settings runtime;  ///< of the type "stream"
     /// Numeric address and port of /metrics and /healthz; none without one.
     std::optional<endpoint> metrics;
-    duration drain = std::chrono::seconds(10);  ///< for streams that go on at the end
+    duration drain = std::chrono::seconds(10);  ///< for streams that are under way at the end
     backend_kind backend = backend_kind::automatic;
     /// Processes that stream, at most runtime::stream::max_workers; 0: one where clients are no
     /// open files (io_uring), else as many as the limits of streams and of open files require.
@@ -31,9 +31,9 @@ struct stream_daemon_options {
 /// Exit status of a process that could not do its work.
 inline constexpr int exit_fatal = 2;
 
-/// Runs until SIGTERM or SIGINT, which lets streams go on for `drain`, and prints their peak then.
-/// A second signal ends it at once. With several workers it is their supervisor; a process that a
-/// supervisor has started is a worker instead. Returns the program's exit status.
+/// Runs until SIGTERM or SIGINT, after which streams have `drain` to finish, and prints their peak
+/// then. A second signal ends it at once. With several workers it is their supervisor; a process
+/// that a supervisor has started is a worker instead. Returns the program's exit status.
 int run_stream_daemon(const stream_daemon_options& options);
 
 }  // namespace eddy::daemon

@@ -8,8 +8,8 @@
 
 namespace eddy::daemon {
 
-/// What this process is by its environment, from which it is taken: programs that it starts are no
-/// workers. Before the first thread.
+/// Identity of this process as a worker; none for another process. It is taken out of the
+/// environment: programs that this one starts are no workers. Before the first thread.
 std::optional<worker_identity> take_worker_identity();
 
 /// Streams until SIGTERM, as `self`, and dies with its supervisor. Its descriptor 0 is the channel
