@@ -11,15 +11,15 @@
 
 namespace eddy::runtime::cache {
 
-/// Has the kernel ask a silent TCP peer whether it is still there, as Redis does. One that is gone
-/// already is found when it is read from.
+/// TCP keepalive for silent peers, as in Redis. A peer that is gone already is found when it is
+/// read from.
 void cache_server::watch_peer(const stream& accepted) const noexcept {
     const std::chrono::seconds idle = parts_->context.settings.tcp_keepalive;
     if (idle.count() == 0) return;
     static_cast<void>(tcp::apply(accepted, tcp::keepalive_after(idle)));
 }
 
-/// Has a client served, or rejects it.
+/// Serves a client, or rejects it.
 void cache_server::admit(stream accepted, serving::served_listener& from) {
     EDDY_ASSERT(parts_ != nullptr);
     watch_peer(accepted);

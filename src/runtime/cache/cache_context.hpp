@@ -33,7 +33,7 @@ class cache_files;
 class replicator;
 struct last_save;
 
-/// What a worker's clients may do.
+/// Limits of a worker's clients.
 struct worker_limits {
     connections::limits of_connections;
     std::size_t max_argument = 0;      ///< bytes of one, as proto-max-bulk-len
@@ -62,7 +62,8 @@ public:
         steady_ = *began_ + even;
         engine_.set_time(of_day_, steady_);
     }
-    /// Whether the engine's time is at most a millisecond old. Also with the loop locked shared.
+    /// True while the engine's time is less than a millisecond old. Also with the loop locked
+    /// shared.
     bool is_current(time_point now) const noexcept {
         return now - updated_at_ < std::chrono::milliseconds(1);
     }
@@ -80,9 +81,9 @@ private:
 };
 
 /// One for each start of a cache; it outlives the workers and all other parts. The home loop's
-/// thread and visitors, where nothing else is said.
+/// thread, or with the loop locked, where nothing else is said.
 struct cache_context final : loop_lock_observer {
-    /// Of await_progress().
+    /// Default limit of await_progress().
     static constexpr duration longest_wait = std::chrono::seconds(1);
 
     /// `its_counters` are the cache's own, beside those of its workers. All references outlive it.
@@ -100,8 +101,8 @@ struct cache_context final : loop_lock_observer {
         if (!work_done.is_set()) work_done.set();
     }
 
-    /// Whether replies must wait for the append-only file; the other also of commands that change
-    /// nothing. Also with the loop locked shared.
+    /// True while replies must wait for the append-only file; holds_reads(): also replies to
+    /// commands that change nothing. Also with the loop locked shared.
     bool holds_replies() const noexcept;
     bool holds_reads() const noexcept;
 
@@ -131,7 +132,7 @@ struct cache_context final : loop_lock_observer {
     /// of a pause, or a session's deadline.
     task<bool> await_progress_until(std::int64_t steady_us);
 
-    /// Has the files get all that they lack, if there are files. The home loop's thread.
+    /// Writes all that the files lack, if there are files. The home loop's thread.
     task<outcome<>> save_all(last_save how);
 
     eddy::cache::engine& engine;
@@ -152,7 +153,7 @@ struct cache_context final : loop_lock_observer {
     event work_done;                    // clients have done something
     event is_behind;                    // the engine is: see engine::is_behind()
     event outputs_due;                  // a client over a soft limit is due earlier than before
-    /// Of saves, the append-only file, replicas and a master's stream; or an obstacle of
+    /// Progress of saves, the append-only file, replicas and a master's stream; or an obstacle of
     /// server_host::obstacle_ended() has ended, or a stop was given up.
     event progress;
     event keys_sent;  // by a migration

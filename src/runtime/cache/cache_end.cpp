@@ -77,7 +77,7 @@ void cache_server::resume() noexcept {
     parts_->commands->stop_refused();
 }
 
-/// Of a prepare_stop() whose caller has left; it ends at its next wait.
+/// Ends a prepare_stop() whose caller has left, at its next wait.
 task<void> cache_server::end_preparation() {
     ++preparation_;
     parts_->context.progress.set();

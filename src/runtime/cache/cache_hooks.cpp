@@ -22,10 +22,10 @@ using eddy::cache::hook_answer;
 using eddy::cache::hook_job;
 using eddy::cache::read_through;
 
-/// A hook's own time: what waits for it gives up earlier, but a late answer is still of use.
+/// Factor from the deadline of a waiting command to a hook's own: a late answer is still of use.
 constexpr int patience_factor = 4;
 constexpr std::chrono::seconds change_limit{30};
-/// How long a stop waits for threads that have nothing more to do.
+/// Longest wait of a stop for threads that have nothing more to do.
 constexpr duration end_patience = std::chrono::seconds(1);
 constexpr duration longest_pause = std::chrono::seconds(60);
 constexpr std::size_t lost_keys_shown = 5;
@@ -290,7 +290,7 @@ task<void> cache_hooks::flush() {
     co_await await_end();
 }
 
-/// Of all threads, but not for long.
+/// Awaits the end of all threads, for at most end_patience.
 task<void> cache_hooks::await_end() {
     const time_point end = loop::current().now() + end_patience;
     const auto at_work = [this] {

@@ -28,11 +28,11 @@ namespace eddy::runtime::cache {
 
 struct cache_context;
 
-/// What `eddy create cache` says of hooks; none without a file.
+/// Options of `eddy create cache` for hooks; none without a file.
 struct hook_config {
     std::string file;  ///< empty: there are no hooks
     std::size_t threads = 2;
-    duration flush = std::chrono::seconds(10);  ///< how long a stop waits for what is queued
+    duration flush = std::chrono::seconds(10);  ///< longest wait of a stop for queued changes
     eddy::cache::hook_options options;
 };
 
@@ -40,7 +40,7 @@ struct hook_config {
 class cache_hooks final : eddy::cache::hook_host {
 public:
     static constexpr std::size_t max_script_bytes = std::size_t{4} << 20;
-    /// How long the workers may take to load the script, which may connect to a backend then.
+    /// Time limit of the workers for loading the script, which may connect to a backend then.
     static constexpr duration load_patience = std::chrono::seconds(30);
     /// Within a second so many lines go to the journal; the others are counted.
     static constexpr std::uint64_t max_lines_a_second = 20;
@@ -48,15 +48,15 @@ public:
     cache_hooks(hook_config chosen, journal& events);
     ~cache_hooks();
 
-    /// Reads the script and has the workers load it.
+    /// Reads the script and loads it in the workers.
     task<outcome<>> prepare();
-    /// Whether the script, as it is now, could be loaded: it is read and compiled, not run.
+    /// Checks that the script, as it is now, can be loaded: it is read and compiled, not run.
     task<outcome<>> check() const;
-    /// Has other threads load the script as it is now, for the calls from then on. False when it
+    /// Loads the script as it is now in other threads, for the calls from then on. False when it
     /// defines other functions than before: the engine keeps to those. On failure the script that
     /// was loaded before stays. After attach().
     task<outcome<bool>> reload();
-    /// Has a reload() that is under way end soon, without success.
+    /// Ends a reload() that is under way soon, without success.
     void give_up_reload() noexcept {
         reload_given_up_ = true;
         progress_.set();
@@ -65,8 +65,8 @@ public:
     void attach(cache_context& to);
     /// Serves until it is cancelled.
     task<void> run();
-    /// Waits until all changes of clients were delivered, as long as that may take, and lets the
-    /// threads end. Notes in the journal what was lost. run() must still be at work.
+    /// Waits until all changes of clients were delivered, for at most hook_config::flush, and ends
+    /// the threads. Notes in the journal what was lost. run() must still be at work.
     task<void> flush();
     void count(metrics& into) const;
 

@@ -273,7 +273,8 @@ TEST_P(cache_hooks, a_script_that_does_not_return_is_stopped) {
         constexpr std::string_view late = "-ERR on_miss did not answer in time";
         EXPECT_THAT(co_await value_of(c, "GET loop"), StartsWith(late));
         co_await until([&] { return cache.events.has("it took longer than it may"); });
-        // Its thread goes on. A machine with other work may be late within this deadline.
+        // Its thread serves the next call. A machine with other work may be late within this
+        // deadline.
         std::string reply;
         while ((reply = co_await value_of(c, "GET other")).starts_with(late)) {
         }

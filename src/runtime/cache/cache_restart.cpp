@@ -70,7 +70,7 @@ task<outcome<>> cache_server::check(config_pointer next, bool discards_data) {
     co_return check_new_folder(wanted);
 }
 
-/// Of two sets of keys the user says which one counts.
+/// Fails where two sets of keys exist: the user chooses between them.
 outcome<> cache_server::check_new_folder(const cache::config& next) const {
     const std::uint64_t keys = parts_->engine.stats().keys;
     if (keys == 0 || have_same_dump(next.server, parts_->context.settings)) return {};
@@ -106,13 +106,13 @@ outcome<> cache_server::check_users_stay(const cache::config& next) const {
     return {};
 }
 
-/// Whether a cache of those options finds in its files all that there is.
+/// True when a cache with those options finds all of its data in its files.
 bool cache_server::finds_all(const cache::config& next) const {
     const eddy::cache::engine_files files(parts_->engine);
     const bool appends = parts_->engine.options().append.enabled;
     const eddy::cache::append_file_settings& now = parts_->context.settings.append_file;
     const eddy::cache::append_file_settings& later = next.server.append_file;
-    // What is there is not whole.
+    // The data in memory is not whole.
     if (files.is_loading() || files.lacks_data()) return true;
     if (has_new_files(next)) return !files.has_data();
     if (next.engine.append.enabled != appends || later.dirname != now.dirname ||
@@ -159,7 +159,7 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
     how.patience = patience;
     how.is_given_up = [this, own] { return preparation_ != own; };
     auto begun = co_await await_instant(parts_->context, how, [&] {
-        // What is left of one that was given up.
+        // Clears a snapshot that was given up.
         static_cast<void>(engine.upkeep());
         eddy::cache::rdb::snapshot_options options;
         options.names_stream = true;
@@ -179,7 +179,7 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
             static_cast<void>(engine.upkeep());
             co_await yield();
         }
-    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): keep_up() goes on with it
+    } catch (const std::bad_alloc&) {  // keep_up() continues
     }
     parts_->context.ask_upkeep();
     co_return written;
@@ -206,7 +206,7 @@ outcome<> cache_server::apply(const settings& changed) {
     const outcome<cache::config> before = read_config(options());
     if (!before) return std::unexpected(before.error());
     if (parts_) {
-        // What CONFIG SET says meanwhile stays, unless this option changes.
+        // Values from CONFIG SET stay, unless this option changes.
         parts_->context.update_time();
         eddy::cache::engine_settings now(parts_->engine);
         const auto parameters = eddy::cache::changed_parameters({next->engine, next->server},

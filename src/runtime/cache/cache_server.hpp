@@ -90,7 +90,7 @@ private:
     eddy::cache::statistics last_stats_;
     std::size_t last_max_memory_ = 0;
     bool start_given_up_ = false;
-    // Of prepare_stop().
+    // State of prepare_stop().
     std::uint64_t preparation_ = 0;  // another one when it is given up
     bool is_preparing_ = false;
     bool is_prepared_ = false;

@@ -23,7 +23,7 @@ constexpr duration soonest_upkeep = std::chrono::milliseconds(5);
 
 }  // namespace
 
-/// Has expired keys removed while there are any that expire, and memory given back after commands.
+/// Removes expired keys while there are any with a TTL, and gives memory back after commands.
 /// Without either it sleeps until a client does something.
 task<void> cache_server::keep_up() {
     eddy::cache::engine& engine = parts_->engine;
@@ -54,8 +54,8 @@ task<void> cache_server::keep_up() {
     }
 }
 
-/// Runs a script that takes too long, and writes huge values into a snapshot before they change, a
-/// little in each turn.
+/// Continues a script that takes too long, and writes huge values into a snapshot before they
+/// change: one slice a turn.
 task<void> cache_server::catch_up() {
     eddy::cache::engine& engine = parts_->engine;
     for (;;) {
@@ -70,8 +70,7 @@ task<void> cache_server::catch_up() {
     }
 }
 
-/// Closes clients that have been over their soft limit for too long. While none is over it this
-/// sleeps.
+/// Closes clients that have exceeded their soft limit for too long. Sleeps while no client does.
 task<void> cache_server::check_outputs() {
     constexpr duration longest_wait = std::chrono::hours(1);
     eddy::cache::engine& engine = parts_->engine;

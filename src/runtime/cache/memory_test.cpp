@@ -1,5 +1,5 @@
-// Tests of a cache whose loop runs out of memory again and again: it closes clients, and goes on.
-// Its replies and its files stay consistent.
+// Tests of a cache whose loop runs out of memory again and again: it closes clients, and keeps
+// serving. Its replies and its files stay consistent.
 #include "base/counted_memory.hpp"
 #include "cache/memory/slab.hpp"
 #include "runtime/cache/clients/blocking_client.hpp"
@@ -77,7 +77,7 @@ std::string random_command(random_generator& dice) {
     return made;
 }
 
-/// Sends random commands and reads whatever comes, until it is closed or that is over.
+/// Sends random commands and reads the replies, until it is closed or `over` is set.
 void trouble(const endpoint& where, random_generator dice, const std::atomic<bool>& over) {
     while (!over) {
         try {
@@ -116,7 +116,7 @@ task<void> starve(subject& cache, random_generator& dice, std::uint64_t replicas
     }
     over = true;
     co_await tasks.join();
-    // What they have sent last is still executed after they have gone.
+    // Commands that were sent last are executed even after their clients have gone.
     co_await until([&] { return cache->count().connections_now <= replicas; });
 }
 
@@ -185,7 +185,7 @@ TEST_P(cache_memory, is_replicated_all_the_same) {
             if (co_await to_replica.line() == digest) break;
             static_cast<void>(co_await here().sleep_for(10ms));
         }
-        // What comes later does, too.
+        // Later changes arrive, too.
         co_await to_master.say("SET last 1\r\n");
         EXPECT_EQ(co_await to_master.line(), "+OK\r");
         for (std::string got; got != "$1\r";) {

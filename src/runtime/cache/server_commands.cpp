@@ -73,7 +73,7 @@ task<result<std::string>> read_whole(std::string path) {
     co_return text;
 }
 
-/// Yields why the file could not be loaded, or an empty text.
+/// Yields the reason for which the file could not be loaded, or an empty text.
 task<std::string> take_users(eddy::cache::engine& to, std::string path) {
     const result<std::string> text = co_await read_whole(path);
     if (!text)
@@ -107,7 +107,7 @@ nlohmann::json master_option_now(eddy::cache::engine& of, const nlohmann::json& 
                                            is_ipv6 ? "]" : "", its->master_port());
         return changed;
     }
-    // What is needed of the others then stays as a parameter.
+    // The user and password then stay as parameters, where they are needed.
     for (const char* const name : {"replicate", "replicate_user", "replicate_password"}) {
         if (options.contains(name)) changed[name] = nullptr;
     }
@@ -189,7 +189,7 @@ task<void> server_commands::load_users_there(std::uint64_t session) {
 
 task<void> server_commands::keep_config_there(std::uint64_t session) {
     co_await loop::current().yield();
-    // What the options alone say, without the parameters that were kept before.
+    // Options without the parameters that were kept before.
     nlohmann::json options = chosen_.to_json();
     options.erase("config");
     // The master, or that there is none: REPLICAOF may have changed that.
@@ -234,7 +234,7 @@ task<void> server_commands::keep_config_there(std::uint64_t session) {
     answer(session, {});
 }
 
-/// Yields why not everything could be saved, or an empty text.
+/// Yields the reason for which not everything could be saved, or an empty text.
 task<std::string> server_commands::save_before_end(eddy::cache::shutdown_request how,
                                                    std::uint64_t turn, duration patience) {
     const eddy::cache::engine_files files(engine_);

@@ -24,7 +24,7 @@ namespace eddy::runtime::cache {
 /// One for each start of a cache, on its loop's thread.
 class server_commands final : public eddy::cache::server_host {
 public:
-    /// What is to be saved when the cache stops.
+    /// Choice of what is saved when the cache stops.
     using saving = eddy::cache::shutdown_request::saving;
 
     /// `chosen` are the options that the daemon keeps for the cache: CONFIG REWRITE changes them.
@@ -58,8 +58,8 @@ public:
     saving at_end() const noexcept { return at_end_; }
     /// SHUTDOWN has asked for the stop that is under way, whatever it loses.
     bool is_forced() const noexcept { return is_forced_; }
-    /// The stop that SHUTDOWN has asked for was not possible: answers its client, and lets writes
-    /// go on that no other SHUTDOWN holds.
+    /// The stop that SHUTDOWN has asked for was not possible: answers its client, and resumes
+    /// writes that no other SHUTDOWN holds.
     void stop_refused() noexcept;
 
 private:
@@ -83,7 +83,7 @@ private:
     bool is_forced_ = false;
     std::uint64_t stopping_ = 0;       // the session whose SHUTDOWN has asked for a stop; 0: none
     std::uint64_t shutdowns_ = 0;      // asked for and not given up
-    std::uint64_t shutdown_turn_ = 0;  // changes when those that wait are given up
+    std::uint64_t shutdown_turn_ = 0;  // changes when the waiting ones are given up
     async_mutex users_file_;           // one writer at a time
 };
 

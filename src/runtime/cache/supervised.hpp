@@ -1,4 +1,4 @@
-// Supervised tasks: those that run as long as the cache, restarted when they run out of memory.
+// Supervised tasks: they run as long as the cache, and are restarted when they run out of memory.
 #pragma once
 
 #include <eddy/io/task.hpp>

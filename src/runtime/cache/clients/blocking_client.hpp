@@ -19,7 +19,7 @@
 
 namespace eddy::runtime::testing {
 
-/// Of a client's thread with each of its waits.
+/// Time limit of each wait on a client's thread.
 inline constexpr std::chrono::seconds patience{30};
 
 /// A client on a thread of its own, which blocks. What goes wrong throws.
@@ -29,7 +29,7 @@ public:
         link_.set_timeout(patience);
     }
 
-    /// Says the commands, one a line; they are not answered yet.
+    /// Sends the commands, one a line, without awaiting their replies.
     void say(const std::string& commands) { must(link_.write_all(commands)); }
 
     /// The next reply, its parts joined by spaces: "+OK", ":1", "text", "(nil)", "[a b]".
@@ -77,7 +77,7 @@ private:
     std::string unread_;
 };
 
-/// On a client's thread: until what others do has come about.
+/// Waits on a client's thread until `met` holds; fails after `patience`.
 inline void await(const std::function<bool()>& met) {
     const auto end = std::chrono::steady_clock::now() + patience;
     while (!met()) {
@@ -86,8 +86,8 @@ inline void await(const std::function<bool()>& met) {
     }
 }
 
-/// Runs `count` threads, each with its number, while the loop goes on; rethrows nothing, but
-/// reports.
+/// Runs `count` threads, each with its number, while the loop runs. Reports their exceptions as
+/// failures of the test.
 inline task<void> in_parallel(int count, std::function<void(int)> work) {
     std::atomic<int> ended{0};
     std::vector<std::thread> all;

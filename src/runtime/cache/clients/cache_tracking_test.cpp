@@ -20,12 +20,12 @@ std::string bulk(const std::string& text) {
     return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
 }
 
-/// Of RESP3.
+/// Invalidation in RESP3.
 std::string invalidation(const std::string& key) {
     return ">2\r\n" + bulk("invalidate") + "*1\r\n" + bulk(key);
 }
 
-/// Of a RESP2 subscriber.
+/// Invalidation for a RESP2 subscriber.
 std::string message(const std::string& key) {
     return "*3\r\n" + bulk("message") + bulk("__redis__:invalidate") + "*1\r\n" + bulk(key);
 }
@@ -248,7 +248,7 @@ TEST_P(cache_tracking, no_input_of_a_target_is_lost_when_output_interrupts_its_r
     run([&]() -> task<void> {
         subject cache("cache", {{"port", 0}});
         co_await cache.start();
-        // What the target sends comes at the same time as its first invalidation.
+        // The target's command arrives together with its first invalidation.
         for (int round = 0; round < 100; ++round) {
             clients c = co_await clients::of(cache);
             co_await after(c.source, "GET k");

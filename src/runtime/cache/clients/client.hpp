@@ -43,8 +43,8 @@ public:
     /// Notifications of the engine for the loop that serves the client.
     enum notification : std::uint8_t { woken = 1, to_close = 2, fed = 4 };
 
-    /// What the session was like at a time: the session itself is the engine's, and other clients'
-    /// commands change it.
+    /// A copy of the session's state: the session itself is the engine's, and commands of other
+    /// clients change it.
     struct view {
         bool authenticated = true;
         bool closing = false;
@@ -98,13 +98,13 @@ public:
         if ((what & fed) != 0 && push_mode) push_mode->feed.set();
     }
 
-    /// What is left of the received bytes, when they ended within a command or when replies must be
+    /// Received bytes that are left over, when they ended within a command or when replies must be
     /// sent before the rest is executed. Nearly all clients have none nearly all the time.
     struct leftover {
         byte_buffer bytes;
-        /// Knows how far the command at their start has come; without it that is parsed anew.
+        /// State of parsing the command at their start; without it that is parsed anew.
         std::unique_ptr<resp::request_parser> parser;
-        /// How many bytes that command lacks at least.
+        /// Bytes that this command lacks at least.
         std::size_t wanted = 1;
         /// Its arguments that are not among the bytes.
         std::vector<eddy::cache::large_argument> large;
@@ -116,11 +116,12 @@ public:
     };
     std::unique_ptr<leftover> rest;
 
-    /// Separate tasks for reading, executing and writing: of a client that others send something
-    /// to, or that waits for them, until its end; of any other one while its replies wait.
+    /// Separate tasks for reading, executing and writing: for a client that gets output of other
+    /// clients' commands or waits for them, until its end; for any other one while its replies
+    /// wait.
     struct push_state {
         event something;      ///< input came, output came or went, or a wait has ended
-        event room;           ///< the reader may go on
+        event room;           ///< the reader may continue
         event feed;           ///< there is more for a replica
         byte_queue received;  ///< commands behind those in `rest`: the query buffer
         byte_queue unsent;    ///< replies that the connection has not taken
@@ -133,12 +134,12 @@ public:
     };
     std::unique_ptr<push_state> push_mode;
 
-    /// Whether it waits for bytes, if it is not in push mode.
+    /// True while it waits for bytes, if it is not in push mode.
     bool is_reading() const noexcept {
         return doing() == activity::resting || doing() == activity::reading;
     }
 
-    /// What its session was like when the loop was unlocked last.
+    /// State of the session when the loop was unlocked last.
     const view& seen() const noexcept { return session->seen; }
 
     worker& at;

@@ -23,11 +23,11 @@
 namespace eddy::runtime::cache {
 namespace {
 
-/// Of one write that does not wait.
+/// Limit of one write that does not wait.
 constexpr std::size_t largest_write = 1024 * 1024;
-/// Of one that waits, so that a slow client is seen to make progress: --write-timeout.
+/// Limit of one write that waits, so that a slow client is seen to make progress: --write-timeout.
 constexpr std::size_t largest_waiting_write = 64 * 1024;
-/// Smaller replies are copied behind those that wait.
+/// Smaller replies are copied behind the ones that wait.
 constexpr std::size_t least_own_block = 16 * 1024;
 /// A longer wait is split into waits of this time.
 constexpr duration longest_wait = std::chrono::hours(1);
@@ -35,11 +35,11 @@ constexpr duration longest_wait = std::chrono::hours(1);
 }  // namespace
 
 /// Yields next::close at the client's end, and anything else when one task is enough again. A task
-/// of its own: what it holds is no part of other connections.
+/// of its own, so that its frame is no part of other connections.
 [[gnu::noinline]] task<worker::next> worker::serve_in_push_mode(client& c, next then) {
     c.push_mode = std::make_unique<client::push_state>();
     co_await with_scope([this, &c, &then](scope& tasks) -> task<void> {
-        // The scope's end waits, and others go on meanwhile.
+        // The scope's end waits, and other clients are served meanwhile.
         rollback shared([this] { reset_shared(); });
         tasks.spawn(read_ahead(c));
         then = co_await run_push_mode(c, tasks, then);
@@ -47,7 +47,7 @@ constexpr duration longest_wait = std::chrono::hours(1);
         shared.keep();
     });
     if (then == next::close) co_return then;
-    // What the reader had received when it was stopped. An end that it met is met again.
+    // Bytes that the reader had received when it was stopped. An end of the stream is read again.
     const std::unique_ptr<client::push_state> last = std::exchange(c.push_mode, nullptr);
     while (!last->received.empty()) keep(c, last->received.pop().text());
     note_input(c);
@@ -106,7 +106,7 @@ task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
             co_await loop::current().yield();
             continue;
         }
-        // A script goes on without its client: others must not see it half done.
+        // A script continues without its client: other clients must not see it half done.
         const bool runs_script = c.seen().runs_script;
         const bool is_sent = here.unsent.empty();
         if (here.at_end && !runs_script && is_sent) co_return next::close;
@@ -127,7 +127,7 @@ task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
     }
 }
 
-/// Of a client that waits for something in push mode.
+/// Activity of a client that waits in push mode.
 activity worker::activity_in_wait(const client& c) noexcept {
     const client::push_state& here = *c.push_mode;
     if (!here.unsent.empty()) return activity::writing;
@@ -136,12 +136,13 @@ activity worker::activity_in_wait(const client& c) noexcept {
     return c.rest || !here.received.empty() ? activity::reading : activity::resting;
 }
 
-/// Until the disk has what the replies confirm. False when the connection is over.
+/// Waits until the disk has the changes that the replies confirm. False when the connection must
+/// end.
 task<bool> worker::hold_replies(client& c) {
     EDDY_ASSERT(held_by_disk_ && !c.push_mode->awaits_disk);
     c.push_mode->awaits_disk = true;
     if (!co_await wait_for_disk(*held_by_disk_)) {
-        // What came before is not what it refused.
+        // Earlier replies are not affected by the refusal of the disk.
         static_cast<void>(co_await all_sent(c));
         co_return false;
     }
@@ -149,7 +150,7 @@ task<bool> worker::hold_replies(client& c) {
     co_return true;
 }
 
-/// Its replies would stand in the middle of the stream.
+/// Closes a replica that would get replies in the middle of the stream.
 void worker::close_answered_replica(client& c) {
     replies_.clear();
     ++counted_.errors;
@@ -158,7 +159,7 @@ void worker::close_answered_replica(client& c) {
     c.close();
 }
 
-/// Executes a part of what was read: a turn of the loop is for all clients.
+/// Executes a part of the received commands: a turn of the loop is for all clients.
 worker::next worker::execute_next(client& c) {
     client::push_state& here = *c.push_mode;
     const next then = execute_rest(c);
@@ -173,7 +174,7 @@ std::size_t worker::most_unsent() const noexcept {
     return std::min(most_unsent_replies, context_.max_queue);
 }
 
-/// False when the connection is over.
+/// False when the connection must end.
 bool worker::send_or_queue(client& c, scope& tasks) {
     client::push_state& here = *c.push_mode;
     if (here.unsent.empty()) {
@@ -226,7 +227,7 @@ task<void> worker::write_out(client& c) {
     here.something.set();
 }
 
-/// Until nothing is unsent; false when the connection is over.
+/// Waits until nothing is unsent; false when the connection must end.
 task<bool> worker::all_sent(client& c) {
     client::push_state& here = *c.push_mode;
     c.enter(activity::writing);
@@ -238,8 +239,8 @@ task<bool> worker::all_sent(client& c) {
     co_return !here.is_broken;
 }
 
-/// Whether a client is to be closed whose query buffer is full, or else, in `until`, when that is
-/// to be asked again.
+/// True when a client whose query buffer is full must be closed. Else `until` is the time for the
+/// next check, at the latest.
 bool worker::is_overrun(client& c, time_point& until) {
     if (c.push_mode->received.size() < max_query_buffer_) return false;
     const time_point end = c.touched_at() + longest_stall;
@@ -259,7 +260,7 @@ bool worker::is_overrun(client& c, time_point& until) {
     return true;
 }
 
-/// Ends a wait whose time is over.
+/// Ends a session's wait whose deadline has passed.
 void worker::end_wait(client& c) {
     const time_point now = loop::current().now();
     const loop_lock lock(context_.lockable.get());
@@ -269,8 +270,8 @@ void worker::end_wait(client& c) {
     note_view(c);
 }
 
-/// Takes what others have sent, if it is wanted. Yields when the session's wait ends by itself, on
-/// this loop's clock.
+/// Takes the output of other clients' commands, if it is wanted. Yields the time at which the
+/// session's wait ends by itself, on this loop's clock.
 time_point worker::take_output(client& c, bool wanted) {
     const time_point now = loop::current().now();
     const loop_lock lock(context_.lockable.get());
@@ -285,7 +286,7 @@ time_point worker::take_output(client& c, bool wanted) {
     return now + std::min<duration>(left, longest_wait);
 }
 
-/// Until there is something to do, or the time has come.
+/// Waits until there is something to do, at most until the given time.
 task<result<>> worker::wait_for_something(client& c, time_point until) {
     if (until == time_point::max()) co_return co_await c.push_mode->something.wait();
     const duration pause = until - loop::current().now();

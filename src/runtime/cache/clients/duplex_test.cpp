@@ -65,7 +65,7 @@ task<std::string> ask_bulk(talker& client, std::string request) {
     co_return co_await client.bytes(std::stoul(head.substr(1)) + 2);
 }
 
-/// Of the client with that name; 0 when it is not there.
+/// A field of CLIENT LIST for the client of that name; 0 when it is not there.
 task<std::size_t> listed(talker& looker, std::string name, std::string field) {
     const std::string all = co_await ask_bulk(looker, "CLIENT LIST");
     const std::size_t at = all.find(" name=" + name + " ");

@@ -150,7 +150,7 @@ TEST_P(cache_threads_many_keys, transactions_and_scripts_are_seen_whole_or_not_a
     });
 }
 
-// Nothing that runs for all threads wakes the search for keys that end.
+// Commands on lanes do not wake the sweep of expired keys.
 TEST_P(cache_threads_many_keys, keys_end_however_they_were_set) {
     run([&]() -> task<void> {
         subject cache("cache", {{"port", 0}, {"threads", threads}});
@@ -172,7 +172,7 @@ TEST_P(cache_threads_many_keys, keys_end_however_they_were_set) {
             sets += "SET " + key + " v PX 20\r\n";
             removal += " " + key;
         }
-        // Shortly before, and shortly after, it is seen that nothing is left to be done.
+        // Just before and just after the sweep finds that nothing is left to do.
         for (int i = 0; i < 6; ++i) {
             co_await in_parallel(1, [&](int) {
                 EXPECT_EQ(c->ask("PING"), "+PONG");
@@ -220,7 +220,7 @@ TEST_P(cache_threads_many_keys, files_have_what_was_changed_before_and_after_the
                 }
                 std::array<long long, keys> last{};
                 for (int i = number; number == 3 && !stops; ++i) {
-                    // What was once read is never undone.
+                    // A value that was read once is never undone.
                     const std::string got = c.ask("GET sum" + std::to_string(i % keys));
                     const long long now = got == "(nil)" ? 0 : std::stoll(got);
                     long long& before = last[static_cast<std::size_t>(i % keys)];

@@ -66,7 +66,7 @@ task<void> worker::drain(duration limit) {
     co_await await_last_wakeup().under(until_run);
 }
 
-/// Until the wake-ups that a client's commands have caused are done; false at its end.
+/// Waits until the wake-ups of a client's commands are done; false at its end.
 [[gnu::noinline]] task<bool> worker::await_all_woken() {
     const result<> woken = co_await all_woken_.wait();
     co_return woken.has_value();
@@ -83,8 +83,8 @@ task<void> worker::await_last_wakeup() {
 }
 
 /// Passes notifications on to their client: at once, or in one of the next turns. Another thread
-/// keeps the loop locked until they are on their way, and the client stays until they have come or
-/// were forgotten.
+/// keeps the loop locked until they are queued, and the client exists until they are delivered or
+/// forgotten.
 void worker::notify(client::own_session& to, std::uint8_t what) noexcept {
     EDDY_ASSERT(what != 0);
     if (!remote_) {
@@ -104,8 +104,8 @@ void worker::notify(client::own_session& to, std::uint8_t what) noexcept {
     if (!here_.post(wakeup_)) wakeup_is_posted_ = false;
 }
 
-/// A turn's share of the notifications, on this loop. What they bring about is this loop's, so it
-/// happens after the loop was unlocked.
+/// Delivers a turn's share of the notifications, on this loop. Their effects are this loop's, so
+/// they follow after the loop was unlocked.
 void worker::deliver() noexcept {
     std::size_t count = 0;
     bool is_last = true;
@@ -158,8 +158,8 @@ void worker::note_view(client& c) noexcept {
 
 // ---- one client
 
-/// Has no command of others find the session, whose connection has ended or will once its last
-/// replies are sent: what is pushed for a client that waits stays for the others.
+/// Hides the session from commands of others, once its connection has ended or will end with its
+/// last replies: elements that are pushed for waiting clients go to the others.
 void worker::retire(client& c) noexcept {
     if (!c.session) return;
     const loop_lock lock(context_.lockable.get());
@@ -169,8 +169,8 @@ void worker::retire(client& c) noexcept {
     c.session->seen.blocked = false;
 }
 
-/// A script goes on without its client, in whatever way that has ended: others must not see it half
-/// done. Until a stop's time is over.
+/// Waits for the end of a script, which continues without its client, in whatever way that has
+/// ended: other clients must not see it half done. At most until a stop's time has passed.
 [[gnu::noinline]] task<void> worker::await_script_end(client& c) {
     cancel_source until_stop(&tasks_.source());
     c.enter(activity::working);
@@ -260,9 +260,9 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
     }
 }
 
-/// Something may have come just now, such as an element that another client's push gave to this
-/// one, which waited: it is in no list any more. So it goes out though the client was cancelled by
-/// a stop or a kill, once the disk has it.
+/// Sends the last output, such as an element that another client's push gave to this one, which
+/// waited: it is in no list any more. So it is sent although a stop or a kill has cancelled the
+/// client, once the disk has it.
 [[gnu::noinline]] task<void> worker::part_with(client& c) {
     begin_service();
     byte_buffer last = c.leave();
@@ -276,7 +276,7 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
     static_cast<void>(c.socket.try_write(last.bytes()));
 }
 
-/// Leaves nothing of a client that was given up within its turn for the one that comes next.
+/// Clears the shared buffers of a client that was given up within its turn, for the next client.
 void worker::reset_shared() noexcept {
     replies_ = byte_buffer();
     parser_ = resp::request_parser(parser_.limits());
@@ -340,7 +340,7 @@ bool worker::begins_large_argument(const client& c) noexcept {
 }
 
 /// Sends the output of other clients' commands while a large argument is on its way; false when the
-/// connection is over.
+/// connection must end.
 [[gnu::noinline]] task<bool> worker::send_output(client& c) {
     held_by_disk_.reset();
     static_cast<void>(take_output(c, true));
@@ -440,7 +440,7 @@ worker::next worker::execute(client& c, std::string_view input, std::size_t& use
     }
 }
 
-/// How many of them the engine has executed.
+/// Number of commands that the engine has executed.
 std::size_t worker::execute_batch(client& c, std::span<const resp::command> commands) {
     const time_point now = loop::current().now();
     const bool has_large = c.rest && !c.rest->large.empty();
@@ -507,8 +507,8 @@ void worker::keep_spare(byte_buffer sent) {
         spare_buffers_.push_back(std::move(sent));
 }
 
-/// Until the append-only file, or the disk, has what the replies report. False, with the replies
-/// dropped, when the disk refuses what it was to have: no reply reports what may be lost.
+/// Waits until the append-only file, or the disk, has the changes that the replies report. False,
+/// with the replies dropped, when the disk has refused them: no reply reports what may be lost.
 [[gnu::noinline]] task<bool> worker::wait_for_disk(append_file::mark until) {
     byte_buffer waiting = set_replies_aside();
     if (!until.waits_for_disk) {
@@ -532,7 +532,7 @@ void worker::keep_spare(byte_buffer sent) {
     co_return true;
 }
 
-/// Has the file take it, if that needs no wait.
+/// Writes the appended changes to the file, if that needs no wait.
 bool worker::write_appended(append_file::mark until) {
     if (until.position <= written_to_file_) return true;
     const loop_lock lock(context_.lockable.get());
@@ -541,7 +541,7 @@ bool worker::write_appended(append_file::mark until) {
     return true;
 }
 
-/// False, with the reply dropped, when it is too large: the connection is over.
+/// False, with the reply dropped, when it is too large: the connection must end.
 bool worker::fits_queue(client& c) {
     // The engine stops when max_pending_reply is reached: whatever is beyond it is one reply.
     if (replies_.size() <= context_.max_queue + context_.max_pending_reply) return true;
@@ -553,8 +553,8 @@ bool worker::fits_queue(client& c) {
     return false;
 }
 
-/// Sends what goes out at once, which is nearly always all of it, and takes that out of the reply
-/// buffer; false when the connection is over.
+/// Sends what the socket takes at once, which is nearly always all of it, and removes that from the
+/// reply buffer; false when the connection must end.
 bool worker::send_now(client& c) {
     const result<std::size_t> sent = c.socket.try_write(replies_.bytes());
     if (!sent) {

@@ -94,7 +94,7 @@ private:
     enum class next : std::uint8_t {
         read,   ///< for more bytes
         wait,   ///< until the session is no longer blocked
-        again,  ///< send the replies, then go on with the same input
+        again,  ///< send the replies, then continue with the same input
         close,  ///< send the replies, then close
     };
 
@@ -161,7 +161,7 @@ private:
     void deliver() noexcept;
     task<void> await_last_wakeup();
     task<bool> await_all_woken();
-    /// Of a client, from its next input on.
+    /// Resets the state of one client's service, before its next input.
     void begin_service() noexcept {
         held_by_disk_.reset();
         has_deferred_ = false;
@@ -183,9 +183,9 @@ private:
     std::uint32_t batches_ = 0;
     std::size_t max_query_buffer_ = 0;
 
-    /// Of the client that is being served: what the append-only file, or the disk, must have before
-    /// its replies go out. Of its locked sections the first one knows what was given up before, the
-    /// last one how far it is.
+    /// For the client that is being served: what the append-only file, or the disk, must have
+    /// before its replies go out. `given_up` is from the first of its locked sections, the position
+    /// from the last.
     std::optional<append_file::mark> held_by_disk_;
     std::uint64_t written_to_file_ = 0;  // so far it was, at the last poll
 
@@ -193,10 +193,10 @@ private:
     intrusive_list<client::own_session, client> to_notify_;
     bool wakeup_is_posted_ = false;
 
-    // Of the home loop's clients.
+    // For the home loop's clients.
     time_point woken_in_{};          // the turn
     std::size_t woken_at_once_ = 0;  // in it, and not in a share of what was deferred
-    /// The client that is being served has caused more wake-ups than go into a turn: it goes on
+    /// The client that is being served has caused more wake-ups than go into a turn: it continues
     /// once all are done, so that at most one batch of each publisher waits.
     bool has_deferred_ = false;
     event all_woken_;

@@ -139,7 +139,7 @@ TEST_P(cache_threads, waits_and_messages_go_from_thread_to_thread) {
                 EXPECT_EQ(c.ask("SUBSCRIBE news"), "[subscribe news :1]");
                 ++listening;
                 int last[2] = {-1, -1};
-                // Of each publisher all, in its order.
+                // All messages of each publisher arrive, in its order.
                 while (last[0] < items - 1 || last[1] < items - 1) {
                     const std::string got = c.reply();
                     const std::size_t from = got.rfind(' ') + 1;
@@ -172,7 +172,7 @@ TEST_P(cache_threads, many_subscribers_are_notified_of_much_at_once) {
         const endpoint where = cache->local();
         constexpr int listeners = 300;
         constexpr int rounds = 20;
-        // More news than a worker takes in one go, from several sides.
+        // More messages than a worker delivers in one turn, from several publishers.
         std::vector<talker> all;
         for (int i = 0; i < listeners; ++i) {
             all.push_back(co_await talker::to(where));
@@ -261,7 +261,7 @@ TEST_P(cache_threads, a_stop_lets_clients_of_all_threads_finish_and_a_start_serv
             const endpoint where = cache->local();
             std::atomic<bool> stopping{false};
             scope tasks;
-            // They go on until their connection ends between two commands.
+            // The clients continue until their connections end between two commands.
             tasks.spawn(in_parallel(6, [&](int) {
                 blocking_client c(where);
                 for (bool ended = false; !ended;) {

@@ -35,8 +35,7 @@ void write(const std::string& path, std::string_view text) {
         .write(text.data(), static_cast<std::streamsize>(text.size()));
 }
 
-/// One line to it, one line from it.
-/// The value of a field of INFO, or of what else is a bulk of lines.
+/// The value of a field of INFO, or of another reply that is a bulk of lines.
 task<std::string> ask_bulk(talker& client, std::string command) {
     const std::string head = co_await ask(client, std::move(command));
     if (!head.starts_with('$')) throw std::runtime_error("no bulk: " + head);
@@ -493,7 +492,7 @@ TEST_P(cache_guard, config_rewrite_keeps_what_was_set_for_the_next_start) {
                             {"max_connections", "100"},
                             {"idle_timeout", "90"},
                             {"config", "requirepass \"a \\\"b\\\"\"; slowlog-max-len 7"}}));
-            // What is set back is taken back.
+            // Options that are set back are removed from the stored ones.
             EXPECT_EQ(co_await ask(client, "CONFIG SET maxmemory 1gb slowlog-max-len 128"), "+OK");
             EXPECT_EQ(co_await ask(client, "CONFIG REWRITE"), "+OK");
             EXPECT_EQ(one.above->kept, json({{"maxmemory", "1073741824"},
@@ -549,7 +548,7 @@ TEST_P(cache_guard, functions_are_kept_in_the_dump_file) {
                 co_await cache->stop(0s);
                 co_return;
             }
-            // Whatever else that has said.
+            // A new connection, without the rest of the reply.
             client = co_await talker::to(cache->local());
             for (const std::string name : {"one", "two"}) {
                 const std::string code = "#!lua name=" + name + "\n" + large +
@@ -560,7 +559,7 @@ TEST_P(cache_guard, functions_are_kept_in_the_dump_file) {
                 EXPECT_EQ(co_await client.line(), name + "\r");
             }
             EXPECT_EQ(co_await ask(client, "SET a 1"), "+OK");
-            // What changes while it is written stays behind them.
+            // Keys that change during the snapshot are written behind the functions.
             co_await client.say("BGSAVE\r\nSET a 2\r\nSET b 3\r\n");
             EXPECT_EQ(co_await client.line(), "+Background saving started\r");
             EXPECT_EQ(co_await client.line(), "+OK\r");
@@ -602,7 +601,7 @@ TEST_P(cache_guard, those_whose_buffers_are_largest_are_closed_beyond_the_limit)
         EXPECT_THAT(co_await ask_bulk(small, "INFO stats"), HasSubstr("evicted_clients:1\r\n"));
         co_await spared.say(std::string(2'000'000, 'x') + "\r\n");
         EXPECT_EQ(co_await spared.line(), "+OK\r");
-        // Replies that are not read. How much waits here and how much in the kernel is its affair.
+        // Replies that are not read. The share that the kernel buffers varies.
         talker deaf = co_await talker::to(cache->local());
         for (int i = 0; i < 8; ++i) (void)co_await deaf.socket.write_all("GET b\r\n");
         co_await until([&] { return cache->count().connections_now == 2; });
@@ -685,7 +684,7 @@ TEST_P(cache_guard, a_large_value_survives_any_split) {
         for (const std::size_t at : splits) {
             const std::uint64_t before = cache->count().bytes_in;
             co_await client.say(request.substr(0, at));
-            // What is behind it may have to wait until its reply is taken.
+            // The bytes behind the first command may wait until its reply is taken.
             const std::size_t taken = std::min(at, first.size());
             co_await until([&] { return cache->count().bytes_in >= before + taken; });
             struct writing {

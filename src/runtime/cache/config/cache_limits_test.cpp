@@ -61,7 +61,7 @@ TEST_P(cache_limits_kernel, keepalive_can_be_set_at_the_start) {
 
 constexpr std::string_view too_long = "-ERR Protocol error: invalid bulk length\r\n";
 
-// Of a SET with a value of so many bytes, all but the value.
+// A SET with a value of so many bytes, without the value.
 std::string set_of(std::size_t bytes) {
     return "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$" + std::to_string(bytes) + "\r\n";
 }
@@ -107,7 +107,7 @@ TEST_P(cache_limits, more_than_512_mebibytes_can_be_announced_once_they_are_allo
             EXPECT_EQ(co_await client.line(), "+PONG\r");
             EXPECT_EQ(cache->count().errors, 1U);
         }
-        // What no parser takes is refused still.
+        // Arguments beyond the parser's limit are still refused.
         talker last = co_await talker::to(cache->local());
         co_await last.say(set_of(1U << 30));
         EXPECT_EQ(co_await last.rest(), "-ERR Protocol error: too big request\r\n");

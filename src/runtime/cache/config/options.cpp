@@ -151,7 +151,7 @@ outcome<renamed_list> read_renamed_commands(const settings& chosen, const config
     return renamed;
 }
 
-/// What clients may do, and memory.
+/// Access of clients, and memory.
 bound_options<config> access_rows() {
     return {
         row::choice(

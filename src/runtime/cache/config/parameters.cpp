@@ -35,7 +35,7 @@ char take_escaped(std::string_view text, std::size_t& at) {
     return static_cast<char>(byte);
 }
 
-// What is in quotes at the start of the text, which is taken away; none when they stay open.
+// Takes the quoted value at the start of the text; none when the quotes stay open.
 std::optional<std::string> take_quoted(std::string_view& text) {
     std::string value;
     for (std::size_t i = 1; i < text.size(); ++i) {

@@ -24,8 +24,8 @@ transport::tls_parameters tls_parameters_of(const eddy::cache::tls_settings& cho
 transport::address server_address(const eddy::cache::tls_settings& chosen, std::string host,
                                   std::uint16_t port);
 
-/// What --tls-port and the options around it ask for; none without them. With --tls, which is for
-/// the main port, `into` is filled from the options around that.
+/// TLS listener by --tls-port and the options around it; none without them. With --tls, which is
+/// for the main port, `into` is filled from the options around that.
 outcome<std::optional<transport::address>> choose_tls_address(const settings& chosen,
                                                               eddy::cache::tls_settings& into);
 
@@ -33,10 +33,10 @@ outcome<std::optional<transport::address>> choose_tls_address(const settings& ch
 eddy::cache::listening_place as_listening(const transport::address& where,
                                           const noted_listener& opened);
 
-/// Whether a client is on this machine: on a Unix socket, or at a loopback address.
+/// True for a client on this machine: on a Unix socket, or at a loopback address.
 bool is_local(const endpoint& peer);
 
-/// Whether protected mode rejects a client. Redis's rule: it is not local, and the default user
+/// True when protected mode rejects a client. Redis's rule: it is not local, and the default user
 /// needs no password.
 bool is_rejected(eddy::cache::engine& by, const eddy::cache::server_settings& with,
                  const endpoint& peer);

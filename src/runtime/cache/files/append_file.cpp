@@ -29,9 +29,9 @@ namespace {
 
 using eddy::cache::fsync_policy;
 
-/// With everysec.
+/// Between two syncs with everysec.
 constexpr duration sync_pause = std::chrono::seconds(1);
-/// After the disk has refused.
+/// Before the next attempt when the disk has refused.
 constexpr duration retry_pause = std::chrono::seconds(1);
 constexpr mode_t folder_mode = 0755;
 
@@ -42,7 +42,7 @@ std::optional<std::uint64_t> size_of(const std::string& path) noexcept {
     return static_cast<std::uint64_t>(found.st_size);
 }
 
-/// Whether the path still leads to that folder.
+/// True while the path leads to that folder.
 bool is_at(const file& folder, const std::string& path) noexcept {
     struct ::stat held{};
     struct ::stat found{};
@@ -94,7 +94,7 @@ std::string append_file::manifest_path() const {
 
 // --- The folder ------------------------------------------------------------------------------
 
-/// Two processes that append to the same files would destroy them.
+/// Locks the folder: two processes that append to the same files would destroy them.
 task<outcome<>> append_file::take_folder() {
     if (lock_ && is_at(*lock_, folder_)) co_return outcome<>();
     lock_.reset();  // what is locked there was moved away or removed
@@ -358,7 +358,8 @@ void append_file::note_written(std::size_t bytes) noexcept {
     note_progress();
 }
 
-/// Writes what is there; with always, or `sync_all`, the disk has it then. False when it refuses.
+/// Writes all that waits; with always, or `sync_all`, the disk has it then. False when the disk
+/// refuses.
 task<bool> append_file::flush(bool sync_all) {
     for (;;) {
         if (writing_.empty()) {
@@ -415,7 +416,7 @@ task<bool> append_file::write_part(std::size_t bytes) {
     co_return true;
 }
 
-/// With always at once; else another task does, and what comes meanwhile is written.
+/// Syncs at once with always; else another task does, and writes continue meanwhile.
 task<bool> append_file::sync_if_due() {
     if (!sync_is_due()) co_return true;
     if (log().waits_for_disk()) co_return co_await sync_file();
@@ -426,7 +427,7 @@ task<bool> append_file::sync_if_due() {
 task<void> append_file::sync_on() {
     while (co_await sync_wanted_.wait()) {
         sync_wanted_.reset();
-        // What it could not sync is to be written anew, which the writing task begins.
+        // Changes that could not be synced must be written anew, which the writing task begins.
         if (!co_await sync_file()) append_wanted();
     }
 }
@@ -468,7 +469,7 @@ task<bool> append_file::switch_files() {
     if (dirty_ && (log().waits_for_disk() || older_) && !co_await sync_file()) co_return false;
     // Another rewrite may have begun meanwhile: its part takes over later.
     if (!next_ || next_->from != log().written) co_return true;
-    // What comes next begins the new file.
+    // The next changes begin the new file.
     auto opened = std::make_shared<file>(std::move(next_->opened));
     next_.reset();
     if (dirty_) {
@@ -555,8 +556,7 @@ void append_file::append_interrupted() noexcept {
     append_wanted();
 }
 
-/// What a start would find is older than what there is.
-/// A file that a start needs was removed by hand.
+/// True when a file that a start needs was removed by hand.
 bool append_file::has_lost_files() const {
     if (!log().is_on() || !log().is_listed) return false;
     const auto is_lost = [this](const append_manifest::part& each) {
@@ -566,6 +566,7 @@ bool append_file::has_lost_files() const {
            std::any_of(manifest_.increments.begin(), manifest_.increments.end(), is_lost);
 }
 
+/// True when a start would find less than there is.
 bool append_file::lacks_base() const {
     return options().enabled && (!log().is_on() || !log().is_listed || log().has_missed() ||
                                  sync_failed_ || has_lost_files());
@@ -612,12 +613,13 @@ task<bool> append_file::close() {
     co_return is_whole;
 }
 
-/// What was abandoned is not to be lost at an orderly end. False when it is.
+/// Rewrites the file at an orderly end, so that abandoned changes are not lost. False when they
+/// are.
 task<bool> append_file::write_anew() {
     log().end();
     forget_files();
     outcome<> done;
-    // Nothing goes on any more that these could wait for.
+    // No task remains that could complete these.
     if (lacks_whole_data() || engine_.script_is_late() ||
         eddy::cache::engine_files(engine_).has_half_script())
         done = refuse(503, "the data in memory is incomplete");

@@ -1,13 +1,14 @@
-// The append-only file: a folder with a snapshot of the keys, the commands that came behind it, and
-// a list of both, as redis-server 7.0 has it.
+// Append-only file: a folder with a snapshot of the keys, the commands that followed it, and a list
+// of both, as in redis-server 7.0.
 //
-// The engine appends to a buffer. Without `always` it is written in the loop's turn, before the
-// replies of that turn go out: write(2) to the page cache takes a few microseconds. While a sync is
-// under way it might wait for the disk, so a task writes then, as it does with `always` and much at
-// once. Two other tasks sync, and rewrite.
-// A rewrite begins a new file of commands at the very instant of which it writes the snapshot, so
-// that each command is either in the snapshot or in that file. The list is replaced as a whole: it
-// names the new file before a byte of it counts, and the snapshot once that is complete.
+// The engine appends to a buffer. Without `always` the buffer is written in the loop's turn, before
+// the replies of that turn go out: write(2) to the page cache takes a few microseconds. During a
+// sync it might wait for the disk, so a task writes then, as it does with `always` and for large
+// amounts. Two other tasks sync, and rewrite.
+//
+// A rewrite begins a new file of commands at the very instant of its snapshot, so that each command
+// is either in the snapshot or in that file. The list is replaced as a whole: it names the new file
+// before a byte of it counts, and the snapshot once that is complete.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -37,17 +38,18 @@ namespace eddy::runtime::cache {
 
 struct cache_context;
 
-/// Of one engine with a folder, whose append_log it makes. One loop's thread, and
-/// threads that lock it for holds_replies(), present(), was_given_up(), write_now() and what the
-/// engine calls; the tasks must have ended before it dies.
+/// Append-only file of one engine with a folder, whose append_log it makes. One loop's thread;
+/// threads that lock it for holds_replies(), present(), was_given_up(), write_now() and the
+/// engine's calls. The tasks must have ended before it is destroyed.
 class append_file final : public eddy::cache::append_host {
 public:
-    /// Of one write to the disk.
+    /// Limit of one write to the disk.
     static constexpr std::size_t largest_write = 4U << 20;
-    /// Of one that is made in a turn of the loop: a third of a millisecond, for as many changes as
-    /// take several to execute.
+    /// Limit of one write within a turn of the loop: a third of a millisecond, for as many changes
+    /// as take several to execute.
     static constexpr std::size_t largest_inline_write = 1U << 20;
-    /// For which a sync may be put off, for others to share it; and a quarter of what one takes.
+    /// Limits of the delay of a sync, for others to share it: this, and a quarter of what a sync
+    /// takes.
     static constexpr duration longest_gathering = std::chrono::milliseconds(2);
 
     /// `of` outlives it.
@@ -59,41 +61,42 @@ public:
     /// Makes the folder this process's own and executes what is in it. False when there is nothing
     /// yet. The engine must be empty, and not be used meanwhile.
     task<outcome<bool>> load();
-    /// Goes on behind what was loaded, or begins with a snapshot of the keys that are there.
+    /// Appends to what was loaded, or begins with a snapshot of the present keys.
     task<outcome<>> open();
 
     /// Write, sync and rewrite until they are cancelled; follow the options, which may change.
     task<void> write_on();
     task<void> sync_on();
     task<void> rewrite_on();
-    /// Has the disk get all that was appended, and the file a base where it lacks one, by the tasks
-    /// above. Fails with the reason once they have tried; then they go on as before.
+    /// Syncs all that was appended, and writes a base where it is missing, by the tasks above.
+    /// Fails with the reason once they have tried; they continue in either case.
     task<outcome<>> save_all(std::function<bool()> is_given_up);
     /// Writes what is left and waits until the disk has it; then nothing more is appended. The
     /// tasks must have ended. False when the files lack something.
     task<bool> close();
 
-    /// Whether replies must wait.
+    /// True while replies must wait; holds_reads(): also replies to commands that change nothing.
     bool holds_replies() const noexcept { return log().holds_replies(); }
     bool holds_reads() const noexcept { return log().holds_reads(); }
-    /// What has been appended by now, and what of it no reply waits for any more.
+    /// Position of the appended bytes at an instant, and up to which of them replies no longer
+    /// wait.
     struct mark {
         std::uint64_t position = 0;
         std::uint64_t given_up = 0;
         bool waits_for_disk = true;  ///< a write alone does not end the wait
     };
-    /// Whether the session must be notified of that; see append_log::was_given_up().
+    /// True when the session must be notified of that; see append_log::was_given_up().
     bool was_given_up(eddy::cache::session& of) const noexcept { return log().was_given_up(of); }
     mark present() const noexcept {
         return {log().appended, log().given_up, log().waits_for_disk()};
     }
-    /// Writes what waits, if that cannot block; else, and after an error, write_on() does it. True
-    /// when replies to what was appended by then need not wait any more.
+    /// Writes the waiting bytes, if that cannot block; else, and after an error, write_on() does
+    /// it. True when replies to what was appended up to `by` need not wait any more.
     bool write_now(mark by) noexcept;
-    /// Until replies to what was appended by then need not wait. False when the disk has refused
-    /// what it was to have: no reply may report success.
+    /// Waits until replies to what was appended up to `by` need not wait. False when the disk has
+    /// refused it: no reply may report success.
     task<bool> await_written(mark by);
-    /// Until more may be appended: append_log::lags(). Ends early when it is cancelled.
+    /// Waits until more may be appended: append_log::lags(). Ends early when it is cancelled.
     task<void> await_room();
 
     void append_wanted() noexcept override {

@@ -55,7 +55,7 @@ TEST_P(cache_append, what_was_answered_is_there_after_a_crash_at_any_time) {
                                 batch += "HSET hash f" + n + " " + std::to_string(round) + "\r\n";
                         }
                     }
-                    // The rewrite goes on beside the next rounds.
+                    // The rewrite runs beside the next rounds.
                     if (round % 3 == 1) batch += "BGREWRITEAOF\r\n";
                     co_await client.say(batch);
                     for (int i = 0; i < commands + (round % 3 == 1 ? 1 : 0); ++i)
@@ -343,7 +343,7 @@ TEST_P(cache_append, what_is_given_at_a_stop_is_written_before_its_reply) {
             co_await waiting.say("BLPOP list 0\r\n");
             while (co_await info(other, "clients", "blocked_clients") != "1")
                 must(co_await loop::current().sleep_for(1ms));
-            // It goes on after the stop has begun, until the push at its end.
+            // Its commands are executed after the stop has begun, up to the push at their end.
             std::string requests;
             for (int i = 0; i < 20; ++i) requests += encoded({"ECHO", std::string(40'000, 'x')});
             scope tasks;
@@ -500,7 +500,7 @@ TEST_P(cache_append, without_always_what_the_disk_refuses_is_answered_and_the_ne
                 must(co_await loop::current().sleep_for(1ms));
         }
         co_await cache->stop(1s);
-        // Whether the file was written on or anew depends on when it was synced.
+        // The time of its sync decides between appending to the file and a rewrite.
         co_await cache.start();
         {
             talker client = co_await talker::to(cache->local());

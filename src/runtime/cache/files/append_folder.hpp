@@ -59,7 +59,7 @@ inline task<void> until_rewritten(talker& client, int times) {
         must(co_await loop::current().sleep_for(1ms));
 }
 
-/// The names of the files, and which of them count.
+/// The names of the files, and the manifest.
 inline std::string files_in(const temporary_folder& folder) {
     std::vector<std::string> names;
     for (const auto& each : std::filesystem::directory_iterator(folder.file("appendonlydir")))
@@ -70,8 +70,8 @@ inline std::string files_in(const temporary_folder& folder) {
     return all;
 }
 
-/// What the folder would be after a crash now. Threads may rename and remove meanwhile: then it is
-/// copied anew.
+/// Copies the folder as it would be after a crash now. Threads may rename and remove meanwhile:
+/// then it is copied anew.
 inline void copy(const temporary_folder& from, const temporary_folder& to) {
     for (;;) {
         std::filesystem::remove_all(to.file("appendonlydir"));
@@ -83,7 +83,7 @@ inline void copy(const temporary_folder& from, const temporary_folder& to) {
     }
 }
 
-/// Of the data that a cache with these options finds.
+/// Digest of the data that a cache with these options finds.
 inline task<std::string> digest_with(json options) {
     subject cache("cache", std::move(options));
     co_await cache.start();

@@ -30,7 +30,7 @@ using eddy::cache::rdb::reader;
 
 /// One read from the disk.
 constexpr std::size_t request_bytes = 512 * 1024;
-/// What is executed in one go.
+/// Limits of the commands that are executed without a pause.
 constexpr std::size_t slice_bytes = 32 * 1024;
 constexpr std::size_t slice_commands = 256;
 /// Refused commands that are reported one by one.
@@ -43,7 +43,7 @@ enum class remedy : std::uint8_t {
     cut,      ///< what is behind good() can be dropped
 };
 
-/// Whether a file that begins so may be an RDB file.
+/// True when a file that begins so may be an RDB file.
 bool may_be_rdb(std::string_view text) noexcept {
     const auto begins = [text](std::string_view magic) {
         return text.substr(0, magic.size()) == magic.substr(0, text.size());
@@ -51,7 +51,7 @@ bool may_be_rdb(std::string_view text) noexcept {
     return begins(eddy::cache::rdb::magic_of_redis) || begins(eddy::cache::rdb::magic_of_valkey);
 }
 
-/// Whose commands are obeyed.
+/// Session of the file's commands, with a master's rights.
 struct file_session final : eddy::cache::session {
     explicit file_session(eddy::cache::engine& home) : session(home, internal{}) {
         special = master;
@@ -59,7 +59,7 @@ struct file_session final : eddy::cache::session {
     }
     void strayed(std::string_view command) override { stray = command; }
 
-    std::string stray;  // what no server writes there
+    std::string stray;  // a command that no server writes there
 };
 
 class part_loader {
@@ -67,7 +67,7 @@ public:
     part_loader(eddy::cache::engine& to, const std::string& path, journal& events)
         : engine_(to), path_(path), events_(events), session_(to), parser_(limits_of_trusted()) {}
 
-    /// Takes more of the file; what is not understood yet is kept.
+    /// Appends bytes of the file; an incomplete command is kept.
     void add(std::string_view bytes) { rest_.append(bytes); }
     /// Executes a slice. True when there may be more to execute before bytes are added.
     bool step() {
@@ -78,7 +78,7 @@ public:
             return false;
         }
     }
-    /// Nothing more comes.
+    /// At the end of the file.
     void finish() {
         if (in_rdb() && rdb_) {
             rdb_->finish();
@@ -116,7 +116,7 @@ private:
             if (rest_.size() < eddy::cache::rdb::magic_of_valkey.size()) return false;
             kind_ = kind::rdb;
             eddy::cache::rdb::load_options options;
-            // What comes behind may give a key more time.
+            // Commands behind the snapshot may extend a key's TTL.
             options.keep_expired = true;
             rdb_.emplace(engine_, options);
         }
@@ -228,7 +228,7 @@ private:
     bool is_unknown_format_ = false;
 };
 
-/// As an argument of a shell's command.
+/// Quotes a text as an argument of a shell's command.
 std::string shell_word(const std::string& text) {
     constexpr std::string_view plain =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%=";
@@ -250,7 +250,7 @@ std::unexpected<problem> damaged(const std::string& path, std::uint64_t offset,
             ? fmt::format("could not load {}: {}. ", path, why)
             : fmt::format("could not load {}: it is wrong at byte {}: {}. ", path, offset, why);
     text += "The file was left as it is: put a good copy in its place, or ";
-    // What a later file has was made of what would be dropped.
+    // A later file was made from the state that a cut would drop.
     if (in.how_to_mend() == remedy::cut && place != append_place::followed)
         text += fmt::format(
             "make a copy of it and drop everything from byte {} on with: "
@@ -275,7 +275,7 @@ task<outcome<append_counts>> load_append_part(eddy::cache::engine& to, std::stri
     loop& here = loop::current();
     time_point reported = here.now();
     part_loader into(to, path, events);
-    // Beside those of the parts before.
+    // Added to the bytes of the parts before.
     eddy::cache::engine_files files(to);
     const std::uint64_t loaded_before = files.loaded_bytes();
     std::vector<char> buffer(request_bytes);
@@ -289,7 +289,7 @@ task<outcome<append_counts>> load_append_part(eddy::cache::engine& to, std::stri
         into.add({buffer.data(), *got});
         while (into.step()) {
             files.set_loaded_bytes(loaded_before + into.offset());
-            // What commands replace or delete must not pile up until the end.
+            // Memory of replaced and deleted keys must not pile up until the end.
             static_cast<void>(to.upkeep());
             co_await here.yield();
             if (source != nullptr && source->requested())

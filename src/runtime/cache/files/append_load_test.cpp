@@ -96,7 +96,7 @@ TEST_P(cache_append_load, a_file_that_ends_at_any_byte_gives_its_whole_commands)
             encoded({"SELECT", "0"}), encoded({"SET", "a", "1"}), encoded({"INCR", "a"}),
             encoded({"MULTI"}),       encoded({"INCR", "a"}),     encoded({"INCR", "a"}),
             encoded({"EXEC"}),        encoded({"INCR", "a"})};
-        // What `a` is behind each of them; a transaction counts when it is whole.
+        // Values of `a` behind each command; a transaction counts when it is whole.
         const std::vector<std::string> values = {"", "1", "2", "2", "2", "2", "4", "5"};
         const std::vector<bool> ends = {true, true, true, false, false, false, true, true};
         {
@@ -176,7 +176,7 @@ TEST_P(cache_append_load, damage_is_reported_with_its_place_and_left_alone) {
         const std::string list = folder.file("appendonlydir/appendonly.aof.manifest");
         const std::string names = content(list);
         write(list, names + "file appendonly.aof.2.incr.aof seq 2 type i\n");
-        // Nor would the later part fit to what is left without the end.
+        // Nor would the later part fit what is left without the end.
         EXPECT_THAT(co_await refusal(),
                     AllOf(HasSubstr("it ends within a command"), HasSubstr("move the folder"),
                           ::testing::Not(HasSubstr("truncate"))));
@@ -191,7 +191,7 @@ TEST_P(cache_append_load, damage_is_reported_with_its_place_and_left_alone) {
     });
 }
 
-// A base of Valkey 9 or of a later Redis is in order, and nothing but another program can read it.
+// A base of Valkey 9 or of a later Redis is in order, but only another program can read it.
 TEST_P(cache_append_load, a_base_of_an_unknown_version_is_named_and_not_called_damaged) {
     run([&]() -> task<void> {
         for (const auto& [magic, name] :

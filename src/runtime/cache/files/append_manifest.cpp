@@ -12,7 +12,7 @@ namespace {
 
 using part = append_manifest::part;
 
-// What Redis puts between quotes in a name.
+// Characters for which Redis quotes a name.
 bool needs_quotes(std::string_view name) {
     return name.empty() || std::ranges::any_of(name, [](char c) {
                return c <= ' ' || c > '~' || c == '"' || c == '\'' || c == '\\';

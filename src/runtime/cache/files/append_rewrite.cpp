@@ -64,7 +64,7 @@ bool append_file::lacks_whole_data() const noexcept {
 task<void> append_file::rewrite_on() {
     cancel_source* const source = co_await current_source();
     constexpr duration poll_pause = std::chrono::seconds(1);
-    // What is left of a rewrite that lacked memory.
+    // Ends the snapshot of a rewrite that lacked memory.
     co_await end_snapshot();
     log().rewriting = false;
     if (log().is_on() && !log().is_listed) {
@@ -98,12 +98,12 @@ task<outcome<>> append_file::rewrite() {
     context_.update_time();
     state.rewrite_began_us = engine_.steady_us();
     const bool was_on = state.is_on();
-    // What is appended until the option's change is noticed needs its file.
+    // Changes that are appended before the option's change is noticed need their file.
     const bool appends = options().enabled || was_on;
 
     outcome<> done = co_await take_folder();
     if (done && !was_on && !manifest_.base && manifest_.increments.empty()) {
-        // Numbers go on from those that are in the folder.
+        // Numbers follow those in the folder.
         const outcome<bool> known = co_await read_manifest();
         if (!known) done = std::unexpected(known.error());
     }
@@ -132,7 +132,7 @@ task<outcome<>> append_file::rewrite() {
         const bool is_of_disk = done.error().status != unwanted;
         // No reply may wait for a disk that refuses.
         if (is_of_disk && state.holds_writes()) state.fail(done.error().message);
-        // What was begun has no base.
+        // The file that was begun has no base.
         if (!was_on && state.is_on()) {
             leaving_ = true;
             state.end();

@@ -48,7 +48,7 @@ task<outcome<>> await_instant(cache_context& of, last_save how, std::function<bo
             co_return refuse(409, fmt::format("a script is running, and half of what it does would "
                                               "be saved; {}",
                                               files.script_remedy()));
-        // It gets another one later.
+        // The replica gets another copy later.
         if (auto* const links = eddy::cache::replication::find(of.engine); links != nullptr)
             links->disconnect_replicas();
         patience_ends = here.now() + how.patience;
@@ -65,8 +65,8 @@ std::string cache_files::dump_path() const {
 
 // --- The start -------------------------------------------------------------------------------
 
-/// No client gets or changes a key before all is there. Of the two kinds of files the append-only
-/// one has the later changes.
+/// Clients get and change keys only once all data is loaded. Of the two kinds of files the
+/// append-only file has the later changes.
 task<outcome<>> cache_files::open(std::shared_ptr<const handover> inherited) {
     context_.update_time();
     bool has_loaded = inherited != nullptr;
@@ -78,7 +78,7 @@ task<outcome<>> cache_files::open(std::shared_ptr<const handover> inherited) {
         const outcome<bool> loaded = co_await append_.load();
         if (!loaded) co_return std::unexpected(loaded.error());
         has_loaded = *loaded;
-        // What the file's commands did is not what clients have asked for.
+        // The file's commands are no commands of clients.
         files().forget_commands();
     }
     if (!has_loaded) {
@@ -91,7 +91,7 @@ task<outcome<>> cache_files::open(std::shared_ptr<const handover> inherited) {
     co_return co_await append_.open();
 }
 
-/// Of a cache that had another folder before, or none.
+/// First dump of a cache that had another folder before, or none.
 task<outcome<>> cache_files::write_first_dump() {
     files().set_writer(*this);
     if (!files().begin_save(eddy::cache::save_kind::foreground)) co_return outcome<>();
@@ -159,7 +159,7 @@ task<void> cache_files::keep_saved() {
     }
 }
 
-/// Ends the snapshot that has begun, if there is one. It is not named any more when it has gone.
+/// Ends the snapshot that has begun, if there is one.
 void cache_files::abort_save(std::string_view fault) {
     if (files().snapshot() == nullptr) return;
     files().snapshot()->end();
@@ -176,20 +176,21 @@ task<void> cache_files::write_save() {
     const time_point began = loop::current().now();
     const outcome<std::uint64_t> written = co_await write_dump(context_.settings, data, path);
     data.end();
-    // What is left to clear up after a failure; the next one can begin when it is told.
+    // Clears the rest of the snapshot before its end is reported, so that the next one can begin
+    // then.
     try {
         while (eddy::cache::rdb::snapshot::is_clearing(engine_)) {
             static_cast<void>(engine_.upkeep());
             co_await yield();
         }
-    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): keep_up() goes on with it
+    } catch (const std::bad_alloc&) {  // keep_up() continues
     }
     context_.update_time();
     EDDY_ASSERT(files().snapshot() == &data);
     save_fault_ = written ? problem() : written.error();
     files().end_save(save_fault_.message);
     context_.progress.set();
-    // What was removed meanwhile is only freed now.
+    // Memory of keys that were removed meanwhile is freed only now.
     context_.ask_upkeep();
     if (written) {
         const std::chrono::duration<double> took = loop::current().now() - began;
@@ -215,7 +216,7 @@ bool cache_files::wants_dump(last_save::saving wanted) const noexcept {
 }
 
 task<outcome<>> cache_files::save_before_stop(last_save how) {
-    // What is there is not whole: the files stay as they are.
+    // The data in memory is not whole: the files stay as they are.
     const eddy::cache::engine_files its = files();
     if (its.is_loading() || its.is_starting() || its.lacks_data()) co_return outcome<>();
     if (how.wanted != last_save::saving::never) {
@@ -228,8 +229,8 @@ task<outcome<>> cache_files::save_before_stop(last_save how) {
     co_return co_await write_dump_before_stop(how);
 }
 
-/// Until no script that has changed data is under way: the stop would cut it off, and no file would
-/// have anything of it.
+/// Waits for scripts that have changed data: the stop would cut them off, and no file would have
+/// their changes.
 task<outcome<>> cache_files::await_script(const last_save& how) {
     const time_point patience_ends = loop::current().after(how.patience);
     while (files().script_has_changed()) {
@@ -300,7 +301,7 @@ void cache_files::note_loss(last_save::saving wanted, bool is_saved, bool is_app
 
 std::string cache_files::lost() const { return lost_; }
 
-/// The changes that no file has yet, when there are save points: as Redis does it.
+/// Saves the changes that no file has yet, when there are save points, as in Redis.
 task<void> cache_files::save_at_end(last_save::saving wanted) {
     if (!files().has_writer() || !wants_dump(wanted)) co_return;
     if (!lacks_dump()) co_return;

@@ -33,20 +33,20 @@ struct last_save {
     std::function<bool()> is_given_up;
 };
 
-/// Until `begin` has begun a snapshot, which there is one of at a time, and no script is half done.
-/// A replica that is slow to take a copy is closed after the patience.
+/// Waits until `begin` has begun a snapshot, of which there is one at a time, and no script is half
+/// done. A replica that is slow to take a copy is closed after the patience.
 task<outcome<>> await_instant(cache_context& of, last_save how, std::function<bool()> begin);
 
-/// Of one engine with a folder. One loop's thread; all references outlive it.
+/// Files of one engine with a folder. One loop's thread; all references outlive it.
 class cache_files final : eddy::cache::save_host {
 public:
     explicit cache_files(cache_context& of);
     cache_files(const cache_files&) = delete;
     cache_files& operator=(const cache_files&) = delete;
 
-    /// Fills the empty engine with what is in the folder, and opens the append-only file. With
-    /// `inherited`, data of the instance before, that counts in place of what is in the folder; the
-    /// folder then has a first dump, too.
+    /// Loads the folder's data into the empty engine, and opens the append-only file. With
+    /// `inherited`, the data of the instance before counts in place of the folder's; the folder
+    /// then gets a first dump, too.
     task<outcome<>> open(std::shared_ptr<const handover> inherited);
     /// After open(): commands can save from now on.
     void attach();
@@ -56,14 +56,14 @@ public:
     /// cancelled.
     task<void> keep_saved();
 
-    /// Has the files get all that they lack while clients are served; keep_saved() and the tasks of
-    /// the append-only file do the work. Writes should be held. Fails with the reason; then nothing
-    /// is different from before.
+    /// Writes all that the files lack while clients are served; keep_saved() and the tasks of the
+    /// append-only file do the work. Writes should be held. Fails with the reason; then nothing is
+    /// different from before.
     task<outcome<>> save_before_stop(last_save how);
     /// Changes that the dump does not have, or data whose dump was removed by hand.
     bool lacks_dump() const;
 
-    /// The end, once the tasks have ended: writes what is lacking unless `is_saved`.
+    /// The end, once the tasks have ended: writes what is missing unless `is_saved`.
     task<void> close(last_save::saving wanted, bool is_saved);
     /// Data that no file has after close(); empty if none.
     std::string lost() const;

@@ -36,7 +36,7 @@ task<void> until_written(talker& client, std::string command) {
     while (co_await ask(client, command) != "+OK") must(co_await loop::current().sleep_for(1ms));
 }
 
-/// Of the data that a cache finds there, after a crash now.
+/// Digest of the data that a cache finds there, after a crash now.
 task<std::string> digest_after_crash(const temporary_folder& folder, json options) {
     const temporary_folder crashed;
     std::filesystem::copy(folder.path(), crashed.path(), std::filesystem::copy_options::recursive);
@@ -44,8 +44,8 @@ task<std::string> digest_after_crash(const temporary_folder& folder, json option
     co_return co_await digest_with(std::move(options));
 }
 
-/// While it lives what is written to the open file is lost, which its sync tells: fsync(2) of the
-/// null device fails.
+/// Bytes written to the open file are lost while this lives, and syncs fail: fsync(2) of the null
+/// device does.
 class lossy_disk {
 public:
     explicit lossy_disk(const std::string& of) {
@@ -128,7 +128,7 @@ TEST_P(cache_disk_faults, a_stop_that_cannot_save_is_refused_and_changes_nothing
             std::filesystem::remove(folder.file("dump.rdb.tmp"));
             must_do(co_await cache->prepare_stop(1s));
             EXPECT_EQ(co_await info(client, "rdb_changes_since_last_save"), "0");
-            // Nothing is acknowledged that the file lacks.
+            // Changes are not acknowledged while the file lacks them.
             co_await writer.say("SET c 1\r\n");
             EXPECT_EQ(co_await ask(client, "GET c"), "$-1");
             cache->resume();
@@ -159,7 +159,7 @@ TEST_P(cache_disk_faults, a_stop_whose_append_only_file_cannot_be_synced_is_refu
                     EXPECT_THAT(refused.error().message,
                                 HasSubstr("the append-only file in " + folder.path()));
             }
-            // What the disk has is unknown: it is written anew first.
+            // The disk's content is unknown: it is written anew first.
             must_do(co_await cache->prepare_stop(1s));
             const std::string digest = co_await ask(client, "DEBUG DIGEST");
             EXPECT_EQ(co_await digest_after_crash(folder, options), digest);
@@ -199,7 +199,7 @@ TEST_P(cache_disk_faults, a_sync_that_fails_later_has_writes_refused_until_a_rew
     });
 }
 
-// It would be obeyed without a check.
+// Its commands would be executed without a check.
 TEST_P(cache_disk_faults, a_file_with_what_no_server_writes_is_refused) {
     run([&]() -> task<void> {
         const temporary_folder folder;
@@ -215,8 +215,7 @@ TEST_P(cache_disk_faults, a_file_with_what_no_server_writes_is_refused) {
     });
 }
 
-/// What is written beside the last file goes to a device in its place: one whose sync fails, or one
-/// that is full.
+/// The temporary file is a device: one whose sync fails, or one that is full.
 TEST_P(cache_disk_faults, a_snapshot_that_the_disk_does_not_keep_leaves_the_old_file) {
     run([&]() -> task<void> {
         for (const std::string device : {"/dev/null", "/dev/full"}) {

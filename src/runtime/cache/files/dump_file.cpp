@@ -31,16 +31,16 @@ using eddy::cache::rdb::loader;
 using eddy::cache::rdb::reader;
 using eddy::cache::rdb::snapshot;
 
-/// One read of the disk.
+/// Limit of one read from the disk.
 constexpr std::size_t read_bytes = 512 * 1024;
-/// One write.
+/// Limit of one write.
 constexpr std::size_t written_bytes = 64 * 1024;
-/// What is written between two requests to send it to the disk: at the end the kernel would do it
-/// all in one go.
+/// Bytes between two requests to write them to the disk: at the end the kernel would write all of
+/// them at once.
 constexpr std::size_t synced_bytes = 4 * 1024 * 1024;
-/// Of a snapshot in one go: some 100 us.
+/// Bytes of a snapshot in one slice: some 100 us.
 constexpr std::size_t written_slice = 48 * 1024;
-/// Of a file in one go; keys are made of it, which takes longer.
+/// Bytes of a file in one slice; making its keys takes longer.
 constexpr std::size_t read_slice = 16 * 1024;
 constexpr duration report_pause = std::chrono::seconds(2);
 
@@ -111,7 +111,7 @@ task<outcome<std::uint64_t>> write_dump(const eddy::cache::server_settings& by, 
         const result<> renamed = co_await background_rename(temporary, path);
         if (!renamed) written = disk_problem("rename the new", path, renamed.error());
     }
-    // What is left of it is of no use.
+    // An incomplete file is of no use.
     if (!written) static_cast<void>(co_await background_remove(temporary));
     co_return written;
 }

@@ -19,25 +19,25 @@
 
 namespace eddy::runtime::cache {
 
-/// What a dump file is called until it is whole.
+/// Name of a dump file until it is whole.
 std::string temporary_of(const std::string& path);
 
 /// Message to users about a failed `what`, such as "open", of the file.
 std::unexpected<problem> disk_problem(std::string_view what, const std::string& path,
                                       std::error_code error);
 
-/// What a save before a stop yields that was no longer wanted.
+/// Refusal of a save before a stop that was given up.
 std::unexpected<problem> stop_given_up();
 
-/// Writes the engine's snapshot to `path` and syncs it. Yields how many bytes it has. The snapshot
-/// must stay until the end, and is the caller's to end; so must the settings, whose pauses for test
-/// suites count. What was written stays on failure.
+/// Writes the engine's snapshot to `path` and syncs it. Yields its size in bytes. The snapshot must
+/// stay until the end, and is the caller's to end; so must the settings, whose pauses for test
+/// suites count. A partial file stays on failure.
 task<outcome<std::uint64_t>> write_snapshot(const eddy::cache::server_settings& by,
                                             eddy::cache::rdb::snapshot& data, std::string path);
 
 /// Writes the engine's snapshot to `path`: under another name first, synced, then renamed, and the
-/// folder synced; on failure what was there stays. Yields how many bytes it has. The snapshot must
-/// stay until the end, and is the caller's to end. Fails with 503 when it is cancelled.
+/// folder synced; on failure the old file stays. Yields its size in bytes. The snapshot must stay
+/// until the end, and is the caller's to end. Fails with 503 when it is cancelled.
 task<outcome<std::uint64_t>> write_dump(const eddy::cache::server_settings& by,
                                         eddy::cache::rdb::snapshot& data, std::string path);
 
@@ -48,7 +48,8 @@ task<outcome<std::optional<eddy::cache::rdb::load_counts>>> load_dump(
     eddy::cache::engine& to, const eddy::cache::server_settings& by, std::string path,
     eddy::cache::rdb::load_options options, journal& events);
 
-/// Whether files can be made in the folder, which is made where it is missing, with those above it.
+/// Checks that files can be made in the folder, which is made where it is missing, with those above
+/// it.
 task<outcome<>> check_folder(std::string folder);
 
 }  // namespace eddy::runtime::cache

@@ -31,7 +31,7 @@ void write(const std::string& path, std::string_view text) {
         .write(text.data(), static_cast<std::streamsize>(text.size()));
 }
 
-/// One line to it, one line from it.
+/// Sets so many keys.
 task<void> fill(talker& client, int keys) {
     for (int i = 0; i < keys; ++i) {
         const std::string n = std::to_string(i);
@@ -85,7 +85,7 @@ TEST_P(cache_dump, keys_are_there_again_after_an_orderly_stop) {
             EXPECT_EQ(co_await ask(client, "LLEN list"), ":3");
             EXPECT_NE(co_await ask(client, "PTTL key5"), ":-1");
         }
-        // Nothing has changed: there is nothing to save.
+        // Without changes there is nothing to save.
         cache.events.lines.clear();
         co_await cache->stop(1s);
         EXPECT_FALSE(cache.events.has("saved"));

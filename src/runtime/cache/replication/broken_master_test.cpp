@@ -28,7 +28,7 @@ TEST_P(cache_masters, what_a_broken_master_sends_does_no_harm) {
         const std::string id(40, 'a');
         const std::string full = "+FULLRESYNC " + id + " 0\r\n";
         const std::string mark(40, 'b');
-        // Refused before anything is given up for it.
+        // Refused before any data is dropped for it.
         std::vector<std::string> bad = {
             "+FULLRESYNC short 0\r\n",
             "+FULLRESYNC " + id + "\r\n",
@@ -89,7 +89,7 @@ std::string encoded_words(std::string_view command) {
     return encoded(words);
 }
 
-/// To PSYNC, of a master without keys: its stream comes behind.
+/// Reply to PSYNC of a master without keys: its stream follows.
 std::string no_data() {
     return "+FULLRESYNC " + std::string(40, 'a') + " 100\r\n$18\r\n" +
            std::string("REDIS0009\xff\0\0\0\0\0\0\0\0", 18);
@@ -199,7 +199,7 @@ TEST_P(cache_masters, a_masters_script_without_end_can_be_killed) {
         while (!(co_await replica.ask("GET stay")).starts_with("-BUSY"))
             must(co_await loop::current().sleep_for(2ms));
         EXPECT_EQ(co_await replica.ask("SCRIPT KILL"), "+OK");
-        // What comes behind it is done.
+        // Commands behind it are executed.
         for (;;) {
             const std::string got = co_await replica.text("GET stay");
             if (got == "1") break;
@@ -225,7 +225,7 @@ TEST_P(cache_masters, a_masters_transaction_that_does_not_end_has_no_effect) {
         co_await replica.replicate(std::to_string(at.local().port()));
         while (co_await replica.text("GET before") != "1")
             must(co_await loop::current().sleep_for(2ms));
-        // It is served meanwhile, and what has come so far does not count as had.
+        // Clients are served meanwhile, and the offset does not count the unfinished transaction.
         EXPECT_EQ(co_await replica.text("GET stay"), "$-1");
         EXPECT_EQ(co_await replica.info("replication", "master_link_status"), "up");
         EXPECT_EQ(co_await replica.info("replication", "slave_repl_offset"),
@@ -263,7 +263,7 @@ struct small_replica {
     eddy::cache::testing::test_client client;
 };
 
-/// Answers a replica up to its PSYNC; which stream it asks for.
+/// Answers a replica up to its PSYNC. Yields the id of the stream that it asks for.
 task<std::string> asked_stream(talker& replica) {
     for (;;) {
         const std::string line = co_await replica.line();
@@ -277,7 +277,7 @@ task<std::string> asked_stream(talker& replica) {
     co_return stream;
 }
 
-/// Leads one replica after the other: each is sent the first part, and the second when it is let.
+/// Serves one replica after the other: sends each the first part, and the second on request.
 struct slow_master {
     listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
     std::vector<std::string> asked;  // for which stream
@@ -338,7 +338,7 @@ TEST_P(cache_masters, a_transaction_beyond_the_limit_ends_the_link_and_nothing_e
                 received = replica.counted.bytes_in;
                 return received >= master.first.size() && replica.is_up();
             });
-            // All of it has come, and is waited for; what came before counts.
+            // All of it has been received, and its end is awaited; earlier commands count.
             EXPECT_EQ(replica.client("GET before"), "$1\r\n1\r\n");
             EXPECT_EQ(replica.client("EXISTS queued last"), ":0\r\n");
             EXPECT_EQ(replica.offset(), 100 + before.size());

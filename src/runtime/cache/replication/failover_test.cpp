@@ -24,19 +24,19 @@ constexpr std::string_view is_master_text = "-ERR PSYNC FAILOVER can't be sent t
 constexpr std::string_view is_replica_text = "-ERR PSYNC FAILOVER replid must match my replid.\r\n";
 const std::string other_id(40, 'f');
 
-/// All data of a server that has none.
+/// Full copy of a server without keys.
 std::string empty_copy(std::uint64_t offset) {
     const std::string mark(40, 'b');
     return "+FULLRESYNC " + other_id + ' ' + std::to_string(offset) + "\r\n$EOF:" + mark +
            "\r\nREDIS0009\xff" + std::string(8, '\0') + mark;
 }
 
-/// A replica that has everything at once, and that the master then finds where it listens.
+/// A replica that acknowledges everything at once, and to which the master then connects.
 class pretender {
 public:
     pretender() { listening_ = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0)))); }
 
-    /// What it answers to each PSYNC; an empty one closes the connection.
+    /// Answers to its PSYNCs, in order; an empty one closes the connection.
     std::deque<std::string> answers;
     /// The arguments of each.
     std::vector<std::string> asked;
@@ -206,7 +206,7 @@ TEST_P(cache_failover, a_replica_in_readonly_mode_leaves_the_master_as_it_is) {
     });
 }
 
-// The replica may be master by now: only the operator can decide that writes go on here.
+// The replica may be master by now: only the operator can decide that writes resume here.
 TEST_P(cache_failover, without_a_reply_writes_wait_for_failover_abort) {
     run([&]() -> task<void> {
         scene here(co_await current_source());

@@ -38,9 +38,9 @@ using eddy::cache::replication;
 using eddy::cache::rdb::snapshot;
 
 constexpr std::string_view no_memory_text = "there is no memory";
-/// What is sent to all takers as one piece.
+/// Bytes that are sent to all takers as one piece.
 constexpr std::size_t piece_bytes = 256 * 1024;
-/// Of a snapshot in one go: some 100 us.
+/// Bytes of a snapshot in one slice: some 100 us.
 constexpr std::size_t slice_bytes = 48 * 1024;
 constexpr duration busy_pause = std::chrono::milliseconds(100);
 /// Without replicas only the backlog's end is polled.

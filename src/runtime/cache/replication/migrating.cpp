@@ -101,7 +101,7 @@ std::string refusal_in(std::string answer) {
     return "ERR Target instance replied with error: " + answer;
 }
 
-/// Whether there was nothing to connect to.
+/// True for errors for which there was no address to connect to.
 bool is_without_address(std::error_code error) noexcept {
     return error == errc::bad_address || error == errc::name_not_found ||
            error == errc::resolver_failed;
@@ -139,7 +139,7 @@ task<outcome<>> introduce(other_server& to, const migration_order& order) {
     co_return outcome<>();
 }
 
-// What comes of the keys.
+// Outcome for the keys of a migration.
 struct outcome_of_keys {
     std::vector<std::size_t> taken;  // by the other server, and still here
     std::string refusal;             // the first one; empty: there was none
@@ -162,8 +162,8 @@ task<outcome<>> remove_taken(migration& what, outcome_of_keys& of, cache_context
 
 // Keys of one message to the other server.
 struct key_batch {
-    std::vector<std::size_t> sent{};  // those that the message brings
-    std::size_t end = 0;              // of the keys that were looked at
+    std::vector<std::size_t> sent{};  // indices of the keys in the message
+    std::size_t end = 0;              // end of the keys that were examined
     bool is_too_large = false;        // the last of these
 };
 
@@ -263,10 +263,10 @@ task<void> migrate_keys(cache_context& of, std::uint64_t session, std::unique_pt
     if (!of_keys.refusal.empty()) error = of_keys.refusal;
     what->note_unsent(0);
     of.keys_sent.set();
-    // What the other server has taken before it went silent, or the client went.
+    // Removes the keys that the other server had taken before the migration ended.
     std::string stays = co_await error_of(remove_taken(*what, of_keys, of));
     if (error.empty()) error = std::move(stays);
-    // Those that are left, where it did not come to its end.
+    // Releases the remaining keys, where the migration did not complete.
     for (std::size_t end = most_keys_migrated_at_once; end < what->order().keys.size();
          end += most_keys_migrated_at_once) {
         if (what->release(end)) co_await loop::current().yield();

@@ -1,4 +1,4 @@
-// MIGRATE: connects to the other server, sends it the keys, and removes those that it has taken.
+// MIGRATE: connects to the other server, sends it the keys, and removes the keys that it has taken.
 #pragma once
 
 #include <eddy/io/task.hpp>
@@ -19,9 +19,9 @@ inline constexpr std::size_t most_keys_migrated_at_once = 1000;
 /// A line of the other server's; a longer one ends the connection.
 inline constexpr std::size_t most_migration_answer = 4096;
 
-/// Does what was ordered, and answers the session. What the other server has taken is removed
-/// here, whatever becomes of the rest. It ends soon when it is cancelled, or the client has gone.
-/// On the engine's loop's thread; `of` outlives it.
+/// Carries out the order, and answers the session. Keys that the other server has taken are removed
+/// here, also when a later one fails. It ends soon when it is cancelled, or the client has gone. On
+/// the engine's loop's thread; `of` outlives it.
 task<void> migrate_keys(cache_context& of, std::uint64_t session,
                         std::unique_ptr<eddy::cache::migration> what);
 

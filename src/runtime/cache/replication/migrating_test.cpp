@@ -109,7 +109,7 @@ TEST_P(cache_migration, each_step_has_its_time) {
             EXPECT_EQ(co_await source.ask("MSET a 1 b 2"), "+OK");
             EXPECT_EQ(co_await source.ask(order(other.port(), "\"\" 0 50 KEYS a b")),
                       "-IOERR error or timeout reading to target instance");
-            // What the other has answered for has gone.
+            // Keys that the other server has acknowledged are gone.
             EXPECT_EQ(co_await source.ask("EXISTS a"), said.size() == 2 ? ":0" : ":1");
             EXPECT_EQ(co_await source.text("GET b"), "2");
             EXPECT_EQ(other.connections, 1U);
@@ -200,7 +200,7 @@ TEST_P(cache_migration, no_migration_waits_for_one_whose_client_has_gone) {
         co_await writes.say("INCR b\r\n");
         moves.reset();
         EXPECT_EQ(co_await writes.line(), ":2\r");
-        // The other server had said that it has this one.
+        // The other server had acknowledged this one.
         EXPECT_EQ(co_await source.ask("EXISTS a"), ":0");
         tasks.cancel();
         co_await tasks.join();

@@ -1,4 +1,4 @@
-// Replica side of PSYNC. Every byte of the master is checked like any other untrusted input.
+// Replica side of PSYNC. Input from the master is untrusted.
 #include "runtime/cache/replication/replica_side.hpp"
 
 #include <eddy/base/assert.hpp>
@@ -44,7 +44,7 @@ using eddy::cache::rdb::reader;
 
 constexpr duration retry_pause = std::chrono::seconds(1);
 constexpr duration ack_pause = std::chrono::seconds(1);
-/// Of a copy in one go; keys are made of it.
+/// Bytes of a copy in one slice; keys are made of them.
 constexpr std::size_t load_slice = 16 * 1024;
 constexpr std::size_t id_size = 40;
 
@@ -133,7 +133,7 @@ task<result<stream>> connect_from(std::string source, transport::address where,
     co_return co_await transport::connect(std::move(where), std::move(how));
 }
 
-/// By SELECT.
+/// Database that a SELECT selects; none for another command.
 std::optional<std::uint8_t> selected_by(const resp::command& what) noexcept {
     if (what.argc != 2 || !is_word(what.argv[0], "select")) return std::nullopt;
     const auto number = number_of(what.argv[1]);
@@ -143,7 +143,7 @@ std::optional<std::uint8_t> selected_by(const resp::command& what) noexcept {
 
 }  // namespace
 
-/// One connection. Its end comes as a failed outcome, in which the message is the reason.
+/// One connection. It ends with a failed outcome, whose message is the reason.
 class replica_side::link {
 public:
     link(replica_side& owner, stream connected)
@@ -156,7 +156,7 @@ public:
     task<outcome<>> handshake();
     /// By PSYNC: the stream begins behind it.
     task<outcome<>> synchronize();
-    /// Yields why the stream has ended.
+    /// Yields the reason for the stream's end.
     task<outcome<>> apply_stream();
 
 private:
@@ -174,7 +174,7 @@ private:
         }
         void strayed(std::string_view command) override { stray = command; }
 
-        std::string stray;  // what no master sends, and this one has
+        std::string stray;  // a command that no master sends, and this one has
 
     private:
         link& on_;
@@ -293,7 +293,7 @@ task<void> replica_side::replicate_once() {
         link on(*this, std::move(*connected));
         why = (co_await replicate_over(on)).error().message;
     } catch (const std::bad_alloc&) {
-        // How far a command came is unknown.
+        // Progress within a command is unknown.
         its.cannot_resume();
         why = "there is no memory for its data";
     }
@@ -357,7 +357,7 @@ task<outcome<std::string>> replica_side::link::ask(std::initializer_list<std::st
 }
 
 task<outcome<>> replica_side::link::receive() {
-    // What the disk has not taken yet has a limit.
+    // Appended changes that the disk lacks are limited.
     if (of_.context_.append != nullptr) co_await of_.context_.append->await_room();
     // CONFIG SET may change the limit while this waits.
     const time_point began = loop::current().now();
@@ -416,7 +416,7 @@ task<outcome<>> replica_side::link::handshake() {
     if (!is_known) co_return lost("it answered PING with: " + printable(*reply, most_shown));
     if (auto done = co_await authenticate(); !done) co_return done;
     const std::string port = std::to_string(announced_port(of_.context_.settings));
-    // Masters that do not know these attributes go on nevertheless.
+    // Masters that do not know these attributes continue nevertheless.
     reply = co_await ask({"REPLCONF", "listening-port", port});
     if (!reply) co_return std::unexpected(reply.error());
     const std::string address = of_.context_.settings.replica.announce_ip;
@@ -623,7 +623,7 @@ task<outcome<>> replica_side::link::feed_loader(loader& into, std::optional<std:
         co_await delay_keys(of_.context_.settings, &eddy::cache::server_settings::load_key_delay_us,
                             into.counts().keys - keys);
         if (auto done = co_await yield_to_others(); !done) co_return done;
-        // A master must not think that this side is gone.
+        // Keeps the master from timing this side out.
         if (loop::current().now() - sent_at > ack_pause) {
             sent_at = loop::current().now();
             static_cast<void>(socket.try_write(as_bytes(std::string_view("\n"))));
@@ -638,7 +638,7 @@ task<outcome<>> replica_side::link::feed_loader(loader& into, std::optional<std:
     co_return outcome<>();
 }
 
-/// Loads of the piece what the loader takes. Yields its size.
+/// Loads the part of the piece that the loader takes. Yields its size.
 std::size_t replica_side::link::feed(loader& into, std::string_view piece) {
     const eddy::cache::expired_keys_view whole(engine_);
     return into.feed(piece);
@@ -665,7 +665,7 @@ task<outcome<>> replica_side::link::apply_stream() {
     }
 }
 
-/// What of a batch was executed.
+/// The executed part of a batch.
 struct replica_side::link::applied {
     std::size_t size = 0;  ///< bytes that count for the offset now
     bool stopped = false;  ///< commands are left
@@ -747,8 +747,8 @@ std::size_t replica_side::link::size_of(std::size_t commands) {
     return size;
 }
 
-/// What was executed ends within a transaction. That is not counted before its end: where the link
-/// breaks, it comes again as a whole.
+/// Holds executed commands of an open transaction. They count only at its end: after a broken link
+/// it comes again as a whole.
 outcome<> replica_side::link::hold(std::span<const resp::command> executed, std::size_t size) {
     const std::size_t before = before_open_transaction(executed, !held_.empty());
     for (const resp::command& each : executed.first(before)) {
@@ -767,7 +767,7 @@ outcome<> replica_side::link::hold(std::span<const resp::command> executed, std:
     return {};
 }
 
-/// So many bytes were executed: the replicas of this cache get them.
+/// Counts so many bytes as executed, and sends them to the replicas of this cache.
 void replica_side::link::pass_on(std::size_t size) {
     if (size == 0) return;
     EDDY_ASSERT(size <= in_.size());

@@ -20,7 +20,7 @@ using ::testing::StartsWith;
 EDDY_ON_EVERY_BACKEND(cache_copies);
 EDDY_ON_EVERY_KERNEL_BACKEND(cache_copies_kernel);
 
-/// Empty ones are signs of life.
+/// The next line that is not empty; empty ones are signs of life.
 task<std::string> line_with_text(talker& from) {
     std::string line = co_await from.line();
     while (line.empty() || line == "\r") line = co_await from.line();
@@ -231,7 +231,7 @@ TEST_P(cache_copies, after_its_own_planned_restart_a_replica_goes_on_where_it_wa
         EXPECT_EQ(co_await master.ask("SELECT 5"), "+OK");
         EXPECT_EQ(co_await master.ask("SET a 1"), "+OK");
         co_await replica.until_equal(master);
-        // For the same database the stream goes on without SELECT.
+        // Within one database the stream continues without SELECT.
         replica.client = talker();
         must_do(co_await (*replica.cache)->prepare_stop(5s));
         co_await (*replica.cache)->stop(5s);
@@ -293,7 +293,7 @@ TEST_P(cache_copies, test_suites_slow_saves_and_loads_down) {
         while (co_await one.info("persistence", "rdb_bgsave_in_progress") != "0")
             must(co_await loop::current().sleep_for(2ms));
         EXPECT_EQ(co_await one.info("persistence", "rdb_last_bgsave_status"), "ok");
-        // Of a replica.
+        // The same for the delay of a load, in a replica.
         server replica;
         co_await replica.start();
         EXPECT_EQ(co_await replica.ask("CONFIG SET key-load-delay 1000000000"), "+OK");

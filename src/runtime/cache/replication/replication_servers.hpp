@@ -71,7 +71,7 @@ struct server {
         while (co_await info("replication", "master_link_status") != "up")
             must(co_await loop::current().sleep_for(2ms));
     }
-    /// Has all that the master has.
+    /// Waits until the replica has all of the master's data.
     task<void> until_equal(server& master) {
         for (;;) {
             const std::string theirs = co_await master.info("replication", "master_repl_offset");
@@ -126,7 +126,7 @@ inline task<void> pretend_master(listener& at, std::string then, std::size_t& se
     }
 }
 
-/// Passes bytes on between a replica and its master, and cuts the link when so many have passed.
+/// Forwards bytes between a replica and its master, and cuts the link after so many.
 class relay {
 public:
     relay(endpoint to, std::uint64_t seed) : to_(to), dice_(seed) {

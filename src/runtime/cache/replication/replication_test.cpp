@@ -150,7 +150,7 @@ TEST_P(cache_replication, wait_replies_how_many_have_it) {
         co_await replica.start();
         co_await replica.replicate(master.port());
         co_await replica.until_up();
-        // What comes behind it in the same pipeline waits, too.
+        // Commands behind it in the same pipeline wait, too.
         co_await master.client.say("SET a 1\r\nWAIT 1 0\r\nSET b 1\r\nWAIT 1 0\r\nECHO end\r\n");
         for (const char* const each : {"+OK", ":1", "+OK", ":1", "$3", "end"}) {
             EXPECT_EQ(co_await master.line(), each);
@@ -184,7 +184,7 @@ TEST_P(cache_replication, a_replica_acknowledges_all_of_it_at_once_on_request) {
         const std::string change = "*3\r\n$3\r\nSET\r\n$1\r\nn\r\n$1\r\n1\r\n";
         const std::string ask = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
         std::uint64_t offset = 100;
-        // Those that come by themselves would take longer than the test may.
+        // The periodic ones would take longer than the test may.
         for (int i = 0; i < 100; ++i) {
             co_await master.say(change + ask);
             offset += change.size() + ask.size();
@@ -297,7 +297,7 @@ TEST_P(cache_replication, waitaof_waits_for_a_file_that_begins_and_ends_with_it)
         co_await it.start();
         talker other = co_await talker::to((*it.cache)->local());
         for (int i = 0; i < 3; ++i) {
-            // What it waits for is executed before the file begins.
+            // Changes that it waits for are executed before the file begins.
             co_await other.say("CONFIG SET appendonly yes\r\nSET a 1\r\nWAITAOF 1 0 0\r\n");
             for (const char* const reply : {"+OK", "+OK", "*2", ":1", ":0"})
                 EXPECT_EQ(co_await other.line(), std::string(reply) + "\r");
@@ -357,7 +357,7 @@ TEST_P(cache_replication, a_replica_without_its_master_says_so) {
         const std::uint16_t closed_port =
             must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0)))).local().port();
         co_await replica.replicate(std::to_string(closed_port));
-        // What it has it still shows, unless an option forbids it.
+        // Stale data is served, unless an option forbids it.
         EXPECT_EQ(co_await replica.text("GET a"), "1");
         EXPECT_EQ(co_await replica.ask("CONFIG SET replica-serve-stale-data no"), "+OK");
         EXPECT_EQ(co_await replica.ask("GET a"),
@@ -690,7 +690,7 @@ TEST_P(cache_replication, sentinels_transaction_works) {
              {"+OK", "+QUEUED", "+QUEUED", "+QUEUED", "+QUEUED", "*4", "+OK"}) {
             EXPECT_EQ(co_await replica.line(), each);
         }
-        static_cast<void>(co_await replica.line());  // what CONFIG REWRITE says
+        static_cast<void>(co_await replica.line());  // the reply to CONFIG REWRITE
         EXPECT_EQ(co_await replica.line(), ":0");
         EXPECT_EQ(co_await replica.line(), ":0");
         co_await replica.until_up();
