@@ -33,7 +33,7 @@ struct handover {
 
 struct inherited_listeners;
 
-/// What a runtime is made from. `events` outlives the runtime.
+/// Parameters of a new instance. `events` outlives it.
 struct creation {
     std::string name;
     settings options;
@@ -42,8 +42,8 @@ struct creation {
     std::shared_ptr<runtime::host> host = std::make_shared<runtime::host>();
     /// Data of the instance before, which count in place of what files have; null: none.
     std::shared_ptr<const handover> inherited = nullptr;
-    /// Listeners of the instance before, which was on the same loop; null: none. start() takes
-    /// those that it can use, and gives them back when it fails.
+    /// Listeners of the instance before, which was on the same loop; null: none. start() takes the
+    /// ones that it can use, and gives them back when it fails.
     std::shared_ptr<inherited_listeners> listeners = nullptr;
 };
 
@@ -52,17 +52,17 @@ class instance {
 public:
     virtual ~instance() = default;
 
-    /// Opens what it serves on; fails without leaving anything behind. After success it serves
-    /// until stop().
+    /// Opens its listeners; fails without leaving anything behind. After success it serves until
+    /// stop().
     virtual task<outcome<>> start() = 0;
-    /// Has a start() or reread() that is under way end soon, without success. One that takes no
-    /// time need not care.
+    /// Ends a start() or reread() that is under way soon, without success. No effect on one that
+    /// takes no time.
     virtual void give_up_start() noexcept {}
 
     /// First half of a stop that loses nothing: files get what they lack while clients are still
     /// served. After success changes wait until stop() or resume(). Fails with the reason when
-    /// something cannot be written; the instance then serves as before. `patience` limits the
-    /// waits for others, such as replicas, not the writing itself.
+    /// something cannot be written; the instance then serves as before. `patience` limits the waits
+    /// for others, such as replicas, not the writing itself.
     virtual task<outcome<>> prepare_stop(duration /*patience*/) { co_return outcome<>(); }
     /// In place of prepare_stop() before a restart with other options. Writes the data that the
     /// next instance would not find in its files, if there are any, and sets is_used. Fails with
@@ -71,22 +71,22 @@ public:
                                       duration patience) {
         co_return co_await prepare_stop(patience);
     }
-    /// No stop follows: ends prepare_stop() and hand_over(), finished or not; changes go on.
+    /// No stop follows: ends prepare_stop() and hand_over(), finished or not; changes resume.
     virtual void resume() noexcept {}
 
     /// Before a restart: stops accepting, and yields the listeners for the next instance on the
-    /// same loop, while clients are served on. What stop() follows lets clients finish as gently as
-    /// their protocol allows. Null where it has no listeners.
+    /// same loop, while present clients are still served. The stop() that follows lets clients
+    /// finish as gently as their protocol allows. Null where it has no listeners.
     virtual task<std::shared_ptr<inherited_listeners>> hand_over_listeners() { co_return nullptr; }
-    /// The next instance did not start: takes the listeners back, opens anew those that are closed
-    /// by now, and accepts again. Fails with what is not served any more.
+    /// The next instance did not start: takes the listeners back, opens closed ones
+    /// anew, and accepts again. Fails with the addresses that are not served any more.
     virtual outcome<> take_back(inherited_listeners& /*from*/) { return {}; }
 
     /// Stops accepting, lets connections finish for at most `drain`, then closes the rest. Without
     /// prepare_stop() before, what cannot be written is lost. The instance may be destroyed or
     /// started again afterwards.
     virtual task<void> stop(duration drain) = 0;
-    /// Has a stop() that is under way wait for connections no longer.
+    /// Ends the wait for connections of a stop() that is under way.
     virtual void end_drain() noexcept {}
     /// Data that the last stop() has lost, such as "100407 keys: it has no --dir"; empty if none.
     virtual std::string lost() const { return {}; }
@@ -96,21 +96,21 @@ public:
     /// The address that it serves on, with the real port; empty when it is not running.
     virtual endpoint local() const = 0;
 
-    /// `eddy send`: what that means is the type's affair. Returns how many peers got it. By default
-    /// it refuses (400), since the type has no peers to send to.
+    /// `eddy send`, whose meaning depends on the type. Returns the number of peers that got the
+    /// message. By default it refuses (400), since the type has no peers to send to.
     virtual task<outcome<std::uint64_t>> send(std::string /*message*/) {
         co_return refuse(
             400, "runtimes of its type have no clients to send to; `eddy send` is for servers");
     }
 
-    /// Whether it could be started with these options after a stop, as far as that can be known
-    /// while it runs: addresses, certificates, scripts, folders. With `discards_data` its own may
-    /// be replaced by that of files which the options name.
+    /// Checks that it could be started with these options after a stop, as far as that can be known
+    /// while it runs: addresses, certificates, scripts, folders. With `discards_data` its own data
+    /// may be replaced by that of files which the options name.
     virtual task<outcome<>> check_restart(settings /*next*/, bool /*discards_data*/) {
         co_return outcome<>();
     }
-    /// Reads the files that its options name again while it serves on. False when that needs a
-    /// restart. On failure it goes on with what it has read before.
+    /// Reads the files that its options name again while it serves. False when that needs a
+    /// restart. On failure the files that were read before stay in use.
     virtual task<outcome<bool>> reread() { co_return false; }
 
     /// Applies changed live options (`option::live`) to a running runtime.

@@ -44,7 +44,7 @@ inline std::uint16_t port_of(const sockaddr_storage& address) {
     return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
-/// Of the end whose own port is `near`; none where there is no such socket.
+/// Keepalive of the end whose own port is `near`; none where there is no such socket.
 inline std::optional<keepalive> keepalive_between(std::uint16_t near, std::uint16_t far) {
     for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
         const int fd = std::stoi(each.path().filename());

@@ -1,4 +1,4 @@
-// Tests of lines that come in pieces, and of those that are too long.
+// Tests of lines that come in pieces, and of lines that are too long.
 #include "runtime/line_splitter.hpp"
 
 #include <gmock/gmock.h>

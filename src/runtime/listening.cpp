@@ -1,4 +1,4 @@
-// Address of a runtime: read from options, and errors explained.
+// Address of a runtime: reading of the options, and explanations of errors.
 #include "runtime/listening.hpp"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ std::string server_at(const host* of, const endpoint& where, bool is_datagram) {
     return of == nullptr ? std::string() : of->server_at(where, is_datagram);
 }
 
-/// Whether it is the path of a Unix socket.
+/// True for the path of a Unix socket.
 bool is_path(const address& where) noexcept {
     return where.kind == scheme::unix_socket || where.kind == scheme::handoff ||
            where.kind == scheme::shm;
@@ -68,7 +68,7 @@ problem explain_path_failure(const std::string& path, std::error_code error, con
             fmt::format("cannot make the socket {}: {}", path, error.message())};
 }
 
-/// Whether it is an address of one link, and does not say of which.
+/// True for a link-local address without its link.
 bool lacks_scope(const address& where) {
     const result<endpoint> parsed = endpoint_of(where);
     if (!parsed || parsed->family() != AF_INET6) return false;
@@ -145,8 +145,8 @@ std::error_code failure_of(const result<T>& opened) noexcept {
     return opened ? std::error_code() : opened.error();
 }
 
-/// Whether it is tcp://:PORT, for example, where tcp://*:PORT would be all addresses: as without
-/// --bind it is this machine's programs that are served. Paths begin otherwise.
+/// True for an address such as tcp://:PORT, which means this machine's programs, as without --bind;
+/// tcp://*:PORT would be all addresses. Paths begin otherwise.
 bool names_no_host(std::string_view uri) {
     constexpr std::string_view before_host = "://";
     return uri.substr(uri.find(before_host) + before_host.size()).starts_with(':');
@@ -294,7 +294,7 @@ outcome<> try_address(address wanted, std::span<const endpoint> own, const host&
     const std::error_code failure = wanted.kind == scheme::udp
                                         ? failure_of(transport::bind_datagram(wanted))
                                         : failure_of(transport::listen(wanted));
-    // Where ports are used up the trial of another one says nothing.
+    // Where ports are used up the trial of another one proves nothing.
     if (is_own && failure == std::errc::address_in_use) return {};
     if (failure) return std::unexpected(explain_listen_failure(wanted, failure, &of));
     return {};

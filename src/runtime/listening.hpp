@@ -1,4 +1,4 @@
-// Address of a runtime: the options that name it, and errors that say what to do.
+// Address of a runtime: the options that name it, and errors with their remedies.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -29,7 +29,7 @@ struct socket_file {
     dev_t device = 0;
     ino_t number = 0;
 
-    /// Of an absolute path; none of others, and where nothing is.
+    /// File at an absolute path; none for other paths, and where no file is.
     static socket_file at(const std::string& path) noexcept;
     friend bool operator==(const socket_file&, const socket_file&) = default;
 };
@@ -72,12 +72,12 @@ outcome<noted_datagram> bind_datagram_on(const transport::address& where, host& 
 problem explain_listen_failure(const transport::address& wanted, std::error_code error,
                                const host* of);
 
-/// Whether the instance, which serves on `own` now, could serve on the address after a restart:
+/// Checks that the instance, which serves on `own` now, could serve on the address after a restart:
 /// listens there for a moment, which reads certificates, too. A port or path that it has already is
 /// not opened a second time, and nothing is noted.
 outcome<> try_address(transport::address wanted, std::span<const endpoint> own, const host& of);
-/// Reads the certificates of a tls address again, for the connections from then on. On failure
-/// those that were read before stay.
+/// Reads the certificates of a tls address again, for the connections from then on. On failure the
+/// ones that were read before stay.
 outcome<> renew_certificates(noted_listener& of, const transport::address& where);
 
 }  // namespace eddy::runtime

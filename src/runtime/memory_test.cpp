@@ -41,7 +41,7 @@ task<void> cost_of_idle_connections(std::string type, std::string greeting, std:
             if (i % 50 == 49)
                 co_await until([&] { return runtime->count().connections_now == peers.size(); });
         }
-        // Each has said and heard something before it falls silent.
+        // Each connection sends and receives something before it is idle.
         std::string rest(4096, ' ');
         for (const unique_fd& peer : peers)
             while (::recv(peer.get(), rest.data(), rest.size(), MSG_DONTWAIT) > 0) continue;

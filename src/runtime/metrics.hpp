@@ -50,7 +50,8 @@ struct metric {
     std::array<std::string_view, max_labels> labels = {};
 
     std::size_t label_count() const noexcept;
-    /// Whether it keeps to all of this. Others are refused by assertion where they are first used.
+    /// True when it keeps to all of this. Other metrics fail an assertion where they are first
+    /// used.
     bool is_valid() const noexcept;
 };
 
@@ -69,8 +70,8 @@ class labelled {
 public:
     explicit labelled(const metric& of) noexcept : of_(&of) {}
 
-    /// That of the label set, made if need be: for keeping, since it takes a look-up. Valid until
-    /// erase(). At max_label_sets a new set gets that of `other_label`.
+    /// The counter of the label set, made if need be: for keeping, since it takes a look-up. Valid
+    /// until erase(). At max_label_sets a new set gets the counter of `other_label`.
     T& at(std::vector<std::string> values) {
         if (const auto found = sets_.find(values); found != sets_.end()) return found->second;
         if (sets_.size() >= max_label_sets) values.assign(values.size(), std::string(other_label));
@@ -94,7 +95,7 @@ struct metrics : counters {
 
     /// Time from a message's arrival to its answer, in nanoseconds, where the type measures it.
     std::shared_ptr<const histogram> latency;
-    /// What only this type counts.
+    /// Samples of the type's own metrics.
     std::vector<metric_sample> samples;
 
     /// Adds a sample without labels.

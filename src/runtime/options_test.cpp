@@ -200,7 +200,7 @@ task<void> shared_memory_is_served_beside_the_port(std::string type) {
     }
 }
 
-// Serving by it is seen in tests/serving_test.py, with real certificates.
+// The service itself is tested in tests/serving_test.py, with real certificates.
 task<void> tls_is_served_on_the_port(std::string type) {
     const auto address = [&](json more) -> std::string {
         json all = with({{"tls", true}, {"cert", "/c"}});
@@ -216,7 +216,7 @@ task<void> tls_is_served_on_the_port(std::string type) {
                 StartsWith("tls://127.0.0.1:0?cert=/c&key=/k&ca=/a&clients=yes"));
     EXPECT_THAT(address({{"ca", "/a"}, {"client_auth", "optional"}}),
                 StartsWith("tls://127.0.0.1:0?cert=/c&ca=/a&clients=optional"));
-    // Of a file that is not there the option is named.
+    // The message about a missing file names the option.
     const temporary_folder folder;
     const std::string none = folder.file("none.pem");
     subject s(type, with({{"tls", true}, {"cert", none}}));
@@ -441,7 +441,7 @@ task<void> mode_allows_or_refuses_writing(std::string type) {
     }
 }
 
-// What is served there is seen in tests/cache_guard_test.py, with real certificates.
+// The service itself is tested in tests/cache_guard_test.py, with real certificates.
 task<void> tls_options_make_an_address(std::string type) {
     const json options = {{"tls_port", 7},
                           {"tls_cert_file", "/c"},

@@ -152,13 +152,13 @@ inline task<std::string> line_of(talker& client) {
     co_return line;
 }
 
-/// One line to it, one line from it.
+/// Sends a line, and yields the next one.
 inline task<std::string> ask(talker& client, std::string command) {
     co_await client.say(command + "\r\n");
     co_return co_await line_of(client);
 }
 
-/// What a read at the end of a connection yields: the text before it, and the error.
+/// End of a connection: the text before it, and the error.
 struct last_bytes {
     std::string text;
     std::error_code end;
@@ -176,7 +176,7 @@ inline task<last_bytes> rest_of(talker& from) {
     }
 }
 
-/// Has a server's client send lines until another one of two, which does not read, is disconnected.
+/// Sends lines of a server's client until another one of two, which does not read, is disconnected.
 inline task<void> say_until_other_is_disconnected(talker& sender, subject& server) {
     const std::string line(1000, 'x');
     // Whatever the sockets hold, this is more.

@@ -24,11 +24,10 @@ struct type {
     std::string_view summary;  ///< one line for `eddy help create`
     std::vector<option> options;
     std::function<std::unique_ptr<instance>(creation)> make;
-    /// What the table cannot say: options that exclude or need each other. start() checks the same;
-    /// call it before anything is stored, so that a refusal stores nothing new.
+    /// Rules that the table cannot express: options that exclude or need each other. start() checks
+    /// the same; call it before anything is stored, so that a refusal stores nothing new.
     std::function<outcome<>(const settings&)> check;
-    /// How much longer than others it may take to start, and to stop, because it reads or writes
-    /// files then. Null: no longer.
+    /// Additional time that a start, or a stop, may take to read or write files. Null: none.
     std::function<duration(const settings&)> file_time = {};
     /// Clients over a restart.
     enum class restart_clients : std::uint8_t {

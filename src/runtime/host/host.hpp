@@ -28,8 +28,8 @@ inline constexpr std::size_t max_watches = 1024;
 /// The daemon as one instance sees it. The thread of any of the instance's loops, except end().
 class host {
 public:
-    /// Of an instance without a daemon: nothing can be resolved, nothing is published, and requests
-    /// have no effect.
+    /// Host of an instance without a daemon: nothing can be resolved, nothing is published, and
+    /// requests have no effect.
     host() = default;
     /// Host of an instance of the runtime `name`.
     host(std::string name, std::shared_ptr<registry> runtimes,
@@ -38,7 +38,7 @@ public:
     host& operator=(const host&) = delete;
     virtual ~host() = default;
 
-    /// Whether there is no daemon.
+    /// True when there is no daemon.
     bool is_alone() const noexcept { return runtimes_ == nullptr; }
 
     /// Requests a stop of the instance, as `eddy stop` does; returns at once.

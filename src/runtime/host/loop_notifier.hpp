@@ -15,7 +15,7 @@ namespace eddy::runtime {
 class loop_notifier final : public std::enable_shared_from_this<loop_notifier>,
                             private posted_work {
 public:
-    /// Of the calling thread's loop; there must be one.
+    /// Notifier of the calling thread's loop; there must be one.
     loop_notifier() noexcept : home_(executor::current()) {}
 
     /// Sets the flag in the loop's next turn. Any thread. No allocation, and no effect once the

@@ -27,7 +27,7 @@ class message_bus;
 /// The longest name of a topic, and the largest message, in bytes.
 inline constexpr std::size_t max_topic_bytes = 256;
 inline constexpr std::size_t max_message_bytes = std::size_t{1} << 20;
-/// What a subscription queues at most. A message that comes at either limit is dropped for that
+/// Limits of a subscription's queue. A message that comes at either limit is dropped for that
 /// subscription, and counted.
 inline constexpr std::size_t max_queued_messages = 1024;
 inline constexpr std::size_t max_queued_message_bytes = std::size_t{4} << 20;

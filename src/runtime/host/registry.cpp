@@ -30,7 +30,7 @@ bool collide(const endpoint& a, const endpoint& b) {
     return a.port() == b.port() && (is_wildcard(a) || is_wildcard(b) || a.host() == b.host());
 }
 
-/// How a client on this machine reaches it.
+/// The address at which a client on this machine reaches a listener.
 transport::address reachable(const transport::address& where, const endpoint& bound) {
     transport::address at;
     at.kind = where.kind;

@@ -40,8 +40,7 @@ struct served_address {
 
 using served_addresses = std::vector<served_address>;
 
-/// Whether a runtime is one of those that `pattern` names: a glob pattern of names, "@" and one of
-/// groups, or an id.
+/// True when `pattern` names a runtime: a glob pattern of names, "@" and one of groups, or an id.
 bool is_match(std::string_view pattern, std::string_view name, std::string_view id,
               std::string_view group) noexcept;
 

@@ -15,7 +15,7 @@
 
 namespace eddy::runtime::testing {
 
-/// What the instances of a test share in place of a daemon.
+/// Services that the instances of a test share in place of a daemon.
 struct neighbours {
     std::shared_ptr<registry> runtimes = std::make_shared<registry>();
     std::shared_ptr<message_bus> messages = std::make_shared<message_bus>();

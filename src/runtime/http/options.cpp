@@ -1,4 +1,4 @@
-// The table of a site's options, and which of them contradict each other.
+// The table of a site's options, and their contradictions.
 #include "runtime/http/options.hpp"
 
 #include "http/alpn.hpp"
@@ -22,7 +22,7 @@ using transport::scheme;
 
 using row = bound_option<config>;
 
-/// Which files it serves, and how.
+/// Served files, and the way they are served.
 bound_options<config> file_rows() {
     return {
         row::whole_path(&config::root,

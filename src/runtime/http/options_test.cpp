@@ -127,7 +127,7 @@ task<void> responses_are_compressed(std::string type) {
     co_await s->stop(0s);
 }
 
-/// What is in the kernel's memory of the file is what is under way.
+/// A change of the file while it is sent shows that its bytes are in the page cache alone.
 task<void> files_are_sent_without_a_copy(std::string type) {
     static constexpr std::size_t size = 100'000;
     for (const bool sendfile : {false, true}) {
@@ -203,7 +203,7 @@ task<void> clients_that_take_nothing_are_closed(std::string type) {
     co_await s->stop(0s);
 }
 
-/// What is in the access log after a request.
+/// Content of the access log after a request.
 task<std::string> logged(std::string type, json options, std::string request) {
     const temporary_folder folder;
     write_file(folder, "a.txt", "hello");

@@ -20,7 +20,7 @@
 
 namespace eddy::runtime::http {
 
-/// What the workers of a site share, one for each start of it. It outlives them.
+/// Context that the workers of a site share, one for each start of it. It outlives them.
 struct site_context {
     journal& events;
     shared_log& log;
@@ -42,7 +42,7 @@ public:
     void apply(const config& chosen);
     /// Serves another folder, from the next request on.
     void replace_files(eddy::http::static_files files);
-    /// Its place among the workers. Any thread.
+    /// Index among the workers. Any thread.
     std::size_t index() const noexcept { return index_; }
 
     /// Any thread.

@@ -19,7 +19,7 @@
 namespace eddy::runtime {
 namespace {
 
-/// Takes what was written off `bytes`.
+/// Removes the bytes that were written from `bytes`.
 result<> write_fully(int file, std::string_view& bytes) noexcept {
     while (!bytes.empty()) {
         const ssize_t written = ::write(file, bytes.data(), bytes.size());
@@ -32,7 +32,7 @@ result<> write_fully(int file, std::string_view& bytes) noexcept {
     return {};
 }
 
-/// Takes the last `size` bytes off a regular file, if this process's last write is its end.
+/// Cuts the last `size` bytes off a regular file, if this process's last write is its end.
 bool take_back(int file, std::size_t size) noexcept {
     struct stat info{};
     if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) return false;
@@ -155,7 +155,7 @@ void line_log::note_failure(std::string_view batch, std::size_t kept, std::uint6
     EDDY_ASSERT(kept <= batch.size());
     std::uint64_t lost = messages;
     if (kept > 0) {
-        // Raw messages need not be lines: of those that were cut at least one is lost.
+        // Raw messages need not be lines: at least one of the messages that were cut is lost.
         const std::string_view rest = batch.substr(kept);
         const auto lines = static_cast<std::uint64_t>(std::count(rest.begin(), rest.end(), '\n'));
         lost = std::min(messages, std::max<std::uint64_t>(lines, 1));

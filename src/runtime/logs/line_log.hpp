@@ -23,14 +23,14 @@
 namespace eddy::runtime {
 
 /// Appends whole lines to a file. After a short write, of a disk that is full, the beginning of a
-/// line that it left is taken away again; where that is not possible, `torn` becomes true and the
-/// next call begins a new line first. So each line stands alone. `kept` becomes the bytes of whole
-/// lines that the file has got. Errors are write(2)'s.
+/// line that it left is cut off again; where that is not possible, `torn` becomes true and the next
+/// call begins a new line first. So each line stands alone. `kept` becomes the bytes of whole lines
+/// that the file has got. Errors are write(2)'s.
 result<> append_lines(int file, std::string_view lines, bool& torn, std::size_t& kept) noexcept;
 
-/// Collects what is appended and writes it out by a thread of its own, in large pieces. When the
-/// disk is slower than the messages, those that do not fit are refused, for the caller to count.
-/// Those that a failed write has lost are counted here. One loop's thread.
+/// Collects appended messages and writes them by a thread of its own, in large pieces. When the
+/// disk is slower than the messages, further ones are refused, for the caller to count. Messages
+/// that a failed write has lost are counted here. One loop's thread.
 class line_log {
 public:
     /// Bytes that may wait for the disk.
@@ -50,7 +50,7 @@ public:
     /// written yet go to the new one. A failure says what to do, and the old file stays in use.
     outcome<> reopen();
 
-    /// Whether open() is likely to succeed; makes no file.
+    /// Checks that open() is likely to succeed; makes no file.
     static outcome<> check(const std::string& path);
 
     /// Takes `count` whole messages; false when there was no room and they were dropped.
@@ -58,7 +58,7 @@ public:
 
     /// Writes what is appended; runs until finish() was called and all is written.
     task<void> run();
-    /// Has run() end when nothing is left. It does not wait.
+    /// Ends run() when nothing is left. Does not wait.
     void finish() noexcept;
     /// After run() has ended.
     void close() noexcept;

@@ -181,7 +181,7 @@ TEST_F(line_logs, a_line_that_a_full_disk_has_cut_does_not_join_the_next) {
         EXPECT_TRUE(written.ends_with("\nwhole\n"));
         EXPECT_TRUE(events_.has("appending to " + path + " works again; " +
                                 std::to_string(dropped.value()) + " messages were not logged"));
-        // What stands between is the line for which there was no room, if there was room again.
+        // Between them stands the line for which there was no room, if there was room again.
         EXPECT_TRUE(written.size() == at + 6 || written.substr(at).starts_with("lost as well"));
     });
 }

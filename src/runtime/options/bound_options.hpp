@@ -126,7 +126,7 @@ public:
         EDDY_ASSERT(has_member());
         member_->copy(from, to);
     }
-    /// Whether both have the same value of the member, which the row has.
+    /// True when both have the same value of the member, which the row has.
     bool is_equal(const Config& a, const Config& b) const {
         EDDY_ASSERT(has_member());
         return member_->is_equal(a, b);

@@ -24,7 +24,7 @@ struct option {
     std::string_view name = {};  ///< with dashes: "max-connections"
     char letter = 0;             ///< short flag, 0 for none
     option_kind kind = option_kind::text;
-    std::string_view value_name = {};     ///< what help shows: "N", "SECONDS", "ADDRESS"
+    std::string_view value_name = {};     ///< as help shows it: "N", "SECONDS", "ADDRESS"
     std::string_view default_value = {};  ///< as the user would write it; "" means unset
     std::string_view help = {};
     std::vector<std::string_view> choices = {};  ///< for option_kind::choice
@@ -35,7 +35,7 @@ struct option {
     bool is_socket =
         false;            ///< with is_path: of a Unix socket, which may be an abstract @NAME, too
     bool is_uri = false;  ///< one or several, joined by commas: the same of paths within
-    /// What is shown of a value that has a secret: `hidden` in the secret's place. Null: the value.
+    /// Shown form of a value that has a secret: `hidden` in the secret's place. Null: the value.
     std::string (*shown)(const std::string& value) = nullptr;
     /// Names that users of other programs may try; none is an option of the same type.
     std::vector<foreign_name> foreign_names = {};

@@ -1,5 +1,5 @@
-// Table of what sees the effect of each option: options_test.cpp walks it, and fails for an option
-// without a test.
+// Table of the tests that observe the effect of each option: options_test.cpp walks it, and fails
+// for an option without a test.
 #pragma once
 
 #include <eddy/io/loop.hpp>
@@ -20,13 +20,13 @@ struct effect {
 /// By type and name.
 using effect_table = std::map<std::pair<std::string_view, std::string_view>, effect>;
 
-/// Those of the type client: client/client_runtime_test.cpp.
+/// Effects of the type client: client/client_runtime_test.cpp.
 effect_table client_effects();
-/// Those of the type http that are not those of others, too: http/options_test.cpp.
+/// Effects of the type http that other types do not share: http/options_test.cpp.
 effect_table http_effects();
-/// Those of the type proxy: proxy/options_test.cpp.
+/// Effects of the type proxy: proxy/options_test.cpp.
 effect_table proxy_effects();
-/// Those of the type stream: stream/options_test.cpp.
+/// Effects of the type stream: stream/options_test.cpp.
 effect_table stream_effects();
 
 }  // namespace eddy::runtime::testing

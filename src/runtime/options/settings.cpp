@@ -24,7 +24,7 @@ using nlohmann::json;
 
 /// The longest value of a text option, in bytes. Paths and URIs are shorter by far.
 constexpr std::size_t max_text = 4096;
-/// How much of a wrong value a message repeats.
+/// Longest part of a wrong value that a message repeats.
 constexpr std::size_t max_quoted = 60;
 
 std::string shown(const json& value) {

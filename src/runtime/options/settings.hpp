@@ -23,9 +23,9 @@ public:
     static outcome<settings> parse(std::span<const option> table, const nlohmann::json& given);
     nlohmann::json to_json() const;
 
-    /// Whether it has a value, given or by default.
+    /// True when it has a value, given or by default.
     bool has(std::string_view name) const;
-    /// Whether the user gave it.
+    /// True when the user gave it.
     bool given(std::string_view name) const;
     bool flag(std::string_view name) const;
     /// integer; size in bytes ("64k", "1GiB"); duration in nanoseconds ("30", "1.5s", "100ms").

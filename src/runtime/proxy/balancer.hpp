@@ -1,4 +1,4 @@
-// Balancer: the backends of a proxy, what is counted of each, and which one a new client gets.
+// Balancer: the backends of a proxy, their counters, and the choice of one for a new client.
 #pragma once
 
 #include <eddy/io/endpoint.hpp>
@@ -26,8 +26,8 @@ enum class strategy : std::uint8_t {
     least_connections,  ///< that with the fewest; among those with as many, one after another
 };
 
-/// What one worker counts of a backend: its loop changes it, any thread reads it. A cache line of
-/// its own, as workers on other threads count beside it.
+/// Counters of one worker for a backend: its loop changes them, any thread reads them. A cache line
+/// of their own, as workers on other threads count beside them.
 struct alignas(64) backend_counters {
     tally connections;  ///< made
     tally failures;     ///< to connect
@@ -47,14 +47,14 @@ public:
     /// Its socket address, where that is known without a look-up: connecting is cheaper then.
     const std::optional<endpoint>& numeric() const noexcept { return numeric_; }
 
-    /// Connections of all workers, those that are being made included.
+    /// Connections of all workers, including the ones that are being made.
     std::uint64_t open() const noexcept { return open_.load(std::memory_order_relaxed); }
     void enter() noexcept { open_.fetch_add(1, std::memory_order_relaxed); }
     void leave() noexcept { open_.fetch_sub(1, std::memory_order_relaxed); }
 
-    /// Those of a worker, by worker_place::index.
+    /// Counters of a worker, by worker_place::index.
     backend_counters& counted_by(std::size_t worker) noexcept { return counted_.at(worker); }
-    /// The sum of one of them.
+    /// Sum of one counter over all workers.
     std::uint64_t sum(tally backend_counters::* of) const noexcept;
     std::size_t workers() const noexcept { return counted_.size(); }
 

@@ -165,7 +165,7 @@ protected:
         std::unique_ptr<tunnel> t = co_await open(from_client ? from : to, from_client ? to : from);
         hand& first = from_client ? t->client : t->backend;
         hand& second = from_client ? t->backend : t->client;
-        // What the first does not read makes a reset of a Unix socket's end.
+        // A Unix socket that is closed with unread bytes is reset.
         co_await second.its.say("never read");
         subject& proxy = *t->proxy;
         co_await until([&] {
@@ -236,8 +236,9 @@ TEST_P(proxy_cuts, ends_are_ends_over_every_transport) {
     });
 }
 
-/// What a proxy ends by itself is no end of the other side: an idle tunnel, one at the deadline of
-/// a stop, one that is stopped at once, a client without a backend, one beyond the limit.
+/// Ends by the proxy itself must not look like an orderly end of the other side: an idle tunnel,
+/// one at the deadline of a stop, one that is stopped at once, a client without a backend, one
+/// beyond the limit.
 TEST_P(proxy_cuts, ends_by_the_proxy_itself_are_resets) {
     run([&]() -> task<void> {
         for (const carrier over : carriers()) {

@@ -19,8 +19,8 @@ namespace {
 
 using transport::scheme;
 
-/// Whether a connection to `backend` would come to the proxy itself, without end, as far as the
-/// texts of the addresses show.
+/// True when a connection to `backend` would come back to the proxy itself, without end, as far as
+/// the texts of the addresses show.
 bool is_itself(const transport::address& backend, const transport::address& where) {
     if (has_port(backend) && has_port(where)) {
         if (backend.port != where.port || where.port == 0) return false;

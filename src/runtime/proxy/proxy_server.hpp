@@ -24,7 +24,7 @@ private:
     const proxy::config& chosen() const noexcept;
     std::shared_ptr<balancer> balance();
 
-    backend_list backends_;  // those that the options name
+    backend_list backends_;  // named by the options
 };
 
 }  // namespace eddy::runtime::proxy

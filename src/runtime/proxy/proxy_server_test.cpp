@@ -178,12 +178,12 @@ TEST_P(proxies, hold_little_for_a_side_that_does_not_read) {
                 if (fill(i)) idle = 0;
             must(co_await loop::current().sleep_for(1ms));
         }
-        // What the proxy has received and not passed on is at most a buffer for each direction.
+        // At most a buffer for each direction is received and not passed on.
         const metrics counted = s->count();
         const auto received = by_backend(s, "backend_bytes_received_total").at(backend.name());
         EXPECT_LE(received - static_cast<double>(counted.bytes_out.value()),
                   static_cast<double>(count * 8 * (16 * 1024 + 512)));
-        // Nothing is lost, and a slow reader gets the rest in order.
+        // All bytes arrive, in order, at a slow reader, too.
         std::vector<last_bytes> received_by(count);
         co_await join_scope([&](scope& readers) -> task<void> {
             for (std::size_t i = 0; i < count; ++i) {
@@ -286,7 +286,7 @@ TEST_P(proxies, pass_on_what_a_backend_says_before_it_refuses_the_rest) {
         co_await t.backend.say("too much\n");
         t.backend.socket.close();
         EXPECT_EQ(co_await t.client.line(), "too much");
-        // What the client goes on to send is dropped, for half a minute.
+        // Further bytes of the client are dropped, for half a minute.
         if (loop::current().kind() == backend_kind::sim)
             while (co_await t.client.socket.write_all("more"))
                 must(co_await loop::current().sleep_for(10ms));
@@ -335,7 +335,7 @@ TEST_P(proxies, let_tunnels_end_by_themselves_until_the_deadline_of_a_stop) {
             EXPECT_EQ(co_await t.client.line(), "last answer");
             must(t.client.socket.shutdown_write());
         });
-        // The deadline ends those that do not.
+        // The deadline ends the tunnels that do not end by themselves.
         subject second("proxy", before({backend.address()}));
         co_await second.start();
         tunnel_ends stays = co_await through(second, backend);

@@ -60,8 +60,8 @@ inline task<tunnel_ends> through(subject& proxy, backend_end& to) {
     co_return tunnel_ends{std::move(client), std::move(backend)};
 }
 
-/// How the connection of a client ends that gets no backend and not a byte. It may be reset before
-/// connect() has returned.
+/// The error at the end of a client's connection that gets no backend and not a byte. It may be
+/// reset before connect() has returned.
 inline task<std::error_code> end_of_rejected(subject& proxy) {
     result<stream> made = co_await loop::current().connect(proxy->local());
     if (!made) co_return made.error();

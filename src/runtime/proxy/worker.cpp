@@ -132,8 +132,8 @@ task<void> worker::drain(duration limit) {
     report_rest(failed_backends_);
 }
 
-/// A tunnel's life. While bytes may flow it is never at rest: a stop waits for its end, since what
-/// its silence means is the protocol's affair.
+/// A tunnel's life. While bytes may flow it is never at rest: a stop waits for its end, since the
+/// meaning of its silence depends on the protocol.
 task<void> worker::serve(std::unique_ptr<tunnel> t) {
     try {
         t->enter(activity::working);
@@ -203,9 +203,9 @@ task<result<stream>> worker::connect(const backend& to) const {
 }
 
 /// Forwards until the sender's end, which is passed on, or a failure of either side; then, while
-/// the other direction goes on, drops what the receiver does not take, which keeps it from
-/// resetting the sender's connection. Catches std::bad_alloc: the other direction must be awaited.
-/// All of it is in one frame, without a task or an allocation for each piece.
+/// the other direction runs, drops what the receiver does not take, which keeps it from resetting
+/// the sender's connection. Catches std::bad_alloc: the other direction must be awaited. All of it
+/// is in one frame, without a task or an allocation for each piece.
 task<void> worker::pump(tunnel& t, scope& both, direction& way, const direction& other) {
     using state = direction::state;
     try {
@@ -252,7 +252,7 @@ task<void> worker::pump(tunnel& t, scope& both, direction& way, const direction&
             if (both.source().requested()) co_return;
             way.now = state::drops;
             way.dropped_since = loop::current().now();
-            // What the receiver itself sends may still be on its way, an error message perhaps.
+            // The receiver's own bytes may still be on their way, an error message perhaps.
             if (!other.is_over()) continue;
             both.cancel();
             co_return;
@@ -275,8 +275,8 @@ void worker::end_input(scope& both, direction& way, const direction& other,
     if (!has_finished || other.now == state::drops) both.cancel();
 }
 
-/// The end of a tunnel one side of which is over. The other one may still send, and would lose what
-/// was forwarded to it last if its connection were closed, or reset, meanwhile.
+/// Ends a tunnel of which one side has ended. The other one may still send, and would lose the last
+/// forwarded bytes if its connection were closed, or reset, meanwhile.
 task<void> worker::end(tunnel& t, const direction& up, const direction& down) {
     const bool is_client_over = up.is_over();
     const bool is_backend_over = down.is_over();
@@ -295,8 +295,8 @@ task<void> worker::end(tunnel& t, const direction& up, const direction& down) {
     }
 }
 
-/// Lets one side have what was sent to it last, by `way`. One that gets a reset shall get it soon:
-/// at once, unless bytes have just been sent.
+/// Waits until one side can have read its last bytes, which came by `way`. A side that is reset is
+/// reset soon: at once, unless bytes have just been sent.
 task<void> worker::part(stream& side, const direction& way, linger_limits limits) {
     loop& here = loop::current();
     const time_point soon = way.sent_at + last_words_time;

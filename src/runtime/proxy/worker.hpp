@@ -39,7 +39,7 @@ public:
     /// When a side takes nothing more, its own earlier bytes may wait so long for the other side to
     /// read any of them.
     static constexpr duration longest_rest = std::chrono::seconds(30);
-    /// At most so long a client that goes on sending waits for its reset: what it sends is lost.
+    /// Longest wait for the reset of a client that keeps sending: its bytes are lost.
     static constexpr duration longest_cut_linger = std::chrono::seconds(5);
 
     /// On its loop.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-/// For all runtimes: a disk that hangs has its thread, and the others' reads go on.
+/// Readers of all runtimes: a disk that hangs blocks one thread, and other files are still read.
 blocking_pool& readers() {
     static blocking_pool all({.max_threads = 4, .max_queue = 100});
     return all;

@@ -20,8 +20,8 @@ struct script_file {
 /// Any thread.
 outcome<script_file> read_script(std::string option, std::string path, std::size_t most);
 
-/// The same on another thread, while the loop goes on. Refuses with 503 when too many files are
-/// read already.
+/// The same on another thread, so that the loop does not wait. Refuses with 503 when too many files
+/// are being read.
 task<outcome<script_file>> read_script_in_background(std::string option, std::string path,
                                                      std::size_t most);
 

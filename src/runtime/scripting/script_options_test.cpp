@@ -1,4 +1,4 @@
-// Files that options name as scripts: those that are read, and the refusals of others.
+// Tests of files that options name as scripts: reading and refusals.
 #include "runtime/scripting/script_options.hpp"
 
 #include "runtime/testing.hpp"

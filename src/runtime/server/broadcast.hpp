@@ -54,14 +54,14 @@ public:
         latency_guard_ = &latency_guard;
     }
 
-    /// Of how many clients of all loops WebSockets are; and whether lines are messages. Outlives
-    /// this object.
+    /// Frames messages while WebSockets are connected: `web_clients` is their number on all loops,
+    /// and outlives this object. `by_line`: lines are messages.
     void frame_for(const std::atomic<std::uint32_t>& web_clients, bool by_line) noexcept {
         web_clients_ = &web_clients;
         by_line_ = by_line;
     }
 
-    /// What several messages that are added at once may have.
+    /// Most bytes of several messages that are added at once.
     std::size_t piece_limit() const noexcept { return piece_limit_; }
 
     /// Adds `count` whole messages from `sender` (null: from `eddy send`), which goes without them.
@@ -74,8 +74,8 @@ public:
     /// them. The latency is counted from `arrived`, where it has not been.
     std::uint64_t deliver(const shared_messages& what, std::optional<time_point> arrived);
 
-    /// Whether a client other than `sender` has so much queued that senders should wait. If not,
-    /// what is added next fits into every queue.
+    /// True when a client other than `sender` has so much queued that senders should wait. If
+    /// false, the next messages that are added fit into every queue.
     bool must_wait(const client* sender);
     /// Awaits the end of that; errc::cancelled.
     task<result<>> wait_for_readers(const client* sender);

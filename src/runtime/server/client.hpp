@@ -76,7 +76,7 @@ public:
     time_point held_until() const noexcept {
         return touched_at() + (input.empty() ? hold_time : first_line_time);
     }
-    /// What is held back for it; null if nothing is.
+    /// Messages that are held back for it; null if there are none.
     held_messages* held() const noexcept {
         return speaks == speech::undecided ? static_cast<held_messages*>(extra.get()) : nullptr;
     }
@@ -104,10 +104,11 @@ public:
 
     queued_writer out;
     rate_limiter limiter;
-    /// What has arrived and could not be passed on yet: part of a line, or what a limit holds back.
+    /// Received bytes that could not be passed on yet: part of a line, or messages that a limit
+    /// holds back.
     byte_buffer input;
     std::unique_ptr<client_extra> extra;  // see held() and web()
-    /// The first message of `input` has its rate limits' leave.
+    /// The first message of `input` has passed its rate limits.
     bool paid = false;
     /// Part of the batch that goes out next is this client's own.
     bool sent_in_batch = false;

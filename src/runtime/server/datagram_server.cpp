@@ -282,9 +282,9 @@ void datagram_server::take(const datagram_message& message) {
         journal_messages(events_, from->id, text, false);
 }
 
-/// Whether the datagram is one of this server, sent to an address of itself: a forged datagram may
-/// have made that a peer's. Of the port's addresses a wildcard socket has those of this machine,
-/// which are those that a socket can be bound to.
+/// True for a datagram that this server has sent to an address of itself: a forged datagram may
+/// have made that address a peer's. A wildcard socket has all addresses of this machine: the ones
+/// that a socket can be bound to.
 bool datagram_server::is_own(const endpoint& from) {
     const endpoint& own = running_->address;
     if (from.port() != own.port()) return false;
@@ -295,7 +295,7 @@ bool datagram_server::is_own(const endpoint& from) {
     return bound || bound.error() != std::errc::address_not_available;
 }
 
-/// Takes one message's leave from the peer's rate limit.
+/// Takes one message from the peer's rate limit; false when the limit is reached.
 bool datagram_server::may_speak(peer& from) {
     const time_point now = loop::current().now();
     if (now < from.muted_until) return false;
@@ -374,7 +374,8 @@ std::uint64_t datagram_server::send_to_all(const_bytes message, const peer* exce
     return sent;
 }
 
-/// Sends a batch; one that meets an error is dropped, and the rest goes on. How many went.
+/// Sends a batch; a datagram that meets an error is dropped, and the rest is sent. Returns the
+/// number of datagrams that were sent.
 std::uint64_t datagram_server::send_batch(std::span<const outgoing_datagram> batch) {
     std::uint64_t sent = 0;
     while (!batch.empty()) {

@@ -4,7 +4,7 @@
 // rules keep servers from forwarding to each other without end: a peer gets nothing before its
 // second datagram, so that one forged datagram makes no peer of a server that knows nothing of this
 // one; datagrams from this server's own address are dropped; and a peer that reaches its rate limit
-// (by default 1000 a second) is not heard for a second, in which all that circulates ends.
+// (by default 1000 a second) is muted for a second, in which all that circulates ends.
 #pragma once
 
 #include <eddy/base/histogram.hpp>
@@ -38,8 +38,8 @@ class datagram_server final : public instance, private timer {
 public:
     /// A peer that was silent for this long is forgotten, unless --idle-timeout says otherwise.
     static constexpr duration default_peer_expiry = std::chrono::minutes(5);
-    /// Time for which a peer that has reached its rate limit is not heard. Its limit's bucket is
-    /// full then, so on average it gets its rate.
+    /// Time for which a peer that has reached its rate limit is muted. Its limit's bucket is full
+    /// then, so on average it gets its rate.
     static constexpr duration mute_time = std::chrono::seconds(1);
 
     explicit datagram_server(creation from);
@@ -101,8 +101,8 @@ private:
     counters counted_;
     std::shared_ptr<histogram> latency_ = std::make_shared<histogram>();
     std::unordered_map<endpoint, std::unique_ptr<peer>, endpoint_hash> peers_;
-    // In order of last use, for expiry. Those that have sent a second datagram get messages; the
-    // others' addresses may be forged, and at the limit they give way.
+    // In order of last use, for expiry. Peers that have sent a second datagram get messages; the
+    // others' addresses may be forged, and at the limit they are evicted.
     intrusive_list<peer> confirmed_;
     intrusive_list<peer> unconfirmed_;
     std::uint64_t last_id_ = 0;

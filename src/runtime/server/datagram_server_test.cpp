@@ -41,7 +41,7 @@ public:
         }
         co_return made;
     }
-    /// What another's join() makes it hear.
+    /// Receives the messages of another one's join().
     static task<void> hear_join(mouth& one) {
         for (int i = 0; i < 2; ++i) EXPECT_EQ(co_await one.hear(), "hello");
     }

@@ -87,7 +87,7 @@ public:
     inbox& own() noexcept { return own_; }
     /// Sends to all other loops. Throws std::bad_alloc.
     void send(const shared_messages& what);
-    /// Whether the inbox of another loop is full.
+    /// True when the inbox of another loop is full.
     bool must_wait() const noexcept;
     /// Awaits the end of that; errc::cancelled.
     task<result<>> wait_for_room();

@@ -29,7 +29,7 @@ TEST_P(server_exchange, messages_reach_all_other_inboxes_in_order) {
         exchange_end c(between);
         for (const char* const each : {"1", "2", "3"}) a.send(of(each));
         b.send(of("4"));
-        // Nothing comes back.
+        // A loop gets none of its own messages.
         EXPECT_EQ(a.own().front()->payload->text(), "4");
         EXPECT_EQ(b.own().front()->payload->text(), "1");
         must(co_await c.own().came().wait());

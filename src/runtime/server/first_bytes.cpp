@@ -80,7 +80,7 @@ bool may_become_method(std::string_view word) noexcept {
     });
 }
 
-/// Whether the word may be a method that is not registered: by convention these are in capitals.
+/// True for a word that may be an unregistered method: by convention these are in capitals.
 bool is_in_capitals(std::string_view word) noexcept {
     if (word.empty() || word.front() < 'A' || word.front() > 'Z') return false;
     return std::ranges::all_of(word, [](char c) {
@@ -90,7 +90,7 @@ bool is_in_capitals(std::string_view word) noexcept {
 
 enum class verdict : std::uint8_t { no, maybe, yes };
 
-/// Whether the bytes behind a method are a target: a path, "*" or a URL (RFC 9112, 3.2).
+/// Verdict on the bytes behind a method as a target: a path, "*" or a URL (RFC 9112, 3.2).
 verdict judge_target(std::string_view bytes, bool is_whole) noexcept {
     if (bytes.empty()) return is_whole ? verdict::no : verdict::maybe;
     if (bytes.front() == '/') return verdict::yes;
@@ -110,13 +110,13 @@ verdict judge_target(std::string_view bytes, bool is_whole) noexcept {
 constexpr std::string_view stun_magic = "\x21\x12\xa4\x42";
 constexpr std::size_t stun_magic_at = 4;
 
-/// Whether the first two bits are those of STUN.
+/// True when the first two bits are those of STUN.
 bool has_stun_type(std::string_view message) noexcept {
     EDDY_ASSERT(!message.empty());
     return (static_cast<unsigned char>(message.front()) & 0xc0U) == 0;
 }
 
-/// Whether the last word is a version of HTTP.
+/// True when the last word is a version of HTTP.
 bool ends_with_version(std::string_view line) noexcept {
     const std::size_t last = line.find_last_not_of(blanks);
     if (last == std::string_view::npos) return false;
@@ -139,7 +139,7 @@ bool has_version_at_an_end(std::string_view line) noexcept {
     return false;
 }
 
-/// Whether the bytes are the whole `start`, or may become it.
+/// Verdict on bytes that must begin with the whole `start`.
 verdict compare_start(std::string_view bytes, std::string_view start) noexcept {
     if (bytes.starts_with(start)) return verdict::yes;
     return start.starts_with(bytes) ? verdict::maybe : verdict::no;

@@ -8,7 +8,7 @@
 
 namespace eddy::runtime::server {
 
-/// What a client speaks.
+/// Protocol that a client speaks.
 enum class speech : std::uint8_t {
     undecided,  ///< more bytes are needed
     raw,        ///< messages
@@ -49,7 +49,7 @@ struct first_bytes_rules {
 speech judge_first_bytes(std::string_view bytes, const first_bytes_rules& rules,
                          bool is_end = false) noexcept;
 
-/// Whether the bytes are blanks and empty lines only.
+/// True when the bytes are blanks and empty lines only.
 bool is_blank(std::string_view bytes) noexcept;
 
 /// Protocols that are recognised to be refused: browsers and proxies send them unasked.
@@ -67,10 +67,10 @@ enum class foreign_protocol : std::uint8_t {
 foreign_protocol judge_foreign_protocol(std::string_view bytes,
                                         const first_bytes_rules& rules) noexcept;
 
-/// Whether the bytes begin a STUN message (RFC 5389, 6), as in a datagram.
+/// True when the bytes begin a STUN message (RFC 5389, 6), as in a datagram.
 bool begins_stun(std::string_view bytes) noexcept;
 
-/// Whether the datagram is one with which QUIC begins (RFC 9000, 14.1 and 17.2.2; RFC 9369): an
+/// True for the first datagram of a QUIC connection (RFC 9000, 14.1 and 17.2.2; RFC 9369): an
 /// Initial, which fills 1,200 bytes, of a version that browsers have.
 bool begins_quic(std::string_view datagram) noexcept;
 

@@ -249,7 +249,7 @@ TEST_P(server_limits, a_reader_too_slow_is_disconnected_with_its_memory_bounded)
         co_await say_until_other_is_disconnected(sender, server);
         EXPECT_TRUE(server.events.has("client 1 reads too slowly: disconnected"));
         EXPECT_GE(server->count().dropped, 1U);
-        // What it got are whole lines in order, cut off anywhere.
+        // Its bytes are whole lines in order, cut off anywhere.
         EXPECT_EQ((co_await never_reads.rest()).find_first_not_of("x\n"), std::string::npos);
         co_await sender.say("go on\n");
         talker third = co_await join(server);

@@ -113,7 +113,7 @@ outcome<std::vector<std::string>> read_origins(const settings& chosen, const con
 
 using row = bound_option<config>;
 
-/// Where it listens.
+/// Addresses of its listeners.
 bound_options<config> address_rows() {
     return joined({listening_rows<config>(
                        "serve on a URI instead: tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH or "
@@ -125,7 +125,7 @@ bound_options<config> address_rows() {
                    secure_rows<config>()});
 }
 
-/// What a message is, and its receivers.
+/// Messages and their receivers.
 bound_options<config> message_rows() {
     return {
         row::choice(
@@ -237,7 +237,7 @@ bound_options<config> client_rows() {
     };
 }
 
-/// Where clients and messages are noted.
+/// Logs of clients and messages.
 bound_options<config> log_rows() {
     return {
         row::bound(&config::log_file, {.name = "log",

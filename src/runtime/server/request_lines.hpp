@@ -79,7 +79,7 @@ inline std::vector<foreign_start> foreign_starts() {
     };
 }
 
-/// Whether these bytes are the beginning of a method that is not registered: messages, where
+/// True for the beginning of a method that is not registered: such bytes are messages, where
 /// messages are no lines.
 inline bool is_of_unknown_method(std::string_view bytes) {
     constexpr std::string_view name = "FOO";

@@ -43,7 +43,7 @@ task<talker> audience(subject& server) {
     co_return made;
 }
 
-/// That nothing came before what `speaker` says now.
+/// Expects that nothing comes before the next line of `speaker`.
 task<void> expect_silence(talker& listener, talker& speaker, std::string_view about) {
     co_await speaker.say("marker\n");
     EXPECT_EQ(co_await listener.line(), "marker") << about;
@@ -175,7 +175,7 @@ TEST_P(server_requests, lines_that_are_no_requests_are_messages) {
                 talker speaker = co_await join(server);
                 co_await speaker.say(text + "GET / HTTP/1.1\n");
                 EXPECT_EQ(co_await listener.line() + "\n", text);
-                // Only the first line is looked at.
+                // Only the first line is judged.
                 EXPECT_EQ(co_await listener.line(), "GET / HTTP/1.1");
             }
             co_await server->stop(0s);

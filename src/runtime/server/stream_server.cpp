@@ -18,7 +18,7 @@
 namespace eddy::runtime::server {
 namespace {
 
-/// How long `eddy send` waits for slow readers under --slow-reader wait.
+/// Longest wait of `eddy send` for slow readers under --slow-reader wait.
 constexpr duration send_patience = std::chrono::seconds(5);
 
 constexpr std::string_view refusal_line = "error: the server is full; try again later\n";
@@ -223,7 +223,7 @@ task<outcome<std::uint64_t>> stream_server::send(std::string message) {
     co_return co_await send_to_all(std::move(what)).under(until_stop);
 }
 
-/// On the loop of each worker that has clients. stop() awaits the end.
+/// Sends on the loop of each worker that has clients. stop() awaits the end.
 task<outcome<std::uint64_t>> stream_server::send_to_all(shared_messages what) {
     struct destination {
         executor where;

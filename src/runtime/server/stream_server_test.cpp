@@ -171,7 +171,7 @@ TEST_P(stream_server, one_connection_gone_leaves_the_others_alone) {
         }
         co_await until([&] { return server->count().connections_now == 2; });
         co_await a.say("still here\n");
-        // What was left of the line, or nothing when the connection was reset.
+        // The unfinished line comes first, unless the connection was reset.
         std::string line = co_await b.line();
         if (line == "unfinished") line = co_await b.line();
         EXPECT_EQ(line, "still here");

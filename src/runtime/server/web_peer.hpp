@@ -17,7 +17,7 @@ namespace eddy::runtime::server {
 /// UTF-8, else binary.
 void write_frames(byte_buffer& out, std::string_view messages, bool by_line);
 
-/// What a client has that only some have.
+/// State that only some clients have.
 class client_extra {
 public:
     client_extra() = default;

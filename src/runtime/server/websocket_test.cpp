@@ -151,7 +151,7 @@ TEST_P(server_websocket, a_request_that_pauses_is_no_message) {
         for (const std::size_t part : {6U, 30U, 90U}) {
             talker& slow = present.emplace_back(co_await join(server));
             co_await slow.say(std::string(request.substr(0, part)));
-            // What others send meanwhile decides nothing.
+            // Messages of other clients do not decide its protocol.
             must(co_await here().sleep_for(200ms));
             co_await other.say("news\n");
             must(co_await here().sleep_for(200ms));
@@ -432,7 +432,7 @@ TEST_P(server_websocket, a_web_client_that_does_not_read_meets_the_policy) {
             co_await here().yield();
         }
         co_await sender.say("end\n");
-        // What comes are whole frames.
+        // Only whole frames arrive.
         std::string got = co_await slow.next();
         while (got != "text:end") {
             EXPECT_EQ(got.size(), got.find(' ') + 1001);

@@ -20,7 +20,7 @@
 namespace eddy::runtime::server {
 namespace {
 
-/// How long a client that finished sending may take to read what is left for it.
+/// Time for a client that finished sending to read its last messages.
 constexpr duration farewell = std::chrono::seconds(5);
 /// A queued message has some overhead, so their number is limited, too: to this many bytes of
 /// --max-queue each.
@@ -69,11 +69,11 @@ std::string text_of(worker::refusal reason, std::string_view detail) {
     EDDY_ASSERT(false);
 }
 
-/// How long clients of a server that was replaced may go on: those of the next one and they do not
-/// get each other's messages.
+/// Time for clients of a replaced server to end by themselves: they and the clients of the next one
+/// do not get each other's messages.
 constexpr duration replaced_grace = std::chrono::seconds(1);
 constexpr duration replaced_pause = std::chrono::milliseconds(10);
-/// For what is queued for them.
+/// Time for their queues to be flushed.
 constexpr duration replaced_flush = std::chrono::seconds(5);
 
 }  // namespace
@@ -576,7 +576,7 @@ worker::progress worker::consume(client& c, std::string_view input, time_point a
     return made;
 }
 
-/// Takes one message's leave from the rate limits; returns how long it must wait before it goes on.
+/// Takes one message from the rate limits; returns the time for which it must wait.
 duration worker::pace(client& c) {
     if (std::exchange(c.paid, false)) return {};
     duration wait{};

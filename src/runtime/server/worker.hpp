@@ -49,7 +49,7 @@ public:
     void apply(const config& chosen);
     /// Serves another folder of --http, from the next request on.
     void replace_files(std::optional<eddy::http::static_files> files);
-    /// Its place among the workers. Any thread.
+    /// Index among the workers. Any thread.
     std::size_t index() const noexcept { return index_; }
 
     /// Sends out what the clients of this loop have sent.
@@ -63,11 +63,11 @@ public:
     task<result<std::uint64_t>> send_here(shared_messages what, std::optional<time_point> arrived,
                                           time_point until);
 
-    /// Goes on with a client whose request for a WebSocket was answered: its stream, and what came
-    /// behind the request.
+    /// Continues with a client whose request for a WebSocket was answered: its stream, and the
+    /// bytes behind the request.
     void open_websocket(client& c, stream peer, byte_buffer received);
 
-    /// Whether it drains: HTTP connections end with the response at hand.
+    /// True while it drains: HTTP connections end with the response at hand.
     bool is_draining() const noexcept { return is_draining_; }
 
     /// Reasons to refuse a request, or to close a client.
@@ -85,9 +85,9 @@ public:
     /// Writes to the journal why a client's request was refused, or why it was closed, for each
     /// reason at most once a minute. `detail` is the origin, or the limit.
     void note(refusal reason, const client& c, std::string_view detail = {});
-    /// Whether its clients come by TLS.
+    /// True when its clients come by TLS.
     bool is_secure() const noexcept;
-    /// Of pages that may open a WebSocket.
+    /// Origins of pages that may open a WebSocket.
     const std::vector<std::string>& origins() const noexcept { return config_.origins; }
 
     /// Requests by HTTP. Any thread.
@@ -98,7 +98,7 @@ public:
     histogram latency() const;
 
 private:
-    /// How far consume() came, and what the connection has to wait for next.
+    /// Progress of consume(), and what the connection has to wait for next.
     struct progress {
         enum class then : std::uint8_t {
             read,

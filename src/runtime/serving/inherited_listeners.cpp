@@ -14,7 +14,7 @@ using transport::scheme;
 
 bool is_tcp(const address& of) noexcept { return of.kind == scheme::tcp || of.kind == scheme::tls; }
 
-/// Whether its socket serves `wanted`, whatever the handshake is.
+/// True when its socket serves `wanted`, whatever the handshake is.
 bool has_socket_of(const inherited_listeners::entry& old, const address& wanted) {
     if (is_tcp(old.where) && is_tcp(wanted))
         return old.where.host == wanted.host &&
@@ -24,7 +24,7 @@ bool has_socket_of(const inherited_listeners::entry& old, const address& wanted)
            old.where.handoff == wanted.handoff && socket_file::at(wanted.path) == old.from.file;
 }
 
-/// Whether both cannot be open at a time.
+/// True when both cannot be open at a time.
 bool excludes(const inherited_listeners::entry& old, const address& wanted) {
     if (is_tcp(old.where) && is_tcp(wanted)) return wanted.port != 0 && old.port == wanted.port;
     return !is_tcp(old.where) && !is_tcp(wanted) && old.where.path == wanted.path;

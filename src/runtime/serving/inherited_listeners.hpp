@@ -1,5 +1,5 @@
-// Inherited listeners: those of an instance, on their way to the next one over a restart. Clients
-// that connect meanwhile wait in the kernel's queues.
+// Inherited listeners: the listeners of an instance, on their way to the next one over a restart.
+// Clients that connect meanwhile wait in the kernel's queues.
 #pragma once
 
 #include <eddy/io/stream.hpp>
@@ -26,14 +26,14 @@ struct inherited_listeners {
     };
     std::vector<entry> all;
 
-    /// Of a server over UDP.
+    /// Socket of a server over UDP.
     struct bound_datagram {
         transport::address where;
         noted_datagram from;
     };
     std::optional<bound_datagram> bound;
 
-    /// Of a stream runtime, with the options that it was made with.
+    /// Socket of a stream runtime, with the options that it was made with.
     struct handoffs {
         handoff::handoff_socket from;
         unix_socket::socket_type type;
@@ -51,7 +51,7 @@ struct inherited_listeners {
     void close() noexcept;
     void close_senders() noexcept;
 
-    /// Whether one was closed since it stood in the way: the kernel may have its address for a
+    /// True once a listener that stood in the way was closed: the kernel may have its address for a
     /// moment.
     bool has_closed = false;
 

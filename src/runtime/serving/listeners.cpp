@@ -60,7 +60,7 @@ outcome<noted_listener> open_or_take(const transport::address& at, host& of, std
 outcome<listeners> open_listeners(const listener_addresses& where, host& of, std::size_t threads,
                                   inherited_listeners* inherited) {
     listeners opened;
-    // What was taken is there for the instance before, should it go on.
+    // Listeners that were taken go back, for the instance before.
     const auto failed = [&](problem& why) -> outcome<listeners> {
         if (inherited != nullptr) hand_over(opened, where, threads, *inherited);
         return std::unexpected(std::move(why));

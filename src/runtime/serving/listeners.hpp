@@ -34,7 +34,7 @@ struct listeners {
 
     /// Their addresses, with the real ports.
     std::vector<endpoint> addresses() const;
-    /// Whether the files of Unix sockets are still those that were made.
+    /// True while the files of Unix sockets are the ones that were made.
     bool have_files() const;
     /// For connections that are accepted from then on; as listener_addresses::rules.
     void set_rules(const serving::accept_rules& rules);
@@ -44,7 +44,7 @@ struct listeners {
 /// Opens them for the instance of this host, or takes them out of `inherited`, null without any.
 /// Handshakes of TLS are made on the loops that connections are assigned to (acceptor, loop_pool);
 /// so are those of shared memory with several `threads`, else by the listener itself, which ends
-/// the oldest of a process that has many. On failure `inherited` has what was taken again.
+/// the oldest of a process that has many. On failure `inherited` has the taken listeners again.
 outcome<listeners> open_listeners(const listener_addresses& where, host& of, std::size_t threads,
                                   inherited_listeners* inherited = nullptr);
 
@@ -60,7 +60,7 @@ outcome<> take_back(listeners& of, const listener_addresses& where, host& its, s
 outcome<> try_addresses(listener_addresses wanted, std::span<const endpoint> own, const host& of);
 
 /// Reads the certificates again, for the connections from then on. False where there are none. On
-/// failure those that were read before stay.
+/// failure the ones that were read before stay.
 outcome<bool> renew_certificates(listeners& of, const listener_addresses& where);
 
 }  // namespace eddy::runtime

@@ -96,7 +96,7 @@ task<outcome<>> served_runtime::start() {
     running_->address = running_->listening.first.socket.local();
     auto served = co_await serve();
     if (!served) co_return co_await give_up(std::move(served));
-    // Nothing is served at its addresses that are not wanted any more.
+    // Closes inherited listeners at addresses that are not wanted any more.
     if (inherited_) inherited_->close();
     inherited_.reset();
     co_return outcome<>();

@@ -61,7 +61,7 @@ protected:
         return std::make_shared<const Config>(std::move(*read));
     }
 
-    // --- What a type says ---------------------------------------------------------------------
+    // --- Overrides of a type ------------------------------------------------------------------
 
     /// Its configuration, derived from serving_config.
     virtual outcome<config_pointer> read(const settings& chosen) const = 0;
@@ -99,18 +99,18 @@ protected:
     /// Checks accepted connections; null: none does.
     virtual serving::admission* connection_check() noexcept { return nullptr; }
 
-    // --- What the frame has -------------------------------------------------------------------
+    // --- Members of the frame ----------------------------------------------------------------
 
     bool is_running() const noexcept { return running_ != nullptr; }
     const std::string& name() const noexcept { return name_; }
     journal& events() const noexcept { return events_; }
     const std::shared_ptr<host>& daemon() const noexcept { return host_; }
-    /// Of the last start, with live changes.
+    /// Configuration of the last start, with live changes.
     const serving_config& common() const noexcept { return *config_; }
     const config_pointer& shared_config() const noexcept { return config_; }
-    /// What it is made from, with live changes.
+    /// Options that it is made from, with live changes.
     settings& options() noexcept { return options_; }
-    /// Of workers that have ended; a type may add to them.
+    /// Counters of workers that have ended; a type may add to them.
     counters& counted() noexcept { return counted_; }
     /// For an apply() of its own.
     void set_config(config_pointer now, settings of) noexcept {

@@ -32,7 +32,7 @@ struct serving_config {
 outcome<> read_serving_config(const settings& chosen, transport::scheme port_scheme,
                               std::string_view no_stream, serving_config& to);
 
-/// Whether its certificates can be read now.
+/// Checks that its certificates can be read now.
 outcome<> check_certificates(const serving_config& of);
 
 }  // namespace eddy::runtime

@@ -16,8 +16,8 @@ namespace eddy::runtime {
 /// Rows of a type's table.
 std::vector<option> shm_options();
 
-/// What those rows say, of a runtime that serves on `first`; none without --shm. Without --shm-path
-/// the address has no path: shm_address() names it once the port is known.
+/// Address by those rows, of a runtime that serves on `first`; none without --shm. Without
+/// --shm-path the address has no path: shm_address() names it once the port is known.
 outcome<std::optional<transport::address>> read_shm(const settings& chosen,
                                                     const transport::address& first);
 

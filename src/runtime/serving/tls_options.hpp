@@ -30,15 +30,15 @@ struct tls_names {
 
 /// Files have whole paths, as the daemon's folder is not the user's.
 outcome<> check_tls_files(const transport::tls_parameters& of);
-/// Whether a listener can be made of these: it has a certificate, and an authority if clients must
-/// show one. `client_auth` is what the user gave.
+/// Checks that a listener can be made of these: it has a certificate, and an authority if clients
+/// must show one. `client_auth` is what the user gave.
 outcome<> check_tls_listener(const transport::tls_parameters& of, std::string_view client_auth,
                              const tls_names& names = {});
 
-/// Whether the files can be read now; a failure names the option and the file.
+/// Checks that the files can be read now; a failure names the option and the file.
 outcome<> check_tls_readable(const transport::tls_parameters& of, const tls_names& names = {});
 
-/// What the rows of tls_options() say; none without --tls.
+/// Parameters by the rows of tls_options(); none without --tls.
 outcome<std::optional<transport::tls_parameters>> read_tls(const settings& chosen);
 
 /// Makes a tls address of a tcp one. Refuses others.

@@ -51,7 +51,7 @@ std::string text_of(Write&& write, std::string_view behind = {}) {
     http1::head_writer head(out);
     write(head);
     const result<> written = head.end();
-    EDDY_ASSERT(written);  // a request has no fields but those that a response may have
+    EDDY_ASSERT(written);  // a request keeps only fields that a response may have
     out.append(behind);
     std::string made(out.text());
     out.clear();

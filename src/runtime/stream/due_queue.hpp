@@ -9,7 +9,7 @@
 
 namespace eddy::runtime::stream {
 
-/// Whether a count of milliseconds comes before another one; right also when the count wraps, for
+/// True if a count of milliseconds comes before another one; right also when the count wraps, for
 /// times less than 24 days apart.
 constexpr bool is_before(std::uint32_t one, std::uint32_t other) noexcept {
     return static_cast<std::int32_t>(one - other) < 0;
@@ -23,7 +23,7 @@ struct due_entry {
     bool is_queued = false;
 };
 
-/// A table of entries, which derive from due_entry, and the queue of those that wait. Entries stay
+/// A table of entries, which derive from due_entry, and the queue of the waiting ones. Entries stay
 /// where they are. One thread.
 template <class Entry>
 class due_queue {
@@ -35,8 +35,8 @@ public:
     bool has(std::uint32_t number) const noexcept { return number < entries_.size(); }
     Entry& operator[](std::uint32_t number) noexcept { return entries_[number]; }
 
-    /// Adds a number that has an entry and is not in the queue. It is due no earlier than those
-    /// that are.
+    /// Adds a number that has an entry and is not in the queue. It is due no earlier than the
+    /// queued ones.
     void add(std::uint32_t number, std::uint32_t due_ms) noexcept {
         EDDY_ASSERT(has(number));
         Entry& its = entries_[number];
@@ -63,7 +63,7 @@ public:
         EDDY_ASSERT(!is_empty());
         return head_;
     }
-    /// Whether there is one that is due by `now_ms`.
+    /// True when a number is due by `now_ms`.
     bool is_due(std::uint32_t now_ms) const noexcept {
         return head_ != due_entry::none && !is_before(now_ms, entries_[head_].due_ms);
     }

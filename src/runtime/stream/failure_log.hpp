@@ -32,7 +32,7 @@ public:
     failure_log(const failure_log&) = delete;
     failure_log& operator=(const failure_log&) = delete;
 
-    /// Whether the next line of that kind is written.
+    /// True when the next line of that kind is written.
     bool is_due(std::string_view kind) const noexcept;
     /// Writes "a stream failed: LINE", with the number of failures of its kind that were left out
     /// before, or counts it for the next line. Throws std::bad_alloc.

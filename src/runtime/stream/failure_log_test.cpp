@@ -14,7 +14,7 @@ namespace {
 using namespace runtime::testing;
 using ::testing::ElementsAre;
 
-/// On the simulator, whose time goes on as the tests want.
+/// On the simulator, whose time the tests control.
 class stream_failure_log : public on_backend {
 protected:
     static task<void> wait(duration time) { must(co_await loop::current().sleep_for(time)); }

@@ -47,7 +47,7 @@ protected:
                              [](const std::string& each) { return each.contains("failed"); });
         return found;
     }
-    /// What is logged of an answer of this backend, which must be one line.
+    /// The line that is logged for an answer of this backend; there must be one.
     task<std::string> line_of_failure(std::vector<std::string> pieces, std::string head,
                                       std::string_view reason, json options = {}) {
         chat_api model(std::move(pieces), std::move(head));

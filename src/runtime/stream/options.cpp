@@ -1,4 +1,4 @@
-// The table of a stream runtime's options, and which values it refuses.
+// The table of a stream runtime's options, and checks of their values.
 #include "runtime/stream/options.hpp"
 
 #include <eddy/transport/transport.hpp>
@@ -78,7 +78,7 @@ outcome<std::chrono::seconds> read_keepalive(const settings& chosen, const confi
 /// Open files of a process beside those of its streams, about: its loop, listeners and logs.
 constexpr std::uint64_t own_files = 24;
 
-/// Whether its backend is a URL.
+/// True when its backend is a URL.
 bool has_url(const config& of) noexcept {
     return of.backend == backend_type::openai || of.backend == backend_type::proxy;
 }
@@ -223,7 +223,7 @@ bound_options<config> backend_rows() {
     };
 }
 
-/// What openai and proxy connect to, and the answers of openai.
+/// Targets of openai and proxy, and the answers of openai.
 bound_options<config> url_rows() {
     return {
         row::bound(
@@ -261,7 +261,7 @@ bound_options<config> url_rows() {
     };
 }
 
-/// How long things may take, and events that are kept for clients that reconnect.
+/// Time limits, and events that are kept for clients that reconnect.
 bound_options<config> time_rows() {
     return {
         row::bound(&config::backend_timeout,
@@ -302,7 +302,7 @@ bound_options<config> time_rows() {
     };
 }
 
-/// Of the mock backend.
+/// Rows of the mock backend.
 bound_options<config> mock_rows() {
     return {
         row::bound(&config::delay, {.name = "delay",

@@ -62,7 +62,7 @@ struct config {
     completion_events events = completion_events::pieces;
     duration backend_timeout{};  ///< until the head of a response, and between pieces of its body
     std::size_t replay_memory = 0;  ///< bytes of the events that are kept; 0: none are
-    duration replay_time{};         ///< for which they are, and streams without a client go on
+    duration replay_time{};         ///< for which they are, and streams without a client run
     duration heartbeat{};           ///< between signs of life while nothing else is sent
 };
 

@@ -154,7 +154,7 @@ task<void> messages_are_limited(std::string type) {
     co_await s->stop(0s);
 }
 
-/// How many messages a client that never reads was sent before its stream ended.
+/// Number of messages that a client that never reads was sent before its stream ended.
 task<double> messages_to_one_that_never_reads(std::string type, std::string queue) {
     const temporary_folder folder;
     subject s(type, stream_of(folder, {{"max_queue", queue}, {"messages", 10'000}}));
@@ -314,7 +314,7 @@ TEST(stream_options, say_how_many_streams_open_files_are_room_for) {
     for (const std::uint64_t few : {0U, 3U, 30U}) EXPECT_GE(streams_within(chosen, few), 1U);
 }
 
-/// What a client of this user gets that was handed over before, and comes again.
+/// Answer to a client that is handed over for the second time.
 task<std::string> answer_when_it_comes_again(std::string type, json options, bool expires = false) {
     const temporary_folder folder;
     subject s(type, stream_of(folder, std::move(options)));

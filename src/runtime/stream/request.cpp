@@ -18,8 +18,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Fields that frame or describe the content, or that the runtime sets itself, beside those that
-/// belong to the connection.
+/// Fields that frame or describe the content, or that the runtime sets itself, beside hop-by-hop
+/// fields.
 constexpr std::array kept_back = {
     std::string_view("content-length"), std::string_view("content-type"),
     std::string_view("cache-control"),  std::string_view("content-encoding"),
@@ -40,8 +40,8 @@ void add_header(const std::string& name, const std::string& value, request& into
 
 std::string text_of(const json& value) { return value.get_ref<const std::string&>(); }
 
-/// Whether a version as of SERVER_PROTOCOL (RFC 3875 4.1.16), such as "HTTP/1.0" or "1.0", is below
-/// 1.1. Others are taken for 1.1, which nearly all clients speak.
+/// True for a version as of SERVER_PROTOCOL (RFC 3875 4.1.16), such as "HTTP/1.0" or "1.0", that is
+/// below 1.1. Others are taken for 1.1, which nearly all clients speak.
 bool is_before_http_1_1(std::string_view version) noexcept {
     constexpr std::string_view protocol = "http/";
     if (is_word(version.substr(0, protocol.size()), protocol))

@@ -39,8 +39,8 @@ struct request {
     /// where the message names none.
     bool is_before_http_1_1 = false;
     bool is_head = false;  ///< request_method is HEAD: the response has no content
-    /// Those of response_headers that a response may have: hop-by-hop fields, what frames the
-    /// response, and names or values with other bytes than a field may have are dropped.
+    /// Fields of response_headers that a response may have: hop-by-hop fields, fields that frame
+    /// the response, and names or values with other bytes than a field may have are dropped.
     std::vector<response_header> headers;
 };
 
@@ -50,8 +50,8 @@ struct request {
 /// errc::limit_reached for one that nests deeper than message_depth_limit. Any thread.
 [[nodiscard]] result<request> read_request(std::string_view message);
 
-/// What a message that cannot be read, or was cut off, says of its response in the part that can:
-/// headers and is_head. For refusals, whose clients need these fields as well. Any thread.
+/// Headers and is_head of a message that cannot be read, or was cut off, as far as it can be read.
+/// For refusals, whose clients need these fields as well. Any thread.
 request read_response_terms(std::string_view message);
 
 }  // namespace eddy::runtime::stream

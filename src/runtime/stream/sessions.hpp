@@ -1,7 +1,7 @@
 // Sessions of a stream runtime: between its backend, which produces streams, and the table of its
 // clients. A stream's session is its client, as long as nothing is to be replayed.
 //
-// With replay a session outlives its client: the stream goes on for a while, and its events are
+// With replay a session outlives its client: the stream continues for a while, and its events are
 // kept for a client that comes again. Without, a stream's number is its client's, and a session
 // takes no memory.
 #pragma once
@@ -27,7 +27,7 @@ class replay_sessions;
 struct session_options {
     std::uint32_t capacity = 0;     ///< clients at most
     std::size_t max_queue = 0;      ///< bytes that may wait for one client
-    duration finish_time{};         ///< of a client whose stream is over; see client_table
+    duration finish_time{};         ///< of a client whose stream has ended; see client_table
     std::size_t replay_memory = 0;  ///< bytes of all logs; 0: nothing is replayed
     duration replay_time{};         ///< of a stream without a client, and of a log after its end
 };
@@ -40,12 +40,12 @@ public:
     public:
         /// The client is gone, and so is its stream's session.
         virtual void on_loss(std::uint32_t stream, handoff::loss why) noexcept = 0;
-        /// The client is gone; the stream goes on without one, and has nothing to wait for.
+        /// The client is gone; the stream continues without one, and has nothing to wait for.
         virtual void on_detach(std::uint32_t stream, std::string_view why) noexcept = 0;
-        /// The stream's session is over without an end: no client came again. Also of a client that
+        /// The session has ended before its stream: no client came again. Also for a client that
         /// came after its stream's end, once it has been passed what it missed, or is replaced.
         virtual void on_expiry(std::uint32_t stream) noexcept = 0;
-        /// A client was closed before it had taken the rest of a stream that is over.
+        /// A client was closed before it had taken the rest of a stream that has ended.
         virtual void on_unsent() noexcept = 0;
         /// A client that was waited for has caught up.
         virtual void on_idle(std::uint32_t stream) noexcept = 0;
@@ -54,10 +54,10 @@ public:
         ~observer() = default;
     };
 
-    /// What has become of a client.
+    /// Outcome of begin().
     struct beginning {
         std::uint32_t stream = 0;
-        bool is_new = true;     ///< the stream is to begin; else it goes on, or is over
+        bool is_new = true;     ///< the stream is to begin; else it continues, or has ended
         bool is_reset = false;  ///< the client was sent reset_event: what it had is void
     };
 
@@ -69,13 +69,13 @@ public:
     sessions& operator=(const sessions&) = delete;
 
     bool has_replay() const noexcept { return replay_ != nullptr; }
-    /// Whether a stream that is there is what the request asks to go on with.
+    /// True when the request asks to continue a stream that exists.
     bool continues_stream(const request& from) const;
-    /// Whether the client has the whole of a stream that is over, its end included.
+    /// True when the client has the whole of a stream that has ended, its end included.
     bool has_whole(const request& from) const;
-    /// Begins a stream for a client, or goes on with one. `head` is the response's, `first` the
-    /// first event, or empty. Errors as client_table::add(); throws std::bad_alloc, and nothing was
-    /// begun then.
+    /// Begins a stream for a client, or continues one. `head` is the response's, `first` the first
+    /// event, or empty. Errors as client_table::add(); throws std::bad_alloc, and nothing was begun
+    /// then.
     result<beginning> begin(unique_fd client, const request& from, std::string head,
                             std::string_view first);
 
@@ -112,14 +112,14 @@ public:
     /// Passes what was begun to the kernel.
     void flush() { clients_->flush(); }
 
-    /// Whether there is a client that has not been passed all that it was sent.
+    /// True while a client has not been passed all that it was sent.
     bool is_writing(std::uint32_t stream) noexcept;
-    /// Has on_idle() called when it has, or on_detach(). It is writing.
+    /// Requests on_idle() when it has been, or on_detach(). While is_writing().
     void notify_when_idle(std::uint32_t stream) noexcept;
 
     /// Streams that have not ended.
     std::uint32_t active() const noexcept;
-    /// Those of them without a client.
+    /// Active streams without a client.
     std::uint32_t detached() const noexcept;
     /// Clients' sockets that are open.
     std::uint32_t open_sockets() const noexcept { return clients_->open_sockets(); }

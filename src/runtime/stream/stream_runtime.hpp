@@ -17,7 +17,7 @@
 
 namespace eddy::runtime::stream {
 
-/// What a runtime has of its supervisor if it is one of several processes.
+/// Parts that a runtime has from its supervisor if it is one of several processes.
 struct worker_place {
     handoff::handoff_socket from;  ///< of the type that its options name; without a file
     std::shared_ptr<worker_board> board;
@@ -66,15 +66,15 @@ private:
     void on_response(int status) noexcept override;
 
     bool answer_without_stream(unique_fd& client, const request& from);
-    /// Whether one more stream is within the limit; it counts as one then.
+    /// Counts one more stream if it is within the limit; else false.
     bool admit() noexcept;
-    /// A stream that was admitted has ended, or could not begin. One that goes on without its
+    /// A stream that was admitted has ended, or could not begin. One that continues without its
     /// client has not ended.
     void release() noexcept;
     result<> open_receiver(const handoff::receiver_options& receiving);
     void warn_of_limit();
     void refuse(unique_fd client, int status, std::string_view reason, const request& to);
-    /// `is_counted`: it goes on with a stream that was admitted before.
+    /// `is_counted`: it continues a stream that was admitted before.
     void begin(unique_fd client, request from, bool is_counted);
     void start_program(unique_fd client, const request& from);
     void count_fault(std::string_view reason) noexcept;
@@ -101,7 +101,7 @@ private:
     std::uint64_t messages_before_ = 0;  // of instances of the backend before
     std::uint64_t bytes_before_ = 0;
 
-    // Of a worker.
+    // State of a worker.
     std::optional<handoff::handoff_socket> adopted_;
     std::unique_ptr<worker_share> share_;
 

@@ -34,7 +34,7 @@ std::string without_date(std::string answer) {
     return at == std::string::npos ? answer : answer.erase(at, answer.find("\r\n", at) + 2 - at);
 }
 
-/// What a client reads, and how that ends.
+/// Text that a client reads, and the error at its end.
 struct reading {
     std::string text;
     std::error_code end;
@@ -142,7 +142,7 @@ TEST_P(stream_clients, get_heartbeats_for_as_long_as_nothing_else_comes) {
         talker client = make_client(s, "{}");
         for (int beats = 0; beats < 5;)
             if (co_await client.line() == ": heartbeat") ++beats;
-        // Those of a client that comes meanwhile do not wait for its first message either.
+        // A client that comes meanwhile gets heartbeats before its first message, too.
         talker other = make_client(s, "{}");
         for (int beats = 0; beats < 2;)
             if (co_await other.line() == ": heartbeat") ++beats;

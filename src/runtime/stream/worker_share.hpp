@@ -65,7 +65,7 @@ public:
     /// All of them have.
     void give_all_back() noexcept;
 
-    /// Whether this worker has noticeably more streams than the others on average.
+    /// True when this worker has noticeably more streams than the others on average.
     bool is_ahead() const noexcept;
     /// Most streams of all workers at a time so far.
     std::uint64_t peak_streams() const noexcept { return board_->peak_streams(); }

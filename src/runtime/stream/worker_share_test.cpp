@@ -1,4 +1,5 @@
-// Counts of streams that several workers share: their limit, their peak, and who should accept.
+// Tests of the counts of streams that several workers share: their limit, their peak, and the
+// choice of the worker that accepts.
 #include "runtime/stream/worker_share.hpp"
 
 #include "io/testing.hpp"

@@ -40,10 +40,10 @@ public:
     virtual std::string opening(const request& from) const = 0;
     /// The first event, sent with it; empty where none is known yet.
     virtual std::string first_event(const request& /*from*/) const { return {}; }
-    /// Goes on with a stream whose client was sent both. Throws std::bad_alloc; nothing was begun
+    /// Continues a stream whose client was sent both. Throws std::bad_alloc; nothing was begun
     /// then.
     virtual void begin(std::uint32_t stream, request from) = 0;
-    /// The stream's session is over: ends what is done for it.
+    /// The stream's session has ended: ends the work for it.
     virtual void forget(std::uint32_t stream) noexcept = 0;
     /// A client that was waited for (sessions::notify_when_idle()) has caught up, or is gone.
     virtual void on_idle(std::uint32_t /*stream*/) noexcept {}

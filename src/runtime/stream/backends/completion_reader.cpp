@@ -21,13 +21,13 @@ using value = nlohmann::ordered_json;
 
 /// Members of a chunk's delta with the model's reasoning, by the names that APIs have for it.
 constexpr std::array reasoning_members = {"reasoning_content", "reasoning", "reasoning_details"};
-/// Those with calls of tools; the second one is the older API's.
+/// Members with calls of tools; the second one is the older API's.
 constexpr std::array tool_members = {"tool_calls", "function_call"};
 
-/// What a first half of a character in a choice's content is kept under.
+/// Name under which the first half of a character in a choice's content is kept.
 std::string content_name(std::uint32_t index) { return fmt::format("{}/content", index); }
 
-/// A member that says something: not null, and no empty text or list.
+/// A member with content: not null, and no empty text or list.
 const value* find(const value& in, const char* name) {
     const auto found = in.find(name);
     if (found == in.end() || found->is_null()) return nullptr;
@@ -35,7 +35,7 @@ const value* find(const value& in, const char* name) {
     return found->is_structured() && found->empty() ? nullptr : &*found;
 }
 
-/// Those of an object's members that say something; an empty object for none.
+/// Members of an object that have content; an empty object for none.
 template <std::size_t N>
 value members_of(const value& in, const std::array<const char*, N>& names) {
     value found = value::object();

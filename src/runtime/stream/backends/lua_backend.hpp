@@ -19,7 +19,7 @@ inline constexpr std::chrono::seconds script_log_interval{1};
 /// build. All that it is given outlives it. Its close() must have ended before it dies.
 outcome<std::unique_ptr<backend>> make_lua_backend(sessions& in, backend::observer& owner,
                                                    const config& chosen, journal& lines);
-/// Whether the script loads: the same errors.
+/// Checks that the script loads: the same errors.
 outcome<> try_script(const config& chosen);
 
 }  // namespace eddy::runtime::stream

@@ -159,7 +159,7 @@ TEST_P(scripted_streams, that_compute_without_end_are_ended_and_hold_up_no_other
             end)");
         co_await s.start();
         talker slow = make_client(s, "{}");
-        // The loop goes on meanwhile: clients come and go.
+        // The loop runs meanwhile: clients come and go.
         talker gone = make_client(s, R"({"prompt":"fast"})");
         EXPECT_THAT(co_await gone.line(), StartsWith("HTTP/1.1 200"));
         gone.socket = {};

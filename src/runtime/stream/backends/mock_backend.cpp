@@ -148,7 +148,7 @@ void mock_backend::await_next(std::uint32_t client, std::uint32_t due_ms) noexce
     if (has_beats()) await_beat(client);
 }
 
-/// Of a client that was sent something now.
+/// Queues the next heartbeat of a client that was sent something now.
 void mock_backend::await_beat(std::uint32_t client) noexcept {
     const std::uint32_t due = clock_ms() + heartbeat_ms_;
     if (is_before(due, streams_[client].due_ms)) beats_.add(client, due);

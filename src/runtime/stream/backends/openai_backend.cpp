@@ -49,14 +49,14 @@ std::string fault_of(const http1::header_list& fields) {
     return fmt::format("the backend's answer has a content coding, {}", *coding);
 }
 
-/// Whether a response says that it is one object. Some servers say so of event streams, too.
+/// True for a response that claims to be one object. Some servers label event streams so, too.
 bool is_called_json(const http1::header_list& fields) {
     constexpr std::string_view json_type = "application/json";
     const auto type = fields.find("Content-Type");
     return type && http1::equal_ignoring_case(type->substr(0, json_type.size()), json_type);
 }
 
-/// Whether content begins as JSON does, and no line of an event stream.
+/// True when content begins as JSON does, and no line of an event stream.
 bool begins_as_json(std::string_view content) noexcept {
     const std::size_t at = content.find_first_not_of(" \t\r\n");
     return at != std::string_view::npos && (content[at] == '{' || content[at] == '[');
@@ -65,8 +65,7 @@ bool begins_as_json(std::string_view content) noexcept {
 /// Bytes that are kept of content without events, for the log.
 constexpr std::size_t most_kept = 200;
 
-/// Whether content, of which this is the beginning, may be an event stream whose first event has
-/// not come.
+/// True when content with this beginning may be an event stream whose first event has not come.
 bool may_be_events(std::string_view beginning) noexcept {
     const std::size_t at = beginning.find_first_not_of("\xef\xbb\xbf\r\n");
     if (at == std::string_view::npos) return true;
@@ -95,7 +94,7 @@ task<result<http::pool_response>> openai_backend::ask(std::unique_ptr<request>& 
     return web().send(std::move(asked));
 }
 
-/// The end of a stream by an event; none where the stream goes on.
+/// The end of a stream by an event; none where the stream continues.
 std::optional<std::string_view> openai_backend::end_of(relay& to, completion_reader& reader,
                                                        completion_reader::step what) {
     switch (what) {

@@ -113,7 +113,7 @@ private:
     bool marks_;
 };
 
-/// Whether the text has an escape of a surrogate, of a pair or a lone one.
+/// True when the text has an escape of a surrogate, of a pair or a lone one.
 bool has_surrogate_escape(std::string_view json) noexcept {
     for (std::size_t at = json.find("\\u"); at != std::string_view::npos;
          at = json.find("\\u", at + 2)) {

@@ -41,9 +41,9 @@ public:
     /// that the piece before ended with, and without the one that it ends with itself. At
     /// max_halves, and for a name above max_name, that becomes U+FFFD.
     std::string join(std::string_view name, std::string_view piece, bool has_marks);
-    /// Whether any text ends within a character so far.
+    /// True while any text ends within a character so far.
     bool has_halves() const noexcept { return !halves_.empty(); }
-    /// Whether that text does; it does not go on.
+    /// Takes the half of that text, which has ended; true if there was one.
     bool take_half(std::string_view name) { return !take(name).empty(); }
 
 private:

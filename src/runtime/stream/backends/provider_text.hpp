@@ -20,7 +20,7 @@ const nlohmann::ordered_json* find_error(const nlohmann::ordered_json& in);
 /// The message of an error in JSON, with its type or code, wherever APIs have it; otherwise the
 /// whole of it.
 std::string error_text(const nlohmann::ordered_json& from);
-/// Whether the content of a response is such an error in JSON.
+/// True when the content of a response is such an error in JSON.
 bool reports_error(std::string_view content);
 /// The text of an error for the content of a response, which may be no JSON.
 std::string error_text_of(std::string_view content);

@@ -19,8 +19,8 @@ struct proxied_head {
     http1::body_framing::kind framing = http1::body_framing::kind::none;
 };
 
-/// Head of the response to `to` for a backend's response. It has all of the backend's fields but
-/// those of one connection (RFC 9110 7.6.1) and those that command a web server before the client
+/// Head of the response to `to` for a backend's response. It has the backend's fields without
+/// hop-by-hop fields (RFC 9110 7.6.1) and without commands to a web server before the client
 /// (X-Accel-*, X-Sendfile). The fields of `to` come in place of the backend's of the same name, but
 /// for Set-Cookie, of which the client gets all.
 proxied_head make_proxied_head(int status, const http1::header_list& fields, const request& to);

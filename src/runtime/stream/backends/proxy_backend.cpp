@@ -20,7 +20,7 @@ constexpr std::string_view switches =
 /// Sends the request, which keeps its fields for the response alone. As openai_backend::ask().
 task<result<http::pool_response>> proxy_backend::ask(request& from) {
     http::pool_request asked = upstream("");
-    // Which codings the client takes is not known here.
+    // The codings that the client takes are not known here.
     add_field(asked, "Accept-Encoding", "identity");
     if (!from.last_event_id.empty() && http1::is_field_value(from.last_event_id))
         add_field(asked, "Last-Event-ID", from.last_event_id);

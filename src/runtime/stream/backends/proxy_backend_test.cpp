@@ -90,7 +90,7 @@ TEST_P(proxied_streams, that_break_off_are_no_whole_ones) {
             {chunked, "5\r\nhello\r\n0\r\n\r\n", true, ""},
             {"Content-Length: 9", "hello", true, "backend_broke_off"},
             {"Content-Length: 5", "hello", true, ""},
-            // What only the close ends may be whole.
+            // Content that ends by the close alone may be whole.
             {"X: y", "hello", true, ""},
         };
         for (const ending& each : all) {
@@ -199,7 +199,7 @@ TEST_P(proxied_streams, without_content_have_none) {
             co_await s->stop(0s);
             co_await site.close();
         }
-        // A client that asked for the head alone, of a backend that goes on for ever.
+        // A client that asked for the head alone, of a backend whose content never ends.
         chat_api site({"5\r\nhello\r\n"}, "200 OK\r\nTransfer-Encoding: chunked", false);
         subject s = make(site.url());
         co_await s.start();

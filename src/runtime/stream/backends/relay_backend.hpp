@@ -75,7 +75,7 @@ protected:
     /// Passes bytes on, and waits until the client has taken them, for at most --backend-timeout.
     /// False once the client has gone.
     task<bool> send(relay& to, std::string bytes);
-    /// What has become of bytes that were passed on.
+    /// State of bytes that were passed on.
     enum class sent : std::uint8_t {
         all,    ///< the kernel has them
         waits,  ///< the client reads more slowly
@@ -84,7 +84,8 @@ protected:
     /// The parts of send(): without a wait, and the wait of a client that is behind.
     sent try_send(relay& to, std::string bytes);
     task<bool> await_client(relay& to);
-    /// Has the client see an error where its content, whose length no field says, breaks off.
+    /// Marks the content as one that ends by the close, since no field says its length: where it
+    /// breaks off, the client gets an error.
     void end_by_close(relay& to);
     /// A request to --backend-url with `path` behind it.
     http::pool_request upstream(std::string_view path) const;
@@ -93,14 +94,14 @@ protected:
     // Reasons of failures, which they write to the log, unless the client has gone.
     /// `why` may be the backend's text: secrets and control characters are taken out.
     std::string_view note_failure(const relay& of, std::string_view reason, std::string_view why);
-    /// Of a request that got no response.
+    /// Reason for a request that got no response.
     std::string_view note_no_response(const relay& of, std::error_code error);
-    /// Of content that broke off.
+    /// Reason for content that broke off.
     std::string_view note_broken(const relay& of, std::error_code error);
-    /// Of a response whose status is none of success; with the text that it has.
+    /// Reason for a response whose status is none of success; with the text that it has.
     task<std::string_view> note_status(const relay& of, http::pool_response& answer);
-    /// Of a response whose content is none that was asked for; with the text that it has, which
-    /// begins with `content`.
+    /// Reason for a response whose content is none that was asked for; with the text that it has,
+    /// which begins with `content`.
     task<std::string_view> note_content(const relay& of, http::pool_response& answer,
                                         std::string why, std::string content);
     /// Sends the client a 502 with the reason, as the whole response.
@@ -112,7 +113,7 @@ protected:
     failure_log& failures() noexcept { return failures_; }
 
 private:
-    /// Whether its clients get heartbeats.
+    /// True when its clients get heartbeats.
     virtual bool sends_heartbeats() const noexcept { return false; }
     /// Relays that one call of fire() takes, at most.
     static constexpr unsigned burst = 64;

@@ -33,7 +33,7 @@ protected:
         options["backend_url"] = url;
         return subject("stream", with(std::move(options), {{"backend", "openai"}}));
     }
-    /// What a client of the runtime gets.
+    /// All bytes that a client of the runtime gets.
     static task<std::string> answer_of(subject& s, std::string message) {
         talker client = make_client(s, message);
         co_return co_await client.rest();

@@ -33,7 +33,7 @@ private:
 /// Global functions, for hosts whose calls are stream_calls.
 script::library stream_library();
 
-/// Of a host for scripts of the lua backend.
+/// Options of a host for scripts of the lua backend.
 script::host_options stream_host_options();
 
 }  // namespace eddy::runtime::stream

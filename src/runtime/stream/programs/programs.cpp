@@ -74,7 +74,8 @@ task<void> programs::serve(process program, unique_fd ended, unique_fd client) {
     bool has_left = false;
     scope beside;
     beside.spawn(watch(program, client.get(), has_left));
-    // What it leaves behind has the number of its group, which is no other's until it is reaped.
+    // Processes that it leaves behind are in its group, whose number no other group gets before it
+    // is reaped.
     if (auto over = co_await here.wait_readable(ended.get()); over)
         static_cast<void>(program.kill_group(SIGKILL));
     const auto status = co_await program.wait();

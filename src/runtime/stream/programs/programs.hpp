@@ -29,7 +29,7 @@ public:
     /// Between SIGTERM and SIGKILL of a program whose client has left.
     static constexpr duration termination_patience = std::chrono::seconds(5);
 
-    /// `command` is for sh(1). `hangup_patience` is how long a program may go on after its client
+    /// `command` is for sh(1). `hangup_patience` is the time for a program to end after its client
     /// has left. Failures are written to `lines`, at most one of a kind in failure_log_interval.
     /// `owner` and `lines` outlive it.
     programs(std::string command, duration hangup_patience, backend::observer& owner,
@@ -53,7 +53,7 @@ public:
     /// client has closed or shut its sending side down; what ignores that gets SIGTERM after
     /// hangup_patience, and SIGKILL after termination_patience more.
     result<> start(unique_fd& client, const request& from);
-    /// Waits for the programs for at most `limit`; kills those that still run.
+    /// Waits for the programs for at most `limit`; kills the ones that still run.
     task<void> close(duration limit);
 
 private:

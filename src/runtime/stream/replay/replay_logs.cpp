@@ -41,7 +41,8 @@ std::string replay_logs::append(replay_log& to, std::string_view event) {
         to.events.push_back(sent);
         used_ += size_of(sent);
     } else {
-        // It has no events: a client that missed this one cannot go on behind the one before.
+        // No room, so the log is empty: a client that missed this event cannot continue behind the
+        // one before.
         ++to.first;
     }
     return sent;

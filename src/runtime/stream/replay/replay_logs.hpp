@@ -20,7 +20,7 @@ namespace eddy::runtime::stream {
 /// Stages of a stream that has a log.
 enum class log_stage : std::uint8_t {
     followed,  ///< a client is sent its events
-    awaited,   ///< the stream goes on without a client
+    awaited,   ///< the stream runs without a client
     replayed,  ///< it has ended, and a client is sent its events
     ended,     ///< it has ended, and no client is sent its events
 };
@@ -30,7 +30,8 @@ struct replay_log {
     std::string name;
     std::deque<std::string> events;  ///< as they were sent, with their ids
     std::uint64_t first = 1;         ///< id of the oldest one that is kept, or of the next
-    std::string last;  ///< sent behind all events of a stream that is over, short; its id is next()
+    std::string
+        last;  ///< sent behind all events of a stream that has ended, short; its id is next()
     bool is_over = false;
     log_stage stage = log_stage::followed;
     std::uint32_t session = UINT32_MAX;  ///< its stream's or follower's, as the owner has it
@@ -38,7 +39,7 @@ struct replay_log {
     std::list<replay_log>::iterator self;
 
     std::uint64_t next() const noexcept { return first + events.size(); }
-    /// Whether all events behind the one of that id are kept.
+    /// True when all events behind that id are kept.
     bool covers(std::uint64_t id) const noexcept { return id + 1 >= first && id < next(); }
 };
 
@@ -61,11 +62,11 @@ public:
     replay_log* find(const std::string& name) noexcept;
     /// A new log, followed. There is none of that name. Null at the limit. Throws std::bad_alloc.
     replay_log* make(std::string name);
-    /// Gives an event its id and keeps it. At the limit logs of streams that are over go, the
+    /// Gives an event its id and keeps it. At the limit logs of streams that have ended go, the
     /// oldest first, then this log's oldest events. Returns the event as it is to be sent; nothing
     /// is kept when std::bad_alloc is thrown.
     std::string append(replay_log& to, std::string_view event);
-    /// All events behind the one of that id, and the last bytes of a stream that is over.
+    /// All events behind that id, and the last bytes of a stream that has ended.
     std::string read_behind(const replay_log& from, std::uint64_t id) const;
     void erase(replay_log& what) noexcept;
 

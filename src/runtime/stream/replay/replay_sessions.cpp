@@ -120,7 +120,7 @@ result<sessions::beginning> replay_sessions::resume(unique_fd client, replay_log
     its.log = &log;
     log.session = made.stream;
     logs_.move(log, log_stage::replayed, clock_ms() + finish_ms_);
-    // One client at a time is passed a log that is over, so that its copies have a limit.
+    // One client at a time is passed a log of an ended stream, so that its copies have a limit.
     if (clients_.is_writing(*added))
         clients_.notify_when_idle(*added);
     else
@@ -131,14 +131,14 @@ result<sessions::beginning> replay_sessions::resume(unique_fd client, replay_log
 
 /// A stream of that name begins anew.
 void replay_sessions::replace(replay_log& log) {
-    // A client that is passed what has ended does not go on: the log's deadline is its own.
+    // A client of an ended stream does not continue: the log's deadline is its own.
     if (log.session != none && at(log.session).is_over) detach(log.session, replaced);
     const std::uint32_t stream = log.session;
     logs_.erase(log);
     if (stream == none) return;
     session& its = at(stream);
     its.log = nullptr;
-    // A client that is there goes on, without replay.
+    // A present client continues, without replay.
     if (its.client != none) return;
     release(stream);
     owner_.on_expiry(stream);
@@ -148,7 +148,7 @@ bool replay_sessions::send(std::uint32_t stream, std::string_view event) {
     session& its = at(stream);
     if (its.log == nullptr) return clients_.send_owned(its.client, std::string(event));
     std::string bytes = logs_.append(*its.log, event);
-    // Over this it may lose the client, and goes on.
+    // The stream may lose the client here, and continues.
     if (its.client != none) clients_.send_owned(its.client, std::move(bytes));
     return true;
 }
@@ -233,7 +233,7 @@ void replay_sessions::finish_replay(std::uint32_t stream) {
     owner_.on_expiry(stream);
 }
 
-/// Closes the session's client, if it has one. A session whose stream is over goes with it.
+/// Closes the session's client, if it has one. A session whose stream has ended goes with it.
 void replay_sessions::detach(std::uint32_t stream, std::string_view why) {
     session& its = at(stream);
     if (its.client == none) return;

@@ -173,7 +173,7 @@ TEST_P(replayed_streams, that_a_client_has_whole_end_its_reconnecting) {
             EXPECT_EQ(got.content, "");
         }
         co_await until([&] { return sample_of(*s, "streams_total") == 2; });
-        // Of another user's stream, and of a stream that goes on, it is no end.
+        // For another user's stream, and for a stream that still runs, it is no end.
         EXPECT_THAT(co_await answer_of(s, again_behind(5, "w")), StartsWith("event: reset\n"));
         EXPECT_EQ(sample_of(*s, "resumed_streams_total"), 0);
         co_await s->stop(0s);
