@@ -10,21 +10,21 @@ namespace eddy::cache {
 
 struct call;
 
-/// Makes a new session, or one that RESET, act for the default user.
+/// Sets the default user, for a new session or after RESET.
 void use_default_user(configuration& s, session& who);
-/// Works out anew what the session need not be asked for, after its user has changed.
+/// Recomputes the session's shortcuts for permission checks, after a change of its user.
 void note_permissions(const configuration& s, session& who);
 /// The same for all sessions.
 void note_all_permissions(engine_state& s);
 
-/// Logs the session in; false, with the error replied, where that cannot be.
+/// Logs the session in; false, with the error replied, if the user or password is wrong.
 bool authenticate(call& c, std::string_view user, std::string_view password);
 
-/// Whether the session's user may run the command; if not, that is logged, and the refusal replied.
+/// True if the session's user may run the command; otherwise logs and replies the refusal.
 bool permits(call& c);
-/// The same for a command that was queued when it was permitted.
+/// The same for EXEC: a queued command that was permitted when it was queued.
 bool still_permits(call& c);
-/// Whether SORT may read keys that are known only from values.
+/// True if SORT's BY and GET may read keys that are named by values only.
 bool may_read_all_keys(const call& c);
 
 /// Closes the sessions of a user that is removed.

@@ -11,11 +11,11 @@
 
 namespace eddy::cache {
 
-/// ACL LOG's entries, the latest first. What is much the same as an earlier one within a minute is
-/// counted with it.
+/// ACL LOG's entries, the latest first. A refusal like an earlier one (same user, object, reason
+/// and context) within a minute is counted with it.
 class access_log {
 public:
-    /// Of keys and names so much is kept.
+    /// At most so many bytes of a key or name are kept.
     static constexpr std::size_t max_text = 1024;
 
     /// Where the command came from.
@@ -34,7 +34,7 @@ public:
     };
 
     void add(entry made, std::size_t limit);
-    /// How many there were of a kind, also of those that are no longer kept.
+    /// Number of refusals of a kind since reset_counts(), also of dropped entries.
     std::uint64_t count(acl::refusal why) const noexcept {
         return counts_[static_cast<std::size_t>(why)];
     }

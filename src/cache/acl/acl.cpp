@@ -81,7 +81,7 @@ std::uint8_t access_of(std::string_view flags) noexcept {
     return access;
 }
 
-// Which arguments of a command are channels that ACLs look at: from the first on, so many.
+// Channel arguments that ACLs check: `count` of them from the first on.
 struct channel_arguments {
     std::size_t count = 0;
     bool patterns = false;
@@ -148,7 +148,7 @@ void selector::set_all(bool allowed) {
     rules_.clear();
 }
 
-// Of rules about the same thing the last one counts; one about a command replaces those about its
+// The latest rule about a name replaces earlier ones, and a rule about a command those about its
 // forms.
 void selector::note_rule(std::string_view what, bool allowed) {
     const std::string name = lower(what);

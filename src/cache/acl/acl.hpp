@@ -1,8 +1,8 @@
 // Users and their permissions (ACLs).
 //
 // A user has one or more selectors; a command may run when one of them allows the command, all its
-// keys and all its channels. Commands and the forms of those that have several ("config|set") are
-// numbered, and a selector holds a bit for each.
+// keys and all its channels. Commands and their forms ("config|set") are numbered; a selector holds
+// a bit for each number.
 //
 // The room acl holds users, permission checks and the ACL file. Files in reading order:
 //
@@ -33,17 +33,18 @@
 
 namespace eddy::cache::acl {
 
-/// Users that there may be, and what the rules and passwords of one may take; beyond it ACL SETUSER
-/// refuses.
+/// At most so many users, and so many bytes of one user's rules and passwords; beyond it ACL
+/// SETUSER fails with an error.
 inline constexpr std::size_t max_users = 10'000;
 inline constexpr std::size_t max_user_bytes = std::size_t{1} << 20;
 
-/// The number of a command, or of its form that args[1] names: what a selector's bits stand for.
+/// Number of a command, or of its form named by args[1]: index of a selector's bit.
 using command_number = std::uint32_t;
 command_number number_of(const command_spec& spec, std::span<const std::string_view> args) noexcept;
 /// "config|set".
 std::string full_name(const command_spec& spec, std::span<const std::string_view> args);
-/// The commands and forms of a category, by its name without '@'; none when there is no such one.
+/// Names of the commands and forms of a category, which is given without '@'; none for an unknown
+/// category.
 std::optional<std::vector<std::string>> names_in_category(std::string_view category);
 
 /// Reason of a refusal; of several the last one in this order is reported.
@@ -63,21 +64,21 @@ struct key_pattern {
     std::string written() const;
 };
 
-/// One set of permissions; nothing is allowed at first, but for all channels if that is chosen.
+/// One set of permissions. At first nothing is allowed, except all channels if `all_channels`.
 class selector {
 public:
     explicit selector(bool all_channels = false);
 
-    /// Applies one rule; or why not.
+    /// Applies one rule; fails with the reason.
     std::expected<void, std::string_view> apply(std::string_view rule);
 
     bool allows_everything() const noexcept { return all_commands_ && all_keys_ && all_channels_; }
     verdict check(const command_spec& spec, std::span<const std::string_view> args) const;
     /// A pattern must be among the selector's own; a channel must match one of them.
     bool allows_channel(std::string_view channel, bool is_pattern) const;
-    /// Whether every key may be read.
+    /// True if every key may be read.
     bool reads_all_keys() const noexcept;
-    /// Whether the key is among its own, to be read or written.
+    /// True if the key matches one of the selector's patterns, for read or write.
     bool has_key(std::string_view key) const;
 
     /// As ACL GETUSER shows them: "~a* %R~b*", "&c*", "-@all +get".
@@ -127,11 +128,11 @@ public:
     bool enabled() const noexcept { return enabled_; }
     /// Any password will do.
     bool needs_no_password() const noexcept { return no_password_; }
-    /// Whether `sanitize-dump-payload clients` holds for it: every payload is checked here, and so
-    /// this only counts.
+    /// Flag `sanitize-dump-payload clients`. Every payload is checked in any case; the flag only
+    /// counts such checks.
     bool sanitizes() const noexcept { return sanitizes_; }
 
-    /// Applies rules in turn, selectors in parentheses joined before. On failure the user is
+    /// Applies rules in order; a selector in parentheses is one rule. On failure the user is
     /// changed in part and must be discarded; the text is the reply of ACL SETUSER.
     std::expected<void, std::string> apply(std::span<const std::string_view> rules);
 
@@ -139,9 +140,10 @@ public:
     bool allows_everything() const noexcept;
     verdict check(const command_spec& spec, std::span<const std::string_view> args) const;
     bool allows_channel(std::string_view channel, bool is_pattern) const;
-    /// Whether the command may read every key, so that they need not be known beforehand.
+    /// True if a selector that allows the command may read every key: no check of single keys is
+    /// needed.
     bool reads_all_keys(const command_spec& spec, std::span<const std::string_view> args) const;
-    /// Whether the key is among those of a selector, to be read or written.
+    /// True if a selector may read or write the key.
     bool has_key(std::string_view key) const;
 
     std::vector<std::string_view> flags() const;
@@ -164,10 +166,10 @@ private:
     std::vector<selector> selectors_;  // the first is the user's own
 };
 
-/// All users by name. They stay where they are until they are removed.
+/// All users by name. Their addresses are stable until removal.
 class users {
 public:
-    /// One user, "default", with all permissions; with a password, if there is one.
+    /// One user, "default", with all permissions; with a password, if it is not empty.
     explicit users(std::string_view password);
 
     user& default_user() noexcept { return *default_; }
@@ -177,9 +179,9 @@ public:
     }
     std::size_t size() const noexcept { return all_.size(); }
     void add(user made);
-    /// The removed user, which takes no sessions any more; null when there is none.
+    /// The removed user, which authenticates no more sessions; null when there is none.
     std::unique_ptr<user> remove(std::string_view name);
-    /// Whether a client must give a password before anything else.
+    /// True while a client must authenticate before any other command.
     bool require_password() const noexcept {
         return !default_->needs_no_password() || !default_->enabled();
     }

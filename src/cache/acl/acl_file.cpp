@@ -14,7 +14,7 @@
 namespace eddy::cache::acl {
 namespace {
 
-// What is told of one file; more than that helps nobody.
+// At most so many bytes of error texts of one file.
 constexpr std::size_t max_errors = 64 * 1024;
 
 std::string_view trim(std::string_view text, std::string_view what) {
@@ -104,14 +104,14 @@ private:
         found.emplace(name, std::move(made));
     }
 
-    // All that names no command or category is told, of the other faults the first.
+    // Reports every unknown command or category, and of the other faults the first.
     void apply(user& made, const std::vector<std::string>& rules, std::size_t line) {
         bool has_fault = false;
         for (const std::string& each : rules) {
             const std::string_view rule = trim(each, "\t\r\n");
             const auto done = made.apply({&rule, 1});
             if (done) continue;
-            // Behind the words that ACL SETUSER puts in front.
+            // Without the prefix of ACL SETUSER's errors.
             const std::size_t colon = done.error().rfind("': ");
             const std::string why =
                 colon == std::string::npos ? done.error() : done.error().substr(colon + 3);

@@ -68,13 +68,13 @@ TEST(acl, categories_are_those_of_redis) {
         std::set<std::string> theirs = texts(theirs_of({"ACL", "CAT", each.text}));
         std::erase_if(ours, [&](const std::string& name) { return !known_to_them.contains(name); });
         std::erase_if(theirs, [&](const std::string& name) { return !known_to_us.contains(name); });
-        // It is one of those that block since 7.2 only.
+        // WAIT is in @blocking since 7.2 only.
         ours.erase(each.text == "blocking" ? "wait" : "");
         EXPECT_EQ(ours, theirs) << each.text;
         compared += ours.size();
     }
     EXPECT_GT(compared, 600U);
-    // What COMMAND INFO says of a command is what ACLs know it by.
+    // ACL CAT has each command in the categories that Redis's COMMAND INFO shows.
     for (const reply_tree& each : parse_reply(client("COMMAND LIST")).children) {
         const reply_tree info = theirs_of({"COMMAND", "INFO", each.text}).children[0];
         if (info.children.size() < 7) continue;
@@ -180,7 +180,7 @@ TEST(acl, the_log_tells_what_was_refused) {
     EXPECT_EQ(told(4, "entry-id"), "0");
     EXPECT_NE(told(4, "client-info").find("addr=test:1 "), std::string::npos);
     EXPECT_NE(told(2, "client-info").find(" user=u "), std::string::npos);
-    // The client was about to execute what was refused.
+    // cmd= in the log's client info is the refused command.
     constexpr std::string_view commands[] = {"del", "publish", "get", "del", "auth"};
     for (std::size_t i = 0; i < std::size(commands); ++i) {
         EXPECT_THAT(told(i, "client-info"), HasSubstr(" cmd=" + std::string(commands[i]) + " "));

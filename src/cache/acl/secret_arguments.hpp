@@ -1,5 +1,4 @@
-// Secret arguments: those that hold a password, or may hold one. MONITOR and SLOWLOG leave them
-// out.
+// Secret arguments: passwords and arguments that may hold one. MONITOR and SLOWLOG leave them out.
 #pragma once
 
 #include <array>
@@ -20,7 +19,7 @@ inline constexpr std::array<std::string_view, 4> password_parameters = {
 
 bool is_password_parameter(std::string_view name) noexcept;
 
-/// Whether the parameter's value is a secret, or half of one: it is kept in no log.
+/// True for a password or a master's user name: the value is kept in no log.
 bool is_secret_parameter(std::string_view name) noexcept;
 
 bool is_secret(const command_spec& what, std::span<const std::string_view> args,

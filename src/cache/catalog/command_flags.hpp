@@ -34,12 +34,12 @@ inline constexpr std::uint64_t shown = (1ULL << 19) - 1;
 // Admission and accounting.
 inline constexpr std::uint64_t dangerous = 1ULL << 20;      ///< in admin mode only
 inline constexpr std::uint64_t may_replicate = 1ULL << 21;  ///< CLIENT PAUSE WRITE holds it up
-/// O(1) but for the size of a value, and frequent: not timed by slow_log.
+/// O(1) apart from the size of a value, and frequent: slow_log does not time it.
 inline constexpr std::uint64_t brief = 1ULL << 22;
 /// Runs scripts, or may run them: see script/scripts.hpp. `readonly` beside it is only shown: the
 /// script's own flags count.
 inline constexpr std::uint64_t runs_script = 1ULL << 23;
-/// Has subcommands, as CONFIG GET and SET. Set by the table, not in rows.
+/// Container of subcommands, as CONFIG of GET and SET. Set by the table, not in rows.
 inline constexpr std::uint64_t has_forms = 1ULL << 24;
 /// Touches nothing but the values of its keys, and replies with an error before it has changed any
 /// of them: see lane.hpp.
@@ -47,7 +47,7 @@ inline constexpr std::uint64_t local = 1ULL << 25;
 /// Changes files, users, settings or the server's role, and so is refused in readonly mode as
 /// `write` is.
 inline constexpr std::uint64_t alters = 1ULL << 26;
-/// Of other servers and developers, as COMMAND DOCS shows.
+/// Documented flag "syscmd" of COMMAND DOCS: for other servers and developers.
 inline constexpr std::uint64_t syscmd = 1ULL << 27;
 /// command_keys.cpp finds the keys, or what is done with them, by the command's options.
 inline constexpr std::uint64_t keys_by_options = 1ULL << 28;
@@ -91,7 +91,7 @@ inline constexpr std::uint64_t last_to_first = 1ULL << 52;
 inline constexpr std::uint64_t runs_text = 1ULL << 53;       ///< of a script, not a digest
 inline constexpr std::uint64_t calls_function = 1ULL << 54;  ///< of a library
 inline constexpr std::uint64_t debugs = 1ULL << 55;          ///< DEBUG
-inline constexpr std::uint64_t keeps_caching = 1ULL << 56;   ///< CLIENT CACHING goes on behind it
+inline constexpr std::uint64_t keeps_caching = 1ULL << 56;   ///< keeps CLIENT CACHING in effect
 inline constexpr std::uint64_t has_secrets = 1ULL << 57;     ///< passwords: see is_secret()
 
 }  // namespace command_flag

@@ -14,14 +14,14 @@ namespace {
 
 using arguments = std::span<const std::string_view>;
 
-// The form that the arguments choose, or the command.
+// The form selected by args[1], or the command itself.
 const command_spec& chosen_by(const command_spec& command, arguments args) {
     if ((command.flags & command_flag::has_forms) == 0 || args.size() < 2) return command;
     const command_spec* const form = find_form(command, args[1]);
     return form != nullptr ? *form : command;
 }
 
-// Where the group's search begins; 0: nowhere.
+// Index where the search of the group begins; 0: the group is absent.
 std::size_t find_begin(const key_spec& spec, arguments args) noexcept {
     if (spec.begin == 'i') return static_cast<std::size_t>(spec.from);
     if (spec.begin != 'k') return 0;
@@ -36,7 +36,7 @@ std::size_t find_begin(const key_spec& spec, arguments args) noexcept {
     return 0;
 }
 
-// False when they do not fit the arguments.
+// Appends the group's keys. False when the specification does not fit the arguments.
 bool add_group(const key_spec& spec, arguments args, std::vector<key_argument>& to) {
     const std::size_t begin = find_begin(spec, args);
     if (begin == 0) return spec.begin == 'k';  // an option that was not given
@@ -66,7 +66,7 @@ bool add_group(const key_spec& spec, arguments args, std::vector<key_argument>& 
     return true;
 }
 
-// What is done with the key depends on the options.
+// Access flags of SET, which depend on the options.
 std::string_view flags_of_set(arguments args) {
     const auto option = args.subspan(std::min<std::size_t>(3, args.size()));
     return std::ranges::any_of(option, [](std::string_view each) { return is_word(each, "get"); })
@@ -99,8 +99,8 @@ std::vector<key_argument> keys_of_sort(arguments args) {
     return found;
 }
 
-// GEORADIUS and GEORADIUSBYMEMBER: whatever stands behind STORE, of which there may be several: a
-// search for the word finds the first, and the last one counts.
+// GEORADIUS and GEORADIUSBYMEMBER: the argument of the last STORE or STOREDIST. A search for the
+// word would find the first, but the last one counts.
 std::vector<key_argument> keys_of_georadius(arguments args, std::size_t first_option) {
     std::vector<key_argument> found{{1, "RO access"}};
     for (std::size_t i = first_option; i + 1 < args.size(); ++i) {
@@ -110,7 +110,7 @@ std::vector<key_argument> keys_of_georadius(arguments args, std::size_t first_op
     return found;
 }
 
-// XREAD and XREADGROUP: a group or a consumer may be called "streams".
+// XREAD and XREADGROUP: parsed by hand, as a group or a consumer may be called "streams".
 std::vector<key_argument> keys_of_xread(arguments args) {
     std::vector<key_argument> found;
     std::size_t i = 1;
@@ -124,7 +124,7 @@ std::vector<key_argument> keys_of_xread(arguments args) {
     return found;
 }
 
-// MIGRATE: the key, or those behind KEYS, which may also be a password.
+// MIGRATE: the key, or the keys after KEYS, a word that may also be a password.
 std::optional<std::vector<key_argument>> keys_of_migrate(arguments args) {
     constexpr std::string_view flags = "RW access delete";
     for (std::size_t i = 6; i < args.size(); ++i) {

@@ -19,7 +19,7 @@ struct key_argument {
     std::string_view flags;
 };
 
-/// One group of a command's keys, taken apart: see command_row::keys.
+/// Parsed key specification, one group of a command's keys: see command_row::keys.
 struct key_spec {
     std::string_view flags;
     char begin = 'u';          // i, k or u
@@ -29,7 +29,7 @@ struct key_spec {
     int numbers[3] = {};
 };
 
-/// Calls with each of the words between commas, spaces or the like.
+/// Calls what(word) for each word between separators.
 template <class F>
 constexpr void for_each_word(std::string_view text, char between, F&& what) {
     while (!text.empty()) {
@@ -40,7 +40,7 @@ constexpr void for_each_word(std::string_view text, char between, F&& what) {
     }
 }
 
-/// Number at the front of the text, which is taken away with the character behind it.
+/// Removes the number at the front of the text, and the character after it, and returns it.
 constexpr int take_number(std::string_view& text) noexcept {
     const bool is_negative = text.starts_with('-');
     if (is_negative) text.remove_prefix(1);
@@ -77,10 +77,10 @@ constexpr key_spec parse_key_spec(std::string_view text) noexcept {
     return made;
 }
 
-/// All of them.
+/// Parses all specifications of command_row::keys.
 std::vector<key_spec> parse_key_specs(std::string_view text);
 
-/// Calls with each key at a fixed place of the command; args[0] is its name.
+/// Calls what(index) for each key at a fixed position of the command; args[0] is its name.
 template <class F>
 void for_each_fixed_key(const command_spec& spec, std::span<const std::string_view> args,
                         F&& what) {
@@ -92,11 +92,11 @@ void for_each_fixed_key(const command_spec& spec, std::span<const std::string_vi
         what(args[static_cast<std::size_t>(i)]);
 }
 
-/// Whether the command has keys at all, in the form that the arguments choose.
+/// True if the command's form that the arguments select has keys at all.
 bool has_keys(const command_spec& spec, std::span<const std::string_view> args);
 
-/// The keys among the arguments, args[0] being the command's name; none when they do not make
-/// sense.
+/// The keys among the arguments; args[0] is the command's name. None when the arguments are
+/// malformed.
 std::optional<std::vector<key_argument>> find_key_arguments(const command_spec& spec,
                                                             std::span<const std::string_view> args);
 

@@ -21,12 +21,12 @@ public:
     static std::expected<std::unique_ptr<const command_names>, std::string> make(
         std::span<const std::pair<std::string, std::string>> renamed);
 
-    /// The command that is called so, or null.
+    /// The command with this current name, or null.
     const command_spec* find(command_name name) const noexcept {
         const auto found = names_.find(name);
         return found == names_.end() ? find_command(name) : found->second;
     }
-    /// Whether anything calls the command.
+    /// True if the command has a name: its own or a new one.
     bool is_callable(const command_spec& spec) const noexcept;
 
 private:
@@ -36,17 +36,17 @@ private:
             return a.second != b.second ? a.second < b.second : a.third < b.third;
         }
     };
-    /// Null: the name that a command has lost.
+    /// Null for the old name of a renamed command.
     std::map<command_name, const command_spec*, order> names_;
 };
 
-/// The command that a file or a master calls so: by its own name, or else as clients do.
+/// Lookup for a file or a master: by the command's own name, else by the current one.
 inline const command_spec* find_trusted(const command_names* renamed, command_name name) noexcept {
     const command_spec* const own = find_command(name);
     return own != nullptr || renamed == nullptr ? own : renamed->find(name);
 }
 
-/// The command that clients and scripts call so, or null.
+/// Lookup for clients and scripts, by the current name; null for none.
 inline const command_spec* find_named(const command_names* renamed, command_name name) noexcept {
     return renamed == nullptr ? find_command(name) : renamed->find(name);
 }

@@ -1,8 +1,8 @@
-// Row of the command table: all that is written down about one command or one form.
+// Row of the command table: the static facts of one command or one form.
 //
-// The files of rows/ have the rows, a family each. A form ("config|set") has a row of its own
-// behind its command's; forms stand in the order of their names. command_table.cpp makes the table
-// of them, and fails to compile when a row is not in order.
+// The rows are in rows/, one file a family. A form ("config|set") has a row of its own behind its
+// command's; forms stand in the order of their names. command_table.cpp makes the table of them,
+// and fails to compile when a row is not in order.
 #pragma once
 
 #include "cache/catalog/command_flags.hpp"
@@ -21,8 +21,8 @@ struct command_row {
     /// command_flag. Forms have those of their own that COMMAND shows, and the flags of own_flags
     /// in command_table.cpp; the others are their command's.
     std::uint64_t flags;
-    /// command_category, but for those that follow from the flags: @write, @read, @admin with
-    /// @dangerous, @pubsub, @blocking, and @fast or @slow.
+    /// command_category, without those implied by the flags: @write, @read, @admin with @dangerous,
+    /// @pubsub, @blocking, and @fast or @slow.
     std::uint32_t categories;
     /// Key specifications as COMMAND INFO shows them, separated by semicolons: "flags|begin|find".
     ///   begin  i1: at this argument; kSTREAMS.1: behind this word, searched from here on
@@ -38,7 +38,7 @@ struct command_row {
     std::string_view tips = "";  ///< for clients, separated by commas
 };
 
-// Flags that many rows share, and what shortens them.
+// Flags shared by many rows, and abbreviations.
 namespace rows {
 
 using namespace command_flag;

@@ -14,7 +14,7 @@ constexpr bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
 constexpr bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
 constexpr bool is_space(char c) noexcept { return c == ' ' || c == '\n'; }
 
-// Takes a text apart from its front.
+// Cursor over the text, which consumes it from the front.
 class reader {
 public:
     explicit reader(std::string_view text) : left_(text) {}
@@ -87,7 +87,7 @@ public:
     }
 
 private:
-    // What stands between spaces, or between bars.
+    // A row of arguments, separated by spaces or by bars.
     bool parse_row(std::vector<command_argument>& to, char between) {
         do {
             if (between == '|') in_.skip_spaces();
@@ -110,7 +110,7 @@ private:
         return true;
     }
 
-    // Whether ": " comes before anything else that parts arguments.
+    // True if ": " comes before any other separator of arguments.
     bool is_head_of_group() const noexcept {
         const std::string_view rest = in_.rest();
         const std::size_t end = rest.find_first_of(" \n|])");
@@ -133,7 +133,7 @@ private:
         return true;
     }
 
-    // It is a pure one unless a value or a group follows.
+    // Pure token unless a value or a group follows.
     bool parse_token(command_argument& to) {
         if (in_.take("'")) {
             to.token = in_.take_while([](char c) { return c != '\''; });
@@ -193,7 +193,7 @@ private:
         return in_.take_versions(to.since, to.deprecated_since);
     }
 
-    // From behind its bracket on.
+    // A group, from after its opening bracket on.
     bool parse_group(command_argument& to) {
         if (depth_ == max_argument_depth) return false;
         if (!parse_name(to) || !in_.take_versions(to.since, to.deprecated_since)) return false;

@@ -29,7 +29,7 @@
 
 namespace eddy::cache {
 
-/// One argument, or a group of them. Its texts point into the notation that it was made of.
+/// One argument, or a group of them. Its texts are views of the parsed notation.
 struct command_argument {
     std::string name;
     std::string_view type;              ///< as in COMMAND DOCS: "string", "oneof"
@@ -40,15 +40,15 @@ struct command_argument {
     int key_group = -1;                 ///< an index into its command's key specifications, or -1
     bool optional = false;
     bool multiple = false;
-    bool repeats_token = false;               ///< of those that are multiple
+    bool repeats_token = false;               ///< of a multiple argument: its token comes each time
     std::vector<command_argument> arguments;  ///< of a block or a choice, else none
 };
 
-/// How deep blocks may lie within each other.
+/// At most so many nested blocks.
 inline constexpr std::size_t max_argument_depth = 8;
 
-/// In their order; nothing when the text is none of the notation above, or too deep. The text must
-/// outlive what is returned.
+/// The arguments in order; none when the text is malformed or nested too deep. The text must
+/// outlive the result.
 std::optional<std::vector<command_argument>> parse_arguments(std::string_view text);
 
 }  // namespace eddy::cache

@@ -16,7 +16,7 @@
 namespace eddy::cache {
 namespace {
 
-// A group in one line, with all that is told of its members: "name:type=display|TOKEN@1!2#0?+*".
+// A group in one line: "name:type=display|TOKEN@1!2#0?+*".
 std::string print(const std::vector<command_argument>& arguments) {
     std::string all;
     for (const command_argument& each : arguments) {
@@ -141,7 +141,7 @@ TEST(command_table, rows_become_commands_and_forms) {
     EXPECT_EQ(find_form(*command("get"), "key"), nullptr);
 }
 
-// What is written in a row says it once: the rest follows.
+// Derived properties: categories follow from flags, key ranges from specifications.
 TEST(command_table, categories_and_ranges_of_keys_follow) {
     const auto& get = *find_command(fold_command_name("get"));
     EXPECT_EQ(get.categories,
@@ -203,8 +203,8 @@ length length_of(const std::vector<command_argument>& arguments) {
 std::string fault_in(const command_spec& spec) {
     const auto arguments = parse_arguments(spec.syntax);
     if (!arguments) return "it is wrong: " + std::string(spec.syntax);
-    // Of these Redis tells less than they take, or, of CLIENT KILL, each condition as one that may
-    // be left out, though one of them may not.
+    // Redis documents fewer arguments for these than they take; for CLIENT KILL it documents every
+    // condition as optional, though one is required.
     static const std::set<std::string_view> apart{"client|kill", "debug", "psync", "quit",
                                                   "replconf"};
     if (apart.contains(spec.name)) return {};
@@ -236,7 +236,7 @@ TEST(command_table, every_row_is_described) {
     std::ranges::for_each(all_forms(), expect_described);
 }
 
-// What is told of keys' places has a group for each argument that is one.
+// Every key argument's group exists.
 void expect_groups(const std::vector<command_argument>& arguments, std::string_view name,
                    int groups) {
     for (const command_argument& each : arguments) {

@@ -49,8 +49,8 @@ constexpr std::string_view category_names[] = {
     "@connection", "@transaction", "@scripting"};
 static_assert(command_category::scripting == 1U << (std::size(category_names) - 1));
 
-// Flags that each form has for itself. Of the others a form has its command's, and may add
-// noscript: it keeps scripts from all of CONFIG, also from its HELP, and of CLUSTER from RESET.
+// Flags that each form has of its own. It inherits the others from its command, and may add
+// noscript: all of CONFIG, also its HELP, is closed to scripts, but of CLUSTER only RESET.
 constexpr std::uint64_t own_flags =
     command_flag::write | command_flag::denyoom | command_flag::loading | command_flag::stale |
     command_flag::allow_busy | command_flag::alters | command_flag::replicated;
@@ -80,8 +80,8 @@ constexpr std::uint32_t implied_categories(std::uint64_t flags, std::uint32_t gi
     return implied;
 }
 
-// Range of the keys at fixed places: of groups that follow each other, from the first one's
-// beginning to the last one's end.
+// Range of the keys at fixed positions: for consecutive groups, from the beginning of the first to
+// the end of the last.
 constexpr void set_key_range(command_spec& of, std::string_view specs) noexcept {
     for_each_word(specs, ';', [&of](std::string_view one) {
         const key_spec spec = parse_key_spec(one);
@@ -101,7 +101,7 @@ constexpr command_spec made_of(const command_row& row) noexcept {
     made.run = row.run;
     made.arity = row.arity;
     made.flags = row.flags;
-    // Whether a script reads alone is known when it is called.
+    // A script's own flags decide at each call whether it only reads.
     if ((row.flags & command_flag::runs_script) != 0) made.flags &= ~command_flag::readonly;
     made.shown_flags = row.flags & command_flag::shown;
     made.categories = row.categories | implied_categories(made.shown_flags, row.categories);
@@ -186,7 +186,7 @@ constexpr auto table = [] {
             spec.first_form = &forms[group->first];
             spec.form_count = static_cast<std::uint32_t>(group->forms.size());
             spec.flags |= command_flag::has_forms;
-            // Flags of what cannot be called without a form mean nothing.
+            // Flags of a command that cannot be called without a form mean nothing.
             if (row.arity < -1) {
                 spec.shown_flags = 0;
                 spec.categories = row.categories | implied_categories(0, row.categories);
@@ -235,7 +235,7 @@ constexpr std::size_t index_of(command_name name) noexcept {
            (64 - index_bits);
 }
 
-// names[i] belongs to table[i]; index[h] is a place in both, or table_size.
+// names[i] belongs to table[i]; index[h] is an index into both, or table_size.
 struct lookup {
     std::array<command_name, table_size + 1> names{};
     std::array<std::uint16_t, index_size> index{};
@@ -270,7 +270,7 @@ std::uint64_t load(const char* from, std::size_t size) noexcept {
     return word;
 }
 
-// Eight letters at once; what is no lower-case letter stays as it is.
+// Upper case of eight letters at once; other bytes stay as they are.
 std::uint64_t to_upper(std::uint64_t word) noexcept {
     constexpr std::uint64_t each = 0x0101'0101'0101'0101ULL;
     constexpr std::uint64_t high = 0x80 * each;

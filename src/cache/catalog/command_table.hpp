@@ -1,10 +1,10 @@
-// Command table: what each command is, by its name.
+// Command table: descriptions of all commands, found by name.
 //
 // The room catalog holds static facts about commands; nothing in it depends on data or sessions.
 // Files in reading order:
 //
 //   command_flags.hpp    flags and ACL categories by name
-//   command_row.hpp      what a row says; rows/ has them, a family of commands a file
+//   command_row.hpp      the columns of a row; rows/ has the rows, one file a family
 //   command_table.hpp    the table made of the rows, and the lookup by name
 //   commands.hpp         the functions in it, by the file of commands/ that defines them
 //   command_keys.hpp     the arguments that are keys
@@ -25,8 +25,8 @@ namespace eddy::cache {
 
 struct call;
 
-/// A command, or a form of one that has subcommands ("config|set"), as the table has it. Texts last
-/// as long as the program. What each execution reads stands in the first cache line.
+/// A command, or a form of a command with subcommands ("config|set"). Its texts have static
+/// lifetime. The members that each execution reads are in the first cache line.
 struct alignas(64) command_spec {
     std::string_view name;  ///< lower case, with a null byte behind it
     void (*run)(call&) = nullptr;
@@ -49,11 +49,11 @@ struct alignas(64) command_spec {
     std::string_view summary;
     std::string_view tips;
 
-    /// In the order of their names; none where the command is one alone.
+    /// Forms in the order of their names; none for a command without subcommands.
     std::span<const command_spec> forms() const noexcept { return {first_form, form_count}; }
 };
 
-/// A command's name as three words in upper case: what the lookup works with.
+/// A command's name as three words in upper case, for the lookup.
 struct command_name {
     std::uint64_t first = 0;
     std::uint64_t second = 0;
@@ -63,13 +63,13 @@ struct command_name {
 
 inline constexpr std::size_t max_command_name = 23;
 
-/// Names above max_command_name come out as no command's name.
+/// Maps a name longer than max_command_name to one that no command has.
 command_name fold_command_name(std::string_view name) noexcept;
 
-/// The command, or null. Some three nanoseconds.
+/// The command, or null. About three nanoseconds.
 const command_spec* find_command(command_name name) noexcept;
 
-/// The command's form that this word stands for, in any case, or null.
+/// The command's form with this name, in any case, or null.
 const command_spec* find_form(const command_spec& command, std::string_view word) noexcept;
 
 /// In the order in which COMMAND lists them.
@@ -77,11 +77,11 @@ std::span<const command_spec> all_commands() noexcept;
 /// Forms of all commands, in the order of their names.
 std::span<const command_spec> all_forms() noexcept;
 
-/// The command's flags, or those of its form where it has several.
+/// Flags of the command, or of the form that args[1] selects.
 std::uint64_t flags_of(const command_spec& spec, const std::string_view* args,
                        std::size_t count) noexcept;
 
-/// Whether commands of these flags may change keys.
+/// True if commands with these flags may change keys.
 inline bool writes_keys(std::uint64_t flags) noexcept {
     const bool runs_script = (flags & command_flag::runs_script) != 0;
     return (flags & command_flag::write) != 0 ||

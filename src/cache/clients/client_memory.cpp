@@ -1,5 +1,5 @@
-// Eviction of clients. A pass over all clients costs some nanoseconds each, and is made only when
-// the limit may be near.
+// Eviction of clients (maxmemory-clients). A pass over all clients costs some nanoseconds per
+// client, and happens only when the limit may be near.
 #include "cache/clients/client_memory.hpp"
 
 #include "cache/clients/closing.hpp"
@@ -44,7 +44,7 @@ void client_memory::look(engine_state& s) {
         if (!may_be_closed(each)) return;
         const std::size_t its = client_bytes(each);
         all += its;
-        // Those with nothing but themselves are never worth it.
+        // Eviction of a client without buffers would free nothing.
         if (its > sizeof each + sizeof(session_extras)) candidates.emplace_back(its, &each);
     });
     if (all <= limit_) return;
@@ -67,7 +67,7 @@ void configure_client_memory(engine_state& s) {
     } else {
         s.clients_memory =
             std::make_unique<client_memory>(std::max(limit, client_memory::least_limit));
-        // It may be too much already.
+        // The usage may be above the new limit already.
         s.clients_memory->grown(s, limit);
     }
 }

@@ -1,5 +1,5 @@
 // Tests of several clients of one engine: transactions, messages, waits, limits. The replies are
-// compared with Redis's in differential_clients_test.cpp; here stands the rest.
+// compared with Redis's in differential_clients_test.cpp; here is the rest.
 #include "cache/clients/session_extras.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/testing/test_client.hpp"
@@ -120,7 +120,7 @@ TEST_F(clients, a_transaction_without_replies_runs_as_a_whole) {
     EXPECT_EQ(a("EXEC"), "");
     EXPECT_EQ(a("CLIENT REPLY ON"), ok);
     EXPECT_EQ(a("GET n"), "$1\r\n1\r\n");
-    // What comes behind the switch is answered, without a frame around it.
+    // Commands after the switch are answered, without an array around the replies.
     for (const char* const line :
          {"CLIENT REPLY OFF", "MULTI", "INCR n", "CLIENT REPLY ON", "INCR n"})
         EXPECT_EQ(a(line), "");
@@ -205,7 +205,7 @@ TEST_F(clients, a_message_wakes_who_gets_it_once) {
               "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n1\r\n"
               "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n2\r\n");
     EXPECT_EQ(a_.pushed(), "");
-    // What came before a command is sent before its reply.
+    // Earlier messages are sent before a command's reply.
     b_("PUBLISH c 3");
     EXPECT_EQ(a_("PING"),
               "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n3\r\n*2\r\n$4\r\npong\r\n$0\r\n\r\n");
@@ -295,9 +295,9 @@ TEST_F(clients, the_soft_limit_ends_a_subscriber_that_is_sent_nothing_more) {
     EXPECT_TRUE(slow.closed());
     EXPECT_FALSE(a_.closed());
     EXPECT_EQ(field("client_output_buffer_limit_disconnections"), "1");
-    // Nobody is to be looked at any more.
+    // No check of a client is pending.
     EXPECT_EQ(due(), never);
-    // Time is counted anew, and the system's clock is not asked for it.
+    // The soft limit's time starts again, by the engine's clock, not the system's.
     b_({"PUBLISH", "c", std::string(20'000, 'x')});
     EXPECT_EQ(due(), seconds(1010) + microseconds(2));
     engine_.set_time(seconds(9000), due() - microseconds(1));
@@ -352,7 +352,7 @@ TEST_F(clients, a_new_limit_holds_for_what_waits_already) {
     EXPECT_TRUE(sending.closed);
 }
 
-// It has limits of its own; that on what others send is not about it.
+// Replies in flight have limits of their own; the output buffer limit does not count them.
 TEST_F(clients, a_reply_that_is_being_sent_is_not_what_others_sent) {
     engine_options options;
     options.clients.max_outbox = 100'000;
@@ -730,7 +730,7 @@ TEST_F(clients, who_is_not_to_touch_keys_leaves_their_use_as_it_was) {
     const std::string before = looker("OBJECT FREQ k");
     for (int i = 0; i < 10; ++i) EXPECT_EQ(looker("GET k"), "$1\r\nv\r\n");
     EXPECT_EQ(looker("OBJECT FREQ k"), before);
-    // Nobody else is affected, and the command that is for it still does it.
+    // Other clients' commands still count as uses, and so does TOUCH of this one.
     EXPECT_EQ(looker("TOUCH k"), ":1\r\n");
     const std::string touched = looker("OBJECT FREQ k");
     EXPECT_GT(touched, before);

@@ -1,5 +1,5 @@
-// Tests of clients that are closed while they wait, subscribe, track or watch: for every later
-// command, of the same pipeline or transaction as well, they are gone.
+// Tests of clients that are closed while they wait, subscribe, track or watch: later commands, also
+// of the same pipeline or transaction, do not find them.
 #include "cache/clients/engine_clients.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/testing/test_client.hpp"
@@ -210,7 +210,8 @@ TEST_F(closed_clients, an_end_of_a_user_is_one_of_its_clients) {
     EXPECT_TRUE(a_.closed());
 }
 
-// What a wait was given before is in no list any more: the connection may still send it.
+// The reply of a wait that was served before the kill stays in the outbox: the popped value is in
+// no list any more, and the connection may still send it.
 TEST_F(closed_clients, what_one_was_given_before_is_kept_for_its_connection) {
     EXPECT_EQ(a_("BLPOP l 0"), "");
     EXPECT_EQ(pipeline(b_, {"RPUSH l 1", "CLIENT KILL ID " + id_of(a_)}), ":1\r\n:1\r\n");

@@ -12,18 +12,18 @@
 
 namespace eddy::cache {
 
-/// A reference, to be copied freely, which the engine outlives. The engine's thread.
+/// Reference to the engine, which must outlive it; freely copied. The engine's thread.
 class engine_clients {
 public:
     explicit engine_clients(engine& of) noexcept : state_(of.internals()) {}
 
-    /// Answers a session whose command waits for the server, if it still does: OK, or the fault as
-    /// an error behind "ERR ".
+    /// Replies to a session whose command waits for the server, if it still waits: OK, or `fault`
+    /// as an error with the prefix "ERR ".
     void answer(std::uint64_t session, std::string_view fault);
-    /// The same with an error that begins with a code of its own.
+    /// The same with an error that has a code of its own.
     void answer_error(std::uint64_t session, const std::string& error);
 
-    /// Clients' commands that write wait until each reason has ended.
+    /// Write commands of clients wait until all reasons have ended.
     void hold_writes(write_hold why) noexcept;
     void let_write(write_hold why) noexcept;
 
@@ -36,15 +36,14 @@ public:
     /// Counts a client that was closed over client-query-buffer-limit.
     void count_closed_query() noexcept;
 
-    /// Whether the default user has no password.
+    /// True if the default user has no password.
     bool are_let_in() const noexcept;
-    /// Whether a client must give a password before anything else: not are_let_in(), or the default
-    /// user is off.
+    /// True if a client must authenticate first: the default user has a password or is off.
     bool need_password() const noexcept;
-    /// Users, with the default one.
+    /// Number of users, including the default one.
     std::size_t users() const noexcept;
-    /// Replaces all users by those of an ACL file's text: all, or none with all errors, each with
-    /// the line of `file`.
+    /// Replaces all users by those of an ACL file's text, all or none. Fails with all errors, each
+    /// with its line in `file`.
     std::expected<void, std::string> load_users(std::string_view text, std::string_view file);
 
 private:

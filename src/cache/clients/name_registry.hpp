@@ -30,18 +30,18 @@ struct name_topic {
     struct member : list_link<> {
         session* who = nullptr;
         name_topic* of = nullptr;
-        bool flag = false;  ///< means what the registry's user says
+        bool flag = false;  ///< meaning defined by the registry's user
     };
 
     unsigned scope = 0;
     std::string_view name;  ///< lives as long as the topic
     intrusive_list<member> members;
     std::size_t count = 0;
-    bool noted = false;      ///< means what the registry's user says
-    bool has_flags = false;  ///< set by the user when a member has had its flag
+    bool noted = false;      ///< meaning defined by the registry's user
+    bool has_flags = false;  ///< set by the registry's user once a member's flag was set
 };
 
-/// The names that one session asked for; empty it with name_registry::remove_all() before it dies.
+/// Names of one session. Before destruction, name_registry::remove_all() must empty it.
 class name_set {
 public:
     /// Bytes counted for a name beside its own.
@@ -49,7 +49,7 @@ public:
 
     std::size_t size() const noexcept { return members_.size(); }
     bool empty() const noexcept { return members_.empty(); }
-    /// Bytes of its names and of what keeps them.
+    /// Bytes of its names and of their bookkeeping.
     std::size_t bytes() const noexcept { return bytes_; }
 
     /// Calls f(name_topic&, name_topic::member&) for each, in no particular order; f changes
@@ -82,7 +82,7 @@ public:
         return found == topics_.end() ? nullptr : &found->second;
     }
 
-    /// The new member, behind those that are there; null when the set has the name already.
+    /// The new member, after the existing ones; null when the set has the name already.
     name_topic::member* add(name_set& to, session& who, scoped_name name);
     /// False when the set did not have the name.
     bool remove(name_set& from, scoped_name name);

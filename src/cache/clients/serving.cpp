@@ -1,4 +1,4 @@
-// Commands that waited run where their keys are ready.
+// Execution of blocked commands once their keys are ready.
 #include "cache/clients/serving.hpp"
 
 #include "cache/acl/access.hpp"
@@ -25,7 +25,7 @@ std::int64_t clock_us() noexcept {
     return duration_cast<microseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
-// For SLOWLOG, where nothing has become of a wait for a key.
+// For SLOWLOG, when a wait for a key ends without being served.
 void keep_if_slow(engine_state& s, session& who) {
     resp::reply_writer reply(who.extras->outbox, who.protocol);
     call c{s, who, reply, &s.database(who.db)};
@@ -38,8 +38,7 @@ void keep_if_slow(engine_state& s, session& who) {
         });
 }
 
-// As if the command came anew, once the key is ready: of its keys the first that is there is
-// served.
+// As if the command was just sent: the first of its keys that exists is served.
 bool serve_in_order(call& c, const session_extras& extras, std::span<const std::string_view> keys,
                     std::string_view ready) {
     const auto has_type = [&](const call::slot* place) {
@@ -58,8 +57,8 @@ bool serve_in_order(call& c, const session_extras& extras, std::span<const std::
     return extras.serve(c, ready);
 }
 
-// Runs the waiting command's `serve` for a key. What it causes for the session itself comes behind
-// the reply.
+// Runs the waiting command's `serve` for a key. Pushes that it causes to the session itself come
+// after the reply.
 bool serve_one(engine_state& s, session& who, std::string_view key) {
     session_extras& extras = *who.extras;
     session* const outer = std::exchange(s.executing, &who);
@@ -76,7 +75,7 @@ bool serve_one(engine_state& s, session& who, std::string_view key) {
             c.args = args.data();
             c.count = args.size();
             c.hash = s.env.hash(args[1]);
-            // What its user may do can have changed meanwhile.
+            // The user's permissions can have changed meanwhile.
             if (!who.unlimited && !permits(c)) {
                 c.count_rejection();
                 served = true;
@@ -106,7 +105,7 @@ bool serve_one(engine_state& s, session& who, std::string_view key) {
         // Without a reply nothing else wakes it.
         if (!served && !s.own_pushes.empty()) who.wake();
     } catch (const std::bad_alloc&) {
-        // It is the one to be closed, not who has made the key ready.
+        // The waiting client is closed, not the one that made the key ready.
         extras.outbox.truncate(reply_begin);
         served = true;
         who.closing = true;
@@ -130,7 +129,7 @@ void serve_waiting(engine_state& s) {
         s.ready_keys.pop_front();
         const scoped_name name{ready.database, ready.key};
         keyspace& keys = s.database(ready.database);
-        // Those who wait for a value of another type; they stay where they are.
+        // Sessions that wait for a value of another type keep their positions.
         intrusive_list<name_topic::member> unserved;
         name_topic* topic = s.awaited.find(name);
         if (topic != nullptr) topic->noted = false;

@@ -1,4 +1,4 @@
-// Serving of sessions that wait: the key that they wait for is ready, or their time is over.
+// Serving of blocked sessions: when their key is ready, or at their deadline.
 #pragma once
 
 #include "cache/engine/engine_state.hpp"
@@ -11,7 +11,7 @@ namespace eddy::cache {
 void serve_waiting(engine_state& s);
 
 enum class unblocked_by : std::uint8_t { timeout, error };
-/// Ends a wait for a key with a timeout's reply or an error.
+/// Ends a wait for a key with the reply of a timeout or with an error.
 void unblock(engine_state& s, session& who, unblocked_by why);
 
 }  // namespace eddy::cache

@@ -1,6 +1,6 @@
 // Session: the state of one client of the cache between its commands.
 //
-// The room clients holds sessions and all that passes between them. Files in reading order:
+// The room clients holds sessions and their interactions. Files in reading order:
 //
 //   session.hpp            state of every client; session_extras.hpp state that few have
 //   client_state.hpp       what all sessions of an engine share
@@ -34,8 +34,8 @@ class user;
 
 /// Lives as long as its connection, on the engine's thread, and no longer than the engine. The
 /// connection checks `closing` after each engine::execute(), sends the replies and closes; it
-/// checks `blocked`, and executes no more until wake() was called. The other members are the
-/// engine's to change. Some 250 bytes; rarely used state is in `extras`.
+/// checks `blocked`, and executes no more until wake() was called. Only the engine changes the
+/// other members. Some 250 bytes; rarely used state is in `extras`.
 struct session : list_link<> {
     /// Bits of `special`: reasons for a session's commands to take the slow path.
     enum mode : std::uint16_t {
@@ -47,8 +47,8 @@ struct session : list_link<> {
         monitoring = 32,         ///< MONITOR
         no_touch = 64,           ///< CLIENT NO-TOUCH
         tracking = 128,          ///< CLIENT TRACKING
-        replica = 256,           ///< another server that follows this one
-        master = 512,            ///< the server that this one follows, or the append-only file
+        replica = 256,           ///< another server that replicates from this one
+        master = 512,            ///< the master of this server, or the append-only file
         redirect_target = 1024,  ///< of another session's CLIENT TRACKING
     };
     static constexpr std::int64_t no_deadline = std::numeric_limits<std::int64_t>::max();
@@ -61,7 +61,7 @@ struct session : list_link<> {
     session& operator=(const session&) = delete;
     virtual ~session();
 
-    /// For sessions of the engine's own, which are listed nowhere.
+    /// Tag of the engine's own sessions, which CLIENT LIST leaves out.
     struct internal {};
 
     /// Called by the engine, also while another session's command runs: there is output for
@@ -73,19 +73,19 @@ struct session : list_link<> {
     virtual void close_now() noexcept {}
     /// Called by the engine, in the same way, for a replica: there is more to be sent to it.
     virtual void feed_grew() noexcept {}
-    /// Called by the engine within execute(), of a master: the last command is none that servers
-    /// send to their replicas. It had no effect, and the session is closing.
+    /// Called by the engine within execute(), for a session of the master: the command is not one
+    /// that masters send to replicas. It had no effect, and the session is closing.
     virtual void strayed(std::string_view command) { static_cast<void>(command); }
 
-    /// Bytes that the connection holds for it: of commands that are not whole yet, or wait, and of
-    /// replies that it has taken from the engine and not sent.
+    /// Bytes held by the connection: of incomplete or waiting commands, and of replies taken from
+    /// the engine and not sent yet.
     struct buffers {
         std::size_t input = 0;
         std::size_t output = 0;
     };
     virtual buffers held() const noexcept { return {}; }
 
-    /// Whether others may send something to it at any time, or it waits for them: it is not idle.
+    /// True if other clients may cause output for it at any time, or it is blocked: it is not idle.
     bool waits_for_others() const noexcept {
         constexpr std::uint16_t modes =
             subscriber | monitoring | tracking | replica | redirect_target;
@@ -96,7 +96,7 @@ struct session : list_link<> {
     std::uint64_t id;
     std::int64_t created_us;
     std::int64_t last_used_us;
-    /// Where the replicas' stream ended behind the last change that it made: what WAIT is about.
+    /// End of the replication stream after the session's last write: for WAIT.
     std::uint64_t written_offset = 0;
     std::string address;
     std::string local_address;
@@ -116,20 +116,20 @@ struct session : list_link<> {
     }
     const char* last_command = "NULL";  ///< its lower-case name, a static text
     std::unique_ptr<session_extras> extras;
-    acl::user* user = nullptr;  ///< never null once it is made
+    acl::user* user = nullptr;  ///< never null after construction
     std::uint16_t special = 0;  ///< of mode
     std::uint8_t protocol = 2;  ///< 2 or 3
     std::uint8_t db = 0;
-    /// False while a password is set and was not given: such a client may send little only, see
+    /// False while a password is required and was not given: then the request limits are small, see
     /// resp::request_limits.
     bool authenticated = true;
-    /// It needs no password, or has given it, and its user may do everything.
+    /// No password is required, or it was given, and the user has all permissions.
     bool unlimited = true;
     /// QUIT was answered, or the client was killed: no further command is executed.
     bool closing = false;
-    /// Its connection is closed at once, and it is in no list of clients any more.
+    /// The connection is closed at once; CLIENT LIST leaves it out.
     bool killed = false;
-    /// A command waits, for a key or the end of a pause; those behind it wait, too.
+    /// A command waits for a key, the end of a pause or the like; later ones wait behind it.
     bool blocked = false;
     bool no_evict = false;
 

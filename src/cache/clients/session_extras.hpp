@@ -20,14 +20,14 @@ struct call;
 struct command_spec;
 struct replica;
 
-/// Copies of commands, one behind the other in one block.
+/// Copies of commands, one after the other in one block.
 class command_queue {
 public:
     /// Bytes counted for an argument beside its own.
     static constexpr std::size_t overhead = 16;
 
     std::size_t size() const noexcept { return commands_.size(); }
-    /// Bytes of all arguments and of what keeps them.
+    /// Bytes of all arguments and of their bookkeeping.
     std::size_t bytes() const noexcept { return text_.size() + sizes_.size() * overhead; }
     static std::size_t cost(const std::string_view* args, std::size_t count) noexcept {
         std::size_t all = count * overhead;
@@ -43,7 +43,7 @@ public:
         }
     }
 
-    /// Calls f(spec, arguments) for each; the views end with the queue.
+    /// Calls f(spec, arguments) for each; the views are valid as long as the queue.
     template <class F>
     void for_each(F&& f) const {
         std::vector<std::string_view> args;
@@ -69,8 +69,8 @@ private:
     byte_buffer text_;
 };
 
-/// Tries to do for `key` what a waiting command wants; `c` is that command, of the session that
-/// waits. True when it has replied: the wait is over.
+/// Tries the waiting command `c` for `key`, on behalf of the blocked session. True when it has
+/// replied: the wait has ended.
 using serve_function = bool (*)(call& c, std::string_view key);
 
 enum class wait_kind : std::uint8_t {
@@ -79,13 +79,13 @@ enum class wait_kind : std::uint8_t {
     pause,              ///< until a pause of all clients ends; the command has not run
     save,               ///< SAVE: until the dump file is there
     script,             ///< until the script that it has called ends
-    script_of_another,  ///< until another's script ends, or is busy; the command has not run
-    replicas,           ///< WAIT, WAITAOF: until so many have what it wrote
-    hook,               ///< until a script has answered for a key that was missing
-    snapshot,   ///< until a snapshot has written the value that is to change; it has not run
-    room,       ///< until a snapshot has room for what will change; it has not run
-    migration,  ///< until a key that is to change has gone to another server; it has not run
-    server,     ///< until a file is read or written, or the daemon has answered
+    script_of_another,  ///< until another client's script ends, or is busy; the command has not run
+    replicas,           ///< WAIT, WAITAOF: until so many servers have its writes
+    hook,               ///< until a script has loaded a missing key
+    snapshot,   ///< until a snapshot has written the value to be changed; the command has not run
+    room,       ///< until a snapshot has room for the changed values; the command has not run
+    migration,  ///< until a key to be changed has moved to another server; the command has not run
+    server,     ///< until a file is read or written, or the daemon has replied
     time        ///< DEBUG SLEEP
 };
 
@@ -104,7 +104,7 @@ struct session_extras {
     std::uint64_t queued_lack = 0;   ///< command_flag::loading and stale, where one lacks them
     bool refused = false;            ///< a command was refused, so EXEC will be, too
     bool watched_changed = false;
-    name_set watched;  ///< flag: the key's time was over already
+    name_set watched;  ///< flag: the key had expired already
 
     // Subscriptions.
     name_set channels;
@@ -113,40 +113,43 @@ struct session_extras {
 
     // A wait.
     wait_kind waits_for = wait_kind::none;
-    std::uint64_t script_wait = 0;  // its place among those that wait for another's script
+    std::uint64_t script_wait = 0;  // number in engine_state::script_waits
     std::int64_t deadline_us = session::no_deadline;
-    std::int64_t worked_us = 0;  // before the wait, where slow_log times the command
+    std::int64_t worked_us = 0;  // before the wait, if slow_log times the command
     serve_function serve = nullptr;
-    value_type awaited_type = value_type::string;  // of keys that are served in order
-    std::size_t first_key = 0;     // of those that are served in the command's order
-    std::size_t ordered_keys = 0;  // how many
+    value_type awaited_type = value_type::string;  // type that a key must have, for waits in the
+                                                   // command's order of keys
+    std::size_t first_key = 0;                     // argument of the first key, for such waits
+    std::size_t ordered_keys = 0;  // number of keys, for such waits; 0: another kind of wait
     command_queue waiting;
     name_set keys;
 
     // CLIENT TRACKING.
     std::uint8_t tracking = 0;      ///< of tracking_option
-    std::uint64_t redirection = 0;  ///< number of the session that is notified instead; 0: itself
+    std::uint64_t redirection = 0;  ///< number of the session that gets the invalidations instead;
+                                    ///< 0: itself
     name_set prefixes;
     std::size_t redirections = 0;  ///< of other sessions, to this one
 
-    /// Of another server that has said REPLCONF or PSYNC: replication.hpp.
+    /// Replica state, after REPLCONF or PSYNC: replication.hpp.
     std::shared_ptr<replica> as_replica;
     awaited_copies awaited;
-    /// End of its last change in the append-only file, until that is acknowledged; 0: it is.
+    /// End of its last write in the append-only file, until that is acknowledged; 0: acknowledged.
     std::uint64_t appended_up_to = 0;
 
-    // What is sent before any further reply.
+    // Output that is sent before any further reply.
     byte_buffer outbox;
-    bool has_served = false;         ///< a wait's reply is in it: what it was given is nowhere else
+    bool has_served = false;         ///< it holds the reply of a served wait: popped values that
+                                     ///< exist nowhere else
     std::size_t unsent = 0;          ///< bytes taken from it that the connection has not sent yet
-    std::int64_t over_since_us = 0;  ///< since when the soft limit is passed; 0: it is not
+    std::int64_t over_since_us = 0;  ///< time at which the soft limit was passed; 0: it is not
 
     std::size_t subscriptions() const noexcept {
         return channels.size() + patterns.size() + shard_channels.size();
     }
 };
 
-/// The session's extras, made when they are first asked for.
+/// The session's extras, allocated at the first use.
 inline session_extras& extras_of(session& who) {
     if (!who.extras) who.extras = std::make_unique<session_extras>();
     return *who.extras;

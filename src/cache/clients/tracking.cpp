@@ -16,11 +16,11 @@
 namespace eddy::cache {
 namespace {
 
-// Changes below prefixes that wait for the end of a batch, with what keeps them; beyond it they are
-// sent at once.
+// At most so many bytes of changes below prefixes, with their bookkeeping, wait for the end of a
+// batch; beyond it they are sent at once.
 constexpr std::size_t max_change_bytes = std::size_t{1} << 20;
 constexpr std::size_t change_overhead = sizeof(tracking_table::change);
-// Keys that one command takes out of a table that is over its limit.
+// At most so many keys are removed by one command from a table above its limit.
 constexpr std::size_t max_forgotten = 100;
 constexpr std::string_view channel = "__redis__:invalidate";
 
@@ -28,7 +28,7 @@ bool tracks(const session& who) noexcept { return (who.special & session::tracki
 
 std::uint8_t options_of(const session& who) noexcept { return who.extras->tracking; }
 
-// `value` is what stands behind the word: an array of keys, or null.
+// `value` is the payload after the word "invalidate": an array of keys, or null.
 void send(engine_state& s, session& who, std::string_view value) {
     session_extras& extras = *who.extras;
     session* to = &who;
@@ -61,8 +61,8 @@ void send(engine_state& s, session& who, std::string_view value) {
     push_to(s, *to, message.text());
 }
 
-// With NOLOOP the client that changed the key is not notified; one whose key expired, or left the
-// table, is.
+// With NOLOOP the session that changed the key gets no invalidation; expiration and removal from
+// the table are always notified.
 void notify_readers(engine_state& s, std::string_view key, const session* by) {
     byte_buffer value;
     resp::reply_writer array(value);
@@ -90,7 +90,7 @@ void count_prefix(tracking_table& table, std::size_t length, bool added) {
     }
 }
 
-// Calls f(topic) for each prefix of the key that somebody follows. O(lengths).
+// Calls f(topic) for each subscribed prefix of the key. O(number of distinct prefix lengths).
 template <class F>
 void for_each_prefix(tracking_table& table, std::string_view key, F&& f) {
     for (const auto& [length, count] : table.prefix_lengths) {
@@ -123,8 +123,8 @@ void unsubscribe_prefixes(engine_state& s, session& who) {
     s.tracking.prefixes.remove_all(mine);
 }
 
-// The changed keys of one prefix, without those that `but` changed, and those alone of which a
-// limited user may know, if there is one; empty where there are none.
+// Writes the changed keys of one prefix, without those changed by session `but`, and only those
+// that `limited`, if not null, may access; nothing if none remain.
 void write_keys(byte_buffer& to, std::span<const tracking_table::change* const> changes,
                 std::uint64_t but, const acl::user* limited) {
     const auto is_wanted = [but, limited](const tracking_table::change* each) {
@@ -153,7 +153,8 @@ void send_changes(engine_state& s, name_topic& prefix,
     });
 }
 
-// A target gets output at any time: it is not idle, nor is it when it rests already.
+// A redirection target gets output at any time, so it is not idle; a connection that rests already
+// is woken.
 void add_redirection(session& to) {
     if (extras_of(to).redirections++ > 0) return;
     to.special |= session::redirect_target;
@@ -193,7 +194,7 @@ void start_tracking(engine_state& s, session& who, std::uint64_t redirection, st
     else
         ++s.tracking.clients;
     who.special |= session::tracking;
-    // CLIENT CACHING's effect outlives a second CLIENT TRACKING, as in Redis.
+    // The effect of CLIENT CACHING survives another CLIENT TRACKING, as in Redis.
     extras.tracking = options | (extras.tracking & tracking_option::caching);
     extras.redirection = redirection;
     if ((options & tracking_option::broadcast) != 0) {
@@ -284,7 +285,7 @@ void send_broadcasts(engine_state& s) {
     std::vector<tracking_table::change> changes = std::move(table.changes);
     table.changes.clear();
     table.change_bytes = 0;
-    // Of several changes of a key the last one counts.
+    // The last of several changes of a key counts.
     std::vector<const tracking_table::change*> ordered;
     ordered.reserve(changes.size());
     for (const tracking_table::change& each : changes) ordered.push_back(&each);
@@ -301,7 +302,7 @@ void send_broadcasts(engine_state& s) {
         for_each_prefix(table, ordered[i]->key,
                         [&](name_topic& topic) { places.push_back({&topic, i}); });
     }
-    // As Redis has it, and the same each time.
+    // In a deterministic order, as in Redis.
     std::ranges::sort(places, {}, [](const place& p) { return std::pair(p.prefix->name, p.rank); });
     std::vector<const tracking_table::change*> of_one;
     for (std::size_t i = 0; i < places.size();) {

@@ -32,18 +32,18 @@ inline constexpr std::uint8_t broken_redirection = 32;
 /// Prefixes that one client may ask for.
 inline constexpr std::size_t max_tracking_prefixes = 1024;
 
-/// Makes the session track, or changes how. `redirection` is another session's number, or 0; of
-/// `options` those bits that a client chooses.
+/// Starts tracking for the session, or changes its options. `redirection` is another session's
+/// number, or 0; of `options` those bits that a client chooses.
 void start_tracking(engine_state& s, session& who, std::uint64_t redirection, std::uint8_t options,
                     std::span<const std::string_view> prefixes);
 void stop_tracking(engine_state& s, session& who);
-/// The session goes: nothing refers to it from here on.
+/// Removes all references to a session that closes.
 void forget_tracked(engine_state& s, session& who);
 
 /// The session of this number, or null. O(sessions).
 session* find_session(engine_state& s, std::uint64_t id) noexcept;
 
-/// Remembers the keys that a tracking session's command has read.
+/// Records the keys that a tracking session's command has read.
 void remember_reads(call& c, const command_spec& spec, std::span<const std::string_view> args);
 
 /// Sends invalidations to the key's readers and to subscribers of its prefix. `by` is the session
@@ -55,12 +55,12 @@ void invalidate_all(engine_state& s);
 /// Sends the collected invalidations to subscribers of prefixes.
 void send_broadcasts(engine_state& s);
 
-/// Whether more keys are remembered than tracking-table-max-keys allows.
+/// True if more keys are recorded than tracking-table-max-keys allows.
 bool is_over_tracking_limit(const engine_state& s) noexcept;
-/// Invalidates keys at random until the table is within that limit: at most `most`, and until the
-/// slice is over. True while there are more.
+/// Invalidates random keys until the table is within the limit: at most `most`, and until the end
+/// of the slice. True while work remains.
 bool shrink_tracking_table(engine_state& s, std::size_t most, slice_limit& slice);
-/// A command's part of that; upkeep() does the rest.
+/// A command's share of that work; upkeep() does the rest.
 void limit_tracking_table(engine_state& s);
 
 }  // namespace eddy::cache

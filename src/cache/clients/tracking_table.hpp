@@ -16,8 +16,8 @@
 
 namespace eddy::cache {
 
-/// Keys with the numbers of sessions, in ascending order, in blocks of the engine's memory. One
-/// thread.
+/// Keys with the numbers of their reading sessions, in ascending order, in blocks of the engine's
+/// memory. One thread.
 class tracked_keys {
 public:
     /// `env` must outlive it.
@@ -27,12 +27,12 @@ public:
     ~tracked_keys() { clear(); }
 
     std::size_t size() const noexcept { return keys_.size(); }
-    /// Numbers of all keys together.
+    /// Numbers of sessions, over all keys.
     std::size_t items() const noexcept { return items_; }
 
-    /// Adds a session's number, O(log of those that are there) and a move of those behind it. Now
-    /// and then it drops those that `is_gone` says it of, so that short-lived clients do not add
-    /// up.
+    /// Adds a session's number: O(log n), and a move of the numbers after it. When their count is a
+    /// power of two, from 8 on, it first drops numbers for which is_gone(id) is true, so that
+    /// short-lived clients do not accumulate.
     template <class F>
     void add(std::string_view key, std::uint64_t hash, std::uint64_t id, F&& is_gone) {
         dictionary::slot* place = keys_.find(key, hash);
@@ -66,8 +66,7 @@ public:
         ++items_;
     }
 
-    /// Forgets the key and calls f(id) for each of its numbers; `key` may be a view of the table's
-    /// own.
+    /// Removes the key and calls f(id) for each of its numbers; `key` may be a view into the table.
     template <class F>
     void take(std::string_view key, F&& f) {
         const std::uint64_t hash = keys_.hash(key);
@@ -81,10 +80,10 @@ public:
         env_.memory.release(gone, gone->size());
     }
 
-    /// Some key, by chance; the table is not empty.
+    /// Random key; the table must not be empty.
     std::string some_key() const { return std::string(keys_.random(env_.random)->key()); }
 
-    /// Forgets all; the memory is freed in slices.
+    /// Removes all keys; the memory is freed in slices.
     void clear() {
         env_.discard(std::move(keys_));
         items_ = 0;
@@ -114,7 +113,7 @@ private:
         void* const block = env_.memory.allocate(entry::size_for(key.size(), value_size, false));
         return entry::make(block, key, value_size, false);
     }
-    // The entry with room for so many numbers, of which it keeps the first.
+    // The entry reallocated for `count` numbers; it keeps the first ones.
     entry* resized(dictionary::slot* place, std::size_t count) {
         entry* const old = dictionary::entry_of(*place);
         const std::size_t value_size = count * sizeof(std::uint64_t);
@@ -140,7 +139,7 @@ private:
 struct tracking_table {
     explicit tracking_table(environment& env) noexcept : keys(env), prefixes(env.hash) {}
 
-    /// A key that changed below a prefix, until it is sent.
+    /// Change of a key below a prefix, until it is sent.
     struct change {
         std::string key;
         std::uint64_t by;  ///< a session's number, or 0
@@ -148,13 +147,13 @@ struct tracking_table {
 
     tracked_keys keys;
     name_registry prefixes;
-    /// How many prefixes of each length there are.
+    /// Length of prefixes and number of prefixes of that length.
     std::vector<std::pair<std::size_t, std::size_t>> prefix_lengths;
     std::vector<change> changes;
     std::size_t change_bytes = 0;
     /// Sessions that track, or are redirected to, by number.
     std::unordered_map<std::uint64_t, session*> sessions;
-    std::size_t clients = 0;  ///< that track
+    std::size_t clients = 0;  ///< number that track
 };
 
 }  // namespace eddy::cache

@@ -1,4 +1,4 @@
-// Beginning and ending of waits.
+// Begin and end of waits.
 #include "cache/clients/waits.hpp"
 
 #include "cache/clients/closing.hpp"
@@ -156,7 +156,7 @@ void end_pause_waits(engine_state& s) {
     if (s.paused_until_us == 0 && s.writes_held == 0)
         s.slow_path &= static_cast<std::uint16_t>(~slow_path::pause);
     s.env.expired = fate_of_expired(s);
-    // Those that still have to wait find out when they are executed.
+    // Sessions that still have to wait block again when they are executed.
     s.sessions.for_each([&](session& each) {
         if (each.extras && each.extras->waits_for == wait_kind::pause) finish_wait(s, each);
     });
@@ -235,8 +235,8 @@ void end_script_waits(engine_state& s, std::size_t most) noexcept {
     }
 }
 
-// One first: what it runs may be a script that takes long, for which the others would wait anew,
-// behind those that come meanwhile.
+// One at first: its command may be a script that takes long, and then the others would wait again,
+// behind later ones.
 void end_script_waits_in_turn(engine_state& s) noexcept {
     constexpr std::size_t most_at_once = 64;
     end_script_waits(s, s.script_waits_ended_at_once);
@@ -293,7 +293,7 @@ void wait_for_server(call& c) {
 
 namespace {
 
-// Empty: OK.
+// An empty error means OK.
 void answer_with(engine_state& s, std::uint64_t number, const std::string& error) {
     session* const who = find_session(s, number);
     if (who == nullptr || !who->blocked || who->extras->waits_for != wait_kind::server) return;

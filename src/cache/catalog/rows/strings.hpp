@@ -1,4 +1,4 @@
-// Rows of strings, bitmaps, HyperLogLogs, and of what takes several types. See command_row.hpp for
+// Rows of strings, bitmaps, HyperLogLogs, and of commands on several types. See command_row.hpp for
 // the columns.
 #pragma once
 
@@ -113,7 +113,7 @@ inline constexpr command_row string_rows[] = {
     {"pfselftest", commands::pfselftest, 1, admin | syscmd, category::hyperloglog, "", "2.8.9",
      "hyperloglog", "", "Tests the HyperLogLog's own workings."},
 
-    // Of several types
+    // Commands on several types
     {"lcs", commands::lcs, -3, readonly | reads_string, category::string, "RO access|i1|r1.1.0",
      "7.0.0", "string",
      "key1/key key2/key#0 [LEN] [IDX] [MINMATCHLEN min-match-len/int] [WITHMATCHLEN]",
