@@ -21,7 +21,7 @@
 namespace eddy::cache::commands {
 namespace {
 
-// normal, replica, pubsub, and master: none of them.
+// normal, replica, pubsub or master; none for the master.
 struct client_type {
     std::optional<client_class> is;
 };
@@ -122,7 +122,7 @@ void client_setinfo(call& c) {
 
 namespace {
 
-// Which clients CLIENT KILL is about.
+// Filter of CLIENT KILL.
 struct kill_filter {
     std::optional<std::int64_t> id;
     std::optional<std::string_view> address;
@@ -131,7 +131,7 @@ struct kill_filter {
     const acl::user* user = nullptr;
     bool skips_me = true;
 
-    // False, with the error replied, where the arguments are no filter.
+    // False, with the error replied, for malformed arguments.
     bool parse(call& c) {
         for (std::size_t i = 2; i < c.count; i += 2) {
             const std::string_view word = c.arg(i);
@@ -243,7 +243,7 @@ void client_pause(call& c) {
         __builtin_add_overflow(until_us, c.state.env.steady_us, &until_us)) {
         return c.error("ERR timeout is out of range");
     }
-    // Of two pauses the stricter and the longer holds.
+    // The stricter of two pauses holds, and the later deadline.
     const bool is_paused = is_client_paused(c.state);
     c.state.pauses_writes_only = writes_only && (!is_paused || c.state.pauses_writes_only);
     c.state.paused_until_us = std::max(c.state.paused_until_us, until_us);

@@ -250,7 +250,7 @@ TEST_F(commands, an_encoding_stays_after_the_value_has_shrunk) {
     EXPECT_EQ(encoding("few"), "hashtable");
 }
 
-// As in Redis 7.2: what there is stays as it is until a command puts something.
+// As in Redis 7.2: a value keeps its encoding until a command adds to it.
 TEST_F(commands, encodings_follow_limits_that_were_changed) {
     constexpr std::string_view at_first =
         "hash-max-listpack-entries 512 hash-max-listpack-value 64 set-max-intset-entries 512 "
@@ -311,7 +311,7 @@ TEST_F(commands, encodings_follow_limits_that_were_changed) {
         EXPECT_EQ(parse_reply(client_("OBJECT ENCODING k")).text, each.encoding)
             << each.before << " | " << each.limits << " | " << each.after;
     }
-    // Few that SPOP leaves.
+    // A small rest after SPOP.
     client_("CONFIG SET " + std::string(at_first));
     for (const std::string_view left : {"5", "40"}) {
         client_("DEL k");
@@ -350,8 +350,8 @@ TEST_F(commands, small_hashes_and_sets_come_in_order_and_in_one_page) {
     expect("SINTER j i", "*2\r\n$2\r\n10\r\n$1\r\n9\r\n");
 }
 
-// Whoever is there from the first call to the last is found, though others come and go. Sorted sets
-// have a test of their own.
+// SCAN's guarantee: elements that exist from the first call to the last are returned, whatever
+// changes in between. Sorted sets have a test of their own.
 TEST_F(commands, scan_finds_what_stays_while_the_table_grows) {
     for (int i = 0; i < 1'000; ++i) client_({"SET", "stays:" + std::to_string(i), "x"});
     for (int i = 0; i < 300; ++i) client_({"SADD", "set", "stays:" + std::to_string(i)});

@@ -70,7 +70,7 @@ void hello(call& c) {
         if (*version < 2 || *version > 3) return c.error("NOPROTO unsupported protocol version");
         protocol = static_cast<int>(*version);
     }
-    // Nothing is done before all of it is understood.
+    // All arguments are parsed before one takes effect.
     std::optional<std::string_view> name;
     std::size_t user = 0;  // the argument
     for (std::size_t i = 2; i < c.count; ++i) {

@@ -66,7 +66,7 @@ bool prefixes_fit(call& c, const std::vector<std::string_view>& given) {
     return true;
 }
 
-// Whether the options go together, and with what the client has chosen before.
+// True if the options fit together, and with the client's earlier ones.
 bool options_fit(call& c, std::uint8_t wanted, const std::vector<std::string_view>& prefixes) {
     const std::uint8_t old = options_of(c);
     const auto refuse = [&c](std::string_view why) {

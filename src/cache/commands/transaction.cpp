@@ -19,7 +19,7 @@ bool in_transaction(const call& c) noexcept {
     return (c.client.special & session::in_transaction) != 0;
 }
 
-// Whether a watched key's time has passed, also when nobody has looked for it since.
+// True if a watched key has expired, even without an access since then.
 bool watched_is_over(call& c) {
     bool over = false;
     c.client.extras->watched.for_each([&](name_topic& topic, name_topic::member& watch) {
@@ -33,14 +33,14 @@ bool watched_is_over(call& c) {
 
 constexpr std::string_view not_run_either = "ERR not run either";
 
-// EXEC's replies, of which each command bounds its own. Once they have passed the limit on one
-// reply together, what follows is not run: what it takes away could not be told any more.
+// EXEC's replies; each command limits its own. Once their sum has passed the limit of one reply,
+// the remaining commands are not run: their effects could not be reported.
 struct transaction_replies {
     const std::size_t begin;
     std::size_t left;  // commands
     bool is_full = false;
 
-    // With room for the refusal of all that are left.
+    // With room for the refusals of all remaining commands.
     bool is_over(const call& c) const noexcept {
         constexpr std::size_t shortest = not_run_either.size() + std::string_view("-\r\n").size();
         const std::size_t replied = c.reply.buffer().size() - begin;
@@ -54,7 +54,7 @@ struct transaction_replies {
     }
 };
 
-// Neither a master nor a file is answered. CLIENT REPLY may change it within a transaction.
+// Masters and files take no replies. CLIENT REPLY may change it within a transaction.
 bool is_answered(const call& c) noexcept {
     constexpr auto unanswered = session::master | session::reply_off | session::reply_skip;
     return (c.client.special & unanswered) == 0;
@@ -71,7 +71,8 @@ void run_queued(call& c, const command_spec& spec, std::span<const std::string_v
     const bool obeys = (c.client.special & session::master) != 0;
     if (!obeys && !c.client.unlimited && !still_permits(c)) return c.count_rejection();
     if (is_answered(c) && replies.is_over(c)) return replies.refuse(c);
-    // Behind its own CLIENT KILL a client gets no reply, as in Redis, though the rest is done.
+    // A client gets no reply to commands after its own CLIENT KILL, as in Redis, though they are
+    // executed.
     const bool is_closing = c.client.closing;
     run(c);
     retire_closed(c.state);
@@ -113,7 +114,7 @@ static void exec_now(call& c) {
 
 void exec(call& c) {
     if (!in_transaction(c)) return c.error("ERR EXEC without MULTI");
-    // One with a script in it may have to be left in the middle.
+    // A transaction with a script may have to be suspended.
     const bool runs_scripts = (c.client.extras->queued_flags & command_flag::runs_script) != 0;
     runs_scripts ? scripting::run_with_scripts(c, exec_now) : exec_now(c);
 }
@@ -127,7 +128,7 @@ void discard(call& c) {
 void watch(call& c) {
     if (in_transaction(c)) return c.error("ERR WATCH inside MULTI is not allowed");
     session_extras& extras = extras_of(c.client);
-    // EXEC will fail anyway.
+    // EXEC fails in any case.
     if (extras.watched_changed) return c.reply.ok();
     std::size_t bytes = extras.watched.bytes();
     for (std::size_t i = 1; i < c.count; ++i) bytes += c.arg(i).size() + name_set::overhead;

@@ -34,7 +34,7 @@ namespace {
 using view = parameters_view;
 using target = parameters_target;
 
-// Why a value was refused; empty when it was taken.
+// Reason of a refusal; empty on success.
 using refusal = std::string_view;
 constexpr refusal immutable = "can't set immutable config";
 constexpr std::int64_t most_soft_seconds = std::numeric_limits<std::int32_t>::max();
@@ -133,7 +133,7 @@ std::string output_limits_text(view o) {
     return text;
 }
 
-// What needs a folder can only be set to off without one.
+// Parameters that need a folder can only be off without one.
 constexpr refusal no_persistence = "this cache keeps nothing on disk";
 
 refusal set_appendonly(target o, std::string_view value) {
@@ -195,7 +195,7 @@ refusal set_rewrite_percentage(target o, std::string_view value) {
     return {};
 }
 
-// Its place in the parts.
+// The member's place among the parts.
 template <typename Parts, typename Type>
 auto& member_of(Parts o, Type engine_options::* which) {
     return o.engine.*which;
@@ -217,7 +217,7 @@ auto& member_of(Parts o, Type replica_settings::* which) {
     return o.server.replica.*which;
 }
 
-// A number of a range, as Redis says it.
+// A number within a range, with Redis's errors.
 template <auto Member, std::int64_t Low, std::int64_t High>
 refusal set_number(target o, std::string_view value) {
     const auto number = parse_integer(value);
@@ -261,7 +261,7 @@ refusal set_save(target o, std::string_view value) {
     return {};
 }
 
-// Redis protects these, too, unless it is told otherwise at its start.
+// Redis protects these parameters, too, unless they are enabled at its start.
 refusal set_protected(target, std::string_view) { return "can't set protected config"; }
 
 refusal set_stop_writes(target o, std::string_view value) {
@@ -294,7 +294,7 @@ std::string clients_memory_text(view o) {
     return std::to_string(o.engine.clients.max_memory);
 }
 
-// As much as --max-connections takes.
+// As --max-connections.
 refusal set_max_clients(target o, std::string_view value) {
     const auto number = parse_integer(value);
     if (!number) return not_an_integer;
@@ -313,7 +313,7 @@ refusal set_client_timeout(target o, std::string_view value) {
     return {};
 }
 
-// Up to whole seconds: 0 is for none.
+// Rounded up to whole seconds, as 0 means none.
 std::string client_timeout_text(view o) {
     return std::to_string(std::chrono::ceil<std::chrono::seconds>(o.server.client_timeout).count());
 }
@@ -370,7 +370,7 @@ refusal set_key_delay(target o, std::string_view value) {
     return {};
 }
 
-// Of replication_options and replica_settings.
+// Numbers of replication_options and replica_settings.
 template <auto Member>
 std::string replication_number(view o) {
     return std::to_string(member_of(o, Member));
@@ -435,7 +435,7 @@ refusal set_backlog(target o, std::string_view value) {
     return {};
 }
 
-// Whom it follows now; CONFIG GET's command fills it in.
+// The current master; CONFIG GET's command fills it in.
 std::string master_text(view) { return {}; }
 
 using replicas = replication_options;
@@ -603,7 +603,7 @@ const ignored_parameter* find_ignored(std::string_view name) noexcept {
     return nullptr;
 }
 
-// What its value is kept under.
+// Name under which the value is stored.
 std::string_view key_of(const ignored_parameter& of) noexcept {
     return of.other.empty() ? of.name : of.other;
 }
@@ -615,7 +615,7 @@ std::string_view remembered(const server_settings& o, const ignored_parameter& o
     return of.usual;
 }
 
-// Those of them that are limits of encodings have an effect.
+// The limits of encodings have an effect.
 void note_limit(encoding_limits& of, std::string_view name, std::string_view value) {
     constexpr std::pair<std::string_view, std::size_t encoding_limits::*> sizes[] = {
         {"hash-max-listpack-entries", &encoding_limits::hash_fields},
@@ -632,7 +632,7 @@ void note_limit(encoding_limits& of, std::string_view name, std::string_view val
         if (name == size_name) of.*member = static_cast<std::size_t>(number);
 }
 
-// Why the value was refused; empty when it was taken.
+// Reason of a refusal; empty on success.
 std::string remember(target o, const ignored_parameter& of, std::string_view value) {
     if (of.takes == ignored_parameter::kind::immutable) return std::string(immutable);
     auto read = read_ignored(of, value);
@@ -703,7 +703,7 @@ std::vector<std::pair<std::string, std::string>> changed_parameters(parameters_v
                                                                     parameters_view from) {
     std::vector<std::pair<std::string, std::string>> found;
     for (const parameter& each : parameters) {
-        // The same under another name.
+        // Another name of the same parameter.
         if (each.set == nullptr || each.name == "lua-time-limit") continue;
         std::string value = each.get(now);
         if (value != each.get(from)) found.emplace_back(each.name, std::move(value));
@@ -737,7 +737,7 @@ std::expected<void, std::string> set_parameter(parameters_target of, std::string
 
 namespace {
 
-// A copy of all parameters, which CONFIG SET changes before any of it takes effect.
+// A copy of all parameters, changed by CONFIG SET before any of it takes effect.
 struct changed_options {
     explicit changed_options(const engine_state& s)
         : engine(s.options), server(settings_of(s.server)) {}
@@ -748,7 +748,7 @@ struct changed_options {
     bool sets_password = false;
 };
 
-// Has the engine and its server go on with them.
+// Applies the options to the engine and its server.
 void take_options(engine_state& s, changed_options& all) {
     const engine_options& changed = all.engine;
     const bool has_limits = changed.max_text != s.options.max_text;
@@ -787,7 +787,7 @@ std::expected<void, std::string> set_parameters(
     return {};
 }
 
-// All of them are set, or none with an error.
+// Sets all of them, or none with an error.
 void commands::config_set(call& c) {
     if (c.count % 2 != 0) return c.syntax_error();
     changed_options changed(c.state);

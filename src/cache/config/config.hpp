@@ -1,4 +1,4 @@
-// CONFIG GET and SET: the few parameters that the cache has, and those that clients expect.
+// CONFIG GET and SET: the parameters with an effect, and others that clients expect.
 //
 // The room config holds redis.conf's parameters. Files in reading order:
 //
@@ -23,7 +23,7 @@
 
 namespace eddy::cache {
 
-/// All that has a parameter: options of an engine, and settings of its server.
+/// The objects that parameters belong to: options of an engine, and settings of its server.
 struct parameters_view {
     const engine_options& engine;
     const server_settings& server;
@@ -36,11 +36,11 @@ struct parameters_target {
 /// Parameters changed by CONFIG SET: names and values.
 std::vector<std::pair<std::string, std::string>> changed_parameters(parameters_view now,
                                                                     parameters_view from);
-/// Sets one by its name, before there is an engine; fails with the reason, as a sentence.
+/// Sets a parameter by its name, before there is an engine; fails with the reason, as a sentence.
 std::expected<void, std::string> set_parameter(parameters_target of, std::string_view name,
                                                std::string_view value);
 
-/// The same in a running engine, as CONFIG SET: all of them, or none with the reason.
+/// The same in a running engine, as CONFIG SET: sets all, or none with the reason.
 std::expected<void, std::string> set_parameters(
     engine_state& s, const std::vector<std::pair<std::string, std::string>>& values);
 

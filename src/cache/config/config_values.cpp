@@ -1,4 +1,5 @@
-// Parsers of values with Redis's units: those that end with b are powers of two.
+// Parsers of values with Redis's units: units that end with b are powers of two, the others powers
+// of ten.
 #include "cache/config/config_values.hpp"
 
 #include "cache/engine/call.hpp"

@@ -10,7 +10,7 @@
 
 namespace eddy::cache {
 
-// What Redis says of values that it does not take.
+// Redis's texts for rejected values.
 inline constexpr std::string_view not_bytes = "argument must be a memory value";
 inline constexpr std::string_view not_an_integer = "argument couldn't be parsed into an integer";
 inline constexpr std::string_view not_a_switch = "argument must be 'yes' or 'no'";
@@ -21,10 +21,10 @@ std::optional<std::size_t> parse_bytes(std::string_view text);
 /// Words between spaces.
 std::vector<std::string_view> split_words(std::string_view text);
 
-/// The numbers of latency-tracking-info-percentiles, a single space between two of them, or why
-/// they are refused.
+/// The numbers of latency-tracking-info-percentiles, separated by single spaces; fails with the
+/// reason.
 std::expected<std::vector<double>, std::string_view> parse_percentiles(std::string_view text);
-/// Such a number as Redis writes it: "99.9".
+/// Such a number in Redis's notation: "99.9".
 std::string percentile_text(double percent);
 
 }  // namespace eddy::cache

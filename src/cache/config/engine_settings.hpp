@@ -1,4 +1,4 @@
-// The engine's settings, as the server changes them while it runs.
+// Engine settings that the server changes at run time.
 #pragma once
 
 #include "cache/engine/engine.hpp"
@@ -12,17 +12,17 @@ namespace eddy::cache {
 
 class server_host;
 
-/// A reference, to be copied freely, which the engine outlives. The engine's thread.
+/// Reference to the engine, which must outlive it; freely copied. The engine's thread.
 class engine_settings {
 public:
     explicit engine_settings(engine& of) noexcept : state_(of.internals()) {}
 
-    /// Its server from now on, which outlives the engine's last command. What the server has moved
-    /// before does not count in INFO.
+    /// Sets the server, which must outlive the engine's last command. INFO does not count its
+    /// earlier traffic.
     void set_server(server_host& server) noexcept;
-    /// The engine goes on without one.
+    /// Detaches the server.
     void drop_server() noexcept;
-    /// As CONFIG SET: names and values, all of them, or none with the reason.
+    /// As CONFIG SET with names and values: sets all, or none with the reason.
     std::expected<void, std::string> set(
         const std::vector<std::pair<std::string, std::string>>& parameters);
     void set_mode(access_mode mode) noexcept;

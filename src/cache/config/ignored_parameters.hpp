@@ -1,8 +1,8 @@
 // CONFIG parameters without an effect here.
 //
-// They tune parts of Redis that the cache does not have. They are checked as Redis checks them,
-// kept and returned, so that programs that set them go on. The limits of encodings are among them,
-// which have an effect: engine_options::limits.
+// They tune parts of Redis that the cache does not have. They are checked as in Redis, kept and
+// returned, so that programs that set them work. The limits of encodings are among them, and have
+// an effect: engine_options::limits.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace eddy::cache {
 
-/// One of them, and which values Redis takes for it.
+/// An ignored parameter, and the values that Redis accepts for it.
 struct ignored_parameter {
     enum class kind : std::uint8_t {
         text,       ///< anything
-        immutable,  ///< Redis takes it at its start only
+        immutable,  ///< Redis accepts it at its start only
         yes_no,     ///< a switch
         number,     ///< from low to high
         bytes,      ///< the same, with a unit
@@ -25,7 +25,7 @@ struct ignored_parameter {
         scores,     ///< three numbers from -2000 to 2000
     };
     std::string_view name;
-    std::string_view usual;  ///< until it is set
+    std::string_view usual;  ///< default
     kind takes = kind::text;
     std::int64_t low = 0;
     std::int64_t high = 0;
@@ -36,8 +36,7 @@ struct ignored_parameter {
 /// All of them, in the order of CONFIG GET.
 std::span<const ignored_parameter> ignored_parameters() noexcept;
 
-/// The value as CONFIG GET gives it back, or why Redis does not take it, in its words. Not for
-/// immutable ones.
+/// The value as CONFIG GET returns it; fails with Redis's text. Not for immutable ones.
 std::expected<std::string, std::string> read_ignored(const ignored_parameter& of,
                                                      std::string_view value);
 

@@ -28,9 +28,8 @@ protected:
 };
 
 TEST_P(differential_parameters, values_are_taken_and_refused_as_redis_does) {
-    // The score and the addresses are the operating system's to refuse, defragmentation the
-    // allocator's; the title is looked at for its parts; two have another range in 7.0, or are
-    // brought into it.
+    // The operating system rejects scores and addresses, the allocator defragmentation; the title
+    // is parsed; two have another range in 7.0, or are clamped to it.
     const std::set<std::string_view> excluded{"oom-score-adj",
                                               "proc-title-template",
                                               "activedefrag",
@@ -38,13 +37,13 @@ TEST_P(differential_parameters, values_are_taken_and_refused_as_redis_does) {
                                               "maxmemory-samples",
                                               "hz",
                                               "cluster-announce-hostname"};
-    // 7.0 knows one level less; 7.2 looks at what nodes are called and at the system's languages.
+    // 7.0 has one level less; 7.2 checks names of nodes and the system's languages.
     const std::set<std::string_view> by_version =
         redis_->is_7_0() ? std::set<std::string_view>{"loglevel"}
                          : std::set<std::string_view>{"cluster-announce-human-nodename",
                                                       "cluster-announce-ip", "locale-collate"};
     int compared = 0;
-    // What each has until it is set is in part another: the work is done in another way.
+    // The defaults differ in part, as the implementation does.
     for (const ignored_parameter& each : ignored_parameters()) {
         const std::string name(each.name);
         const auto theirs = testing::parse_reply(redis_->ask(arguments{"CONFIG", "GET", name}));
@@ -85,7 +84,7 @@ TEST_P(differential_parameters, values_are_taken_and_refused_as_redis_does) {
                                         "50 99",
                                         "x 1",
                                         ""}) {
-            // Redis takes nothing at all for no bytes, and knows such a number as one.
+            // Redis accepts an empty value as no bytes, and a number of 19 digits.
             if (each.takes == kind::bytes && (value.empty() || value.size() == 19)) continue;
             EXPECT_TRUE(same({"CONFIG", "SET", name, value}));
             if (each.takes != kind::immutable) EXPECT_TRUE(same({"CONFIG", "GET", name}));
@@ -97,7 +96,7 @@ TEST_P(differential_parameters, values_are_taken_and_refused_as_redis_does) {
 TEST_P(differential_parameters, those_of_redis_are_known) {
     client_({"HELLO", "2"});
     redis_->ask(arguments{"HELLO", "2"});
-    // What binds to processors and what warns, and what is for modules' and servers' own clients.
+    // Processor lists, warnings, and parameters for modules and TLS clients.
     const std::set<std::string> excluded{
         "aof_rewrite_cpulist",      "bgsave_cpulist",       "bio_cpulist",
         "server_cpulist",           "aof-disable-auto-gc",  "ignore-warnings",
@@ -112,7 +111,7 @@ TEST_P(differential_parameters, those_of_redis_are_known) {
     }
 }
 
-// Both protocols are the fixture's; what is asked here is the same in both.
+// Once: the replies are the same in both protocols.
 INSTANTIATE_TEST_SUITE_P(cache, differential_parameters, ::testing::Values(2));
 
 }  // namespace

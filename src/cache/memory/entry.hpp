@@ -17,10 +17,10 @@ namespace eddy::cache {
 /// Type of a key's value, as in TYPE.
 enum class value_type : std::uint8_t { string, list, set, hash, sorted_set, stream };
 
-/// How it is held.
+/// Representation of a value.
 enum class encoding : std::uint8_t {
     bytes,         ///< string: the bytes stand in the entry
-    integer,       ///< string: a number that is written in decimal when it is read
+    integer,       ///< string: a number, written in decimal when it is read
     external,      ///< string: a pointer to a `text_block`
     list,          ///< a pointer to a `list`
     packed,        ///< set, hash, sorted set: a pointer to a `packed_block`
@@ -28,15 +28,15 @@ enum class encoding : std::uint8_t {
     table,         ///< set, hash: a pointer to a `dictionary`
     sorted_table,  ///< sorted set: a pointer to a `sorted_table`
     stream,        ///< a pointer to a `redis_stream`
-    timed_table,   ///< hash of which fields end: a pointer to the `dictionary` in a `timed_table`
+    timed_table,   ///< hash with expiring fields: a pointer to the `dictionary` in a `timed_table`
 };
 
-/// The milliseconds since 1970 at which a key ends; 0 when it does not.
+/// Expiration of a key in milliseconds since 1970; 0: none.
 using expiry_time = std::int64_t;
 inline constexpr expiry_time no_expiry = 0;
 
-/// The longest string that a key or an element can have; for clients proto-max-bulk-len may say
-/// less. What was taken in once can be read again, whatever that parameter is then.
+/// The longest string of a key or an element; proto-max-bulk-len may lower it for clients. Existing
+/// strings stay readable whatever that parameter is.
 inline constexpr std::size_t largest_text = 0x7fff'ffff;
 
 /// A string that is too big for its entry: size, capacity, bytes.
@@ -53,11 +53,11 @@ struct entry {
     static constexpr std::uint8_t has_expiry_room = 1;
     static constexpr std::uint8_t long_key = 4;  ///< the key's size does not fit 16 bits
     static constexpr std::uint8_t modified_text =
-        8;                                         ///< APPEND or SETRANGE made it: encoding "raw"
+        8;                                         ///< made by APPEND or SETRANGE: encoding "raw"
     static constexpr std::uint8_t large_list = 8;  ///< the same of a list: encoding "quicklist"
     static constexpr std::uint8_t one_use = 16;    ///< two bits count uses, for eviction
     static constexpr std::uint8_t all_uses = 3 * one_use;
-    /// A running snapshot has it already, or it is newer than that: see rdb/snapshot.hpp.
+    /// The running snapshot has written it, or it is newer than the snapshot: see rdb/snapshot.hpp.
     static constexpr std::uint8_t in_snapshot = 64;
     static constexpr std::size_t max_short_key = 0xffff;
 
@@ -72,17 +72,17 @@ struct entry {
 
     bool has(std::uint8_t flag) const noexcept { return (flags & flag) != 0; }
     std::uint8_t uses() const noexcept { return (flags & all_uses) / one_use; }
-    /// One more, up to `most`, which is 3 or less.
+    /// Increments the count of uses, up to `most`, which is 3 or less.
     void count_use(std::uint8_t most) noexcept {
         if (uses() < most) flags = static_cast<std::uint8_t>(flags + one_use);
     }
-    /// One less; false when there was none.
+    /// Decrements the count of uses; false when it was 0.
     bool take_use() noexcept {
         if (uses() == 0) return false;
         flags = static_cast<std::uint8_t>(flags - one_use);
         return true;
     }
-    /// False when there was none.
+    /// Sets the count of uses to 0; false when it was.
     bool drop_uses() noexcept {
         if (uses() == 0) return false;
         flags &= static_cast<std::uint8_t>(~all_uses);
@@ -120,10 +120,10 @@ struct entry {
         std::memcpy(&at, after_header(), 8);
         return at;
     }
-    /// Needs the room.
+    /// The entry must have the room.
     void set_expiry(expiry_time at) noexcept { std::memcpy(after_header(), &at, 8); }
 
-    /// Of the whole block.
+    /// Bytes of the whole block.
     std::size_t size() const noexcept {
         return sizeof(entry) + key_offset() + key_size() + value_size;
     }
@@ -172,8 +172,8 @@ private:
 };
 static_assert(sizeof(entry) == 8);
 
-/// Whether two runs of at most max_short_bytes are equal. Most keys are so short: a call of memcmp
-/// would cost more than the comparison.
+/// True if two runs of at most max_short_bytes are equal. Most keys are so short that a call of
+/// memcmp would cost more than the comparison.
 inline constexpr std::size_t max_short_bytes = 32;
 inline bool same_short_bytes(const char* a, const char* b, std::size_t size) noexcept {
     const auto differ8 = [](const char* x, const char* y) {

@@ -25,13 +25,13 @@ namespace {
 
 constexpr std::size_t pages_in_chunk = slab::chunk_bytes / slab::page_bytes;
 constexpr std::size_t chunk_head_bytes = 4096;
-// Free pages whose memory a chunk keeps. The memory of further ones goes back to the system, which
-// costs some microseconds a page of a thousand blocks: when all values move to another size, by
-// EXPIRE for one, a third of the memory would stay behind in free pages else.
+// Free pages of a chunk that keep their memory. The memory of further ones is returned to the
+// system, which costs some microseconds for a page of a thousand blocks: otherwise, when all values
+// change their size class, by EXPIRE for example, a third of the memory would remain in free pages.
 constexpr std::size_t kept_free_pages = 2;
-// No block is of this class. Its list is of the free pages that have no memory.
+// No block is of this class: its list holds the free pages without memory.
 constexpr unsigned bare_pages = 0;
-// What malloc adds to a block, as a round figure for the count of used bytes.
+// Assumed overhead of a malloc block, for the count of used bytes.
 constexpr std::size_t malloc_overhead = 16;
 
 [[noreturn]] void out_of_memory(std::size_t size) noexcept {
@@ -79,11 +79,12 @@ struct slab::chunk {
     }
     std::size_t head_of(const page* p) const noexcept { return p == pages ? chunk_head_bytes : 0; }
 
-    // Of a free page.
+    // Only for a free page.
     static bool has_memory(const page* p) noexcept { return p->block_size != 0; }
     static bool was_returned(const page* p) noexcept { return !has_memory(p) && p->end != nullptr; }
 
-    // Without huge pages from now on: the kernel would join the rest to one again, and fill it up.
+    // Switches huge pages off for the chunk: the kernel would join the rest to one again, and fill
+    // it up.
     void return_memory(page* p) noexcept {
         if (pages_returned++ == 0 && huge)
             static_cast<void>(::madvise(this, chunk_bytes, MADV_NOHUGEPAGE));
@@ -124,7 +125,7 @@ void slab::poison([[maybe_unused]] void* block, [[maybe_unused]] std::size_t siz
 }
 
 void slab::forget_bytes(void* block, std::size_t from, std::size_t to) noexcept {
-    // malloc keeps what is its own in front of a block and behind it, never within.
+    // malloc's own data is before and after a block, never within.
     static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     const auto at = reinterpret_cast<std::uintptr_t>(block);
     const std::uintptr_t begin = (at + from + page - 1) / page * page;
@@ -201,7 +202,7 @@ slab::stock::~stock() {
     merge_counters();
 }
 
-// The links stand in the blocks themselves, as a page's free ones have theirs.
+// The links are in the blocks themselves, as in a page's free list.
 void* slab::stock::take(unsigned index) {
     static_assert(std::tuple_size_v<decltype(piles_)> == fine_classes);
     pile& its = piles_[index];
@@ -262,7 +263,8 @@ void slab::release_alone(void* block, std::size_t size) noexcept {
         if (p->next != nullptr) p->next->previous = p;
         partial_[index] = p;
     }
-    // The last page with room stays, or a block that comes and goes would take a page each time.
+    // The last page with room stays; otherwise an alternation of one block would take and release a
+    // page each time.
     if (p->live == 0 && (p->previous != nullptr || p->next != nullptr)) release_page(p);
 }
 
@@ -312,7 +314,7 @@ void slab::release_page(page* p) noexcept {
     first = p;
 
     if (--home->pages_in_use > 0) return;
-    // One free chunk is kept for the next need.
+    // One free chunk is kept in reserve.
     if (free_chunks_ == 0) {
         free_chunks_ = 1;
         return;

@@ -27,9 +27,9 @@
 
 namespace eddy::cache {
 
-/// Blocks by size. The caller remembers each block's size and gives it back with it. Blocks are
+/// Blocks by size. The caller keeps each block's size and passes it to release(). Blocks are
 /// aligned to 8 bytes, and to their size (128 at most) where that is a power of two. Running out of
-/// memory ends the process, as it ends Redis. One thread, or several at a time that each have a
+/// memory aborts the process, as in Redis. One thread, or several at a time that each have a
 /// `stock` in use, without any other use meanwhile.
 class slab {
     struct free_block;
@@ -45,10 +45,10 @@ public:
     /// idle cache takes no more than what it touches.
     static constexpr std::size_t chunks_without_huge_pages = 1;
 
-    /// Small blocks that one thread has at hand, so that several need not wait for each other.
+    /// Free small blocks of one thread, so that threads need not wait for each other.
     class stock {
     public:
-        /// Free blocks of one class, at most, and how many come and go at a time.
+        /// At most so many free blocks of one class; half of them are exchanged at a time.
         static constexpr unsigned most = 32;
         static constexpr unsigned at_a_time = most / 2;
 
@@ -67,7 +67,7 @@ public:
             taken_ = 0;
         }
 
-        /// As long as it lives, what its thread allocates and releases goes through the stock.
+        /// While it lives, its thread allocates and releases through the stock.
         class use {
         public:
             explicit use(stock& by) noexcept {
@@ -91,7 +91,7 @@ public:
 
         slab& of_;
         std::size_t bytes_ = 0;   // in its free blocks
-        std::size_t merged_ = 0;  // of them, those that the slab knows of
+        std::size_t merged_ = 0;  // part of them that the slab has counted
         std::size_t taken_ = 0;
         std::array<pile, 65> piles_;  // one for each fine class
     };
@@ -99,7 +99,7 @@ public:
     slab() noexcept = default;
     slab(const slab&) = delete;
     slab& operator=(const slab&) = delete;
-    /// Gives the chunks back. Blocks above max_small must have been released before.
+    /// Returns the chunks. Blocks above max_small must have been released before.
     ~slab();
 
     [[nodiscard]] void* allocate(std::size_t size) {
@@ -114,15 +114,15 @@ public:
         release_alone(block, size);
     }
 
-    /// Takes a block of `size` bytes that came from malloc, above max_segment: it is as if
-    /// allocate() had given it.
+    /// Counts a block of `size` bytes from malloc, above max_segment, as if allocate() had returned
+    /// it.
     void adopt(std::size_t size) noexcept;
 
-    /// Returns to the system the whole pages between two places in a block of more than 1 MiB that
+    /// Returns to the system the whole pages between two offsets in a block of more than 1 MiB that
     /// is about to be released; their content is lost. The block still counts with all of its size.
     static void forget_bytes(void* block, std::size_t from, std::size_t to) noexcept;
 
-    /// Whether this thread has a stock in use: others may use the slab at the same time.
+    /// True while this thread has a stock in use: other threads may use the slab at the same time.
     bool is_in_shared_use() const noexcept { return has_stocks_ && in_use_ != nullptr; }
 
     /// Capacity of a block of `size` bytes.
@@ -131,7 +131,7 @@ public:
         return index == large_class ? (size + 15) / 16 * 16 : class_size(index);
     }
 
-    /// Whether blocks of the two sizes are the same, so that one can be used as the other.
+    /// True if blocks of the two sizes have the same capacity and are interchangeable.
     static bool same_class(std::size_t a, std::size_t b) noexcept {
         return capacity(a) == capacity(b);
     }
@@ -150,7 +150,7 @@ private:
         free_block* next;
     };
     struct chunk;
-    // Describes one page; stands in its chunk's first bytes.
+    // Description of one page, in its chunk's first bytes.
     struct page {
         free_block* free;  // released blocks
         char* fresh;       // the first block that was never used
@@ -225,7 +225,7 @@ private:
     std::size_t large_ = 0;
     std::uint64_t returns_ = 0;
     bool has_stocks_ = false;
-    alignas(64) std::mutex sharing_;  // who has a stock in use takes it for all else
+    alignas(64) std::mutex sharing_;  // taken by threads with a stock for all other state
     inline static thread_local constinit stock* in_use_ = nullptr;
 };
 

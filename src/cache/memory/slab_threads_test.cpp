@@ -29,7 +29,7 @@ TEST(slab_threads, threads_with_stocks_have_blocks_of_their_own) {
     std::vector<std::unique_ptr<slab::stock>> stocks;
     for (std::size_t i = 0; i < threads; ++i)
         stocks.push_back(std::make_unique<slab::stock>(memory));
-    // What one thread allocates another one may release.
+    // One thread may release what another has allocated.
     std::array<std::vector<marked_block>, threads> blocks;
     std::array<std::mutex, threads> of_blocks;
     std::vector<std::thread> running;
@@ -93,7 +93,7 @@ TEST(slab_threads, a_stock_keeps_few_blocks_and_counts_what_it_gave) {
         EXPECT_EQ(stock.taken(), 1000 * size);
         for (void* const each : blocks) memory.release(each, size);
     }
-    // What it keeps counts as used until it has merged its counters.
+    // Blocks in the stock count as used until it has merged its counters.
     EXPECT_GT(memory.used_bytes(), 0U);
     EXPECT_LE(memory.used_bytes(), slab::stock::most * size);
     stock.merge_counters();

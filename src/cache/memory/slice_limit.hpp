@@ -7,10 +7,10 @@
 
 namespace eddy::cache {
 
-/// Nanoseconds on a clock that is never set back, since any moment.
+/// Nanoseconds on a monotonic clock, from any origin.
 using slice_clock = std::int64_t (*)() noexcept;
 
-/// The system's.
+/// The system's monotonic clock.
 inline std::int64_t steady_ns() noexcept {
     using namespace std::chrono;
     return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
@@ -20,18 +20,18 @@ inline std::int64_t steady_ns() noexcept {
 inline constexpr std::int64_t longest_slice_ns = 200'000;
 
 /// Time of one slice, from its construction on. Reading the clock costs as much as a small piece of
-/// work, so pieces are weighed and the clock is read once in `a_look`.
+/// work, so pieces have weights, and the clock is read once in `a_look` of weight.
 class slice_limit {
 public:
     static constexpr std::size_t a_look = 32;
 
-    /// Null: the slice may take any time.
+    /// Without a clock (null) the slice is not limited.
     slice_limit(slice_clock clock, std::int64_t most_ns) noexcept
         : clock_(clock),
           seen_ns_(clock != nullptr ? clock() : 0),
           end_ns_(clock != nullptr ? seen_ns_ + most_ns : 0) {}
 
-    /// A piece of this weight is done. Whether the slice's time is over.
+    /// Counts a finished piece of this weight. True once the slice has used up its time.
     bool is_over_after(std::size_t weight) noexcept {
         if (is_over_) return true;
         if (weight < left_) {
@@ -48,7 +48,7 @@ public:
         return seen_ns_;
     }
     std::int64_t seen_ns() const noexcept { return seen_ns_; }
-    /// Whether that was seen already.
+    /// True if is_over_after() has been true.
     bool is_over() const noexcept { return is_over_; }
 
 private:

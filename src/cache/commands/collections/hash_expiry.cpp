@@ -30,7 +30,7 @@ constexpr std::int64_t deleted = 2;
 
 enum class unit : std::int64_t { seconds = 1000, milliseconds = 1 };
 
-// Where the fields stand among the arguments.
+// Positions of the fields among the arguments.
 struct field_names {
     std::size_t first = 0;
     std::size_t count = 0;
@@ -110,7 +110,7 @@ private:
     std::vector<std::string_view> names_;
 };
 
-// A field that is there gets its end, or goes.
+// Sets the expiration of an existing field, or removes the field if that is in the past.
 void set_field_expiry(call& c, collection& fields, std::string_view name, expiry_time at_ms) {
     if (is_over_at_once(c, at_ms))
         fields.erase(name);
@@ -118,7 +118,7 @@ void set_field_expiry(call& c, collection& fields, std::string_view name, expiry
         fields.set_end(name, std::max<expiry_time>(at_ms, 1));
 }
 
-// Behind all changes of set_field_expiry(), to that many fields.
+// Notifies after all changes of set_field_expiry(), to so many fields.
 void notify_expiry_set(call& c, slot* place, expiry_time at_ms, std::size_t changed) {
     if (is_over_at_once(c, at_ms)) {
         c.changed(key_event::hash, "hdel", c.arg(1), changed);
@@ -146,7 +146,7 @@ condition condition_of(std::string_view word) noexcept {
     return condition::none;
 }
 
-// No end counts as one that never comes.
+// No expiration counts as an infinite one.
 bool allows(condition which, expiry_time now_set, expiry_time asked) noexcept {
     const bool has = now_set != no_expiry;
     switch (which) {
@@ -214,20 +214,20 @@ void reply_value(call& c, const slot* place, std::string_view name) {
         c.reply.null();
 }
 
-// How much of a reply that takes, at most.
+// At most so many bytes of reply for one field.
 std::uint64_t reply_size(const call& c, const slot* place, std::string_view name) {
     constexpr std::uint64_t head = 32;
     const auto value = place == nullptr ? std::nullopt : c.collection_of(place).get(name);
     return head + (value ? value->size() : 0);
 }
 
-// What HSETEX is asked for.
+// Parsed options of HSETEX.
 struct set_options {
     bool only_absent = false;   // FNX
     bool only_present = false;  // FXX
     bool keeps_expiry = false;
     std::optional<expiry_time> at_ms;
-    std::size_t first = 0;  // of the fields and values in turn
+    std::size_t first = 0;  // of the field and value pairs
     std::size_t count = 0;
 
     // False with the error replied.
@@ -269,7 +269,7 @@ struct set_options {
         return false;
     }
 
-    // They end the command.
+    // FIELDS and its arguments end the command.
     bool parse_fields(call& c, std::size_t at) {
         if (at + 3 >= c.count) {
             c.wrong_arity();
@@ -293,7 +293,7 @@ struct set_options {
         return true;
     }
 
-    // What was done, whatever the conditions.
+    // Propagates the effect, without the conditions.
     void propagate(call& c) const {
         const std::span<const std::string_view> pairs(c.args + first, count * 2);
         std::vector<std::string_view> args;

@@ -49,7 +49,7 @@ void pop_or_wait(call& c) {
     wait_for_keys(c, 1, last - 1, value_type::list, *deadline, serve_pop<Where>);
 }
 
-// What BLMOVE and BRPOPLPUSH have in different places.
+// Sides of a move: arguments of BLMOVE, fixed for BRPOPLPUSH.
 struct sides {
     list_side from = list_side::right;
     list_side to = list_side::left;

@@ -20,7 +20,7 @@ namespace {
 
 using slot = call::slot;
 
-// False when that is too large, which is replied then.
+// False when the reply is too large; then the error is replied.
 bool reply_members(call& c, const collection& members) {
     c.reply.set(members.size());
     collection::walk walk(members);
@@ -31,13 +31,13 @@ bool reply_members(call& c, const collection& members) {
     return true;
 }
 
-// Those that SPOP took by chance.
+// Random members popped by SPOP.
 class popped_members {
 public:
     popped_members(call& c, collection& from, std::int64_t wanted)
         : c_(c), from_(from), keeps_(wanted > 1 || propagates(c)) {}
     std::size_t size() const noexcept { return taken_; }
-    /// Takes one and replies it. False when the reply is too large then, and all are back.
+    /// Takes one and replies it. False when the reply becomes too large; then all are put back.
     bool take() {
         std::string member(from_.random().field);
         c_.reply.bulk(member);
@@ -50,7 +50,7 @@ public:
         if (keeps_) members_.push_back(std::move(member));
         return true;
     }
-    /// As SREM. Some at a time, so that no command is very long.
+    /// Propagates as SREM, in several commands of bounded size.
     void propagate() const {
         if (!propagates(c_)) return;
         for (std::span<const std::string> left = members_; !left.empty();) {
@@ -71,8 +71,8 @@ private:
     std::vector<std::string> members_;
 };
 
-// Where SPOP takes many at once Redis moves the rest, so that few that are left of a table become a
-// listpack.
+// Where SPOP removes many at once, Redis moves the remaining members, so that few that remain of a
+// table become a listpack.
 void gather_rest(call& c, slot* place, std::size_t taken) {
     constexpr std::size_t many = 5;
     environment& env = c.state.env;
@@ -214,7 +214,7 @@ void smove(call& c) {
     if (c.arg(1) == c.arg(2)) {
         return c.reply.integer(c.collection_of(target).contains(c.arg(3)) ? 1 : 0);
     }
-    // Looking for the target may have removed it, so the source is looked up again.
+    // The lookup of the target may have removed the source, so the source is looked up again.
     slot* const from = c.find_to_write();
     if (!c.collection_of(from).erase(c.arg(3))) return c.reply.integer(0);
     c.changed(key_event::set, "srem", c.arg(1));

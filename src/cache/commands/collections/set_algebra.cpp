@@ -20,8 +20,8 @@ enum class operation : std::uint8_t { intersection, both, difference };
 // The sets named by some arguments, in order; null for a key that is not there.
 using operands = std::vector<entry*>;
 
-// False, with the error replied, when one is no set. Looking a key up may remove another, expired
-// one, but never moves an entry.
+// False, with the error replied, when one is not a set. A lookup may remove another, expired key,
+// but never moves an entry.
 bool find_operands(call& c, std::size_t first, std::size_t last, operands& to) {
     for (std::size_t i = first; i <= last; ++i) {
         const slot* const place = c.find_to_read(c.arg(i));
@@ -62,12 +62,12 @@ private:
     entry* holder_;
 };
 
-// Puts what the sets have in common into `to`, up to `limit` members.
+// Adds the intersection to `to`, up to `limit` members.
 std::size_t intersect(call& c, operands sets, std::size_t limit, collection* to) {
     if (std::ranges::find(sets, nullptr) != sets.end()) return 0;
     environment& env = c.state.env;
     const auto size = [&env](entry* e) { return collection(env, *e).size(); };
-    // What comes is in the order of the smallest one, the first of several, as in Redis.
+    // The result is in the order of the smallest set, the first of equal ones, as in Redis.
     std::ranges::iter_swap(sets.begin(), std::ranges::min_element(sets, {}, size));
     std::ranges::sort(sets.begin() + 1, sets.end(), {}, size);
     std::size_t found = 0;

@@ -20,7 +20,7 @@ struct restore_options {
     bool replace = false;
     bool absolute = false;
 
-    // IDLETIME and FREQ are checked and dropped: when keys were used is not kept.
+    // IDLETIME and FREQ are checked and dropped: the cache keeps no times of use.
     bool parse(call& c) {
         bool has_idle_time = false;
         bool has_frequency = false;
@@ -55,8 +55,8 @@ struct restore_options {
     }
 };
 
-// Redis checks lists and tables within a payload deeply as this parameter says. Here that is always
-// done, and counted when Redis would do it.
+// Redis checks lists and tables within a payload deeply as this parameter says. Here every payload
+// is checked; the statistics count it when Redis would.
 void count_check(const call& c, std::string_view payload) {
     const std::string& when = c.state.options.sanitize_payload;
     const bool is_master = (c.client.special & session::master) != 0;
@@ -73,7 +73,7 @@ void dump(call& c) {
     const slot* const place = c.find_to_read();
     if (place == nullptr) return c.reply.null();
     byte_buffer payload;
-    // Where it is too large, so is the reply.
+    // If the payload is too large, so is the reply.
     rdb::write_payload(c.state.env, *keyspace::at(place), payload, c.state.options.max_reply);
     c.reply.bulk(payload.text());
     static_cast<void>(c.reply_is_too_large());
@@ -106,7 +106,7 @@ void restore(call& c) {
         c.keys->remove(old, c.hash);
         removed = true;
     }
-    // As in Redis, a time beyond all times is over.
+    // As in Redis, a TTL beyond the range counts as expired.
     expiry_time at_ms = *time;
     const bool overflows = at_ms != no_expiry && !options.absolute &&
                            __builtin_add_overflow(at_ms, c.now_ms(), &at_ms);

@@ -24,12 +24,12 @@ namespace {
 
 using slot = call::slot;
 
-// How many keys RANDOMKEY draws, at most, until it has one whose time is not over: it may have to
-// remove all others. Fewer where those stay and all keys end, as there may be no such key at all.
+// RANDOMKEY draws at most so many keys until one has not expired: it may have to remove all others.
+// Fewer when expired keys stay and all keys have a TTL, as no live key may exist.
 constexpr int most_drawn = 1000;
 constexpr int most_drawn_in_vain = 100;
 
-// FLUSHDB and FLUSHALL may say how; memory is freed in slices either way.
+// FLUSHDB and FLUSHALL accept ASYNC and SYNC; memory is freed in slices either way.
 bool flush_options_fit(call& c) {
     if (c.count == 1) return true;
     if (c.count == 2 && (is_word(c.arg(1), "async") || is_word(c.arg(1), "sync"))) return true;
@@ -38,7 +38,8 @@ bool flush_options_fit(call& c) {
 }
 
 void flush(call& c, keyspace& keys) {
-    // What was set before in the same transaction, or script, is told; that it goes is not.
+    // Earlier writes of the same transaction or script are still passed to the hook; the flush is
+    // not.
     if (c.state.hooked != nullptr) c.state.hooked->keep_values();
     touch_watched(c.state, keys, nullptr);
     c.state.changes += keys.size();
@@ -46,7 +47,7 @@ void flush(call& c, keyspace& keys) {
     note_all_ready(c.state, keys.number());
 }
 
-// As by Redis also where there was nothing to remove: a replica may have what this cache has not.
+// As in Redis, also for an empty database: a replica may have keys that this cache has not.
 void record_flush(call& c) {
     if (!propagates(c)) return;
     std::vector<std::string_view> command(c.args, c.args + c.count);
@@ -143,8 +144,8 @@ void scan(call& c) {
         found.erase(std::remove_if(found.begin() + static_cast<std::ptrdiff_t>(before), found.end(),
                                    std::not_fn(is_wanted)),
                     found.end());
-        // As in Redis these are removed, and no others. Each entry is here once: the table does not
-        // change within its scan.
+        // As in Redis only these are removed. Each entry is here once: the table does not change
+        // within its scan.
         for (const slot s : over)
             if (is_wanted(s)) c.keys->find_to_read(dictionary::entry_of(s)->key());
     } while (*cursor != 0 && visited < static_cast<std::uint64_t>(options.count));
@@ -163,7 +164,7 @@ void type(call& c) {
 }
 
 void exists(call& c) { c.reply.integer(count_keys(c)); }
-// Also of a client with CLIENT NO-TOUCH, for which execution.cpp has switched it off.
+// Also for a client with CLIENT NO-TOUCH: execution.cpp has switched the counting off.
 void touch(call& c) {
     if ((c.client.special & session::no_touch) != 0)
         c.state.env.most_uses = counted_uses(c.state.env.policy);
@@ -229,7 +230,7 @@ void move(call& c) {
     c.reply.integer(1);
 }
 
-// When it gives up it tells a key whose time is over: none would mean that the database is empty.
+// After the last draw it returns an expired key: null would mean that the database is empty.
 void randomkey(call& c) {
     const bool in_vain =
         c.state.env.expired == expired_keys::hide && c.keys->expiring() == c.keys->size();
@@ -242,7 +243,7 @@ void randomkey(call& c) {
     }
 }
 
-// The value of an OBJECT command's key; null, with the reply that there is none.
+// The value of an OBJECT command's key; null, with null replied, if the key is missing.
 static entry* object_at(call& c) {
     slot* const place = c.keys->find_to_read(c.arg(2));
     if (place != nullptr) return keyspace::at(place);
@@ -287,7 +288,7 @@ void object_help(call& c) {
 }
 
 void swapdb(call& c) {
-    // Both must be numbers before either is looked for.
+    // Both must be numbers before either database is looked up.
     if (!c.integer_in(1, INT32_MIN, INT32_MAX, "ERR invalid first DB index") ||
         !c.integer_in(2, INT32_MIN, INT32_MAX, "ERR invalid second DB index"))
         return;

@@ -13,11 +13,11 @@ struct call;
 
 enum class picked : std::uint8_t { fields, fields_and_values };
 
-/// The argument as a count: negative if elements may repeat. None with the error replied.
+/// The argument as a count; negative if elements may repeat. None with the error replied.
 std::optional<std::int64_t> random_count(call& c, std::size_t at);
 
-/// Replies with `count` different random elements, or all; with -`count` that may repeat if it is
-/// negative. O(count) for those that repeat and for few of many, else O(size).
+/// Replies with `count` distinct random elements, or all; a negative count means -`count` elements
+/// that may repeat. O(count) with repetition and for few of many, else O(size).
 void reply_random(call& c, const collection& from, std::int64_t count, picked what);
 
 /// The cursor "0" and no elements.

@@ -17,8 +17,8 @@ namespace {
 
 using slot = call::slot;
 
-// One element, and what it is sorted by. The texts stand in the values that they come from, which
-// do not move while the command runs.
+// One element and its sort key. The texts are views of values, which do not move while the command
+// runs.
 struct sorted_element {
     std::string_view text;
     double score = 0;
@@ -67,7 +67,7 @@ bool parse_options(call& c, storing may_store, sort_options& to) {
             to.store_key = c.arg(++i);
         } else if (is_word(word, "by") && left >= 1) {
             to.by = c.arg(++i);
-            // Once a constant was given, a later pattern does not bring the sorting back.
+            // A later pattern does not enable sorting again after a constant one.
             if (is_constant(*to.by)) {
                 to.sorts = false;
             } else if (!may_read_all_keys(c)) {
@@ -88,7 +88,7 @@ bool parse_options(call& c, storing may_store, sort_options& to) {
     return true;
 }
 
-// The texts of numbers that are written in decimal only when somebody reads them.
+// Decimal texts of integers, written at the first access.
 class written_numbers {
 public:
     std::string_view text(const entry& e) {
@@ -98,11 +98,11 @@ public:
     }
 
 private:
-    std::deque<text_view> views_;  // which stay where they are
+    std::deque<text_view> views_;  // with stable addresses
 };
 
-// What a pattern of BY or GET names for an element: "#" the element itself, else the string under
-// the key that comes out with the element in the star's place, or after "->" a field of the hash.
+// Pattern of BY or GET: "#" is the element itself; any other pattern names the string key with the
+// element in place of the star, or, with "->", a field of the hash under that key.
 class pattern {
 public:
     explicit pattern(std::string_view text) : text_(text), star_(text.find('*')) {
@@ -158,7 +158,7 @@ std::size_t elements_in(call& c, const slot* place) {
     }
 }
 
-// Which elements are wanted of those that come out, as LIMIT says.
+// LIMIT: the wanted range of the result.
 struct window {
     std::size_t first = 0;
     std::size_t count = 0;
@@ -172,8 +172,8 @@ window resolve_limit(const sort_options& o, std::size_t size) noexcept {
     return {static_cast<std::size_t>(first), static_cast<std::size_t>(count)};
 }
 
-// The elements in their own order. Of a list or a sorted set that is not to be sorted only those
-// are taken that are wanted, from its end if it is to be turned around.
+// The elements in their own order. Of a list or a sorted set that is not sorted, only the wanted
+// ones are loaded, from its end if the order is reversed.
 std::vector<sorted_element> load_elements(call& c, const slot* place, const sort_options& o,
                                           window& wanted) {
     std::vector<sorted_element> all;
@@ -216,7 +216,7 @@ std::string_view collated(std::string_view text, const sort_options& o) noexcept
     return o.store_key ? text : text.substr(0, text.find('\0'));
 }
 
-// Finds what each element is sorted by. False when one of them has no number.
+// Finds the sort key of each element. False when one of them is not a number.
 bool weigh(call& c, const sort_options& o, std::vector<sorted_element>& all,
            written_numbers& numbers) {
     std::optional<pattern> by;
@@ -237,7 +237,7 @@ bool weigh(call& c, const sort_options& o, std::vector<sorted_element>& all,
     return all_numbers;
 }
 
-// What compares equal keeps its order, also when the whole is turned around.
+// Stable sort: equal elements keep their order, also in descending order.
 void sort_elements(const sort_options& o, std::vector<sorted_element>& all) {
     const auto compare = [&o](const sorted_element& a, const sorted_element& b) {
         if (!o.by_text) {
@@ -258,7 +258,7 @@ void sort_elements(const sort_options& o, std::vector<sorted_element>& all) {
     });
 }
 
-// Calls `to` with each of the texts that come out; one that is not there counts as null.
+// Calls `to` with each resulting text; a missing one counts as null.
 template <class F>
 void for_each_result(call& c, const sort_options& o, const std::vector<sorted_element>& all,
                      window wanted, F&& to) {
@@ -312,15 +312,16 @@ void run_sort(call& c, storing may_store) {
         if (type != value_type::list && type != value_type::set && type != value_type::sorted_set) {
             return c.wrong_type();
         }
-        // Redis does, and it shows: in OBJECT ENCODING, in DUMP, and in how ZSCAN writes scores. In
-        // readonly mode nothing changes.
+        // Redis spreads a packed sorted set, which OBJECT ENCODING, DUMP and the scores of ZSCAN
+        // show. In readonly mode nothing changes.
         if (type == value_type::sorted_set && c.state.options.mode != access_mode::readonly) {
-            // Of a table this changes no element that a snapshot writes.
+            // No element of a table changes, so a snapshot needs no copy.
             const bool is_packed = keyspace::at(place)->held_as == encoding::packed;
             c.sorted_set_of(is_packed ? c.find_to_write() : place).spread();
         }
     }
-    // A set has no order of its own: what is stored, or a script sees, is the same on each server.
+    // A set has no order of its own: it is sorted, so that a stored result, and the one a script
+    // gets, is the same on each server.
     if (!o.sorts && (o.store_key || c.in_script) && place != nullptr &&
         keyspace::at(place)->type == value_type::set) {
         o.sorts = true;

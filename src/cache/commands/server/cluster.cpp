@@ -1,8 +1,8 @@
 // CLUSTER, and READONLY, READWRITE and ASKING of cluster clients.
 //
-// There is no cluster. CLUSTER is refused as by a Redis that is in none, so that clients that try
-// it go on without; with engine_options::emulates_cluster it answers as a cluster of one node that
-// has all slots, for clients that know nothing else.
+// There is no cluster. CLUSTER is refused as by Redis without cluster mode, so that clients that
+// probe for it continue without; with engine_options::emulates_cluster it answers as a cluster of
+// one node that has all slots, for clients that require a cluster.
 #include "base/sha1.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view no_cluster_text = "ERR This instance has cluster support disabled";
 constexpr unsigned slot_count = 16384;
 
-// CRC-16/XMODEM, as the Redis Cluster specification has it.
+// CRC-16/XMODEM, as in the Redis Cluster specification.
 constexpr std::array<std::uint16_t, 256> crc_table = [] {
     std::array<std::uint16_t, 256> made{};
     for (unsigned byte = 0; byte < 256; ++byte) {
@@ -30,7 +30,8 @@ constexpr std::array<std::uint16_t, 256> crc_table = [] {
     return made;
 }();
 
-// Of what stands between the first braces, if that is anything; else of the whole key.
+// Hash slot of the text between the first braces (hash tag), if that is not empty, else of the
+// whole key.
 unsigned slot_of(std::string_view key) noexcept {
     const std::size_t open = key.find('{');
     if (open != std::string_view::npos) {
@@ -51,7 +52,7 @@ struct address {
     std::int64_t port;
 };
 
-// The one at which this client has reached the server: it will do for its other connections, too.
+// Address at which this client reached the server, so its other connections can use it, too.
 address own_address(const call& c) {
     const std::string_view text = c.client.local_address;
     const std::size_t colon = text.rfind(':');
@@ -67,7 +68,7 @@ address own_address(const call& c) {
     return {"127.0.0.1", settings_of(c.state.server).port};
 }
 
-// Of the node's name, as it lives as long, but not the same.
+// Derived from the node's name: as long-lived, but different.
 std::string shard_id(const call& c) { return hexadecimal(sha1("shard of " + c.state.run_id)); }
 
 std::optional<unsigned> slot_argument(call& c) {
@@ -78,7 +79,7 @@ std::optional<unsigned> slot_argument(call& c) {
     return std::nullopt;
 }
 
-// The keys of a slot, `most` at most. O(keys): slots are not kept apart.
+// The keys of a slot, at most `most`. O(keys): keys are not grouped by slot.
 std::vector<std::string_view> keys_of_slot(call& c, unsigned slot, std::size_t most) {
     std::vector<std::string_view> found;
     dictionary::iterator all(c.keys->table());

@@ -68,7 +68,7 @@ void reply_key_spec(call& c, const key_spec& spec) {
     reply_number(c, range ? "limit" : "keystep", spec.numbers[2]);
 }
 
-// Of a command, or of a form.
+// Reply of COMMAND INFO for a command or a form.
 void reply_spec(call& c, const command_spec& what) {
     c.reply.array(10);
     c.reply.bulk(what.name);
@@ -87,7 +87,7 @@ void reply_spec(call& c, const command_spec& what) {
     for (const command_spec& each : what.forms()) reply_spec(c, each);
 }
 
-// "config" or "config|get", in any case; null: nothing is called so.
+// The command "config" or the form "config|get", in any case; null when there is none.
 const command_spec* find_any(const call& c, std::string_view name) {
     const std::size_t bar = name.find('|');
     const command_spec* const spec =
@@ -96,7 +96,8 @@ const command_spec* find_any(const call& c, std::string_view name) {
     return find_form(*spec, name.substr(bar + 1));
 }
 
-// Renamed ones have their old names in all replies, as in Redis; those without a name are left out.
+// Renamed commands have their old names in all replies, as in Redis; commands without a name are
+// left out.
 bool is_callable(const call& c, const command_spec& spec) noexcept {
     return c.state.renamed == nullptr || c.state.renamed->is_callable(spec);
 }
@@ -130,7 +131,7 @@ void command_info(call& c) {
 
 namespace {
 
-// Nothing if there is no text.
+// Replies nothing for an empty text.
 void reply_text(call& c, std::string_view name, std::string_view text) {
     if (text.empty()) return;
     c.reply.bulk(name);
@@ -143,7 +144,7 @@ void reply_arguments(call& c, std::span<const command_argument> arguments) {
     for (const command_argument& each : arguments) {
         const bool is_group = !each.arguments.empty();
         const bool has_flags = each.optional || each.multiple;
-        // MIGRATE's word for no key is an empty one.
+        // MIGRATE's token for no key is an empty one.
         const bool has_token = !each.token.empty() || each.type == "pure-token";
         c.reply.map(3U + (each.key_group >= 0) + has_token + !each.since.empty() +
                     !each.deprecated_since.empty() + has_flags);
@@ -169,7 +170,7 @@ void reply_arguments(call& c, std::span<const command_argument> arguments) {
     }
 }
 
-// Of a command with its forms, or of one form.
+// Reply of COMMAND DOCS for a command with its forms, or for one form.
 void reply_docs(call& c, const command_spec& what) {
     const auto arguments = parse_arguments(what.syntax);
     EDDY_ASSERT(arguments);
@@ -197,7 +198,7 @@ void reply_docs(call& c, const command_spec& what) {
 
 }  // namespace
 
-// The same name twice comes once, as in Redis.
+// A name given twice is replied once, as in Redis.
 void command_docs(call& c) {
     std::vector<const command_spec*> wanted;
     if (c.count == 2) wanted = callable_commands(c);

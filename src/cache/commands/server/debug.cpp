@@ -20,15 +20,15 @@
 namespace eddy::cache::commands {
 namespace {
 
-// DEBUG SLEEP takes no longer.
+// At most so long a DEBUG SLEEP.
 constexpr std::int64_t longest_sleep_us = 60'000'000;
-// DEBUG POPULATE adds no more: it runs as a whole.
+// At most so many keys and bytes of one DEBUG POPULATE, which runs without a pause.
 constexpr std::int64_t most_populated = 1'000'000;
 constexpr std::int64_t most_populated_bytes = std::int64_t{1} << 30;
 
-// Redis sleeps as a whole. Here the client alone waits; SLOWLOG and LATENCY have the command as one
-// that took long. A transaction is left in the middle as one with a slow script is, so that others
-// wait too. Within a script nothing waits, and only SLOWLOG and LATENCY show it.
+// Redis blocks the whole server. Here only the client waits; SLOWLOG and LATENCY show the command
+// as a slow one. A transaction is suspended like one with a slow script, so that other clients wait
+// too. Within a script nothing waits, and only SLOWLOG and LATENCY show the time.
 void sleep(call& c) {
     const double seconds = std::strtod(std::string(c.arg(2)).c_str(), nullptr);
     const double wanted_us = seconds > 0 ? seconds * 1e6 : 0;
@@ -58,7 +58,7 @@ std::size_t serialized_size(call& c, entry& e) {
 }
 
 void object(call& c) {
-    // As in Redis an expired key is shown as long as it is there.
+    // As in Redis an expired key is shown until it is removed.
     const call::slot* const place = c.keys->table().find(c.arg(2), c.keys->hash(c.arg(2)));
     if (place == nullptr) return c.error(no_such_key_text);
     entry& e = *keyspace::at(place);
@@ -72,7 +72,7 @@ void object(call& c) {
     c.reply.simple(text);
 }
 
-// Redis prints the structure, where its developers look; here there is none like it.
+// Redis prints the value's structure to its output; here there is only the reply.
 void printed(call& c, std::string_view wanted, std::string_view what, std::string_view refusal) {
     const call::slot* const place = c.keys->find_to_read(c.arg(2), c.keys->hash(c.arg(2)));
     if (place == nullptr) return c.error(no_such_key_text);
@@ -154,7 +154,7 @@ void protocol(call& c) {
     }
     if (is_word(kind, "push")) {
         if (reply.protocol() == 2) return c.error("ERR RESP2 is not supported by this command");
-        // What a command itself causes is pushed behind its reply, since Redis 7.2.
+        // Pushes caused by a command itself come after its reply, since Redis 7.2.
         reply.bulk("Some real reply following the push reply");
         reply.push(2);
         reply.bulk("server-cpu-usage");
@@ -198,7 +198,7 @@ void packed_threshold(call& c) {
     c.reply.ok();
 }
 
-// As Redis has it of a hash table; buckets of fourteen places here.
+// Redis's text about a hash table; buckets of fourteen places here.
 void append_table(std::string& to, std::string_view title, const dictionary& table) {
     const std::size_t places = table.table_bytes() / sizeof(bucket) * bucket::width;
     to += "Hash table 0 stats (";
@@ -238,7 +238,7 @@ void tables_of_database(call& c) {
     c.reply.verbatim("txt", text);
 }
 
-// Redis's replies grow and shrink in buffers of each client.
+// In Redis each client has a reply buffer that grows and shrinks.
 void reply_buffer(call& c) {
     if (is_word(c.arg(2), "peak-reset-time")) {
         const bool is_named = is_word(c.arg(3), "never") || is_word(c.arg(3), "reset");
@@ -361,7 +361,7 @@ void debug(call& c) {
     for (const form& each : forms) {
         if (!is_word(c.arg(1), each.name)) continue;
         if (c.count < each.fewest || c.count > each.most) return c.wrong_subcommand();
-        // It would take keys away from under whoever loads them, or be in its way.
+        // It would remove keys that are being loaded, or disturb the load.
         if (each.changes_keys && !is_ready) return c.error(loading_text);
         if (each.changes_keys && c.in_script)
             return c.error("ERR This Redis command is not allowed from script");

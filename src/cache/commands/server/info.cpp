@@ -29,7 +29,7 @@
 namespace eddy::cache::commands {
 namespace {
 
-// Redis writes sizes so: "1.50M".
+// Sizes in Redis's notation: "1.50M".
 std::string human_bytes(std::size_t bytes) {
     constexpr const char* units[] = {"B", "K", "M", "G", "T"};
     auto value = static_cast<double>(bytes);
@@ -135,7 +135,7 @@ void clients_section(call& c, info_text& to) {
     c.state.sessions.for_each(
         [&with_timeout](const session& each) { with_timeout += waits_with_timeout(each) ? 1 : 0; });
     to.field("clients_in_timeout_table", with_timeout);
-    // XREADGROUP hears of it also when its key goes.
+    // A wait of XREADGROUP ends also when the key is removed.
     std::uint64_t until_gone = 0;
     c.state.awaited.for_each([&until_gone](name_topic& key) {
         bool any = false;
@@ -221,7 +221,8 @@ void append_fields(call& c, info_text& to) {
     };
     const bool is_on = log != nullptr && (log->is_on() || c.state.options.append.enabled);
     const bool rewriting = log != nullptr && log->rewriting;
-    // Scripts ask for a rewrite and look at once whether it is over.
+    // Clients start a rewrite and poll for its end at once, so a rewrite about to begin counts as
+    // in progress.
     const bool is_to_come = log != nullptr && log->is_about_to_rewrite();
     flag("aof_enabled", is_on);
     flag("aof_rewrite_in_progress", rewriting || is_to_come);
@@ -249,8 +250,8 @@ void append_fields(call& c, info_text& to) {
     to.field("aof_fsyncs", log->syncs);
 }
 
-// How far a load has come. Where nobody knows how much there is, the memory that its writer had in
-// use stands for it, as in Redis.
+// Progress of a load. If the total size is unknown, the memory that the writer had in use stands
+// for it, as in Redis.
 void load_fields(const engine_state& s, info_text& to) {
     constexpr std::int64_t second_us = 1'000'000;
     const load_progress& its = s.load;
@@ -289,7 +290,7 @@ void persistence_section(call& c, info_text& to) {
     const bool is_loading = (c.state.slow_path & slow_path::not_ready) != 0;
     to.field("loading", std::uint64_t{is_loading ? 1U : 0U});
     to.field("async_loading", std::uint64_t{0});
-    // A snapshot copies what is about to change before it is written.
+    // A snapshot copies values that change before it has written them.
     to.field("current_cow_size",
              std::uint64_t{saves.snapshot == nullptr ? 0 : saves.snapshot->held_bytes()});
     to.field("rdb_changes_since_last_save", c.state.changes - saves.saved_changes);
@@ -359,7 +360,7 @@ void stats_section(call& c, info_text& to) {
     to.field("io_threaded_writes_processed", moved.threaded_writes);
     to.field("slave_expires_tracked_keys",
              std::uint64_t{its == nullptr ? 0 : its->expirations().size()});
-    // There is no fork, and nothing is moved about to save memory.
+    // There is no fork and no active defragmentation.
     for (const std::string_view none :
          {"total_forks", "latest_fork_usec", "migrate_cached_sockets", "active_defrag_hits",
           "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
@@ -427,7 +428,7 @@ void modules_section(call&, info_text& to) { to.section("Modules"); }
 void errorstats_section(call& c, info_text& to) {
     to.section("Errorstats");
     for (const auto& [code, count] : c.state.commands.errors()) {
-        // A script may have made it.
+        // The code may come from a script.
         std::string name = code;
         std::ranges::replace_if(
             name, [](char each) { return std::string_view("#:\r\n").contains(each); }, '_');

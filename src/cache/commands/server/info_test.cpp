@@ -67,8 +67,8 @@ TEST_F(info, has_the_fields_of_redis) {
     const auto redis = redis_process::start(why_not);
     if (redis == nullptr) GTEST_SKIP() << why_not;
     if (!redis->is_7_0()) GTEST_SKIP() << "this redis-server is newer than 7.0";
-    // What there is nothing true to say of: how Redis was built, its allocator, its forks, its
-    // event loop's buffers and its cycles.
+    // Fields without a true value here: how Redis was built, its allocator, its forks, its event
+    // loop's buffers and its cycles.
     const std::string_view not_ours[] = {"atomicvar_api",
                                          "gcc_version",
                                          "client_recent_max_input_buffer",
@@ -91,7 +91,7 @@ TEST_F(info, has_the_fields_of_redis) {
         EXPECT_EQ(theirs.erase(std::string(name)), 1U) << name;
     const auto ours = fields_of(client_("INFO everything"));
     for (const auto& [name, value] : theirs) {
-        // What else was called is Redis's test client's business.
+        // Statistics of other commands depend on Redis's test client.
         if (name.starts_with("cmdstat_") && name != "cmdstat_set") continue;
         if (name.starts_with("latency_percentiles_") && !name.ends_with("_set")) continue;
         EXPECT_THAT(ours, Contains(Key(name)));
@@ -171,7 +171,7 @@ TEST_F(info, counts_what_scripts_call) {
     client_({"EVAL", "for i = 1, 5 do redis.call('set', 'a', i) end", "0"});
     EXPECT_THAT(field("cmdstat_set"), StartsWith("calls=5,"));
     EXPECT_THAT(field("cmdstat_eval"), StartsWith("calls=2,"));
-    // What fails within a script, and then the script by it, is one error.
+    // An error within a script, which then fails the script, counts once.
     client_({"EVAL", "redis.call('lpush', 'a', 1)", "0"});
     client_({"EVAL", "return redis.pcall('lpush', 'a', 1)", "0"});
     EXPECT_EQ(field("errorstat_WRONGTYPE"), "count=2");
@@ -180,12 +180,12 @@ TEST_F(info, counts_what_scripts_call) {
     EXPECT_THAT(field("cmdstat_eval"), HasSubstr(",failed_calls=2"));
     client_({"EVAL", "return redis.error_reply('MINE of a script')", "0"});
     EXPECT_EQ(field("errorstat_MINE"), "count=1");
-    // What is refused did not fail.
+    // A rejected command does not count as failed.
     client_({"EVAL", "#!lua flags=no-writes\nreturn redis.pcall('lpush', 'a', 1)", "0"});
     EXPECT_THAT(field("cmdstat_lpush"), HasSubstr(",rejected_calls=1,failed_calls=2"));
     EXPECT_EQ(field("errorstat_ERR"), "count=1");
     EXPECT_EQ(field("total_error_replies"), "4");
-    // It is counted once, also when it ends the script or is caught.
+    // A rejection counts once, also when it ends the script or is caught.
     client_("CONFIG RESETSTAT");
     client_({"EVAL", "#!lua flags=no-writes\nredis.call('lpush', 'a', 1)", "0"});
     client_({"EVAL", "local t = redis.pcall('nosuch') return 1", "0"});
@@ -247,7 +247,7 @@ TEST_F(info, counts_what_is_freed_in_slices) {
     EXPECT_EQ(field("lazyfreed_objects"), "0");
 }
 
-// A clock that moves a millisecond with each look.
+// A clock that advances a millisecond with each call.
 std::int64_t slow_clock() noexcept {
     static std::int64_t now_ns = 0;
     return now_ns += 1'000'000;
@@ -334,7 +334,7 @@ TEST_F(info, tells_errors_apart) {
     EXPECT_EQ(field("errorstat_WRONGTYPE"), "count=3");
     EXPECT_EQ(field("errorstat_ERR"), "count=2");
     EXPECT_EQ(field("total_error_replies"), "5");
-    // Words without end, and what would look like other fields.
+    // An unlimited word, and text that would look like other fields.
     engine_.internals().count_error(std::string(100'000, 'x') + " y");
     engine_.internals().count_error("a:b\r\n# c");
     EXPECT_EQ(field("errorstat_ERR"), "count=3");
@@ -389,11 +389,11 @@ TEST_F(info, keeps_no_times_of_commands_without_latency_tracking) {
     client_("HGETALL h");
     const auto told = fields_of(client_("INFO latencystats"));
     EXPECT_THAT(told, IsEmpty());
-    // What was kept before stays to be had.
+    // Times recorded before stay available.
     EXPECT_THAT(client_("LATENCY HISTOGRAM set"), HasSubstr("$5\r\ncalls\r\n:1\r\n"));
     EXPECT_THAT(client_("LATENCY HISTOGRAM keys"), HasSubstr("$5\r\ncalls\r\n:1\r\n"));
     EXPECT_EQ(client_("LATENCY HISTOGRAM hgetall"), "*0\r\n");
-    // How often, and how long in all, is told nevertheless.
+    // Calls and their total time are still counted.
     EXPECT_THAT(field("cmdstat_keys"), StartsWith("calls=2,"));
     client_("CONFIG SET latency-tracking yes");
     client_("KEYS *");
@@ -413,7 +413,7 @@ TEST_F(info, tells_no_more_percentiles_than_its_limit) {
     EXPECT_EQ(std::ranges::count(told, '='), latency_options::max_percentiles);
 }
 
-/// What INFO latencystats tells, with the letter x for each time.
+/// The fields of INFO latencystats, with the letter x for each time.
 std::map<std::string, std::string> without_times(const std::string& reply) {
     return fields_of(std::regex_replace(reply, std::regex("=[0-9.]+"), "=x"));
 }
@@ -478,7 +478,7 @@ TEST_F(info, differential_latency_parameters) {
         same({"KEYS", "*"});
         same_info();
     }
-    // What was kept before it is switched off.
+    // Times recorded before tracking is switched off.
     same({"CONFIG", "SET", "latency-tracking", "no"});
     same_info();
     const testing::arguments histogram{"LATENCY", "HISTOGRAM", "keys"};
@@ -487,7 +487,7 @@ TEST_F(info, differential_latency_parameters) {
     EXPECT_EQ(calls(client_.ask(histogram)), calls(redis->ask(histogram)));
 }
 
-/// A server that has moved what it is told.
+/// Server with adjustable traffic counters.
 struct moving_host final : testing::test_server {
     using test_server::test_server;
     traffic moved() const noexcept override { return now; }
@@ -520,7 +520,7 @@ TEST_F(info, tells_how_far_a_load_has_come) {
     s.load.loaded_bytes = 1000;
     EXPECT_EQ(fields().at("loading_loaded_perc"), "100.00");
     EXPECT_EQ(fields().at("loading_eta_seconds"), "0");
-    // Of a copy whose size nobody tells.
+    // A copy of unknown size.
     note_load_began(s, 0);
     EXPECT_EQ(fields().at("loading_loaded_perc"), "0.00");
     s.load.used_memory = 500;
@@ -553,7 +553,7 @@ TEST_F(info, tells_rates_of_the_last_moments) {
     EXPECT_EQ(fields.at("instantaneous_eventloop_cycles_per_sec"), "10");
     client_("CONFIG RESETSTAT");
     EXPECT_EQ(field("eventloop_cycles"), "0");
-    // Nobody asks for a while.
+    // An hour without a query.
     engine_.set_time(now + std::chrono::hours(1));
     EXPECT_EQ(field("instantaneous_ops_per_sec"), "0");
     // The clock is set back.

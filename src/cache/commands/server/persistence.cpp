@@ -20,7 +20,7 @@ constexpr std::string_view no_folder_text =
     "ERR this cache keeps nothing on disk: create it with --dir FOLDER";
 constexpr std::string_view in_progress_text = "ERR Background save already in progress";
 
-// False, with the error replied, when there is nowhere to save to, or a save is on its way.
+// False, with the error replied, if there is no folder or a save is in progress.
 bool may_save(call& c) {
     const save_state& saves = c.state.saves;
     if (saves.host == nullptr) {
@@ -40,7 +40,7 @@ bool may_save(call& c) {
 
 }  // namespace
 
-// The others go on meanwhile; only this client waits for the file.
+// Other clients continue; only this one waits for the file.
 void save(call& c) {
     if (!may_save(c)) return;
     if (!begin_save(c.state, save_kind::foreground)) return c.error(in_progress_text);
@@ -70,7 +70,7 @@ namespace {
 
 constexpr std::string_view not_loaded_text =
     "ERR Error trying to load the RDB dump, check server logs";
-// A larger file is not kept for NOSAVE.
+// NOSAVE keeps no larger file.
 constexpr std::size_t most_kept = 64U << 20;
 
 byte_buffer save_to_memory(engine_state& s) {
@@ -88,7 +88,7 @@ void clear_all(engine_state& s) {
     }
 }
 
-// False when the file is not one, or has what is there and is not to be replaced.
+// False when the file is invalid, or holds an existing key that must not be replaced.
 bool load_from_memory(engine_state& s, std::string_view file, rdb::load_options options) {
     rdb::loader loader(s, options);
     loader.feed(file);
@@ -97,7 +97,8 @@ bool load_from_memory(engine_state& s, std::string_view file, rdb::load_options 
 
 }  // namespace
 
-// Through memory, not the disk: what it is for is to see that what is saved is what is loaded.
+// Through memory, not the disk: the command's purpose is to check that a load restores what was
+// saved.
 void debug_reload(call& c) {
     bool saves = true;
     bool clears = true;
@@ -128,8 +129,8 @@ void debug_reload(call& c) {
     c.reply.ok();
 }
 
-// The append-only file has what is there, unless it has failed: loading it changes nothing but what
-// a file does not keep.
+// The append-only file holds the dataset, unless it has failed: loading it changes only state that
+// files do not keep.
 void debug_load_append(call& c) {
     if (!c.state.options.append.enabled) return c.error("ERR the append-only file is off");
     const byte_buffer file = save_to_memory(c.state);

@@ -27,7 +27,7 @@ bool is_replica(const call& c) noexcept {
     return c.state.replicating != nullptr && c.state.replicating->is_replica();
 }
 
-// What a copy has: none of it, but for what is named. Redis 7.2 knows one name.
+// rdb-filter-only: a copy contains nothing but the named parts. Redis 7.2 has one name.
 bool note_filter(call& c, replica& of, std::string_view value) {
     of.content = copy_content::nothing;
     for (const std::string_view each : split_words(value)) {
@@ -40,7 +40,7 @@ bool note_filter(call& c, replica& of, std::string_view value) {
     return true;
 }
 
-// Its own port and address, as it wants to be called.
+// The replica's own port and address, as it announces them.
 bool note_attribute(call& c, replica& of, std::size_t i) {
     const std::string_view what = c.arg(i);
     const std::string_view value = c.arg(i + 1);
@@ -50,7 +50,7 @@ bool note_attribute(call& c, replica& of, std::size_t i) {
         if (!port) return false;
         of.port = static_cast<std::uint16_t>(*port);
     } else if (is_word(what, "ip-address")) {
-        // It is shown in lines of words.
+        // ROLE and INFO show it as a word.
         if (value.size() > max_host || !is_client_name(value)) {
             c.error("ERR REPLCONF ip-address provided by replica instance is too long: " +
                     std::to_string(value.size()) + " bytes");
@@ -74,7 +74,7 @@ bool note_attribute(call& c, replica& of, std::size_t i) {
     return true;
 }
 
-// The record of a session that may begin to follow, or null with the refusal replied.
+// The replica state of a session that may start replication; null with the refusal replied.
 replica* begin_sync(call& c) {
     if ((c.client.special & session::replica) != 0) return nullptr;
     replication& its = replication::of(c.state);
@@ -93,7 +93,8 @@ replica* begin_sync(call& c) {
     return its.introduce(c.client);
 }
 
-// The master asks this replica to lead. False with the refusal replied.
+// PSYNC FAILOVER: the master asks this replica to become the master. False with the refusal
+// replied.
 bool take_over(call& c) {
     if ((c.client.special & session::replica) != 0) return true;
     if (!is_replica(c)) {
@@ -329,7 +330,7 @@ void waitaof(call& c) {
     wanted.own_disk = *own == 1;
     if (replication::of(c.state).lacks_own_disk(wanted))
         return c.error(replication::no_own_disk_text);
-    // What others wrote is waited for, too: an append-only file has one order.
+    // Includes the writes of other clients: an append-only file has one order.
     wanted.log_position = log == nullptr ? 0 : log->appended;
     wait_for(c, wanted, *deadline_us);
 }

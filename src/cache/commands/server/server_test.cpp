@@ -64,7 +64,7 @@ TEST_F(server_commands, debug_sleep_within_a_transaction_lets_time_pass) {
     EXPECT_GE(steady_clock::now() - begin, 50ms);
     EXPECT_EQ(client_.pushed(), "*3\r\n+OK\r\n+OK\r\n$1\r\nv\r\n");
     EXPECT_EQ(other.pushed(), "$1\r\nv\r\n");
-    // A client that goes does not sleep on.
+    // The sleep of a disconnected client ends.
     {
         test_client gone(engine_);
         gone("MULTI");
@@ -131,7 +131,7 @@ TEST_F(server_commands, slowlog_shortens_arguments_and_hides_passwords) {
 TEST_F(server_commands, slowlog_keeps_a_command_that_waits_when_it_has_waited) {
     client_("CONFIG SET slowlog-log-slower-than 0");
     test_client waiter(engine_);
-    // The commands that were kept, the newest first.
+    // The recorded commands, the newest first.
     const auto kept = [this] {
         std::string all;
         for (const auto& each : parse_reply(client_("SLOWLOG GET -1")).children) {
@@ -219,7 +219,7 @@ TEST_F(server_commands, latency_keeps_samples_by_the_second) {
     expect("LATENCY RESET command", ":1\r\n");
     expect("LATENCY HISTORY command", "*0\r\n");
     expect("LATENCY GRAPH command", "-ERR No samples available for event 'command'\r\n");
-    // A command that is called fast has an event of its own: this one's keys are many.
+    // A fast command has an event of its own: this one has many keys.
     client_("DEBUG POPULATE 1000000 k 10");
     expect("CONFIG SET latency-monitor-threshold 1", "+OK\r\n");
     std::vector<std::string> many{"EXISTS"};
@@ -228,7 +228,7 @@ TEST_F(server_commands, latency_keeps_samples_by_the_second) {
     EXPECT_GE(parse_reply(client_("LATENCY HISTORY fast-command")).children.size(), 1U);
 }
 
-// COMMAND tells what is done.
+// COMMAND shows the flags that are in effect.
 TEST_F(server_commands, commands_have_the_flags_that_they_say) {
     constexpr std::pair<std::string_view, std::uint64_t> flags[] = {
         {"write", command_flag::write},       {"readonly", command_flag::readonly},
@@ -243,7 +243,7 @@ TEST_F(server_commands, commands_have_the_flags_that_they_say) {
         const auto told = parse_reply(client_("COMMAND INFO " + std::string(each.name)));
         const auto& names = told.children[0].children[2].children;
         for (const auto& [name, flag] : flags) {
-            // What a script's own flags decide.
+            // A script's own flags decide.
             if (flag == command_flag::readonly && (each.flags & command_flag::runs_script) != 0)
                 continue;
             const bool is_told =
@@ -474,7 +474,7 @@ TEST_F(server_commands, config_knows_what_redis_takes_at_its_start_only) {
         server_settings settings;
         EXPECT_FALSE(set_parameter({options, settings}, name, "1")) << name;
     }
-    // What can be set is remembered.
+    // Parameters that can be set keep their values.
     EXPECT_EQ(client_({"CONFIG", "SET", "oom-score-adj-values", "0 1 2", "shutdown-timeout", "5"}),
               "+OK\r\n");
     expect("CONFIG GET shutdown-timeout oom-score-adj-values",
@@ -495,7 +495,7 @@ TEST_F(server_commands, limits_of_connections_are_parameters) {
     EXPECT_EQ(settings.max_clients, 7U);
     EXPECT_EQ(settings.client_timeout, std::chrono::seconds(90));
     EXPECT_NE(client_("INFO clients").find("\r\nmaxclients:7\r\n"), std::string::npos);
-    // Less than a second is not none.
+    // Less than a second is not zero.
     settings.client_timeout = std::chrono::milliseconds(50);
     expect("CONFIG GET timeout", "*2\r\n$7\r\ntimeout\r\n$1\r\n1\r\n");
     const auto refused = [&](const std::string& name, const char* value, const std::string& why) {

@@ -1,4 +1,4 @@
-// GEOSEARCH and what it replaced, GEORADIUS and GEORADIUSBYMEMBER: members within a circle or box.
+// GEOSEARCH and its predecessors GEORADIUS and GEORADIUSBYMEMBER: members within a circle or box.
 //
 // The area is covered with a few ranges of scores, whose members are checked one by one: O(log n +
 // their number). Without ASC, DESC or COUNT they come in Redis's order.
@@ -46,7 +46,7 @@ private:
     bool is_search() const noexcept { return form_ == form::search || form_ == form::search_store; }
     bool may_store() const noexcept { return form_ == form::radius || form_ == form::member; }
 
-    // Each false with the error replied.
+    // Each returns false with the error replied.
     bool parse_place(std::size_t& next);
     bool parse_options(std::size_t next);
     std::optional<bool> parse_option(std::size_t& i);
@@ -140,7 +140,7 @@ bool search::by_box(std::size_t at) {
     return true;
 }
 
-// What stands at fixed places.
+// Parses the arguments at fixed positions.
 bool search::parse_place(std::size_t& next) {
     switch (form_) {
         case form::radius:
@@ -148,7 +148,7 @@ bool search::parse_place(std::size_t& next) {
         case form::member:
         case form::member_read_only:
             next = 5;
-            // Without a key nothing of this is looked at.
+            // Without a key these arguments are not checked.
             return source_ == nullptr || (from_member(2) && by_radius(3));
         case form::search: next = 2; return true;
         case form::search_store:
@@ -159,7 +159,7 @@ bool search::parse_place(std::size_t& next) {
     return false;
 }
 
-// Words that all forms take. None for another one; false with the error replied.
+// Options of all forms. None for another word; false with the error replied.
 std::optional<bool> search::parse_option(std::size_t& i) {
     const std::string_view word = c_.arg(i);
     if (is_word(word, "withdist")) {
@@ -235,7 +235,7 @@ bool search::parse_options(std::size_t next) {
     return true;
 }
 
-// What does not go together.
+// Checks that the options are compatible.
 bool search::check() const {
     const std::string name(c_.arg(0));
     if (target_ && (with_distance_ || with_hash_ || with_position_)) {
@@ -279,7 +279,7 @@ void search::collect() {
 void search::sort() {
     const std::size_t size = found_.size();
     const std::size_t wanted = count_ == 0 ? size : std::min(count_, size);
-    // COUNT means the nearest.
+    // COUNT without ANY means the nearest.
     const bool by_distance = sorting_ != sorting::none || (count_ > 0 && !any_);
     if (by_distance) {
         const bool descending = sorting_ == sorting::descending;

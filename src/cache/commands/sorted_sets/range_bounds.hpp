@@ -22,11 +22,11 @@ struct rank_range {
 /// Two bounds as the client wrote them; texts point into its arguments.
 class range_bounds {
 public:
-    /// Reads the arguments at these places; false with the error replied.
+    /// Parses the arguments at these indexes; false with the error replied.
     bool parse(call& c, range_by by, std::size_t low_at, std::size_t high_at);
 
-    /// Which members these are, none if the bounds leave none. Negative ranks count from the end.
-    /// Bounds by text mean a set whose members have one score, as in Redis. O(log n).
+    /// The members within the bounds, none if the bounds are empty. Negative ranks count from the
+    /// end. Bounds by text require that all members have the same score, as in Redis. O(log n).
     rank_range within(const sorted_set& members) const noexcept;
 
 private:

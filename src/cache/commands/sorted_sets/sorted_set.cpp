@@ -22,7 +22,7 @@ namespace {
 
 using slot = call::slot;
 
-// The scores of a ZADD, all read before anything changes; a few of them without an allocation.
+// The scores of a ZADD, all parsed before anything changes; up to a few without an allocation.
 class score_arguments {
 public:
     // False with the error replied.
@@ -134,7 +134,7 @@ void pop(call& c, score_end from) {
                 paired ? pop_shape::pairs : pop_shape::flat);
 }
 
-// Different members by chance: few of many are drawn by rank, many are met on a walk over all.
+// Distinct random members: few of many are drawn by rank, many are chosen on a walk over all.
 void reply_random_members(call& c, const sorted_set& from, std::size_t wanted, bool with_scores) {
     constexpr std::size_t few = 3;
     const std::size_t size = from.size();
@@ -163,7 +163,7 @@ void reply_random_members(call& c, const sorted_set& from, std::size_t wanted, b
     }
 }
 
-// A score as ZSCAN tells it: Redis keeps a listpack's as text, and writes the others with 17
+// A score in ZSCAN's reply: Redis keeps a listpack's scores as text, and writes the others with 17
 // digits.
 void reply_scanned_score(call& c, double score, bool listed) {
     char text[std::max(max_double_text, resp::max_number_text)];

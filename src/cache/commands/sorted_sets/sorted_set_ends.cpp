@@ -9,7 +9,7 @@
 
 namespace eddy::cache {
 
-// Of commands that wait, or that look for a key to pop from.
+// Propagates commands that wait, or that search for a key to pop from, as a pop of that key.
 static void propagate_pop(call& c, std::string_view key, score_end from, std::size_t popped,
                           pop_shape shape) {
     if (!propagates(c) || (c.spec->flags & command_flag::pops_one_of) == 0) return;

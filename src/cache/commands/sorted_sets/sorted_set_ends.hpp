@@ -12,15 +12,15 @@ namespace eddy::cache {
 
 enum class score_end : std::uint8_t { lowest, highest };
 
-/// How popped members stand in a reply.
+/// Layout of popped members in a reply.
 enum class pop_shape : std::uint8_t {
     flat,       ///< member, score, member, score ..
     pairs,      ///< an array for each
     behind_key  ///< flat, and the key first
 };
 
-/// Replies with up to `count` members from one end and their scores, and removes them, and the key
-/// with the last one. The slot is of a sorted set.
+/// Replies with up to `count` members from one end and their scores, and removes them; removes the
+/// key with the last one. The slot must hold a sorted set.
 void pop_members(call& c, std::string_view key, std::uint64_t hash, call::slot* place,
                  score_end from, std::size_t count, pop_shape shape);
 
@@ -32,10 +32,9 @@ struct sorted_set_pop {
     std::size_t count;
 };
 /// Parses "numkeys key ... MIN|MAX [COUNT count]" from arg(first) on; none, with the error replied,
-/// where that is something else.
+/// if malformed.
 std::optional<sorted_set_pop> parse_zmpop(call& c, std::size_t first);
-/// Pops from the first of the keys that is there, and replies; false, with no reply, when there is
-/// none.
+/// Pops from the first existing key, and replies; false, with no reply, when no key exists.
 bool pop_from_first(call& c, const sorted_set_pop& what);
 
 }  // namespace eddy::cache

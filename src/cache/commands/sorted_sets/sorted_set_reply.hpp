@@ -14,10 +14,12 @@ namespace eddy::cache {
 
 struct call;
 
-/// The head of `count` members. With their scores they are pairs in RESP3 and flat in RESP2.
+/// The head of a reply of `count` members. With their scores they are pairs in RESP3 and flat in
+/// RESP2.
 void reply_members_head(call& c, std::size_t count, bool with_scores);
 void reply_member(call& c, const sorted_set::element& e, bool with_scores);
-/// Head and members, from a rank on, in reverse order if `backward`. As many are there.
+/// Head and members, from a rank on, in reverse order if `backward`. At least `count` members must
+/// follow the rank.
 void reply_members(call& c, const sorted_set& from, std::size_t rank, std::size_t count,
                    bool backward, bool with_scores);
 
@@ -30,7 +32,7 @@ struct add_options {
     bool count_changed = false;
     bool increments = false;
 
-    /// Whether GT or LT leaves a member's old score as it is.
+    /// True if GT or LT keeps a member's old score.
     bool refuse(double old, double score) const noexcept {
         return (less_only && score >= old) || (greater_only && score <= old);
     }
@@ -40,11 +42,11 @@ struct add_options {
 void add_members(call& c, const add_options& options, std::span<const double> scores,
                  std::size_t first, std::size_t step);
 
-/// Notifies of a change, after it, and removes the key when the set has become empty.
+/// Notifies of a change, after it, and removes the key if the set is empty.
 void complete_sorted_set(call& c, std::string_view event, std::string_view key,
                          keyspace::slot* place, std::uint64_t hash);
 
-/// A sorted set under no key, until it is stored.
+/// A sorted set without a key, until it is stored.
 class sorted_set_result {
 public:
     explicit sorted_set_result(environment& env);
@@ -53,11 +55,11 @@ public:
     ~sorted_set_result();
 
     sorted_set members() const noexcept { return {env_, *holder_}; }
-    /// Adds a member, which may be there already: then it gets this score.
+    /// Adds a member, or updates its score.
     void put(std::string_view member, double score);
 
-    /// Puts it in the place of whatever the key holds, or removes the key if it is empty, and
-    /// replies with its size. Called once, last.
+    /// Replaces the value under the key, or removes the key if the set is empty, and replies with
+    /// its size. Called once, last.
     void store(call& c, std::string_view key, std::uint64_t hash, std::string_view event);
 
 private:

@@ -20,7 +20,7 @@ using slot = call::slot;
 
 constexpr std::string_view invalid_idle_claim = "ERR Invalid min-idle-time argument for XCLAIM";
 
-// What XGROUP's forms have in common: the key, the group and the options of CREATE and SETID.
+// Common part of XGROUP's forms: the key, the group and the options of CREATE and SETID.
 struct group_request {
     bool makes_stream = false;
     std::int64_t entries_read = stream_group::unknown_count;
@@ -54,7 +54,7 @@ bool group_request::parse_options(call& c, bool may_make) {
     return true;
 }
 
-// False, with the error replied, when the key has another value, or none and needs one.
+// False, with the error replied, when the key has another type, or is missing without MKSTREAM.
 bool group_request::find_stream(call& c) {
     hash = c.keys->hash(c.arg(2));
     place = c.keys->find(c.arg(2), hash);
@@ -74,7 +74,7 @@ bool group_request::find_group(call& c) {
     return false;
 }
 
-// An ID, or "$", which is the stream's last one.
+// An ID, or "$" for the stream's last ID.
 bool group_id(call& c, const slot* place, id_syntax syntax, stream_id& to) {
     if (c.arg(4) != "$") return stream_id_argument(c, 4, to, 0, syntax);
     to = place == nullptr ? stream_id{} : call::stream_of(place).last_id();
@@ -92,7 +92,7 @@ void xgroup_create(call& c) {
     const std::string_view key = c.arg(2);
     if (request.place == nullptr) {
         request.place = c.keys->add(key, request.hash, value_type::stream);
-        // Who watches the key is told of the stream, but not of its group.
+        // Watchers are notified of the new stream, but not of its group.
         if ((c.state.observers & observers::watchers) != 0) {
             c.state.notify_watchers(c.keys->number(), key_event::stream, key);
         }
@@ -124,7 +124,7 @@ void xgroup_destroy(call& c) {
     c.state.env.discard(request.entries().take_group(c.memory(), *gone));
     c.reply.integer(1);
     c.notify(key_event::stream, "xgroup-destroy", c.arg(2));
-    // Who waits for entries of the group is told that it is gone.
+    // Clients that wait for entries of the group are notified that it is gone.
     note_ready(c.state, {c.keys->number(), c.arg(2)});
 }
 
@@ -160,8 +160,8 @@ void xgroup_help(call& c) {
 
 namespace {
 
-// The stream and group under the command's first key; null, with the error replied, when they are
-// not there.
+// The stream and group under the command's first key; null, with the error replied, when one is
+// missing.
 std::pair<redis_stream*, stream_group*> group_in(call& c, slot* place) {
     if (place != nullptr) {
         if (c.is_not(place, value_type::stream)) return {};
@@ -198,8 +198,8 @@ void reply_pending_summary(call& c, const stream_group& group) {
 
 struct claim_options {
     std::int64_t min_idle = 0;
-    std::int64_t delivered_ms = 0;  // what the claimed entries' time becomes
-    std::int64_t deliveries = -1;   // and their count; negative: it is not given
+    std::int64_t delivered_ms = 0;  // delivery time of the claimed entries
+    std::int64_t deliveries = -1;   // their delivery count; negative: not given
     bool force = false;
     bool only_ids = false;
     stream_id last_id;
@@ -255,7 +255,7 @@ stream_consumer& claiming_consumer(call& c, stream_group& group) {
     return *found;
 }
 
-// Gives the entry, which the walk is at, to the consumer, and replies with it.
+// Assigns the entry at the walk's position to the consumer, and replies with it.
 void claim(call& c, stream_group& group, stream_consumer& to, stream_pending& what,
            const claim_options& options, redis_stream::walk& entry) {
     what.delivered_ms = options.delivered_ms;
@@ -283,7 +283,7 @@ void xack(call& c) {
     stream_group* const group =
         place == nullptr ? nullptr : call::stream_of(place).find_group(c.arg(2));
     if (group == nullptr) return c.reply.integer(0);
-    // All are looked at before one is acknowledged.
+    // All IDs are parsed before one is acknowledged.
     stream_id id;
     for (std::size_t i = 3; i < c.count; ++i) {
         if (!stream_id_argument(c, i, id)) return;
@@ -383,7 +383,7 @@ void xclaim(call& c) {
         }
         if (what == nullptr) continue;
         if (what->owner != nullptr && !is_idle(c, *what, options.min_idle)) continue;
-        // The claim is done, whatever becomes of the reply.
+        // The claim is effective even if the reply fails.
         claim(c, *group, consumer, *what, options, entry);
         if (c.reply_is_too_large()) return;
         ++claimed;
@@ -392,7 +392,7 @@ void xclaim(call& c) {
 }
 
 void xautoclaim(call& c) {
-    constexpr std::int64_t tries_each = 10;  // entries that are looked at for each one wanted
+    constexpr std::int64_t tries_each = 10;  // entries that are checked for each one wanted
     constexpr std::int64_t max_count = INT64_MAX / 16;
     claim_options options;
     const auto min_idle = c.integer(4, "ERR Invalid min-idle-time argument for XAUTOCLAIM");

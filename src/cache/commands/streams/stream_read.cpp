@@ -1,7 +1,7 @@
 // XREAD and XREADGROUP, which may wait for entries.
 //
-// A waiting command runs again from its beginning when one of its keys has changed: so it also
-// reports a deleted group, and returns the entries of all streams that have some by then.
+// A waiting command runs again as a whole when one of its keys has changed. So it also reports a
+// deleted group, and returns the new entries of all its streams.
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/waits.hpp"
@@ -29,7 +29,7 @@ struct read_request {
     std::uint64_t count = 0;
     std::size_t first_key = 0;
     std::size_t streams = 0;
-    std::size_t group_at = 0;  // the consumer's name is behind it
+    std::size_t group_at = 0;  // the consumer's name follows it
 
     bool parse(call& c);
 };
@@ -93,15 +93,15 @@ bool read_request::parse(call& c) {
     return true;
 }
 
-// What is wanted of one stream.
+// Requested entries of one stream.
 struct wanted {
     stream_id after;
     stream_group* group = nullptr;
-    bool is_new = false;     // of a group: what was not delivered yet, not the consumer's history
-    bool is_moving = false;  // "$" or "+": another entry when the command is done again
+    bool is_new = false;     // of a group: undelivered entries, not the consumer's history
+    bool is_moving = false;  // "$" or "+": would be another entry when the command runs again
 };
 
-// Who reads for a group changes it.
+// A read for a group also changes the stream's state.
 slot* find_stream(call& c, const read_request& request, std::string_view key) {
     return request.by_group ? c.find_to_read_and_change(key) : c.find_to_read(key);
 }
@@ -160,8 +160,8 @@ bool find_wanted(call& c, const read_request& request, std::size_t i, wanted& to
     return true;
 }
 
-// What the consumer was given before, from `first` on. What was removed from the stream meanwhile
-// comes without fields.
+// The consumer's history: entries delivered to it earlier, from `first` on. Entries removed from
+// the stream since then come without fields.
 void reply_history(call& c, const redis_stream& entries, stream_consumer& consumer, stream_id first,
                    std::uint64_t most) {
     late_head head(c);
@@ -184,8 +184,8 @@ void reply_history(call& c, const redis_stream& entries, stream_consumer& consum
     head.array(count);
 }
 
-// The group's progress: the entry is the last one that it was given. The one before it counts on
-// only where nothing between the two was removed, or trimmed.
+// Advances the group to an entry, its last delivered one. The count of read entries is incremented
+// only if nothing between that entry and the previous one was removed or trimmed.
 void pass(const redis_stream& entries, stream_group& group, stream_id id) {
     if (id <= group.last_id) return;
     if (group.entries_read != stream_group::unknown_count && group.last_id >= entries.first_id() &&
@@ -247,7 +247,7 @@ bool reply_stream(call& c, const read_request& request, std::size_t i, const wan
     if (consumer == nullptr) {
         consumer = &what.group->add(c.memory(), name, c.now_ms());
         c.notify(key_event::stream, "xgroup-createconsumer", key);
-        // Elsewhere the XCLAIM of what it gets makes it.
+        // Elsewhere the XCLAIM of its entries creates it.
         if (!is_served || !what.is_new || request.acknowledged)
             propagate_consumer(c, key, *what.group, *consumer);
     }
@@ -259,7 +259,7 @@ bool reply_stream(call& c, const read_request& request, std::size_t i, const wan
         propagate_position(c, key, *what.group);
     } else {
         reply_history(c, entries, *consumer, first, request.count);
-        // Deliveries of what was delivered before are not counted elsewhere, as in Redis.
+        // Repeated deliveries are not propagated, as in Redis.
         propagate_nothing(c);
     }
     ++c.state.changes;
@@ -268,7 +268,7 @@ bool reply_stream(call& c, const read_request& request, std::size_t i, const wan
 
 enum class outcome : std::uint8_t { replied, nothing };
 
-// Few streams need no memory for it.
+// Requests for a few streams need no allocation.
 class all_wanted {
 public:
     explicit all_wanted(std::size_t count) {
@@ -300,8 +300,8 @@ outcome reply_streams(call& c, const read_request& request, all_wanted& what) {
 
 template <bool ByGroup>
 bool serve_read(call& c, std::string_view key) {
-    // Who reads without a group goes on waiting until there is a stream; who reads with one is told
-    // that it is gone.
+    // A read without a group waits on until there is a stream; a read for a group reports that it
+    // is gone.
     if (!ByGroup) {
         const slot* const place = c.keys->find(key);
         if (place == nullptr || keyspace::at(place)->type != value_type::stream) return false;
@@ -319,7 +319,7 @@ void read(call& c) {
     all_wanted what(request.streams);
     if (reply_streams(c, request, what) == outcome::replied) return;
     if (!request.waits || !may_wait(c)) return c.reply.null_array();
-    // What the command's words mean now is what it waits for.
+    // The wait is for the IDs that "$" and "+" mean now.
     std::vector<std::string_view> args(c.args, c.args + c.count);
     std::vector<stream_id_text> ids;
     ids.reserve(request.streams);

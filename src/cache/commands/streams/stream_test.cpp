@@ -27,7 +27,7 @@ std::string bulk(std::string_view text) {
     return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
 }
 
-// What XREAD replies with for entries of one pair f v.
+// XREAD's reply with entries of one pair f v.
 std::string read_reply(std::string_view key, const std::vector<std::string>& ids) {
     std::string all = "*1\r\n*2\r\n" + bulk(key) + "*" + std::to_string(ids.size()) + "\r\n";
     for (const std::string& id : ids) all += "*2\r\n" + bulk(id) + "*2\r\n" + bulk("f") + bulk("v");
@@ -157,7 +157,7 @@ TEST_F(streams, who_waits_with_a_group_is_told_of_its_end) {
     EXPECT_THAT(a_.pushed(), StartsWith("-WRONGTYPE"));
     free_c();
     b_("DEL s");
-    // Also when the key's time is over, and nobody asks for it.
+    // Also when the key expires without an access.
     wait();
     b_("PEXPIRE s 100");
     at(now_ + milliseconds(200));
@@ -165,7 +165,7 @@ TEST_F(streams, who_waits_with_a_group_is_told_of_its_end) {
     engine_.upkeep();
     EXPECT_EQ(a_.pushed(), no_group);
     free_c();
-    // Who waits without a group and for a list: as ever.
+    // Waits without a group, and for a list, are unchanged.
     EXPECT_EQ(c_("BLPOP s 0"), "");
     wait();
 }
@@ -211,7 +211,7 @@ TEST_F(streams, consumers_are_seen_when_they_try_and_active_when_they_succeed) {
     at(now_ + milliseconds(5));
     const std::string full = a_("XINFO STREAM s FULL");
     EXPECT_THAT(full, HasSubstr(bulk("active-time") + ":" + std::to_string(now_.count() - 5)));
-    // Who claims is a consumer from then on, also when there is nothing to claim.
+    // XCLAIM and XAUTOCLAIM create the consumer, even with nothing to claim.
     a_("XCLAIM s g d 1000 1");
     a_("XAUTOCLAIM s g e 1000 0");
     EXPECT_EQ(consumers().children.size(), 3U);
@@ -244,7 +244,7 @@ TEST_F(streams, what_a_group_has_still_to_read_is_unknown_behind_what_was_delete
     for (const char* const id : {"1", "2", "3", "4"}) a_({"XADD", "s", id, "f", "v"});
     a_("XGROUP CREATE s g 1 ENTRIESREAD 1");
     EXPECT_EQ(lag(), "3");
-    // Two are left, but nobody counts how many of those that were deleted it had not been given.
+    // Two entries are left, but the number of deleted ones that were undelivered is unknown.
     a_("XDEL s 1 2");
     EXPECT_EQ(lag(), "");
     a_("XREADGROUP GROUP g c COUNT 1 STREAMS s >");
@@ -254,7 +254,7 @@ TEST_F(streams, what_a_group_has_still_to_read_is_unknown_behind_what_was_delete
     a_("XADD s 5 f v");
     a_("XREADGROUP GROUP g c STREAMS s >");
     EXPECT_EQ(lag(), "0");
-    // What is trimmed was not read.
+    // Trimmed entries count as not delivered.
     for (const char* const id : {"6", "7", "8"}) a_({"XADD", "s", id, "f", "v"});
     a_("XTRIM s MAXLEN 1");
     EXPECT_EQ(lag(), "3");

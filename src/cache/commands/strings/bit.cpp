@@ -40,8 +40,8 @@ struct bit_range {
         return false;
     }
 
-    // Counts from the end are resolved; the run may come out empty, with the last before the first.
-    // Then in bits, the last one included.
+    // Resolves counts from the end. The run may be empty: its last bit is then before the first.
+    // Afterwards in bits, the last one included.
     void resolve(std::size_t bytes) noexcept {
         const auto size = static_cast<std::int64_t>(in_bits ? bytes * 8 : bytes);
         if (first < 0) first = std::max<std::int64_t>(first + size, 0);
@@ -115,7 +115,7 @@ void bitpos(call& c) {
     if (!bit) return;
     if (*bit != 0 && *bit != 1) return c.error("ERR The bit argument must be 1 or 0.");
     const slot* const place = c.find_to_read();
-    // A missing key is as many zeros as one likes.
+    // A missing key counts as an infinite number of zeros.
     if (place == nullptr) return c.reply.integer(*bit == 1 ? -1 : 0);
     if (c.is_not(place, value_type::string)) return;
     bit_range range;
@@ -141,7 +141,7 @@ void bitpos(call& c) {
     const auto end = static_cast<std::uint64_t>(range.last) + 1;
     const auto found = find_bit(text, static_cast<std::uint64_t>(range.first), end, *bit == 1);
     if (found) return c.reply.integer(static_cast<std::int64_t>(*found));
-    // Without an end the string goes on with zeros.
+    // Without an end the string is followed by zeros.
     c.reply.integer(*bit == 0 && !has_end ? static_cast<std::int64_t>(end) : -1);
 }
 
@@ -191,7 +191,7 @@ void bitop(call& c) {
     } else {
         bytes = c.keys->put_blank(place, to, hash, size);
     }
-    // Other entries stay where they are whatever becomes of the target's.
+    // Other entries do not move, whatever happens to the target's.
     std::vector<text_view> views(entries.size());
     std::vector<std::string_view> sources;
     for (std::size_t i = 0; i < entries.size(); ++i) {

@@ -21,7 +21,7 @@ struct field {
     std::uint64_t offset = 0;
 
     std::uint64_t last_bit() const noexcept { return offset + width - 1; }
-    // As a number of 64 bits, from its lowest ones.
+    // The lowest `width` bits as a number of 64 bits.
     std::int64_t widened(std::uint64_t bits) const noexcept {
         const unsigned shift = 64 - width;
         return is_signed ? static_cast<std::int64_t>(bits << shift) >> shift
@@ -52,13 +52,13 @@ bool parse_type(call& c, std::size_t i, field& to) {
     return false;
 }
 
-// Of bits, or after '#' of whole fields.
+// Offset in bits, or in fields after '#'.
 bool parse_offset(call& c, std::size_t i, field& to) {
     std::string_view text = c.arg(i);
     const bool in_fields = text.starts_with('#');
     if (in_fields) text.remove_prefix(1);
     const auto number = parse_integer(text);
-    // A product that overflows comes out as some other offset in Redis; here it is refused.
+    // A product that overflows is refused; in Redis it wraps to another offset.
     std::int64_t bits = 0;
     if (number &&
         !__builtin_mul_overflow(*number, static_cast<std::int64_t>(in_fields ? to.width : 1),
@@ -71,7 +71,7 @@ bool parse_offset(call& c, std::size_t i, field& to) {
     return false;
 }
 
-// False, with the error replied, when they make no sense.
+// False, with the error replied, for malformed operations.
 bool parse_operations(call& c, std::vector<field_operation>& to) {
     on_overflow policy = on_overflow::wrap;
     for (std::size_t i = 2; i < c.count;) {
@@ -112,8 +112,8 @@ bool parse_operations(call& c, std::vector<field_operation>& to) {
     return true;
 }
 
-// Whether start + step leaves the field's range. The sums that decide it wrap around at 64 bits, so
-// that SET of a number far below the range counts as one above it, as in Redis.
+// Overflow of start + step beyond the field's range. The intermediate sums wrap around at 64 bits,
+// so that SET of a number far below the range counts as one above it, as in Redis.
 overflow check(const field& f, std::int64_t start, std::int64_t step) noexcept {
     const auto minus = [](std::int64_t a, std::int64_t b) {
         return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) -
@@ -150,8 +150,7 @@ std::int64_t saturated(const field& f, overflow at) noexcept {
     return f.is_signed ? -highest - 1 : 0;
 }
 
-// Carries out one SET or INCRBY and replies; true when something was written that changes the
-// string.
+// Executes one SET or INCRBY and replies; true if it changed the string.
 bool write_field(call& c, const field_operation& what, char* bytes, std::size_t size) {
     const field& f = what.at;
     const std::int64_t old = f.widened(read_bits({bytes, size}, f.offset, f.width));

@@ -1,10 +1,9 @@
 // LCS: the longest common subsequence of two strings.
 //
-// The table of lengths is never built. Along a row the length grows by one or not at all from one
-// column to the next, so that a row is a bit a column, and a row follows from the one before it by
-// a few operations on whole words (H. Hyyrö, Bit-parallel LCS-length computation revisited, 2004).
-// That is O(rows × columns / 64) time, and one bit a cell of memory when the subsequence itself is
-// asked for.
+// No table of lengths is built. From one column to the next the length grows by zero or one, so a
+// row is one bit a column, and the next row follows from it by a few operations on whole words (H.
+// Hyyrö, Bit-parallel LCS-length computation revisited, 2004). That is O(rows × columns / 64) time,
+// and one bit of memory a cell when the subsequence itself is requested.
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"
 
@@ -87,13 +86,13 @@ public:
         return grown;
     }
 
-    /// Whether the length for the first `i` and `j` bytes is above that for `i` and `j` - 1.
+    /// True if the length for the first `i` and `j` bytes is above that for `i` and `j` - 1.
     bool grows(std::size_t i, std::size_t j) const noexcept {
         return (bits_[i * words_ + (j - 1) / 64] >> (j - 1) % 64 & 1) == 0;
     }
 
 private:
-    // A sum over all words of the row, with the carry from one to the next.
+    // Addition over all words of the row, with carry.
     void next_row(std::size_t from, const std::uint64_t* matches) noexcept {
         const std::uint64_t* const old = bits_.data() + from * words_;
         std::uint64_t* const made = bits_.data() + (keeps_all_ ? from + 1 : 0) * words_;
@@ -123,8 +122,8 @@ struct lcs_match {
     std::size_t length;
 };
 
-// From the ends of both strings to their beginnings: the subsequence, or its runs, the last first.
-// Where both ways are as good, it goes the one that Redis goes.
+// Walks from the ends of both strings to their beginnings and reports the subsequence, or its runs,
+// the last first. On ties it takes Redis's direction.
 template <class F>
 void walk_back(const lcs_rows& rows, std::string_view a, std::string_view b, F&& on_match) {
     lcs_match run{0, 0, 0};
@@ -149,7 +148,7 @@ void walk_back(const lcs_rows& rows, std::string_view a, std::string_view b, F&&
     end_run();
 }
 
-// The string in the slot of an argument's key; empty when there is none.
+// The string under an argument's key; empty when there is none. False for another type.
 bool text_of(call& c, std::size_t i, text_view& view, std::string_view& to) {
     const slot* const place = c.find_to_read(c.arg(i));
     if (place == nullptr) return true;
@@ -196,8 +195,8 @@ void lcs(call& c) {
     }
     lcs_options o;
     if (!parse_options(c, o)) return;
-    // What Redis's table would take: this one takes a thirty-second of it, and as much again for
-    // its columns, but the work grows with it.
+    // Limit on the memory that Redis's table would take. This one takes a thirty-second of it, and
+    // as much again for its columns, but the work grows with it.
     constexpr std::size_t cell_bytes = sizeof(std::uint32_t);
     if (a.size() >= UINT32_MAX - 1 || b.size() >= UINT32_MAX - 1) {
         return c.error("ERR String too long for LCS");

@@ -17,7 +17,7 @@ namespace {
 
 using slot = call::slot;
 
-// Replies with the string in the slot, or null; false when it holds something else.
+// Replies with the string in the slot, or null; false for another type.
 bool reply_text(call& c, const slot* place) {
     if (place == nullptr) {
         c.reply.null();
@@ -48,7 +48,7 @@ struct options {
 
 enum class option_set : std::uint8_t { set, getex };
 
-// False, with the error replied, when they make no sense.
+// False, with the error replied, for malformed options.
 bool parse_options(call& c, std::size_t first, option_set allowed, options& to) {
     const bool is_set = allowed == option_set::set;
     for (std::size_t i = first; i < c.count; ++i) {
@@ -75,7 +75,7 @@ bool parse_options(call& c, std::size_t first, option_set allowed, options& to) 
     return true;
 }
 
-// With the time at which it ends, and without a reply that nobody gets.
+// Propagates SET with the absolute expiration time, and without GET.
 void propagate_set(call& c, const options& o, expiry_time at_ms) {
     if (at_ms != no_expiry) {
         if (o.expiry.unit != expiry_unit::unix_milliseconds)
