@@ -22,8 +22,8 @@
 namespace eddy::cache {
 namespace {
 
-// Whose commands are executed. A client that is given up in the middle leaves nothing that the next
-// one would get.
+// Marks the executing session. When an exception ends its commands, its pending pushes are dropped,
+// so that the next session does not get them.
 class executing_mark {
 public:
     executing_mark(engine_state& s, session& who) noexcept : state_(s) { s.executing = &who; }
@@ -43,7 +43,7 @@ private:
     const int exceptions_ = std::uncaught_exceptions();
 };
 
-// False when the command was not executed, because it is to wait.
+// False when the command has to wait and was not executed.
 bool execute_one(call& c, const resp::command& what, const planned& plan) {
     c.spec = plan.spec;
     c.args = what.argv;
@@ -65,8 +65,8 @@ bool execute_one(call& c, const resp::command& what, const planned& plan) {
     return true;
 }
 
-// Values of several cache lines are fetched, too, but only for the next few commands: those of a
-// whole batch would push each other out.
+// Values of several cache lines are prefetched, too, but only for the next few commands: those of a
+// whole batch would evict each other from the cache.
 constexpr std::size_t values_ahead = 4;
 constexpr std::size_t large_value = 512;
 
@@ -81,7 +81,7 @@ void prefetch_value(const dictionary& table, std::uint64_t hash) noexcept {
     if (place == nullptr) return;
     const entry* const e = dictionary::entry_of(*place);
     const char* at = reinterpret_cast<const char*>(e);
-    // Its first two lines are on their way already.
+    // Its first two lines are prefetched already.
     std::size_t size = std::min(e->size(), most_bytes);
     for (std::size_t i = 2 * line; i < size; i += line) __builtin_prefetch(at + i);
     if (e->held_as != encoding::external) return;
@@ -90,7 +90,7 @@ void prefetch_value(const dictionary& table, std::uint64_t hash) noexcept {
     for (std::size_t i = 0; i < size; i += line) __builtin_prefetch(at + i);
 }
 
-// Closes a client whose replies are over their limit, and retires one that is closing.
+// Closes a client whose replies are above their limit, and retires one that is closing.
 void close_behind_batch(engine_state& s, session& who, byte_buffer& out) {
     const output_limit& limit = s.options.clients.output[0];
     if (limit.hard != 0 && out.size() >= limit.hard && class_of(who) == client_class::normal) {
@@ -107,7 +107,7 @@ void close_behind_batch(engine_state& s, session& who, byte_buffer& out) {
 std::size_t engine::execute(session& who, std::span<const resp::command> commands,
                             byte_buffer& out) {
     state& s = *state_;
-    // Of those that were closed outside of commands.
+    // Clients that were closed outside of commands.
     retire_closed(s);
     if (who.extras != nullptr) [[unlikely]]
         take_output(who, out);
@@ -213,7 +213,7 @@ void engine::take_output(session& who, byte_buffer& out) {
 void engine::set_unsent(session& who, std::size_t bytes) {
     state& s = *state_;
     if (who.extras == nullptr) {
-        // Few who send their replies are over a limit, and only those need extras.
+        // Extras are needed only above a limit, which is rare.
         const output_limit& limit =
             s.options.clients.output[static_cast<std::size_t>(class_of(who))];
         const bool counts =
@@ -231,7 +231,7 @@ void engine::check_outputs() {
     if (s.env.steady_us < s.outputs_due_us) return;
     s.outputs_due_us = session::no_deadline;
     s.sessions.for_each([&](session& each) {
-        // The limits may have changed since it was notified.
+        // The limits may have changed since the last call.
         const std::size_t unsent = each.held().output;
         if (unsent > 0)
             set_unsent(each, unsent);
@@ -242,7 +242,7 @@ void engine::check_outputs() {
 
 bool engine::script_is_late() const noexcept { return scripting::is_late(*state_); }
 
-// Those that a script_gap has wait go on with its end.
+// Sessions that a script_gap has blocked resume with its end.
 static bool ends_script_waits(const engine_state& s) noexcept {
     return !s.script_waits.empty() && (s.slow_path & slow_path::script) == 0;
 }

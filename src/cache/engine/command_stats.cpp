@@ -39,14 +39,14 @@ void command_stats::timed(const command_spec& what, arguments args,
     counts* const its = of(what, args);
     if (its == nullptr) return;
     if (cells_[index_of(what)].has_forms) ++its->calls;
-    // The counters may have been set to zero by the command itself.
+    // The command itself may have reset the counters.
     if (its->calls == its->accounted) return;
     constexpr std::uint64_t bounded = command_flag::fast | command_flag::brief;
     const bool is_sample = (its->calls - 1) % timed_share == 0;
     const std::uint64_t stands_for = is_sample ? its->calls - its->accounted : 1;
     its->spent_ns += took_ns * stands_for;
     its->accounted += stands_for;
-    // Those that are timed for they have many arguments would be too many among the samples.
+    // Commands timed for their many arguments would be overrepresented among the samples.
     if (!is_sample && (what.flags & bounded) != 0) return;
     keep_latency(*its, took_ns);
 }
@@ -82,7 +82,7 @@ void command_stats::failed(std::string_view full_name) noexcept {
     try {
         ++forms_[form].errors;
     } catch (const std::bad_alloc&) {
-        return;  // the reply is more important
+        return;  // the reply has priority
     }
 }
 
@@ -102,7 +102,7 @@ void command_stats::count_error(std::string_view text) noexcept {
         }
         ++found->second;
     } catch (const std::bad_alloc&) {
-        return;  // the reply is more important
+        return;  // the reply has priority
     }
 }
 

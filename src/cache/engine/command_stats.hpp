@@ -1,9 +1,9 @@
 // Command statistics: calls, latency and failures of each command, for INFO commandstats,
 // latencystats and errorstats and LATENCY HISTOGRAM.
 //
-// Two readings of the clock cost as much as a GET. So of the commands whose work is bounded, see
-// slow_log.hpp, one in timed_share is timed, and its time stands for all since the last one. All
-// others are timed each time.
+// Two readings of the clock cost as much as a GET. So of the commands with bounded work, see
+// slow_log.hpp, one in timed_share is timed, and its time stands for all calls since the last timed
+// one. All others are timed each time.
 #pragma once
 
 #include <eddy/base/histogram.hpp>
@@ -29,8 +29,8 @@ struct latency_options;
 class command_stats {
 public:
     static constexpr std::uint64_t timed_share = 256;
-    /// Error codes that are counted apart, WRONGTYPE and so on: scripts make any. Others count as
-    /// other_errors.
+    /// Error codes that are counted separately, WRONGTYPE and so on; scripts may return any.
+    /// Further ones count as other_errors.
     static constexpr std::size_t max_error_codes = 128;
     static constexpr std::string_view other_errors = "ERRORSTATS_OVERFLOW";
     /// An error whose first word has so many bytes or more has no code, and counts as ERR.
@@ -38,47 +38,47 @@ public:
 
     struct counts {
         std::uint64_t calls = 0;
-        std::uint64_t spent_ns = 0;   ///< by those that were timed and those that they stand for
-        std::uint64_t accounted = 0;  ///< calls that spent_ns is of
-        std::uint64_t errors = 0;     ///< replied, refusals too
-        std::uint64_t rejected = 0;   ///< before it began
+        std::uint64_t spent_ns = 0;          ///< of timed calls, extrapolated to the others
+        std::uint64_t accounted = 0;         ///< calls that spent_ns covers
+        std::uint64_t errors = 0;            ///< error replies, including rejections
+        std::uint64_t rejected = 0;          ///< rejected before execution
         std::unique_ptr<histogram> latency;  ///< nanoseconds; null until one is timed
 
-        /// Those that ran and replied with an error.
+        /// Calls that ran and replied with an error.
         std::uint64_t failed() const noexcept { return errors < rejected ? 0 : errors - rejected; }
     };
-    /// Of a command, its name first: they tell which of its forms it is.
+    /// A command's arguments, its name first: they select one of its forms.
     using arguments = std::span<const std::string_view>;
     using visitor = std::function<void(std::string_view name, const counts&)>;
 
     command_stats();
 
-    /// Whether latencies are kept from now on; those that were stay.
+    /// Sets whether latencies are recorded from now on; recorded ones stay.
     void configure(const latency_options& options) noexcept;
 
-    /// Counts a call, and returns whether to time it. One with forms is counted by timed().
+    /// Counts a call, and returns whether to time it. A command with forms is counted by timed().
     bool count(const command_spec& what) noexcept {
         cell& its = cells_[index_of(what)];
         return its.has_forms || its.all.calls++ % timed_share == 0;
     }
     /// Duration of a call that count() has returned true for.
     void timed(const command_spec& what, arguments args, std::uint64_t took_ns) noexcept;
-    /// The same for calls by lanes, of a command without forms: their number since the last call of
-    /// this, and the duration of one of them.
+    /// The same for calls by lanes, of a command without forms: their number since the last add(),
+    /// and the duration of one of them.
     void add(const command_spec& what, std::uint64_t calls) noexcept {
         cells_[index_of(what)].all.calls += calls;
     }
     void add_sample(const command_spec& what, std::uint64_t took_ns) noexcept;
-    /// An error is its reply. Null is a command that there is not: nothing is counted.
+    /// Counts an error reply. Null for an unknown command: nothing is counted.
     void failed(const command_spec* what, arguments args) noexcept;
-    /// The same of one that has waited, by its full name.
+    /// The same for a command that has waited, by its full name.
     void failed(std::string_view full_name) noexcept;
-    /// That is since it was refused.
+    /// Counts a rejection: an error before execution.
     void rejected(const command_spec* what, arguments args) noexcept;
-    /// Counts an error by its code, with which `text` begins.
+    /// Counts an error by its code, the first word of `text`.
     void count_error(std::string_view text) noexcept;
 
-    /// Those that were called or refused, by name: "get", "config|set".
+    /// Calls what(name, counts) for commands that were called or rejected: "get", "config|set".
     void for_each(const visitor& what) const;
     const std::map<std::string, std::uint64_t, std::less<>>& errors() const noexcept {
         return errors_;
@@ -88,13 +88,13 @@ public:
 private:
     struct alignas(64) cell {
         counts all;
-        bool has_forms = false;  // "config|set": then `all` has those without one alone
+        bool has_forms = false;  // "config|set": then `all` counts only calls without a form
     };
 
     std::size_t index_of(const command_spec& what) const noexcept {
         return static_cast<std::size_t>(&what - first_);
     }
-    /// Null for a form that there is not, or without memory for it.
+    /// Null for an unknown form, or without memory.
     counts* of(const command_spec& what, arguments args) noexcept;
     void keep_latency(counts& of, std::uint64_t took_ns) const noexcept;
 
@@ -108,7 +108,7 @@ private:
 /// Totals that INFO shows as rates.
 enum class flow : std::uint8_t { commands, bytes_in, bytes_out, rounds };
 
-/// The mean of the last 16 tenths of a second, as Redis has it.
+/// Mean over the last 16 tenths of a second, as in Redis.
 class rate_meter {
 public:
     static constexpr std::size_t flows = 4;
@@ -117,7 +117,7 @@ public:
     bool is_due(std::int64_t now_ms) const noexcept {
         return now_ms >= next_ms_ || now_ms < last_ms_;  // the clock can be set back
     }
-    /// When is_due(): what there has been until now.
+    /// When is_due(): records the totals until now.
     void note(std::int64_t now_ms, const totals& until_now) noexcept;
     std::uint64_t a_second(flow what) const noexcept;
 

@@ -1,5 +1,5 @@
-// DEBUG DIGEST: forty digits that are the same for the same keys and values, whatever their order
-// and encoding, here and in Redis. Test suites compare data sets by them.
+// DEBUG DIGEST: forty digits that depend on keys and values only, not on their order and encoding,
+// and are the same in Redis. Test suites compare datasets by them.
 #pragma once
 
 #include "base/sha1.hpp"
@@ -7,9 +7,9 @@
 
 namespace eddy::cache {
 
-/// Of one value, with the fact that it has an expiry. O(its size).
+/// Digest of one value and whether it expires. O(its size).
 sha1_digest value_digest(environment& env, const entry& of);
-/// Of all databases. O(all there is).
+/// Digest of all databases. O(size of the dataset).
 sha1_digest dataset_digest(dataset& of);
 
 }  // namespace eddy::cache

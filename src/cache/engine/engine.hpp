@@ -65,44 +65,43 @@ namespace eddy::cache {
 
 struct engine_state;
 
-/// 16 databases and their clients. One thread at a time: that of its loop, or one that visits it
-/// (lockable_loop). The same holds for all in src/cache that says so. Several threads at a time
-/// execute commands by lanes alone.
+/// 16 databases and their clients. One thread at a time: its loop's, or one with a loop_lock on it
+/// (lockable_loop). The same holds for every class in src/cache that names the engine's thread.
+/// Only lanes execute commands on several threads at a time.
 class engine {
 public:
     static constexpr unsigned databases = engine_databases;
     /// Commands whose keys are fetched together.
     static constexpr std::size_t max_batch = 128;
     /// Smaller batches, and databases whose tables fit into the second-level cache, are executed
-    /// without fetching ahead: it would cost more than it brings. Measured with `cache_engine KEYS
+    /// without prefetching, which would cost more than it gains. Measured with `cache_engine KEYS
     /// BATCH random` on an AMD EPYC with 1 MiB of that cache: of a million keys a GET takes 201 ns
-    /// in place of 283 in batches of two, and 7 % less where it is alone; in batches of a hundred
-    /// it costs as much either way between 8,000 keys (28.9 ns and 27.7) and 16,000 (29.1
-    /// and 31.0).
+    /// in place of 283 in batches of two, and 7 % less without a batch; in batches of a hundred it
+    /// costs as much either way between 8,000 keys (28.9 ns and 27.7) and 16,000 (29.1 and 31.0).
     static constexpr std::size_t min_prefetch_batch = 2;
     static constexpr std::size_t min_prefetch_keys = 8 * 1024;
-    /// Keys that one command evicts at most, or slices of as many discarded entries that it frees,
-    /// for longest_slice_ns; what is left over is for upkeep().
+    /// At most so many evicted keys, or slices of as many discarded entries freed, in one command,
+    /// for longest_slice_ns; upkeep() does the rest.
     static constexpr int max_evictions = 64;
 
     explicit engine(engine_options options = {});
     engine(const engine&) = delete;
     engine& operator=(const engine&) = delete;
-    /// All its sessions are gone by then.
+    /// All its sessions must be destroyed before.
     ~engine();
 
     /// Sets the time, since 1970, UTC. Call it before execute() and upkeep(), once for each
-    /// iteration of the loop, which INFO counts. Before the first call it is the time at
-    /// construction, of the system's clock.
+    /// iteration of the loop, which INFO counts. Before the first call it is the system's time at
+    /// construction.
     void set_time(std::chrono::microseconds since_1970) noexcept;
-    /// The same with a time that goes on evenly and never back, from any beginning: when the
-    /// system's clock is set keys end by the new time, and waits, pauses and the lags of replicas
-    /// go on as they were. Without it that is the time since 1970.
+    /// The same with a monotonic time of any origin. When the system's clock is set, keys expire by
+    /// the new time, while waits, pauses and the lags of replicas are not affected. Without it, the
+    /// time since 1970 is used.
     void set_time(std::chrono::microseconds since_1970, std::chrono::microseconds steady) noexcept;
-    /// Clock that limits upkeep(), evictions and scripts, in place of the system's steady clock;
-    /// null: only the number of their steps bounds them, so that a run can be repeated exactly.
+    /// Clock that limits upkeep(), evictions and scripts, instead of the system's steady clock;
+    /// null: only the number of their steps is limited, so that a run can be repeated exactly.
     void set_slice_clock(slice_clock by) noexcept;
-    /// The steady time that was set last, in microseconds.
+    /// The last steady time, in microseconds.
     std::int64_t steady_us() const noexcept;
 
     /// Executes the commands in order and appends their replies to `out`. Returns the number of
@@ -117,29 +116,29 @@ public:
     /// executed they stay.
     std::size_t execute(session& who, const resp::command& command,
                         std::vector<large_argument>& large, byte_buffer& out);
-    /// Frees them a piece at a time, in upkeep(), and empties the list.
+    /// Frees the blocks in pieces, in upkeep(), and empties the list.
     void discard(std::vector<large_argument>& large) noexcept;
 
-    /// Takes in what lanes have done, see lane.hpp. Call it before anything else, after any of them
-    /// may have been in use.
+    /// Merges the lanes' counters and state, see lane.hpp. After lanes may have run, it must be the
+    /// first call.
     void merge_lanes() noexcept;
 
-    /// A script has taken some milliseconds and was left in the middle. Until it ends its session
-    /// is blocked, and all others wait, or get BUSY after busy_reply_ms. go_on() runs it for a few
-    /// milliseconds: call it again and again, and let others have their turn between.
+    /// A script has taken some milliseconds and was suspended. Until it ends its session is
+    /// blocked, and all others wait, or get BUSY after busy_reply_ms. go_on() runs it for a few
+    /// milliseconds: call it repeatedly, with other work of the loop in between.
     bool script_is_late() const noexcept;
     bool script_is_busy() const noexcept;
-    /// Whether there is such a script, clients wait for it, or until a snapshot has written a huge
-    /// value that they change: go_on() is at that, too.
+    /// True while there is such a script, while clients wait for its end, or while clients wait
+    /// until a snapshot has written a huge value: go_on() does that work, too.
     bool is_behind() const noexcept;
     void go_on();
-    /// Whether that script is this session's, which must not be destroyed then: a script that is
-    /// cut off is half done.
+    /// True if that script is this session's, which must not be destroyed then: the script's
+    /// changes would remain incomplete.
     bool script_is_late(const session& of) const noexcept;
 
     /// Appends the session's output beside the replies of execute(), caused by other sessions:
-    /// messages, the end of a wait. Call it, and send, after session::wake(), in order with the
-    /// replies.
+    /// messages, the end of a wait. Call it after session::wake(), and send the output in order
+    /// with the replies.
     void take_output(session& who, byte_buffer& out);
     /// Sets the number of bytes that the session's connection has taken from the engine, or got as
     /// replies, and not sent yet: for the limits on clients that do not read.
@@ -148,24 +147,23 @@ public:
     /// steady time, session::no_deadline while there are none. From then on call check_outputs().
     /// server_host::outputs_due() notifies of an earlier time.
     std::int64_t outputs_due_us() const noexcept;
-    /// Closes those whose time over the limit has passed. O(clients), once it is due.
+    /// Closes clients whose time above the limit has passed. O(clients), once it is due.
     void check_outputs();
 
     /// Deadline of a blocked session's wait: in microseconds of the steady time given to
     /// set_time(), or session::no_deadline. From then on call end_wait().
     static std::int64_t deadline_us(const session& who) noexcept;
-    /// Ends the session's wait if its time is over.
+    /// Ends the session's wait if its deadline has passed.
     void end_wait(session& who);
 
     /// Background work: removes expired keys, frees deleted values, evicts above the limit. Call it
-    /// ten times a second. `steps` bounds each of these; a step is mostly under 200 ns. All of them
-    /// together take longest_slice_ns, and one more piece of work; the postponed rest comes first
-    /// the next time. True while more remains to be done at once: call again after the next
-    /// iteration of the loop.
+    /// ten times a second. `steps` bounds each of these; a step is mostly under 200 ns. Together
+    /// they take longest_slice_ns, plus one piece of work; the next call begins with the rest. True
+    /// while more work is due at once: call again after the next iteration of the loop.
     bool upkeep(std::size_t steps = 1000);
 
-    /// Share of the keys that the last upkeep() has swept for expired ones, roughly, 1 at most: for
-    /// a pass over all keys a minute, call it once a minute times this.
+    /// Approximate share of the keys that the last upkeep() has swept for expired ones, at most 1.
+    /// For one pass over all keys a minute, call it once a minute times this.
     double swept_share() const noexcept;
     /// Drops the dataset and frees it in slices, so that destruction does not block the loop. Only
     /// without sessions and observers of keys. True while work remains.

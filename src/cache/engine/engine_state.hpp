@@ -26,12 +26,12 @@ class lane;
 class read_through;
 class scripts;
 class server_host;
-/// Knows how, where there are scripts.
+/// Deleter defined where scripts are built in.
 struct scripts_deleter {
     void operator()(scripts* gone) const noexcept;
 };
 
-/// The parts are in the rooms of their subjects; what needs one part only takes that.
+/// Each part is in the room of its subject; code that needs one part takes only that.
 struct engine_state final : key_observer,
                             configuration,
                             dataset,
@@ -51,19 +51,19 @@ struct engine_state final : key_observer,
     /// Samples the totals that INFO shows as rates, when due.
     void take_rates(std::uint64_t executed);
 
-    /// Bytes of an engine without keys, about. They count for max_memory.
+    /// Approximate bytes of an engine without keys. They count for max_memory.
     static constexpr std::size_t startup_bytes = 2048;
     /// Bytes that INFO shows as used, and that max_memory limits.
     std::size_t used_memory() const noexcept { return env.memory.used_bytes() + startup_bytes; }
     /// Evicts until below max_memory. False when a command that needs memory must be refused.
     bool make_room();
     enum class room : std::uint8_t {
-        there,  ///< enough, or what was evicted may do for now
-        later,  ///< keys that may go were not found yet, but will be
-        none,   ///< nothing may go
+        there,  ///< enough, or evicted enough for now
+        later,  ///< no key to evict was found yet, but there is one
+        none,   ///< no key may be evicted
     };
     room make_room(slice_limit& slice);
-    /// Begins or ends the time above max_memory that INFO shows.
+    /// Starts or ends the time above max_memory that INFO shows.
     void note_limit() noexcept;
 
     std::int64_t started_us = 0;
@@ -72,22 +72,22 @@ struct engine_state final : key_observer,
     rate_meter rates;
     traffic moved_before;  // of an earlier start of the server, or before CONFIG RESETSTAT
     std::size_t peak_memory = 0;
-    bool sweeps = true;               // upkeep() looks for expired keys
+    bool sweeps = true;               // upkeep() sweeps expired keys
     bool scripts_call_debug = false;  // by DEBUG SET-DISABLE-DENY-SCRIPTS
     double swept_share = 1;           // see engine::swept_share()
-    std::size_t upkeep_part = 0;      // what comes first
-    std::size_t upkeep_database = 0;  // whose turn it is
+    std::size_t upkeep_part = 0;      // part that the next upkeep() begins with
+    std::size_t upkeep_database = 0;  // database that comes next
     std::size_t evict_database = 0;
 
     // Clients that act on each other: notifications.cpp, messages.cpp, waits.cpp.
     void key_happened(unsigned database, key_event kind, std::string_view name,
                       std::string_view key) override;
-    /// The part of it that is for clients, and not for scripts.
+    /// Its part for clients, without scripts.
     void notify_clients(unsigned database, key_event kind, std::string_view name,
                         std::string_view key);
-    /// The part of it for watchers of the key.
+    /// Its part for watchers of the key.
     void notify_watchers(unsigned database, key_event kind, std::string_view key);
-    /// The part of it that is published.
+    /// Its part for keyspace notifications.
     void publish_event(unsigned database, key_event kind, std::string_view name,
                        std::string_view key);
     /// Calls server_host::obstacle_ended().
@@ -96,7 +96,7 @@ struct engine_state final : key_observer,
     void note_observers() noexcept;
 
     std::unique_ptr<read_through> hooked;  // scripts on misses and changes; null: there are none
-    engine* home = nullptr;                // whose state it is
+    engine* home = nullptr;                // the engine of this state
     server_host* server = nullptr;         // files, and the daemon
 
     std::vector<lane*> lanes;  // of the threads that execute commands at the same time

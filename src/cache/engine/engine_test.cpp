@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 using testing::arguments;
 using testing::test_client;
 
-// Commands that stay where they are while they are executed.
+// Commands with stable addresses while they are executed.
 class pipeline {
 public:
     void add(arguments args) { commands_.push_back(std::move(args)); }
@@ -124,7 +124,7 @@ TEST(engine, stops_when_enough_replies_wait_and_goes_on_later) {
     byte_buffer out;
     EXPECT_EQ(e.execute(who, commands, out), 3U);
     EXPECT_GE(out.size(), 1'000U);
-    // At least one goes each time, even into a buffer that is full.
+    // At least one command is executed each time, even into a full buffer.
     EXPECT_EQ(e.execute(who, commands.subspan(3), out), 1U);
     out.clear();
     EXPECT_EQ(e.execute(who, commands.subspan(4), out), 2U);
@@ -262,7 +262,7 @@ TEST(engine, one_command_evicts_for_a_short_time_only) {
     engine e(options);
     test_client c(e);
     for (int i = 0; i < 10'000; ++i) c({"SET", std::to_string(i), "v"});
-    // 50 microseconds pass from one look at the clock to the next.
+    // 50 microseconds pass between two readings of the clock.
     e.set_slice_clock([]() noexcept -> std::int64_t {
         static std::int64_t now_ns = 0;
         return now_ns += 50'000;
@@ -286,8 +286,8 @@ TEST(engine, readonly_mode_refuses_what_changes_anything) {
         arguments args(static_cast<std::size_t>(std::abs(each.arity)), "1");
         args[0] = each.name;
         const bool refused = c.ask(args).starts_with("-READONLY ");
-        // Of several forms some may write, and "1" is none of them. What is dangerous has another
-        // refusal.
+        // Some forms may write, others not, and "1" is none of them. Dangerous commands are refused
+        // with another error.
         using namespace command_flag;
         const bool changes = (each.flags & (write | alters)) != 0;
         const bool is_asked = (each.flags & (has_forms | dangerous)) == 0;
@@ -316,7 +316,7 @@ TEST(engine, readonly_mode_looks_at_what_a_subcommand_does) {
     EXPECT_TRUE(c("EXEC").starts_with("-EXECABORT "));
 }
 
-// What a file has brought, or a limit that was lowered since, is kept.
+// Loaded keys stay, even above the limit, also when it was lowered.
 TEST(engine, readonly_mode_evicts_nothing_and_counts_without_a_change) {
     engine_options options;
     options.mode = access_mode::readonly;
@@ -405,7 +405,7 @@ TEST(engine, refuses_writes_over_max_memory) {
     EXPECT_EQ(c("LPUSH list x"), reply);
     EXPECT_EQ(c("DEL key1 key2 key3 key4"), ":4\r\n");
     EXPECT_EQ(c({"SET", "key1", "v"}), "+OK\r\n");
-    // What was flushed counts no more, though it is freed bit by bit.
+    // Flushed keys no longer count, though their memory is freed in slices.
     EXPECT_EQ(c("FLUSHALL"), "+OK\r\n");
     EXPECT_EQ(c({"SET", "key1", std::string(100, 'v')}), "+OK\r\n");
 }
@@ -442,7 +442,7 @@ TEST(engine, evicts_the_unused_below_max_memory) {
     EXPECT_LE(e.stats().used_memory, 100'000U + 64 * 1024);
 }
 
-// Five of a million keys may go, and a look for one of them is bounded.
+// Five of a million keys may be evicted, and a search for one of them is bounded.
 TEST(engine, finds_the_few_keys_with_an_expiry_before_it_refuses) {
     engine_options options;
     options.mode = access_mode::admin;
@@ -462,9 +462,9 @@ TEST(engine, finds_the_few_keys_with_an_expiry_before_it_refuses) {
         ASSERT_EQ(c({"CONFIG", "SET", "maxmemory", limit}), "+OK\r\n");
         for (int written = 0; e.stats().keys_with_expiry > 0; ++written) {
             const std::string reply = c("SET another v");
-            // As long as there are some it is refused for none that was not found yet.
+            // While such keys exist, no command is refused because none was found yet.
             if (e.stats().keys_with_expiry > 0) ASSERT_EQ(reply, "+OK\r\n") << "after " << written;
-            // What is written meanwhile is bounded by a pass over the table.
+            // The number of writes before that is bounded by a pass over the table.
             ASSERT_LT(written, 50'000);
         }
         EXPECT_EQ(e.stats().evicted_keys, before + 5);
@@ -533,14 +533,14 @@ TEST(engine, keys_expire_when_time_passes) {
     EXPECT_EQ(c("GET a"), "$-1\r\n");
     EXPECT_EQ(c("MGET a b c"), "*3\r\n$-1\r\n$1\r\n1\r\n$1\r\n1\r\n");
     e.set_time(milliseconds(1'010'001));
-    // Not looked for, so still there; then swept.
+    // Not accessed, so still there; then swept.
     EXPECT_EQ(c("DBSIZE"), ":2\r\n");
     EXPECT_EQ(c("KEYS *"), "*1\r\n$1\r\nc\r\n");
     EXPECT_EQ(c("SCAN 0"), "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nc\r\n");
     EXPECT_FALSE(e.upkeep());
     EXPECT_EQ(c("DBSIZE"), ":1\r\n");
     EXPECT_EQ(e.stats().expired_keys, 2U);
-    // A clock that goes back is no harm.
+    // A clock that is set back does no harm.
     e.set_time(milliseconds(5));
     EXPECT_EQ(c("SET d 1 PX 10"), "+OK\r\n");
     EXPECT_EQ(c("PTTL d"), ":10\r\n");
@@ -563,7 +563,7 @@ TEST(engine, upkeep_sweeps_all_databases_and_says_when_there_is_more) {
     EXPECT_FALSE(e.upkeep(10));
 }
 
-// A clock on which 50 microseconds pass from one look at it to the next.
+// A clock that advances 50 microseconds with each reading.
 std::int64_t slow_clock() noexcept {
     static std::int64_t now_ns = 0;
     return now_ns += 50'000;
@@ -582,7 +582,7 @@ TEST(engine, upkeep_bounds_the_time_of_a_sweep_and_goes_on_with_it) {
     std::size_t slices = 1;
     for (std::uint64_t before = 5'001; before > 1; ++slices) {
         const std::uint64_t now = e.stats().keys;
-        // Four looks at the clock are 200 microseconds.
+        // Four readings of the clock are 200 microseconds.
         ASSERT_LE(before - now, 4 * slice_limit::a_look);
         before = now;
         ASSERT_LT(slices, 1'000U);
@@ -592,7 +592,7 @@ TEST(engine, upkeep_bounds_the_time_of_a_sweep_and_goes_on_with_it) {
     EXPECT_EQ(e.stats().expired_keys, 5'000U);
 }
 
-// All that upkeep does at a time shares one slice of time, and nothing starves the others.
+// All parts of upkeep share one slice of time, and none starves the others.
 TEST(engine, upkeep_shares_its_time) {
     static std::int64_t now_ns;
     now_ns = 0;
@@ -620,7 +620,7 @@ TEST(engine, upkeep_shares_its_time) {
     const auto keep_up = [&] {
         const std::int64_t before = now_ns;
         const bool more = e.upkeep(1'000'000);
-        // The first look is the slice's beginning.
+        // The first reading is the slice's beginning.
         EXPECT_LE(now_ns - before, longest_slice_ns + 50'000);
         return more;
     };
@@ -682,7 +682,7 @@ TEST(engine, an_empty_one_holds_little) {
     EXPECT_LE(sizeof(session), 400U);
 }
 
-// Whatever the arguments, a command answers once and completely.
+// For any arguments, a command replies once and completely.
 TEST(engine, every_command_replies_exactly_once_to_anything) {
     const std::uint64_t seed = eddy::testing::seed_of_this_run();
     SCOPED_TRACE(seed);

@@ -27,8 +27,8 @@
 namespace eddy::cache {
 namespace {
 
-// The lines of a browser's request whose body might be commands: whoever makes a browser send it is
-// to get no further. Redis closes these, too.
+// Lines of a browser's HTTP request whose body might be commands: cross-protocol scripting. As in
+// Redis the connection is closed.
 bool is_http(const call& c) noexcept {
     return is_word(c.arg(0), "post") || is_word(c.arg(0), "host:");
 }
@@ -46,7 +46,7 @@ void end_http(call& c) {
 }
 
 void refuse_unknown(call& c) {
-    // What a file or a master sends is not a browser's.
+    // Not for lines of a file or a master.
     if (is_http(c) && (c.client.special & session::master) == 0) return end_http(c);
     constexpr std::size_t limit = 128;
     std::string args;
@@ -62,18 +62,19 @@ void refuse_unknown(call& c) {
 constexpr std::string_view out_of_memory_text =
     "OOM command not allowed when used memory > 'maxmemory'.";
 
-// In one of these modes at least.
+// True in at least one of these modes.
 bool in(const call& c, unsigned what) noexcept { return (c.client.special & what) != 0; }
 
-// Whether the command is one that this flag names.
+// True if the command has one of these flags.
 bool is(const call& c, std::uint64_t flag) noexcept { return (c.spec->flags & flag) != 0; }
 
-// The end of a transaction, which executes what was queued.
+// The end of a transaction, which executes the queue.
 bool ends_transaction(const call& c) noexcept {
     return is(c, command_flag::executes_queue) && in(c, session::in_transaction);
 }
 
-// Flags by which a command may run though something is amiss: of several, all must have them.
+// Flags that permit a command in an exceptional state; in a transaction every command must have
+// them.
 constexpr std::uint64_t permitting_flags = command_flag::loading | command_flag::stale;
 
 // The flags of all commands that this one will run.
@@ -109,7 +110,7 @@ bool is_known(call& c) {
     return false;
 }
 
-// False, with the refusal replied, for what the session's mode does not allow.
+// False, with the refusal replied, for commands that the session's mode does not permit.
 bool mode_allows(call& c) {
     const bool in_transaction = in(c, session::in_transaction);
     if (in_transaction && is(c, command_flag::no_multi)) {
@@ -135,8 +136,8 @@ bool mode_allows(call& c) {
     return true;
 }
 
-// What a server sends its replicas, and writes to its append-only file: changes, and what frames
-// them. Commands that read do no harm.
+// Commands of a replication stream or an append-only file: changes, and their framing. Commands
+// that read do no harm.
 bool is_of_a_stream(const call& c) noexcept {
     constexpr std::uint64_t of_data =
         command_flag::write | command_flag::readonly | command_flag::may_replicate;
@@ -146,8 +147,8 @@ bool is_of_a_stream(const call& c) noexcept {
     return (flags_of(*c.spec, c.args, c.count) & command_flag::replicated) != 0;
 }
 
-// Everything else would be obeyed without a check: a master could stop the server, change its
-// settings and users, or have its own link wait for ever.
+// Other commands of a master would run without a check: it could stop the server, change its
+// settings and users, or block its own link forever.
 void refuse_stray(call& c) {
     const std::string name = acl::full_name(*c.spec, {c.args, c.count});
     c.error("ERR no server sends '" + name + "' to its replicas");
@@ -155,11 +156,11 @@ void refuse_stray(call& c) {
     c.client.strayed(name);
 }
 
-// A master's stream waits for the end of CLIENT PAUSE, too, as in Redis, and for nothing else that
-// has writes wait.
+// A master's stream waits for the end of CLIENT PAUSE, too, as in Redis, but for no other hold of
+// writes.
 bool is_paused(call& c) {
     if ((c.state.slow_path & slow_path::pause) == 0 || in(c, session::replica)) return false;
-    // A start reads its file on.
+    // The file is loaded to its end at the start.
     if (in(c, session::master) && (c.state.slow_path & slow_path::not_ready) != 0) return false;
     const bool by_client = is_client_paused(c.state);
     if (by_client && !c.state.pauses_writes_only) return true;
@@ -173,11 +174,11 @@ bool runs_script(const call& c) noexcept {
     return (flags & command_flag::runs_script) != 0;
 }
 
-// Whether a late script keeps the command from running.
+// True if a late script keeps the command from running.
 bool is_held_by_script(const call& c) {
     if ((c.state.slow_path & slow_path::script) == 0) return false;
     if ((flags_of(*c.spec, c.args, c.count) & command_flag::allow_busy) != 0) return false;
-    // Otherwise a task waits for a time without scripts.
+    // A background task waits for a time without scripts.
     return scripting::is_late(c.state) || runs_script(c);
 }
 
@@ -195,12 +196,12 @@ void queue(call& c) {
         return c.error("ERR the transaction is larger than the limit of " + std::to_string(limit) +
                        " bytes: send fewer commands between MULTI and EXEC");
     }
-    // Nothing of it will run: there is no need to keep it.
+    // The transaction will not run, so the command need not be kept.
     if (!extras.refused && !extras.watched_changed) {
         extras.queued.add(*c.spec, c.args, c.count);
         const std::uint64_t flags = all_flags(c);
         extras.queued_flags |= flags;
-        // It lets time pass as a script does.
+        // DEBUG SLEEP suspends the transaction as a script does.
         if (is(c, command_flag::debugs) && c.count > 1 && is_word(c.arg(1), "sleep"))
             extras.queued_flags |= command_flag::runs_script;
         extras.queued_lack |= ~flags & permitting_flags;
@@ -263,7 +264,7 @@ void run(call& c) {
     if ((c.state.slow_path & seen) == 0 && !in(c, session::tracking) && !in(c, session::master))
         [[likely]]
         return run_and_count(c);
-    // The database is that of before the command; so are the arguments, which EXEC changes.
+    // The database and the arguments from before the command: EXEC changes them.
     const command_spec& spec = *c.spec;
     const std::string_view* const args = c.args;
     const std::size_t count = c.count;
@@ -271,7 +272,7 @@ void run(call& c) {
     const expired_keys before = fate_of_expired(c.state);
     const bool is_seen =
         (c.state.slow_path & (slow_path::monitors | slow_path::not_ready)) == slow_path::monitors;
-    // A script comes before the commands that it calls, a transaction behind them.
+    // MONITOR shows a script before the commands that it calls, a transaction after them.
     const bool is_script = (spec.flags & command_flag::runs_script) != 0;
     if (is_seen && is_script) feed_monitors(c);
     {
@@ -280,7 +281,7 @@ void run(call& c) {
         run_and_count(c);
         record.end({args, count}, database);
     }
-    // REPLICAOF, or a pause: what was before the command is not to come back.
+    // After REPLICAOF or a pause the previous state must not be restored.
     if (const expired_keys now = fate_of_expired(c.state); now != before) c.state.env.expired = now;
     if (in(c, session::tracking)) remember_reads(c, spec, {args, count});
     if (!is_seen || is_script) return;
@@ -292,7 +293,7 @@ void run(call& c) {
 
 namespace {
 
-/// The changes of a command are passed to the hooks.
+/// Passes a command's changes to the hooks.
 void pass_changes(engine_state& s) {
     if (scripting::is_cut_off(s))
         s.hooked->drop_changes();
@@ -300,13 +301,13 @@ void pass_changes(engine_state& s) {
         s.hooked->queue_changes();
 }
 
-// While it lives a session with CLIENT NO-TOUCH does not count as a user of keys.
+// Scope in which a session with CLIENT NO-TOUCH does not count as a user of keys.
 class use_scope {
 public:
     explicit use_scope(const call& c) noexcept : env_(c.state.env) {
         if (in(c, session::no_touch)) env_.most_uses = 0;
     }
-    // By the policy, which the command may have changed.
+    // Restored from the policy, which the command may have changed.
     ~use_scope() { env_.most_uses = counted_uses(env_.policy); }
     use_scope(const use_scope&) = delete;
     use_scope& operator=(const use_scope&) = delete;
@@ -317,9 +318,9 @@ private:
 
 enum class fate : std::uint8_t { runs, refused, queued, waits };
 
-// What comes of a command; a refusal is replied.
+// Decides about a command; a refusal is replied.
 fate fate_of(call& c) {
-    // What another server, or the append-only file, has done is done here, too.
+    // Commands of a master or the append-only file are executed without these checks.
     const bool obeys = in(c, session::master);
     if (obeys ? !is_known(c) : !admit(c) || !mode_allows(c)) return fate::refused;
     if (obeys && !is_of_a_stream(c)) {
@@ -374,14 +375,14 @@ bool execute_on_slow_path(call& c) {
             if ((c.state.slow_path & slow_path::read_through) != 0) pass_changes(c.state);
             break;
     }
-    // CLIENT CACHING is for one command, or one transaction.
+    // CLIENT CACHING is valid for one command, or one transaction.
     if (in(c, session::tracking) && !in(c, session::in_transaction) && !keeps_caching) {
         who.extras->tracking &= static_cast<std::uint8_t>(~tracking_option::caching);
     }
     if ((who.special & (session::reply_off | session::reply_skip)) != 0 && !by_push) {
         c.reply.buffer().truncate(c.reply_begin);
     }
-    // A command that waits is skipped when it replies.
+    // For a command that waits, the flag is kept until its reply.
     if (!who.blocked) who.special &= static_cast<std::uint16_t>(~session::reply_skip);
     return true;
 }
@@ -389,7 +390,7 @@ bool execute_on_slow_path(call& c) {
 void flush_effects(engine_state& s, byte_buffer& out) {
     s.has_effects = false;
     retire_closed(s);
-    // What a late script has made ready is served when it has ended.
+    // Keys made ready by a late script are served after its end.
     if (!scripting::is_late(s)) serve_waiting(s);
     retire_closed(s);
     s.has_effects = false;

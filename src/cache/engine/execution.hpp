@@ -16,19 +16,19 @@ inline bool arity_fits(const command_spec& spec, std::size_t count) noexcept {
     return spec.arity >= 0 ? given == spec.arity : given >= -spec.arity;
 }
 
-/// Error of readonly mode, as RESP begins it.
+/// Error of readonly mode, with RESP's first byte.
 inline constexpr std::string_view readonly_mode_error =
     "-READONLY This cache is in readonly mode: it takes no command that changes keys, files, users "
     "or settings.";
 
-/// Why engine_options::mode refuses a client's command of these flags, of all its forms' the one
-/// that it has; empty: it does not. No other place compares commands with the mode.
+/// The refusal of a client's command with these flags (of the chosen form) by engine_options::mode;
+/// empty when it is permitted. The mode is checked nowhere else.
 std::string_view refusal_by_mode(access_mode mode, std::uint64_t flags) noexcept;
 
-/// Checks of admit()'s slow path.
+/// Slow path of admit().
 bool admit_after_checks(call& c);
 
-/// Whether the command may run; if not, the refusal is replied.
+/// True if the command may run; if not, the refusal is replied.
 inline bool admit(call& c) {
     const engine_options& options = c.state.options;
     constexpr std::uint64_t special = command_flag::dangerous | command_flag::has_forms;
@@ -40,13 +40,12 @@ inline bool admit(call& c) {
     return admit_after_checks(c);
 }
 
-/// A refused command spoils the transaction that it was meant for; for EXEC the refusal becomes
-/// EXECABORT.
+/// Marks the transaction that a refused command was meant for as failed; for EXEC the refusal
+/// becomes EXECABORT.
 void after_refusal(call& c);
 
-/// For a session in one of session::mode, or while the engine's slow_path is set. False
-/// when the command was not executed, because it is to wait for the end of a pause, for a snapshot
-/// or for a hook.
+/// For a session in one of session::mode, or while the engine's slow_path is set. False when the
+/// command was not executed, because it waits for the end of a pause, for a snapshot or for a hook.
 bool execute_on_slow_path(call& c);
 
 /// Runs an admitted command, and sends it to clients in MONITOR.
@@ -56,7 +55,7 @@ void run(call& c);
 /// its output.
 void flush_effects(engine_state& s, byte_buffer& out);
 
-/// Forgets a transaction, and what was watched for it.
+/// Drops a transaction and its watched keys.
 void drop_transaction(engine_state& s, session& who);
 void unwatch_all(engine_state& s, session& who);
 

@@ -16,8 +16,8 @@ bool others_say_what_goes(const engine_state& s) noexcept {
     return s.env.expired != expired_keys::go;
 }
 
-// Nobody sees fields that are over: they can stay until a snapshot has a huge hash, which would
-// hold everybody up. A command that changes the hash has found it in the snapshot already.
+// Expired fields are invisible, so they can stay until a snapshot has written a huge hash, which
+// would block all clients. A command that changes the hash runs after the snapshot has written it.
 bool has_to_wait(engine_state& s, const keyspace& in, entry& e, std::uint64_t hash) {
     if (in.keeper() == nullptr || !in.keeper()->takes_long(e, hash)) return false;
     in.keeper()->prepare(e);
@@ -71,7 +71,7 @@ bool sweep_fields(engine_state& s, std::size_t steps, slice_limit& slice) {
     std::size_t left = steps / steps_a_field + 1;
     std::size_t weight = 0;
     for (; has_fields_to_end(s) && left > 0; --left) {
-        // A hash weighs a field, and each that ended another one.
+        // The weight of a hash is one field's, plus one for each expired field.
         if (slice.is_over_after(std::exchange(weight, 1))) break;
         timed_table& next = clock.first();
         keyspace& in = *next.home;
@@ -79,7 +79,7 @@ bool sweep_fields(engine_state& s, std::size_t steps, slice_limit& slice) {
             return e.held_as == encoding::timed_table && timed_table::of(e) == &next;
         });
         if (place == nullptr) {
-            // Flushed or removed, and kept only until a snapshot has it or its memory is free.
+            // Flushed or removed; kept only until a snapshot has written it or its memory is free.
             clock.forget(next);
         } else if (in.is_over(*keyspace::at(place))) {
             const std::string key(keyspace::at(place)->key());
@@ -98,7 +98,7 @@ bool sweep_fields(engine_state& s, std::size_t steps, slice_limit& slice) {
 }
 
 keyspace::slot* without_expired(call& c, keyspace::slot* place) {
-    // What the command names is really gone, here and on replicas, before it makes it anew.
+    // Fields named by the command are removed, here and on replicas, before it sets them again.
     const std::span<const std::string_view> named(c.args + 2, c.count - 2);
     if (expire_fields(c.state, *c.keys, place, c.hash, fields_expired_by_command, named) == 0)
         return place;

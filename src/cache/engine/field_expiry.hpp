@@ -12,19 +12,19 @@
 
 namespace eddy::cache {
 
-/// Fields that a command on their hash removes at most when they are over, beside those that it
-/// names. It sees none of the others either; they are for the sweep.
+/// At most so many expired fields are removed by a command on their hash, besides its named fields.
+/// The command does not see the others either; the sweep removes them.
 inline constexpr std::size_t fields_expired_by_command = 64;
 
-/// Removes fields of the slot's hash that are over: those that are `named`, up to `most` others,
-/// and the hash with the last one; returns how many. Removes none while a master, or a file that is
-/// loaded, says what goes.
+/// Removes expired fields of the slot's hash: the `named` ones, up to `most` others, and the hash
+/// with the last one; returns their number. Removes none on a replica or during a load, where
+/// removals come from the master or the file.
 std::size_t expire_fields(engine_state& s, keyspace& in, keyspace::slot* place, std::uint64_t hash,
                           std::size_t most, std::span<const std::string_view> named = {});
 
-/// Whether sweep_fields() has something to do.
+/// True while sweep_fields() has work.
 bool has_fields_to_end(const engine_state& s) noexcept;
-/// Removes fields that are over of all hashes, until the slice is over; true when there are more. A
+/// Removes expired fields of all hashes, until the end of the slice; true while more remain. A
 /// field takes four steps.
 bool sweep_fields(engine_state& s, std::size_t steps, slice_limit& slice);
 

@@ -30,13 +30,13 @@ protected:
     static constexpr std::int64_t start_ms = 1'700'000'000'000;
     void SetUp() override { at(0); }
 
-    // So many milliseconds after the start.
+    // Sets the time to so many milliseconds after the start.
     void at(std::int64_t ms) { engine_.set_time(std::chrono::milliseconds(start_ms + ms)); }
     void sweep() {
         while (engine_.upkeep()) {
         }
     }
-    // What was published since, as "key event", one a line.
+    // Events published since the last call, as "key event", one a line.
     std::string events() {
         std::string all;
         std::string_view left;
@@ -99,7 +99,7 @@ TEST_F(field_expiry, a_field_that_is_over_is_seen_by_nobody) {
         at(100);
         EXPECT_EQ(client_("HLEN h"), ":" + std::to_string(ending + 2) + "\r\n");
         at(101);
-        // Each is the first to look at it once.
+        // Each command is once the first one after the expiration.
         for (const std::string_view first :
              {"HLEN h", "HGETALL h", "HGET h f1", "HRANDFIELD h 500"}) {
             const std::string dumped = parse_reply(client_("DUMP h")).text;
@@ -140,7 +140,7 @@ TEST_F(field_expiry, a_hash_goes_with_its_last_field_and_all_are_told) {
     sweep();
     EXPECT_EQ(events(), "h hexpired\nh del\n");
     EXPECT_EQ(client_("DBSIZE"), ":0\r\n");
-    // The same for who looks before the sweep does.
+    // The same for an access before the sweep.
     client_("HSET h a 1 b 2");
     client_("HPEXPIRE h 10 FIELDS 2 a b");
     events();
@@ -148,7 +148,7 @@ TEST_F(field_expiry, a_hash_goes_with_its_last_field_and_all_are_told) {
     EXPECT_EQ(client_("HGET h a"), "$-1\r\n");
     EXPECT_EQ(events(), "h hexpired\nh del\n");
     EXPECT_EQ(client_("EXISTS h"), ":0\r\n");
-    // A time that is over removes the field at once.
+    // A time in the past removes the field at once.
     client_("HSET h a 1 b 2");
     events();
     EXPECT_EQ(client_("HPEXPIREAT h 5 FIELDS 3 a b b"), "*3\r\n:2\r\n:2\r\n:-2\r\n");
@@ -279,13 +279,13 @@ TEST_F(field_expiry, whoever_follows_a_master_waits_for_it) {
     master.who().special = session::master;
     at(20);
     sweep();
-    // Nothing is there to see, but the key.
+    // Only the key is visible.
     EXPECT_EQ(client_("HLEN h"), ":0\r\n");
     EXPECT_EQ(client_("HGETALL h"), "*0\r\n");
     EXPECT_EQ(client_("HRANDFIELD h"), "$-1\r\n");
     EXPECT_EQ(client_("HRANDFIELD h -3"), "*0\r\n");
     EXPECT_EQ(client_("EXISTS h"), ":1\r\n");
-    // The master still has what it has not removed, and its times are as any others.
+    // The master still has the fields, and may change their times.
     master("HINCRBY h a 5");
     master("HPERSIST h FIELDS 1 b");
     EXPECT_EQ(sorted("HGETALL h"), "b 2 ");
@@ -302,7 +302,7 @@ TEST_F(field_expiry, whoever_follows_a_master_waits_for_it) {
     EXPECT_EQ(client_("EXISTS h"), ":0\r\n");
 }
 
-// What comes first among the arguments is over, and behind more than a command removes.
+// The first named field has expired, and more expired fields precede it than a command removes.
 TEST_F(field_expiry, a_field_that_a_command_names_is_gone_before) {
     constexpr int fields = 500;
     for (int i = 0; i < fields; ++i)
@@ -380,7 +380,7 @@ TEST_F(field_expiry, fields_of_a_huge_hash_stay_until_a_snapshot_has_it) {
     at(100);
     while (engine_.upkeep()) {
     }
-    // Nobody sees them, and nobody waits for their end.
+    // The fields are invisible, and no client waits for their removal.
     EXPECT_LT(image->waiting(), 1000U);
     EXPECT_EQ(client_("HMGET h f1 f3"), "*2\r\n$-1\r\n$1\r\nv\r\n");
     int turns = 0;
@@ -402,7 +402,7 @@ TEST_F(field_expiry, a_snapshot_has_the_fields_of_its_instant) {
     }
     rdb::snapshot* const image = rdb::snapshot::begin(engine_);
     ASSERT_NE(image, nullptr);
-    // Meanwhile a third of the fields end, others are changed, and new hashes come.
+    // Meanwhile a third of the fields expire, others are changed, and new hashes are added.
     at(100);
     byte_buffer file;
     for (int i = 0; image->step(file, file.size() + 300) == rdb::snapshot::status::writing; ++i) {
@@ -428,7 +428,7 @@ TEST_F(field_expiry, a_snapshot_has_the_fields_of_its_instant) {
     }
 }
 
-// Against the simplest of models, over all that changes a hash.
+// Comparison with a simple model, over all commands that change a hash.
 TEST_F(field_expiry, random_changes_and_times_agree_with_a_model) {
     random_generator random(11);
     struct one {

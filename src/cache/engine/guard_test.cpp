@@ -46,7 +46,7 @@ TEST(renamed_commands, only_the_new_names_are_known) {
     EXPECT_EQ(client("Fetch a"), "$1\r\n1\r\n");
     EXPECT_THAT(client("FLUSHALL"), StartsWith("-ERR unknown command"));
     EXPECT_EQ(client("DBSIZE"), ":1\r\n");
-    // In all other texts it is what it was, as in Redis.
+    // All other texts have the original name, as in Redis.
     EXPECT_EQ(client("FETCH"), "-ERR wrong number of arguments for 'get' command\r\n");
     EXPECT_EQ(client("COMMAND GETKEYS fetch a"), "*1\r\n$1\r\na\r\n");
     EXPECT_EQ(client("COMMAND GETKEYS get a"), "-ERR Invalid command specified\r\n");
@@ -145,7 +145,7 @@ TEST_F(users_file, all_faults_are_told_with_their_lines_and_nothing_changes) {
     EXPECT_EQ(load("user a on (+get ~x"),
               "/users:1: Unmatched parenthesis in selector definition." + end);
     EXPECT_EQ(client("ACL LIST"), before);
-    // However long the row of faults is.
+    // Also with a long list of faults.
     std::string many;
     for (int i = 0; i < 100'000; ++i) many += "nonsense\n";
     EXPECT_LT(load(many).size(), 128U * 1024);
@@ -185,7 +185,7 @@ TEST_F(users_file, there_can_be_none) {
     EXPECT_THAT(client("ACL LOAD"), StartsWith("-ERR This Redis instance is not configured"));
 }
 
-// A server that notes what it is asked and answers when told.
+// A server that records requests and answers on demand.
 struct noting_host final : testing::test_server {
     using test_server::test_server;
     void save_users(std::uint64_t session, std::string text) override {
@@ -231,7 +231,7 @@ TEST(server_requests, a_client_waits_for_the_answer_and_goes_on) {
         EXPECT_EQ(client.pushed(), "-ERR the disk is full\r\n");
         answer(home.internals(), host.who, "");
         EXPECT_EQ(client.pushed(), "") << "nobody waits for it";
-        // In a transaction nothing waits.
+        // In a transaction no command waits.
         client("MULTI");
         client("ACL SAVE");
         client("CONFIG REWRITE");
@@ -287,7 +287,7 @@ TEST(server_requests, the_end_of_what_is_in_the_way_is_notified_of) {
     EXPECT_EQ(ended(), 0);
     EXPECT_EQ(client("CLIENT UNPAUSE"), "+OK\r\n");
     EXPECT_EQ(ended(), 1);
-    // By its time: noticed by the next command.
+    // A pause that ends by its deadline is noticed by the next command.
     EXPECT_EQ(client("CLIENT PAUSE 1 WRITE"), "+OK\r\n");
     home.set_time(5000us, 5000us);
     EXPECT_EQ(client("SET a 1"), "+OK\r\n");
@@ -298,7 +298,7 @@ TEST(server_requests, the_end_of_what_is_in_the_way_is_notified_of) {
     EXPECT_EQ(ended(), 1);
     let_write(home.internals(), write_hold::stop);
     EXPECT_EQ(ended(), 0) << "nothing was held";
-    // A snapshot whose end leaves nothing, and one that is cleared up in slices.
+    // A snapshot whose end leaves no work, and one that is freed in slices.
     EXPECT_EQ(client("DEL a"), ":1\r\n");
     rdb::snapshot::begin(home)->end();
     EXPECT_EQ(ended(), 1);
@@ -325,7 +325,7 @@ TEST(client_buffers, those_who_hold_most_are_closed_first) {
     (*listeners[0])("CLIENT NO-EVICT ON");
     (*listeners[0])("SUBSCRIBE c0");
     listeners[0]->pushed();
-    // Nobody takes anything: 0 is spared, and 7 has most of the others.
+    // No listener takes its output: 0 is kept, and 7 has more than most of the others.
     const std::string text(40'000, 'x');
     for (int i = 0; i < 8; ++i) {
         for (int n = 0; n <= i; ++n) publisher({"PUBLISH", "c" + std::to_string(i), text});
@@ -339,7 +339,7 @@ TEST(client_buffers, those_who_hold_most_are_closed_first) {
     EXPECT_EQ(home.stats().evicted_clients,
               static_cast<std::uint64_t>(std::ranges::count_if(
                   listeners, [](const auto& each) { return each->closed(); })));
-    // A part of maxmemory.
+    // A percentage of maxmemory.
     EXPECT_EQ(publisher("CONFIG SET maxmemory-clients 5%"), "+OK\r\n");
     EXPECT_THAT(publisher("CONFIG GET maxmemory-clients"), HasSubstr("$2\r\n5%\r\n"));
     EXPECT_THAT(publisher("CONFIG SET maxmemory-clients 101%"), StartsWith("-ERR CONFIG SET"));
@@ -380,7 +380,7 @@ TEST(client_buffers, what_clients_call_themselves_counts) {
     }
     EXPECT_EQ(other("CONFIG SET maxmemory-clients 500kb"), "+OK\r\n");
     for (const testing::arguments& each : namings) {
-        // Which one of them goes is not said.
+        // It is unspecified which of them is closed.
         test_client several[] = {test_client(home), test_client(home), test_client(home)};
         for (test_client& one : several) one.ask(each);
         EXPECT_EQ(std::ranges::count_if(several, [](auto& one) { return one.who().closing; }), 1)
@@ -389,7 +389,7 @@ TEST(client_buffers, what_clients_call_themselves_counts) {
     EXPECT_FALSE(other.closed());
 }
 
-// A page in a browser sends what its author likes to any port of the reader's machine.
+// A web page can send any text to any port of its reader's machine.
 TEST(browsers, are_closed_before_the_commands_in_their_requests_run) {
     for (const std::string head :
          {"POST / HTTP/1.1", "post / HTTP/1.1", "Host: localhost:6379", "HOST: localhost:6379"}) {
@@ -429,7 +429,7 @@ TEST(browsers, are_logged_once_a_minute) {
     set_log_sink({});
 }
 
-// A machine's clock is set, forwards and back, while clients are there.
+// The machine's clock is set, forwards and back, while clients are connected.
 TEST(clocks, that_jump_lose_no_key_before_its_time_and_end_waits) {
     using namespace std::chrono_literals;
     engine home;
@@ -462,7 +462,7 @@ TEST(clocks, that_jump_lose_no_key_before_its_time_and_end_waits) {
     EXPECT_EQ(client("GET kept"), "$1\r\n1\r\n");
     EXPECT_THAT(client("XADD s * f v"), StartsWith("$"));
     at(start);
-    // IDs go on from the last one.
+    // IDs continue from the last one.
     EXPECT_THAT(client("XADD s * f v"), HasSubstr("-1\r\n"));
     EXPECT_EQ(client("XLEN s"), ":2\r\n");
     EXPECT_EQ(client("SET d 1 PX 1"), "+OK\r\n");

@@ -24,7 +24,7 @@ bool is_write(const command_spec& what) noexcept { return (what.flags & command_
 
 }  // namespace
 
-// What the lane has while it executes a batch. However that ends, it has counted.
+// State of a lane while it executes a batch. The destructor merges its counts.
 struct lane::turn {
     turn(lane& by, std::size_t database) noexcept
         : its(by), keys(by.keys_[database]), memory(by.stock_) {
@@ -60,10 +60,10 @@ lane::~lane() {
     std::erase(state_.lanes, this);
 }
 
-// What reads is of no interest to files and replicas, nor to those who are told of changes.
+// Reads concern neither files and replicas nor observers of changes.
 lane::permitted lane::may_run(const session& who, const keyspace* keys) const noexcept {
     const engine_state& s = state_;
-    // What others have sent it comes before its replies.
+    // Output caused by other sessions must precede the replies.
     const bool has_output = who.extras != nullptr && !who.extras->outbox.empty();
     if (keys == nullptr || keys->size() < least_keys || who.special != 0 || has_output ||
         !who.unlimited || who.blocked || who.closing || s.options.mode == access_mode::readonly ||
@@ -126,7 +126,7 @@ lane::outcome lane::execute(session& who, std::span<const resp::command> command
     return done;
 }
 
-// Where another thread had the key the next batch may be luckier.
+// If another thread held the key, the next batch may succeed.
 void lane::note_use(const outcome& of) noexcept {
     if (of.executed > 0 || is_contended_) {
         useless_ = 0;
@@ -141,14 +141,15 @@ bool lane::is_permitted(const command_spec* what) const noexcept {
            (permitted_ == permitted::all || !is_write(*what));
 }
 
-// The buckets of the next few commands' first keys; how many commands these are. Taking a bucket
-// makes the processor wait until all before that is done: several in a row cost as much as one.
+// Locks the buckets of the next few commands' first keys; returns the number of these commands.
+// Locking a bucket makes the processor wait for all memory operations before it: several in a row
+// cost as much as one.
 [[gnu::always_inline]] inline std::size_t lane::take_some(const call& c,
                                                           std::span<const planned> next,
                                                           dictionary::holding& held) noexcept {
     std::size_t taken = 0;
     for (; taken < std::min(next.size(), most_taken); ++taken) {
-        // Meanwhile the others are executed: it may have been given back by then.
+        // Other lanes may have released it by the time the commands before it are done.
         if (!held.take(c.keys->table(), next[taken].hash)) {
             is_contended_ = taken == 0;
             break;
@@ -157,8 +158,8 @@ bool lane::is_permitted(const command_spec* what) const noexcept {
     return taken;
 }
 
-// What the command may need beside what the key holds is found out here: whether the table must
-// grow, whether the key has ended, whether its value is freed in slices.
+// Checks the needs of a command beyond its key's value: growth of the table, removal of an expired
+// key, freeing of a value in slices.
 [[gnu::always_inline]] inline bool lane::may_use(const call& c, std::string_view key,
                                                  std::uint64_t hash, dictionary::holding& held,
                                                  keyspace::slot*& place) {
@@ -168,7 +169,7 @@ bool lane::is_permitted(const command_spec* what) const noexcept {
     const bool adds = (c.spec->flags & command_flag::denyoom) != 0;
     place = table.find(key, hash);
     if (place == nullptr) {
-        // The queue of new keys is for evictions.
+        // New keys enter the probation queue, which lanes do not change.
         if (!adds) return true;
         if (env.most_uses != 0 || !held.take_place(table, hash)) return false;
         if (table.is_to_resize(hash)) [[unlikely]]
@@ -187,7 +188,7 @@ bool lane::is_permitted(const command_spec* what) const noexcept {
 }
 
 [[gnu::always_inline]] inline bool lane::take_keys(call& c, dictionary::holding& held) {
-    // What grows is refused when memory is short, and may add a key; it removes none.
+    // Commands that add are refused when memory is short, and may add a key; they remove none.
     const bool adds = (c.spec->flags & command_flag::denyoom) != 0;
     if (adds && room_ != SIZE_MAX) {
         std::size_t wanted = stock_.taken();
@@ -211,13 +212,14 @@ bool lane::is_permitted(const command_spec* what) const noexcept {
     return true;
 }
 
-// Whether it was; if not, whether another thread has it. A command may just have too many keys.
+// Notes contention: the bucket is locked by another lane. With a full holding, the command has too
+// many keys.
 bool lane::note_taken(bool taken, const dictionary::holding& held) noexcept {
     is_contended_ = !taken && !held.is_full();
     return taken;
 }
 
-// False, with nothing done, when it is for who is alone.
+// False, with nothing done, when the command must take the exclusive path.
 bool lane::run(call& c, const resp::command& what, const planned& plan, dictionary::holding& held) {
     const command_spec* const spec = plan.spec;
     if (!arity_fits(*spec, what.argc) || !state_.slow.skips(spec->flags, what.argc)) return false;
@@ -227,7 +229,7 @@ bool lane::run(call& c, const resp::command& what, const planned& plan, dictiona
     c.hash = plan.hash;
     c.reply_begin = c.reply.buffer().size();
     if (!take_keys(c, held)) return false;
-    // Commands of several keys count by themselves.
+    // Commands of several keys count uses by themselves.
     entry* const used = state_.env.most_uses != 0 && spec->last_key == 1 && c.known != nullptr
                             ? keyspace::at(c.known)
                             : nullptr;
@@ -245,7 +247,7 @@ bool lane::run(call& c, const resp::command& what, const planned& plan, dictiona
         return true;
     --running_.calls;
     counts_ = before;
-    // It has changed nothing.
+    // The command has changed nothing.
     if (used != nullptr) used->flags = flags_before;
     sample_count_ = samples;
     c.reply.buffer().truncate(c.reply_begin);
@@ -261,8 +263,8 @@ void lane::note_size(unsigned database, std::uint64_t hash) noexcept {
     noted_[noted_count_++] = {database, hash};
 }
 
-// One command in so many is timed, as command_stats has it. Of commands that are the same as the
-// one before it only those before are looked at.
+// Times one command in timed_share, as command_stats does. Of a run of the same command only the
+// first is checked.
 void lane::run_first(call& c) {
     count_running();
     running_ = {c.spec, 0};
@@ -320,8 +322,8 @@ void lane::merge_counters() noexcept {
     sample_count_ = 0;
 }
 
-// A full segment that is not split takes no key of a lane: the engine executes such a command
-// alone, and makes room first. So memory goes over its limit by the one segment that reaches it.
+// A full segment that is not split takes no more keys from lanes: the exclusive path executes such
+// a command, and makes room first. So memory exceeds its limit by at most one segment.
 void lane::resize(std::size_t& left) noexcept {
     const std::size_t limit = state_.options.max_memory;
     for (; noted_count_ > 0 && left > 0; --left) {
@@ -345,7 +347,7 @@ void engine::merge_lanes() noexcept {
     const std::size_t limit = s.options.max_memory;
     const std::size_t left_of_it = used < limit ? limit - used : 0;
     const std::size_t room = limit == 0 ? SIZE_MAX : left_of_it / std::max(s.lanes.size(), 1UL);
-    // Their lines of memory stay where they are when nothing changes.
+    // Their cache lines are not written when nothing changes.
     for (lane* const each : s.lanes) {
         if (each->room_ != room) each->room_ = room;
     }

@@ -2,10 +2,10 @@
 // time.
 //
 // Most commands touch nothing but the values of their keys. A lane locks the buckets that may hold
-// the key (dictionary::holding), executes the command and goes on to the next. It never waits for a
-// bucket that another lane has locked: such a command, and each that may need more than its keys,
-// is left to the exclusive path, which runs while no lane does. So a lane executes what it can from
-// the beginning of a batch, in order, and engine::execute() the rest.
+// the key (dictionary::holding), and executes the command. It never waits for a bucket locked by
+// another lane: such a command, and each that may need more than its keys, is left to the exclusive
+// path, which runs while no lane does. So a lane executes what it can from the beginning of a
+// batch, in order, and engine::execute() the rest.
 //
 //   shared by lanes                  protected by
 //   keys and their values            the buckets' own locks
@@ -44,7 +44,8 @@ struct planned;
 /// Lane of one thread. Made, destroyed and merged exclusively; the engine must outlive it.
 class alignas(64) lane {
 public:
-    /// Databases of fewer keys are for one thread at a time: so few buckets would be wanted by all.
+    /// Databases with fewer keys take the exclusive path: lanes would contend for their few
+    /// buckets.
     static constexpr std::size_t least_keys = engine::min_prefetch_keys;
 
     explicit lane(engine& of);
@@ -54,15 +55,15 @@ public:
 
     struct outcome {
         std::size_t executed = 0;
-        bool is_over = true;  ///< else engine::execute() is to go on with the next command
+        bool is_over = true;  ///< false: engine::execute() must execute the next command
     };
     /// As engine::execute(), as far as possible in parallel with other lanes; nothing else uses the
     /// engine meanwhile. The session belongs to this thread.
     outcome execute(session& who, std::span<const resp::command> commands, byte_buffer& out);
 
     /// Checked before each batch, with a monotonic time that is the same for all lanes: false when
-    /// the batch should take the exclusive path at once. That is so for a while where lanes have
-    /// been of no use, and for all lanes where batches often contend for the same key: exclusive
+    /// the batch should take the exclusive path at once. That holds for a while after a lane has
+    /// been of no use, and for all lanes when batches often contend for the same key: exclusive
     /// execution is cheaper then.
     bool is_of_use(std::chrono::nanoseconds now) noexcept {
         if (batches_left_ > 0) {
@@ -75,7 +76,7 @@ public:
 
 private:
     friend class engine;
-    // A run of the same command, of which the calls are not counted yet.
+    // A run of the same command whose calls are not counted yet.
     struct repeated {
         const command_spec* what = nullptr;
         std::uint32_t calls = 0;
@@ -86,20 +87,21 @@ private:
         std::uint64_t took_ns;
     };
     static constexpr std::size_t most_samples = 32;
-    // Commands whose buckets are taken together.
+    // At most so many commands whose buckets are locked together.
     static constexpr std::size_t most_taken = 4;
-    // Batches that have met others count so much, by themselves or where all of the batch is for
-    // one key; each of the others takes one off. At the limit there are turns for a while.
+    // Contention score: a contended batch adds a weight, a larger one if all of the batch is for
+    // one key; any other batch subtracts one. At the limit all lanes take the exclusive path for
+    // turns_last.
     static constexpr std::uint32_t contention_weight = 8;
     static constexpr std::uint32_t same_key_weight = 32;
     static constexpr std::uint32_t most_contention = 64;
     static constexpr std::chrono::milliseconds turns_last{20};
-    // After so many batches in a row of which not even the first command was for a lane, or one
-    // without permission for any, so many take the exclusive path before the next try.
+    // After so many batches in a row without a command for a lane, or after one without permission,
+    // so many batches take the exclusive path before the next try.
     static constexpr std::uint32_t most_useless = 16;
     static constexpr std::uint32_t batches_without_use = 32;
-    // Segments that wait to be resized, and those resized when all lanes are merged: some ten
-    // microseconds each.
+    // At most so many segments that wait to be resized, and so many resized when all lanes are
+    // merged: some ten microseconds each.
     static constexpr std::size_t most_noted = 4;
     static constexpr std::size_t most_resized = 8;
     struct segment_of {
@@ -129,7 +131,7 @@ private:
     // Read on the exclusive path; changed by the lane's runs.
     bool has_run_ = false;  // since merge_counters()
     std::size_t noted_count_ = 0;
-    std::size_t room_ = 0;  // bytes that it may take until merge_counters()
+    std::size_t room_ = 0;  // bytes that it may allocate until merge_counters()
 
     engine_state& state_;
     slab::stock stock_;
@@ -144,8 +146,8 @@ private:
     std::uint32_t batches_left_ = 0;
     repeated running_;
     std::vector<std::uint32_t> calls_;    // of each command since merge_counters()
-    std::vector<std::uint32_t> untimed_;  // of each command, so many until one is timed
-    std::vector<std::uint16_t> called_;   // those of which there were calls
+    std::vector<std::uint32_t> untimed_;  // of each command, calls until the next timed one
+    std::vector<std::uint16_t> called_;   // commands with calls
     std::array<sample, most_samples> samples_;
     std::size_t sample_count_ = 0;
     std::array<segment_of, most_noted> noted_;

@@ -1,4 +1,4 @@
-// Tests of lanes: replies, data and counters equal those of one thread alone under concurrent use.
+// Tests of lanes: replies, data and counters equal those of a single thread under concurrent use.
 #include "cache/engine/lane.hpp"
 
 #include <eddy/base/random.hpp>
@@ -109,7 +109,7 @@ private:
     std::unique_ptr<lane> lane_;
 };
 
-// As many keys as it takes for lanes to be used.
+// Adds enough keys for the use of lanes.
 void fill(engine& home, std::size_t keys = lane::least_keys) {
     test_client ask(home);
     for (std::size_t i = 0; i < keys; ++i) ask("SET fill:" + std::to_string(i) + " x");
@@ -135,7 +135,7 @@ TEST(lane, is_for_commands_of_keys_at_known_places) {
         EXPECT_NE(each.flags & (command_flag::fast | command_flag::brief), 0U) << each.name;
         EXPECT_NE(each.flags & (command_flag::write | command_flag::readonly), 0U) << each.name;
         EXPECT_EQ(each.flags & (command_flag::has_forms | command_flag::blocking), 0U) << each.name;
-        // Of several keys none is added: there would have to be a place for each.
+        // Commands of several keys add none: each would need a slot.
         if (each.last_key != 1) EXPECT_EQ(each.flags & command_flag::denyoom, 0U) << each.name;
     }
 }
@@ -170,7 +170,7 @@ TEST_P(lane_with_policy, random_commands_have_the_replies_and_effects_of_one_thr
         std::string lines;
         for (std::uint64_t n = 1 + random.below(3); n > 0; --n) {
             batch.push_back(random.next());
-            // There are few keys elsewhere.
+            // Other databases have few keys.
             while (batch.back()[0] == "SELECT" || batch.back()[0] == "SWAPDB")
                 batch.back() = random.next();
             for (const std::string& each : batch.back()) lines += each + ' ';
@@ -365,7 +365,7 @@ TEST(lane, leaves_changes_to_who_is_alone_while_somebody_wants_to_hear_of_them) 
         });
     }
     expect(true, true, "without them");
-    // Of the session itself.
+    // State of the session itself.
     ask("MULTI");
     EXPECT_FALSE(by_lanes("GET a"));
     ask("EXEC");
@@ -406,7 +406,7 @@ TEST(lane, takes_turns_for_a_while_where_batches_keep_meeting_others) {
         ends = true;
         other.join();
     };
-    // Now and then does not count.
+    // Rare contention does not count.
     for (int i = 0; i < 100; ++i) {
         if (i % 40 == 0) while_held([&] { EXPECT_FALSE(ask("wanted")); });
         EXPECT_TRUE(mine.is_of_use(1s));
@@ -433,7 +433,7 @@ TEST(lane, is_left_alone_for_a_while_where_no_batch_is_for_it) {
     fill(beside.home);
     session who(beside.home, "test:1", "test:0");
     lane mine(beside.home);
-    // True when it took a command.
+    // True when the lane took a command.
     const auto tries = [&](std::vector<std::string_view> words) {
         const resp::command commands[] = {{words.data(), words.size()}};
         byte_buffer out;
@@ -445,7 +445,7 @@ TEST(lane, is_left_alone_for_a_while_where_no_batch_is_for_it) {
         return batches;
     };
     for (int i = 0; i < 100; ++i) {
-        // One of ten is enough for it.
+        // One of ten suffices for the lane to stay in use.
         EXPECT_EQ(tries({i % 10 == 0 ? "GET" : "RENAME", "a"}), i % 10 == 0);
         EXPECT_EQ(left_alone(), 0);
     }
@@ -455,7 +455,7 @@ TEST(lane, is_left_alone_for_a_while_where_no_batch_is_for_it) {
         ++useless;
     }
     EXPECT_LT(useless, 20);
-    // The next one that is of no use is enough.
+    // Here a single useless batch suffices.
     EXPECT_FALSE(tries({"RENAME", "a"}));
     EXPECT_GT(left_alone(), 10);
     EXPECT_TRUE(tries({"GET", "a"}));
@@ -464,7 +464,7 @@ TEST(lane, is_left_alone_for_a_while_where_no_batch_is_for_it) {
     beside.home.merge_lanes();
 }
 
-// Of a full table it takes more buckets than a thread may have.
+// In a full table the command needs more buckets than a thread may lock.
 TEST(lane, a_command_of_too_many_keys_is_no_reason_to_take_turns) {
     using namespace std::chrono_literals;
     constexpr std::size_t keys = 46'000;
@@ -526,7 +526,8 @@ TEST(lane, stays_below_maxmemory) {
     EXPECT_GT(refused, 0);
     const statistics now = beside.alone([&] { return beside.home.stats(); });
     EXPECT_GT(now.parallel_commands, 5000U);
-    // One command of each thread may go over it, and one segment of the table, which has 32 KiB.
+    // At most one command of each thread exceeds it, and one segment of the table, which has 32
+    // KiB.
     EXPECT_LE(now.peak_memory, options.max_memory + (64U << 10));
 }
 
@@ -542,7 +543,7 @@ TEST(lane, what_many_threads_change_at_once_adds_up) {
     constexpr int keys = 40;
     std::vector<std::unique_ptr<lane_client>> clients;
     for (int i = 0; i < threads; ++i) clients.push_back(std::make_unique<lane_client>(beside));
-    // Of all threads: how often each key was counted up, and the keys that came and stayed.
+    // Over all threads: increments of each key, and the number of added keys that stay.
     std::array<std::atomic<int>, keys> sums{};
     std::atomic<std::size_t> stayed{0};
     std::vector<std::thread> running;
@@ -578,7 +579,7 @@ TEST(lane, what_many_threads_change_at_once_adds_up) {
                 const std::string both = ask("GET both");
                 const std::size_t third = (both.size() - both.find('\n') - 3) / 3;
                 const std::string text = both.substr(both.find('\n') + 1, third * 3);
-                // Whole, whoever has written it.
+                // A whole value, by any thread.
                 EXPECT_EQ(text.substr(0, third) + text.substr(0, third) + text.substr(0, third),
                           text);
             }
@@ -621,7 +622,7 @@ TEST(lane, what_many_threads_change_at_once_adds_up) {
     EXPECT_GT(used_before, 0U);
 }
 
-// Keys end, and a snapshot begins and is given up, between what they do.
+// Keys expire, and a snapshot begins and is aborted, between the commands.
 TEST(lane, many_threads_may_execute_each_of_its_commands_at_once) {
     const std::uint64_t seed = eddy::testing::seed_of_this_run();
     SCOPED_TRACE(seed);
@@ -649,7 +650,7 @@ TEST(lane, many_threads_may_execute_each_of_its_commands_at_once) {
                 std::vector<arguments> batch;
                 for (std::uint64_t n = 1 + random.below(6); n > 0; --n) {
                     batch.push_back(random.next());
-                    // Three hundred for each of the few that it knows.
+                    // Three hundred variants of each of the few names.
                     for (std::string& word : batch.back()) {
                         if (word.size() == 2 && word[0] == 'k')
                             word += std::to_string(random.below(300));
@@ -727,7 +728,7 @@ TEST(lane, tables_grow_and_shrink_beside_it) {
                         if (name == "SET") batch.back().emplace_back("v");
                     }
                     clients[static_cast<std::size_t>(number)]->ask(batch);
-                    // As the clock has it in a server.
+                    // As in a server, for the clock.
                     if (i % 500 == 0) beside.alone([] {});
                 }
             });
@@ -748,7 +749,7 @@ TEST(lane, tables_grow_and_shrink_beside_it) {
     EXPECT_EQ(now().misses, 0U);
     in_all("DEL");
     EXPECT_EQ(now().keys, lane::least_keys);
-    // Those that are nearly empty are joined, when who is alone comes by.
+    // The exclusive path merges nearly empty segments.
     for (int i = 0; i < 5; ++i) {
         in_all("SET");
         in_all("DEL");

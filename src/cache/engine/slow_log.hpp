@@ -1,8 +1,8 @@
 // Slow log and latency events: commands above a threshold, for SLOWLOG and LATENCY. running.hpp
 // fills them.
 //
-// Two readings of the clock cost as much as a GET. So those commands are not timed whose work is
-// bounded by their few arguments, unless the threshold is low enough to log them.
+// Two readings of the clock cost as much as a GET. So commands with bounded work and few arguments
+// are not timed, unless the threshold is low enough to log them.
 #pragma once
 
 #include <chrono>
@@ -25,12 +25,12 @@ class slow_log {
 public:
     /// Below this threshold every command is timed.
     static constexpr std::int64_t times_all_below_us = 1000;
-    /// With more arguments any command is timed.
+    /// Any command with more arguments is timed.
     static constexpr std::size_t few_arguments = 32;
     /// Arguments kept of one command, and bytes of each.
     static constexpr std::size_t max_arguments = 32;
     static constexpr std::size_t max_argument_bytes = 128;
-    /// Samples of one latency event; the oldest go first.
+    /// At most so many samples of one latency event; the oldest are dropped first.
     static constexpr std::size_t max_samples = 160;
 
     struct record {
@@ -54,25 +54,25 @@ public:
     /// Takes the thresholds; drops records above the new length.
     void configure(const slow_log_options& options);
 
-    /// Whether a command with these flags and so many arguments goes without the clock.
+    /// True if a command with these flags and so many arguments is not timed.
     bool skips(std::uint64_t flags, std::size_t count) const noexcept {
         return (flags & untimed_) != 0 && count <= few_arguments;
     }
 
     bool keeps_records() const noexcept { return max_records_ != 0; }
-    /// Whether a command that took so long belongs into the log.
+    /// True if a command that took so long belongs in the log.
     bool is_slow(std::int64_t took_us) const noexcept {
         return slower_than_us_ >= 0 && took_us >= slower_than_us_;
     }
-    /// The record of a command, its arguments shortened and without those that are secret.
+    /// The record of a command, its arguments shortened and without secrets.
     static record record_of(const command_spec& what, std::span<const std::string_view> args);
     /// Keeps a record; `now_us` is the time since 1970.
     void keep(record made, std::int64_t now_us, std::int64_t took_us);
     /// Keeps a latency event, if it took long enough for one.
     void keep_event(const command_spec& what, std::int64_t now_us, std::int64_t took_us);
 
-    /// A command whose script was left in the middle. There is one at a time; its arguments are
-    /// gone when it ends.
+    /// A command whose script was suspended, at most one at a time; its arguments are gone when it
+    /// ends.
     struct late_command {
         const command_spec* spec;
         std::chrono::steady_clock::time_point began;
@@ -84,7 +84,7 @@ public:
     void pretend(std::int64_t us) noexcept { pretended_us_ = us; }
     std::int64_t pretended_us() const noexcept { return pretended_us_; }
 
-    /// The newest first.
+    /// Records, the newest first.
     const std::deque<record>& records() const noexcept { return records_; }
     void clear() noexcept { records_.clear(); }
 

@@ -5,15 +5,15 @@
 
 namespace eddy::cache {
 
-/// Of clients and replicas.
+/// Traffic of clients and replicas.
 struct traffic {
     std::uint64_t bytes_in = 0;
     std::uint64_t bytes_out = 0;
-    std::uint64_t reads = 0;  ///< pieces that came
+    std::uint64_t reads = 0;  ///< received pieces
     std::uint64_t writes = 0;
-    std::uint64_t threaded_reads = 0;  ///< of them, those of --threads
+    std::uint64_t threaded_reads = 0;  ///< part of them by --threads
     std::uint64_t threaded_writes = 0;
-    std::uint64_t refused = 0;  ///< connections, for there were too many
+    std::uint64_t refused = 0;  ///< connections rejected at the limit
 
     /// Traffic since an earlier value.
     traffic operator-(const traffic& before) const noexcept {

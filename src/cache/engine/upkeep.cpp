@@ -20,15 +20,15 @@
 namespace eddy::cache {
 namespace {
 
-// What a snapshot holds back does not count.
+// Memory held by a snapshot does not count.
 bool is_over_limit(const engine_state& s) noexcept {
     const std::size_t used = s.used_memory();
     if (used <= s.options.max_memory || s.snapshot == nullptr) return used > s.options.max_memory;
     return used - std::min(used, s.snapshot->held_bytes()) > s.options.max_memory;
 }
 
-// Of all that a sweep has to pass, so many buckets, from the number of keys: exact counts would
-// take longer than the sweep of a small table.
+// Share of the buckets that a sweep has passed, estimated from the number of keys: exact counts
+// would take longer than the sweep of a small table.
 double share_of(const engine_state& s, std::size_t buckets) noexcept {
     constexpr double keys_a_bucket = 10;
     std::size_t keys = 0;
@@ -58,17 +58,17 @@ bool evict_some(engine_state& s, std::size_t, slice_limit& slice) {
     const std::uint64_t before = s.env.counters.evicted_keys;
     const bool is_later = s.make_room(slice) == engine_state::room::later;
     s.note_limit();
-    // Where nothing is left to evict another turn changes nothing.
+    // If nothing is left to evict, another turn changes nothing.
     return (is_later || s.env.counters.evicted_keys != before) && is_over_limit(s);
 }
 
-// Within a script no key goes by itself.
+// While a script is suspended no key is removed in the background.
 bool may_sweep(const engine_state& s) noexcept {
     constexpr auto keeping = slow_path::replica | slow_path::loading | slow_path::pause;
     return s.sweeps && (s.slow_path & keeping) == 0 && !scripting::is_late(s);
 }
 
-// Of a replica, which leaves all other keys to its master.
+// Expirations of a replica's own keys; all others are left to its master.
 bool has_own_expirations(const engine_state& s) {
     constexpr auto keeping = slow_path::loading | slow_path::pause;
     return s.sweeps && (s.slow_path & keeping) == 0 && !scripting::is_late(s) &&
@@ -89,7 +89,7 @@ bool sweep_keys(engine_state& s, std::size_t steps, slice_limit& slice) {
     const std::int64_t ended_ns = slice.is_over() ? slice.seen_ns() : slice.read_clock();
     n.sweep_ns += static_cast<std::uint64_t>(ended_ns - began_ns);
     n.sweeps_cut += slice.is_over() ? 1 : 0;
-    // As Redis does it: each sweep moves the average by a part.
+    // As in Redis: each sweep moves the average by a fraction.
     constexpr double part = 0.05;
     const double share =
         done.expiring == 0 ? 0
@@ -129,8 +129,8 @@ constexpr upkeep_part upkeep_parts[] = {
 
 }  // namespace
 
-// What was not found yet is no reason to refuse a command: each goes on with the walk, which passes
-// all keys in the end, and upkeep() does without commands.
+// A search without a result yet is no reason to refuse a command: each continues the walk, which
+// passes all keys in the end, and upkeep() continues it without commands.
 bool engine_state::make_room() {
     if (options.max_memory == 0 || used_memory() <= options.max_memory) [[likely]] {
         if (env.counters.over_limit_since_us != 0) note_limit();
@@ -156,17 +156,17 @@ void engine_state::note_limit() noexcept {
 
 engine_state::room engine_state::make_room(slice_limit& slice) {
     const std::size_t limit = options.max_memory;
-    // Another server, or a file, says which keys there are.
+    // The master, or a file, decides which keys exist.
     if ((slow_path & (slow_path::replica | slow_path::loading)) != 0) return room::there;
-    // Within a script no key goes by itself. What needs room waits as well.
+    // While a script is suspended no key is evicted. Commands that need memory wait as well.
     if (scripting::is_late(*this)) return room::there;
-    // What replicas are sent must come to an end. What needs room waits as well.
+    // During a pause no change is sent to replicas. Commands that need memory wait as well.
     if ((slow_path & slow_path::pause) != 0) return room::there;
-    // No client adds a key. Hooks do, and keys must go for those.
+    // No client adds a key. Hooks do, and may evict keys.
     if (options.mode == access_mode::readonly && hooked == nullptr) return room::there;
     if (limit == 0 || used_memory() <= limit) return room::there;
-    // What was deleted but not freed yet comes first. A huge value is freed in slices, more in each
-    // than a command adds, and no other key need go for it.
+    // Deleted but not freed memory comes first. A huge value is freed in slices, more in each than
+    // a command adds, so no other key need be evicted for it.
     const auto is_coming = [&] {
         for (int i = 0; i < engine::max_evictions && !slice.is_over() && is_over_limit(*this);
              ++i) {
@@ -177,7 +177,7 @@ engine_state::room engine_state::make_room(slice_limit& slice) {
     if (is_coming()) return room::there;
     if (options.policy == eviction::none) return room::none;
     for (int i = 0; i < engine::max_evictions; ++i) {
-        // Where some went, this command may run; the next one goes on, as in Redis.
+        // After some evictions this command may run; the next one continues, as in Redis.
         if (i > 0 && slice.is_over_after(slice_limit::a_look / 4)) return room::there;
         bool is_later = false;
         bool evicted = false;
@@ -217,7 +217,7 @@ bool engine::upkeep(std::size_t steps) {
         }
         more |= its.work(s, steps, slice);
     }
-    // Those who wait for a key may have been told that one expired.
+    // Clients that wait for a key may have been notified of its expiration.
     retire_closed(s);
     if (s.has_effects && !scripting::is_late(s)) serve_waiting(s);
     if (!s.tracking.changes.empty()) send_broadcasts(s);
