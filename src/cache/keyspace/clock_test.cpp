@@ -33,7 +33,7 @@ protected:
         note_saved_time(engine_.internals());
     }
 
-    // Time passes, and all who wait are asked whether it is over.
+    // Time passes, and the deadlines of all waits are checked.
     void pass(microseconds time) {
         passed_ += time;
         tell();
@@ -52,7 +52,7 @@ protected:
 
     void save_began() noexcept override {}
     bool is_due() { return save_is_due(engine_.internals()); }
-    // What a server does when it has written the file, or could not.
+    // Writes the file as a server does, or fails.
     void end_save(std::string_view fault) {
         rdb::snapshot* const image = engine_.internals().saves.snapshot;
         ASSERT_NE(image, nullptr);
@@ -95,7 +95,7 @@ TEST_P(clock_changes, waits_end_when_their_time_has_passed) {
     EXPECT_EQ(a_.pushed(), "*-1\r\n");
     EXPECT_EQ(b_.pushed(), "*-1\r\n");
     EXPECT_EQ(c_.pushed(), ":0\r\n");
-    // One that waits without end is served still.
+    // A wait without a deadline is still served.
     EXPECT_EQ(a_("BLPOP list 0"), "");
     set_clock();
     EXPECT_EQ(other("RPUSH list x"), ":1\r\n");
@@ -136,7 +136,7 @@ TEST_P(clock_changes, keys_end_by_the_new_time) {
     }
     const auto now = testing::parse_reply(a_("TIME"));
     EXPECT_EQ(now.children.at(0).text, now_s());
-    // What is told of times makes sense, or at least ends.
+    // Reported times are plausible, and waits end.
     EXPECT_THAT(a_("INFO"), ::testing::HasSubstr("uptime_in_seconds:"));
     EXPECT_THAT(a_("CLIENT LIST"), ::testing::HasSubstr(" age="));
     EXPECT_EQ(a_("SET new v EX 10"), "+OK\r\n");
@@ -170,13 +170,13 @@ TEST_P(clock_changes, save_points_count_the_time_that_has_passed) {
     EXPECT_THAT(a_("INFO"), ::testing::HasSubstr("rdb_current_bgsave_time_sec:2\r\n"));
     end_save("the disk is full");
     EXPECT_THAT(a_("INFO"), ::testing::HasSubstr("rdb_last_bgsave_time_sec:2\r\n"));
-    // A failure is tried again after some seconds, whatever the clock says.
+    // A failed save is retried after some seconds, whatever the system's clock.
     set_clock();
     pass(seconds(5));
     EXPECT_FALSE(is_due());
     pass(milliseconds(1));
     EXPECT_TRUE(is_due());
-    // LASTSAVE tells the system's time.
+    // LASTSAVE replies with the system's time.
     EXPECT_EQ(a_("BGSAVE"), "+Background saving started\r\n");
     end_save({});
     EXPECT_EQ(a_("LASTSAVE"), ":" + now_s() + "\r\n");

@@ -11,13 +11,13 @@
 namespace eddy::cache {
 namespace {
 
-// A table of one segment gets a smaller one when only so little of its places is in use.
+// A table of one segment shrinks when less than this share of its slots is in use.
 constexpr std::size_t shrink_below = 8;
-// And two segments are joined when all of their keys take so little of one.
+// Two segments are joined when all their keys fill at most this share of one.
 constexpr std::size_t merged_limit = 4;
 
-// A scan's cursor: the segment's depth, the first 32 bits of the hash, the eight that choose the
-// bucket.
+// A scan's cursor: the segment's depth, the first 32 bits of the hash, and the eight that choose
+// the bucket.
 constexpr unsigned prefix_bits = 32;
 constexpr unsigned depth_shift = prefix_bits + dictionary::max_bucket_bits;
 
@@ -37,7 +37,7 @@ dictionary::slot* dictionary::insert(entry* added, std::uint64_t hash) {
     EDDY_ASSERT((address(added) & ~address_mask) == 0);
     for (;;) {
         segment* const owner = root(hash).owner;
-        // Who holds its buckets has seen that there is room.
+        // With locked buckets, take_place() has checked that there is room.
         if (owner != nullptr && (is_held() || owner->count < fill_limit(bucket_count())))
             [[likely]] {
             count(*owner, 1);
@@ -87,7 +87,7 @@ void dictionary::resize_around(std::uint64_t hash) {
         merge(hash);
 }
 
-// Some place of the segment is free.
+// The segment has a free slot.
 dictionary::slot* dictionary::place(bucket* buckets, slot with, std::uint64_t hash) const noexcept {
     const std::size_t own = home(hash);
     for (std::size_t at = own;; at = (at + 1) & bucket_mask_) {
@@ -151,7 +151,7 @@ void dictionary::grow(std::uint64_t hash) {
     }
 }
 
-// The table is one segment, which gets 2^bucket_bits buckets.
+// Resizes the table's only segment to 2^bucket_bits buckets.
 void dictionary::resize_first(unsigned bucket_bits) {
     segment* const owner = first_.owner;
     bucket* const old = owner->buckets;
@@ -171,13 +171,14 @@ void dictionary::resize_first(unsigned bucket_bits) {
     release_buckets(old, old_count);
 }
 
-// Half of a segment's entries, those whose next bit of the hash is set, go to a new one. They keep
-// their bucket number, so only overflow entries and the entries beside them need their hashes anew.
+// Half of a segment's entries, those whose next bit of the hash is set, move to a new one. They
+// keep their bucket number, so hashes are recomputed only for overflow entries and their
+// neighbours.
 void dictionary::split(std::uint64_t hash) {
     static_assert(max_moved == fill_limit(full_buckets));
     segment* const low = root(hash).owner;
     EDDY_ASSERT(low->depth < max_depth);
-    // Before anything changes, as it may fail.
+    // Reserved first, as it may fail.
     std::vector<slot> unplaced;
     unplaced.reserve(low->count);
     if (low->depth == depth_) double_directory();
@@ -363,7 +364,7 @@ std::uint64_t dictionary::scan(std::uint64_t cursor, std::vector<slot>& found) c
         cursor >> max_bucket_bits & ((std::uint64_t{1} << prefix_bits) - 1);
     const directory_slot& at = directory_[prefix >> (prefix_bits - depth_)];
     const std::uint64_t depth = at.owner->depth;
-    // When segments were joined since the last call, the other halves were not visited yet.
+    // After a merge since the last call, the other halves were not visited yet.
     const bool joined = depth < cursor >> depth_shift;
     const std::size_t bucket_at = joined ? 0 : (cursor & (full_buckets - 1)) >> bucket_shift_;
     collect(at.buckets, bucket_at, found);
@@ -377,7 +378,7 @@ std::uint64_t dictionary::scan(std::uint64_t cursor, std::vector<slot>& found) c
 
 void dictionary::visit(order_cursor& at, std::vector<slot>& found) const {
     found.clear();
-    // Nothing of the region was passed: it is what is one segment now, as far as that is ahead.
+    // At the start of a region the cursor covers all of the current segment that is ahead of it.
     if (at.bucket == 0) {
         const unsigned aligned =
             at.prefix == 0 ? 0 : prefix_bits - static_cast<unsigned>(__builtin_ctzll(at.prefix));
@@ -407,7 +408,7 @@ void dictionary::visit(order_cursor& at, std::vector<slot>& found) const {
 
 entry* dictionary::random(random_generator& random) const noexcept {
     if (count_ == 0) return nullptr;
-    // With an eighth of the places in use 64 tries fail once in five thousand times.
+    // With an eighth of the slots in use, 64 tries fail once in five thousand times.
     for (int tries = 0; tries < 64; ++tries) {
         const std::uint64_t number = random();
         const bucket& b = root(number).buckets[number & bucket_mask_];
@@ -437,7 +438,7 @@ dictionary::slot* dictionary::iterator::next() noexcept {
             bucket_ = 0;
             segment_ += slots >> at.owner->depth;
         }
-        // Whoever walks looks at the entries, which are anywhere in memory.
+        // The iteration reads the entries, which are scattered in memory.
         for (unsigned ahead = left_; ahead != 0; ahead &= ahead - 1) {
             __builtin_prefetch(entry_of(current_->slots[__builtin_ctz(ahead)]));
         }

@@ -3,10 +3,10 @@
 // Extendible hashing over segments (Dash, VLDB 2020). The first bits of a key's hash choose a
 // segment through the directory; eight more bits choose one of its 256 buckets. A bucket is two
 // cache lines: fourteen one-byte tags, compared at once, and fourteen slots. A slot is an entry's
-// address with the hash's first fifteen bits above it, which weed out nearly all false matches and
-// determine, without access to the entry, where it goes when its segment splits. An entry whose
-// bucket is full overflows into the next one, and the bucket counts the entries that overflowed
-// past it, so that a search stops in time and erasing leaves no tombstones.
+// address with the hash's first fifteen bits above it, which exclude nearly all false matches and
+// determine, without access to the entry, its segment after a split. An entry whose bucket is full
+// overflows into the next one, and the bucket counts the entries that overflowed past it, so that a
+// search stops in time and erasing leaves no tombstones.
 //
 //   find, insert, erase   O(1): one directory slot, two lines of a bucket, one or two of the entry
 //   growth                one segment splits (some 10 microseconds); nothing else moves, and the
@@ -62,21 +62,22 @@ inline void prefetch_to_write(const void* at) noexcept {
 #endif
 }
 
-/// Fourteen places; two cache lines.
+/// Fourteen slots in two cache lines.
 struct alignas(128) bucket {
     static constexpr unsigned width = 14;
     static constexpr unsigned full_mask = (1U << width) - 1;
 
     std::uint8_t tags[width];  // 0: free
-    std::uint8_t passed_over;  // entries that belong here and stand further on; sticks at 255
-    std::uint8_t overflow;     // entries that stand here and belong to an earlier bucket
+    std::uint8_t passed_over;  // entries with this home bucket stored in later ones; saturates at
+                               // 255
+    std::uint8_t overflow;     // entries stored here with an earlier home bucket
     std::uint64_t slots[width];
 
-    /// Lock bit in `overflow`: one thread has locked the bucket. So a lock costs no line of memory
-    /// beside those that the search needs.
+    /// Lock bit in `overflow`: one thread has locked the bucket. So a lock needs no cache line
+    /// beyond the search's.
     static constexpr std::uint8_t lock_bit = 0x80;
 
-    /// Never waits.
+    /// Fails at once if the bucket is locked.
     bool try_lock() noexcept {
         const std::atomic_ref word(overflow);
         std::uint8_t now = word.load(std::memory_order_relaxed);
@@ -96,7 +97,7 @@ struct alignas(128) bucket {
                    std::memory_order_relaxed);
     }
 
-    /// A bit for each place with this tag.
+    /// A bit for each slot with this tag.
     unsigned match(std::uint8_t tag) const noexcept {
 #ifdef EDDY_BUCKET_IN_ONE_LOAD
         const __m128i line = _mm_load_si128(reinterpret_cast<const __m128i*>(tags));
@@ -108,7 +109,7 @@ struct alignas(128) bucket {
         return found;
 #endif
     }
-    /// A bit for each place in use.
+    /// A bit for each slot in use.
     unsigned occupied() const noexcept {
 #ifdef EDDY_BUCKET_IN_ONE_LOAD
         const __m128i line = _mm_load_si128(reinterpret_cast<const __m128i*>(tags));
@@ -120,9 +121,9 @@ struct alignas(128) bucket {
 };
 static_assert(sizeof(bucket) == 128);
 
-/// Owns its buckets, not its entries. Keys are unique. Slots and entries' places are good until the
-/// next insert() or erase(). One thread, or several that have each taken the buckets of the keys
-/// that they look for, add and erase, and do nothing else meanwhile: see `holding`.
+/// Owns its buckets, not its entries. Keys are unique. Slots are valid until the next insert() or
+/// erase(). One thread, or several that each have locked the buckets of the keys that they look up,
+/// add and erase, and do nothing else meanwhile: see `holding`.
 class dictionary {
 public:
     using slot = std::uint64_t;
@@ -135,17 +136,17 @@ public:
     static constexpr std::size_t full_buckets = std::size_t{1} << max_bucket_bits;
     /// Some 2^26 segments of 2,000 entries or more: beyond any memory.
     static constexpr unsigned max_depth = 26;
-    /// Entries that one insert() or erase() moves at most: a full segment's.
+    /// At most so many entries are moved by one insert() or erase(): a full segment's.
     static constexpr std::size_t max_moved = full_buckets * bucket::width * 7 / 8;
 
-    /// Buckets that one thread has to itself. With those of a key it can find the key, add it and
-    /// erase it, without regard to what others do with theirs.
+    /// Buckets locked by one thread. With the buckets of a key it can find, add and erase the key
+    /// while other threads use theirs.
     class holding {
     public:
-        /// More at a time are refused.
+        /// At most so many at a time; further ones are refused.
         static constexpr std::size_t most = 64;
 
-        /// A thread has one at a time.
+        /// At most one per thread.
         holding() noexcept {
             EDDY_ASSERT(in_use_ == nullptr);
             in_use_ = this;
@@ -158,35 +159,36 @@ public:
         }
 
         /// Locks the buckets of a search for the key, unless locked already. False when another
-        /// thread has one of them, or when that would be too many.
+        /// thread has locked one of them, or at the limit.
         [[gnu::always_inline]] bool take(const dictionary& of, std::uint64_t hash) noexcept {
             bucket* const home = of.root(hash).buckets + of.home(hash);
             return take(home) && (home->passed_over == 0 || take_further(of, hash));
         }
-        /// The same for a key whose search was locked, after its owner has added others.
+        /// The same for a key whose search was locked, after this thread has added others.
         [[gnu::always_inline]] bool take_more(const dictionary& of, std::uint64_t hash) noexcept {
             const bucket* const home = of.root(hash).buckets + of.home(hash);
             return home->passed_over == 0 || take_further(of, hash);
         }
-        /// Of a key that is not there and for which that was taken: takes what adding it needs, for
-        /// one key. False when another thread has some of it, or when the table has to grow first.
+        /// For an absent key whose search is locked: also locks the buckets needed to add it, for
+        /// one key. False when another thread has locked one of them, or when the table must grow
+        /// first.
         bool take_place(const dictionary& of, std::uint64_t hash) noexcept;
 
-        /// Whether nothing more is taken.
+        /// True at the limit: no further bucket can be locked.
         bool is_full() const noexcept { return count_ == most; }
 
         void give_back() noexcept {
             while (count_ > 0) at_[--count_]->unlock();
         }
 
-        /// Count of keys added and erased by the owner. One count for all threads would be
+        /// Numbers of keys added and erased by this thread. One count for all threads would be
         /// contended at each addition: the exclusive path calls count_in() with their sum.
         struct counts {
             std::ptrdiff_t keys = 0;
-            std::ptrdiff_t expiring = 0;  ///< the keyspace's
+            std::ptrdiff_t expiring = 0;  ///< counted by the keyspace
         };
         const counts& counted() const noexcept { return counted_; }
-        /// The thread's own, while it has one.
+        /// The counts of this thread's holding; it must have one.
         static counts& current() noexcept { return in_use_->counted_; }
 
     private:
@@ -209,15 +211,15 @@ public:
         inline static thread_local constinit holding* in_use_ = nullptr;
     };
 
-    /// Both must outlive it. While stocks of that memory are in use a table that `is_shared` is one
-    /// of which threads hold buckets; any other one is still for one thread.
+    /// Both must outlive it. While stocks of `memory` are in use, threads lock the buckets of an
+    /// `is_shared` table; any other table is used by one thread at a time.
     dictionary(slab& memory, const key_hash& hash, bool is_shared = false) noexcept
         : is_shared_(is_shared), memory_(memory), hash_(hash) {}
     /// Takes over the other's entries and leaves it empty.
     dictionary(dictionary&& other) noexcept;
     dictionary(const dictionary&) = delete;
     dictionary& operator=(const dictionary&) = delete;
-    /// Frees the buckets. Its owner has released the entries before.
+    /// Frees the buckets. The owner must have released the entries before.
     ~dictionary() { drop_buckets(); }
 
     std::size_t size() const noexcept { return count_; }
@@ -228,13 +230,13 @@ public:
     static entry* entry_of(slot s) noexcept {
         return reinterpret_cast<entry*>(static_cast<std::uintptr_t>(s & address_mask));
     }
-    /// Puts another entry with the same key into the slot.
+    /// Replaces the entry in the slot by another one with the same key.
     static void replace(slot* place, entry* with) noexcept {
         *place = (*place & ~address_mask) | address(with);
     }
 
-    /// The slot of `key`, or null. Nearly always it is the first of its home bucket that has the
-    /// tag, or there is none; for that case there is no call in it, and no register to save.
+    /// The slot of `key`, or null. Nearly always it is the first one with the tag in its home
+    /// bucket, or no slot has the tag; that path has no call and saves no register.
     slot* find(std::string_view key, std::uint64_t hash) const noexcept {
         bucket& b = root(hash).buckets[home(hash)];
         const unsigned found = b.match(tag(hash));
@@ -269,32 +271,31 @@ public:
         }
     }
 
-    /// Adds an entry whose key is not there. Returns its slot.
+    /// Adds an entry with a new key. Returns its slot.
     slot* insert(entry* added, std::uint64_t hash);
 
-    /// After adding and erasing under locked buckets, which leaves the table as large as it is:
-    /// whether resize_around() would do something for the segment of this hash.
+    /// True if resize_around() would change the segment of this hash, after additions and removals
+    /// under locked buckets, which do not resize the table.
     bool is_to_resize(std::uint64_t hash) const noexcept {
         const std::uint32_t keys = keys_of_segment(hash);
         return keys >= fill_limit(full_buckets) || keys < merge_limit;
     }
-    /// Whether the two are of one segment.
+    /// True if both hashes are in the same segment.
     bool are_close(std::uint64_t a, std::uint64_t b) const noexcept {
         return root(a).owner == root(b).owner;
     }
     /// Exclusively: adds the count of a holding.
     void count_in(std::ptrdiff_t keys) noexcept { count_ += static_cast<std::size_t>(keys); }
-    /// Exclusively: splits that segment if it is full, or joins it if it is nearly empty.
+    /// Exclusively: splits the hash's segment if it is full, or joins it if it is nearly empty.
     void resize_around(std::uint64_t hash);
 
-    /// Takes the entry out of its slot; the block is the caller's to release. `hash` is its key's.
+    /// Removes the entry from its slot; the caller releases its block. `hash` is its key's.
     void erase(slot* place, std::uint64_t hash) noexcept;
 
-    /// Forgets all entries and frees the buckets.
+    /// Removes all entries and frees the buckets.
     void clear() noexcept;
 
-    /// A pipelined batch asks for what it will touch before it needs it: first the buckets of all
-    /// its keys, then the entries.
+    /// Prefetch for a pipelined batch: first the buckets of all its keys, then the entries.
     void prefetch_bucket(std::uint64_t hash) const noexcept {
         const bucket* const b = root(hash).buckets + home(hash);
         __builtin_prefetch(b);
@@ -306,7 +307,7 @@ public:
         prefetch_to_write(b);
         __builtin_prefetch(reinterpret_cast<const char*>(b) + 64);
     }
-    /// Others may hold the bucket and change it meanwhile: what is fetched then is in vain.
+    /// Other threads may lock the bucket and change it meanwhile; the prefetch is useless then.
     void prefetch_entry([[maybe_unused]] std::uint64_t hash,
                         [[maybe_unused]] bool to_write = false) const noexcept {
 #ifndef EDDY_THREAD_SANITIZER  // which would not know that
@@ -327,32 +328,31 @@ public:
 #endif
     }
 
-    /// clear() in steps: forgets all entries, and frees a segment's buckets. `at`, which is 0 at
-    /// first, says where it goes on. True when there are more; nothing else may be done with the
-    /// table then.
+    /// clear() in steps: removes all entries, and frees the buckets of one segment a call. `at` is
+    /// the position, 0 at first. True while more remain; until the end the table allows no other
+    /// call.
     bool drop_some(std::size_t& at) noexcept;
 
     /// Bytes in buckets and directory.
     std::size_t table_bytes() const noexcept;
 
     /// Visits a part of the table: appends to `found` the slots of one home bucket's entries and
-    /// returns where to go on; 0 at the end, and 0 to begin. An entry that is there from the first
-    /// call to the last is found at least once, however the table grows or shrinks between the
-    /// calls.
+    /// returns the next cursor; 0 begins and ends. An entry present from the first call to the last
+    /// is found at least once, however the table grows or shrinks between calls.
     std::uint64_t scan(std::uint64_t cursor, std::vector<slot>& found) const;
 
     /// Position of a walk in the order of the hashes. The order is fixed while a walk lasts,
     /// whatever is added, erased, split or joined meanwhile: an entry's hash alone determines
     /// whether the walk has passed it.
     struct order_cursor {
-        /// True once it stands behind all hashes.
+        /// True at the end of all hashes.
         bool at_end() const noexcept { return prefix >> 32 != 0; }
         bool passed(std::uint64_t hash) const noexcept {
             const std::uint64_t first = hash >> 32;
             const std::uint64_t region = first & ~((std::uint64_t{1} << (32 - depth)) - 1);
             return region < prefix || (region == prefix && (hash & 0xff) < bucket);
         }
-        /// Goes behind what the last visit found.
+        /// Moves past the entries of the last visit.
         void advance() noexcept {
             bucket = next_bucket;
             if (bucket < full_buckets) return;
@@ -360,19 +360,19 @@ public:
             prefix += std::uint64_t{1} << (32 - depth);
         }
 
-        std::uint64_t prefix = 0;  // the first 32 bits of the hash, where the region begins
+        std::uint64_t prefix = 0;  // the region's first hash: its first 32 bits
         unsigned depth = 0;        // how many of them the region's hashes share
         unsigned bucket = 0;       // the eight bits that choose a bucket in a full segment
-        unsigned next_bucket = 0;  // of the visit
+        unsigned next_bucket = 0;  // the bucket after the visited one
     };
-    /// Replaces `found` by the entries at the cursor, which stays: those of one bucket, and of the
-    /// segments that have split off since the walk came to it.
+    /// Replaces `found` by the entries at the cursor, which does not move: those of one bucket,
+    /// also in segments split off since the walk reached it.
     void visit(order_cursor& at, std::vector<slot>& found) const;
 
-    /// One entry, each about as likely as any other; null when there is none.
+    /// A random entry, nearly uniform; null when the table is empty.
     entry* random(random_generator& random) const noexcept;
 
-    /// Walks over all slots. Ends with the next insert() or erase().
+    /// Iterator over all slots. Invalidated by insert() and erase().
     class iterator {
     public:
         explicit iterator(const dictionary& over) noexcept : over_(over) {}
@@ -391,7 +391,7 @@ private:
     struct segment {
         bucket* buckets;
         std::uint32_t count;
-        std::uint32_t depth;  // the first bits of the hash that all its entries share
+        std::uint32_t depth;  // number of first bits of the hash that all its entries share
     };
     struct directory_slot {
         bucket* buckets;
@@ -403,9 +403,9 @@ private:
     static constexpr slot address_mask = (slot{1} << 48) - 1;
     static constexpr slot hash_mask = ~((slot{1} << 49) - 1);
 
-    // A segment with fewer keys looks for its other half to join: an eighth of its places.
+    // A segment with fewer keys is joined with its other half if possible: an eighth of its slots.
     static constexpr std::uint32_t merge_limit = full_buckets * bucket::width / 8;
-    // Under locked buckets a segment is filled so much further, at most.
+    // At most so many keys beyond the fill limit are added to a segment under locked buckets.
     static constexpr std::uint32_t overfill = 128;
 
     static std::uint64_t address(const entry* e) noexcept {
@@ -417,8 +417,8 @@ private:
     static constexpr std::size_t fill_limit(std::size_t buckets) noexcept {
         return buckets * bucket::width * 7 / 8;
     }
-    // The bits of the hash that choose a bucket, its lowest eight; a smaller segment uses the upper
-    // ones of them, so that buckets keep their order when it doubles, which scan() relies on.
+    // The lowest eight bits of the hash choose a bucket; a smaller segment uses the upper ones of
+    // them, so that buckets keep their order when it doubles, which scan() requires.
     std::size_t home(std::uint64_t hash) const noexcept { return (hash & 0xff) >> bucket_shift_; }
     std::size_t bucket_count() const noexcept { return bucket_mask_ + 1; }
     std::size_t directory_index(std::uint64_t hash) const noexcept {

@@ -22,7 +22,8 @@ namespace {
 
 using namespace cache::testing;
 
-// Threads that hold what they use, as lanes do; what is held by others is left for later.
+// Threads that lock the buckets they use, as lanes do; keys in buckets locked by others are tried
+// again later.
 TEST(dictionary_threads, threads_that_hold_buckets_change_it_at_once) {
     const std::uint64_t seed = eddy::testing::seed_of_this_run();
     SCOPED_TRACE(seed);
@@ -105,14 +106,14 @@ TEST(dictionary_threads, what_one_holds_another_does_not_get) {
         return taken;
     };
     EXPECT_FALSE(is_free());
-    // What it has it may take again, and has once.
+    // A bucket of its own may be locked again, and is unlocked once.
     EXPECT_TRUE(held.take(t.table, hash));
     EXPECT_TRUE(held.take(t.table, t.hash(key_of(8))));
     EXPECT_TRUE(held.take_more(t.table, hash));
     EXPECT_FALSE(is_free());
     held.give_back();
     EXPECT_TRUE(is_free());
-    // There is a limit to how many.
+    // Up to the limit.
     std::size_t taken = 0;
     while (held.take(t.table, t.hash(key_of(taken)))) ++taken;
     EXPECT_GE(taken, dictionary::holding::most / 2);
@@ -131,7 +132,7 @@ TEST(dictionary_threads, grows_and_shrinks_afterwards_where_threads_have_added_a
     {
         const slab::stock::use mine(stock);
         dictionary::holding held;
-        // Until a segment is so full that nobody may add to it beside others.
+        // Until a segment is so full that no key may be added under locked buckets.
         for (;; ++next) {
             const std::uint64_t hash = t.hash(key_of(next));
             held.give_back();

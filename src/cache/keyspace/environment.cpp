@@ -12,22 +12,22 @@
 namespace eddy::cache {
 namespace {
 
-// Tables of so many entries are freed at once, and lists and orders of so many elements: some ten
-// microseconds.
+// Tables of at most so many entries are freed at once, and lists and orders of so many elements:
+// some ten microseconds.
 constexpr std::size_t freed_at_once = 256;
-// And strings of so many bytes.
+// The same for strings, in bytes.
 constexpr std::size_t text_freed_at_once = 4U << 20;
-// Between two looks at the clock: entries of a table, or blocks, most of which are freed in 100 ns.
+// Steps between two readings of the clock: entries of a table, or blocks, most of which are freed
+// in 100 ns.
 constexpr std::size_t steps_a_look = 64;
-// What a value in blocks of its own weighs against an entry, for the clock and for the steps.
+// Steps for a value in blocks of its own, relative to an entry.
 constexpr std::size_t big_value_steps = 8;
-// And memory that went back to the system with an entry. Keys are freed in an order that has
-// nothing to do with where they lie, so most pages become empty at the end, a page with every other
-// key.
+// Steps for a page returned to the system with an entry. Keys are freed in an order unrelated to
+// their addresses, so most pages become empty near the end, one with every other key.
 constexpr std::size_t return_steps = 16;
-// A table's segment is half a page, which goes back to the kernel with its other half.
+// Steps for a table's segment: half a page, which is returned to the kernel with its other half.
 constexpr std::size_t segment_steps = 16;
-// What goes back to the kernel in one step of its own.
+// Bytes that are returned to the kernel in one step.
 constexpr std::size_t text_piece = 1U << 20;
 // A stream, or a hash with expiring fields, of fewer elements is not counted as freed in slices.
 constexpr std::size_t least_counted = 64;
@@ -54,7 +54,7 @@ void environment::discard(dictionary&& table) {
     }
     dictionary small(std::move(table));
     dictionary::iterator entries(small);
-    // A keyspace's entries may have big tables in their turn, which are kept for later.
+    // Entries of a keyspace may hold big tables themselves, which are freed later.
     while (dictionary::slot* const place = entries.next()) {
         release_entry(*this, dictionary::entry_of(*place));
     }
@@ -89,7 +89,7 @@ void environment::discard(text_block* text) {
     try {
         texts_.push_back({text, text->capacity, size});
     } catch (const std::bad_alloc&) {
-        // The command may still read what was offered.
+        // The command may still read the argument.
         if (!offered.empty()) throw;
         memory.release(text, size);
     }
@@ -118,7 +118,7 @@ bool environment::free_some(std::size_t steps, slice_limit& slice) noexcept {
         if (!streams_.empty()) {
             if (!streams_.front().free_some(memory, portion)) streams_.pop_front();
         } else if (!orders_.empty()) {
-            // No tree has more nodes than items.
+            // A tree has at most as many nodes as items.
             left = portion - std::min(portion, orders_.front().size());
             if (!orders_.front().free_some(memory, portion)) orders_.pop_front();
         } else if (!lists_.empty()) {
@@ -136,7 +136,7 @@ bool environment::free_some(std::size_t steps, slice_limit& slice) noexcept {
     return false;
 }
 
-// True when something of it is left.
+// True while a part of it remains.
 bool environment::free_text(deferred_text& of) noexcept {
     if (of.left > text_freed_at_once) {
         slab::forget_bytes(of.block, of.left - text_piece, of.left);
@@ -147,7 +147,7 @@ bool environment::free_text(deferred_text& of) noexcept {
     return false;
 }
 
-// The same. Takes from `steps` what it has done.
+// The same. Subtracts its work from `steps`.
 bool environment::free_table(deferred_table& of, std::size_t& steps) noexcept {
     while (steps > 0) {
         dictionary::slot* const place = of.rest.next();
@@ -263,7 +263,7 @@ std::size_t elements_of(const entry& of) noexcept {
     return 0;
 }
 
-// Of a table's entries and all that they hold, guessed from the first ones.
+// Bytes of a table's entries and their values, extrapolated from the first `samples`.
 static std::size_t entries_bytes(const environment& env, const dictionary& table,
                                  std::size_t samples) {
     std::size_t seen = 0;

@@ -32,7 +32,7 @@ class field_clock;
 /// Observer of key events that are not caused by commands: expired, evicted or added.
 class key_observer {
 public:
-    /// `key` ends with the call.
+    /// `key` is valid during the call.
     virtual void key_happened(unsigned database, key_event kind, std::string_view name,
                               std::string_view key) = 0;
 
@@ -43,19 +43,19 @@ protected:
 /// Treatment of an expired key on lookup by a command.
 enum class expired_keys : std::uint8_t {
     go,    ///< it is removed
-    hide,  ///< it is not found, and stays until the server that this one follows removes it
-    stay,  ///< it is found: for that server's commands, and a file's
+    hide,  ///< it is not found, and stays until the master removes it
+    stay,  ///< it is found: for commands of the master or of a file
 };
 
-/// One for each engine; used by one thread at a time, and by lanes at once as lane.hpp says.
+/// One per engine; used by one thread at a time, and by lanes concurrently as lane.hpp says.
 struct environment {
     explicit environment(std::uint64_t seed) noexcept;
     environment(const environment&) = delete;
     environment& operator=(const environment&) = delete;
     ~environment();
 
-    /// Takes over a table with all its entries, to be freed in slices: a DEL of millions of fields
-    /// must not block other clients. Small ones are freed at once.
+    /// Takes a table with all its entries, to be freed in slices: a DEL of millions of fields must
+    /// not block other clients. Small tables are freed at once.
     void discard(dictionary&& table);
     /// The same for a list's elements.
     void discard(list&& elements);
@@ -63,20 +63,20 @@ struct environment {
     void discard(score_tree&& order);
     /// The same for a stream's entries and groups.
     void discard(redis_stream&& entries);
-    /// The same for a string's block: the kernel takes back a hundred megabytes in ten milliseconds
-    /// or more.
+    /// The same for a string's block: the kernel needs ten milliseconds or more to reclaim a
+    /// hundred megabytes.
     void discard(text_block* text);
 
-    /// The large arguments of the command that is being executed.
+    /// Large arguments of the running command.
     std::span<large_argument> offered;
-    /// The block of the one that is this text, to be kept as a string's value; null when there is
-    /// none. The text is there until the command has ended, even if the value is not.
+    /// The block of the offered argument with this text, to be kept as a string's value; null when
+    /// there is none. The text stays valid until the command has ended, even if the value does not.
     text_block* keep_offered(std::string_view text) noexcept;
-    /// Its block, whole or not, is this environment's memory from now on.
+    /// Takes the block of a large argument, whole or not, into this environment's memory.
     text_block* take_over(large_argument& whole) noexcept;
 
-    /// Frees up to about `steps` entries of discarded tables, or blocks of lists and orders, and
-    /// until the slice is over; returns whether any are left.
+    /// Frees about `steps` entries of discarded tables, or blocks of lists and orders, at most
+    /// until the end of the slice. True while any remain.
     bool free_some(std::size_t steps, slice_limit& slice) noexcept;
     /// The same in a slice of its own.
     bool free_some(std::size_t steps) noexcept {
@@ -94,11 +94,11 @@ struct environment {
     random_generator random;
     std::int64_t now_us = 0;  ///< microseconds since 1970, as last set
     std::int64_t now_ms = 0;
-    /// Goes on evenly when the system's clock is set, for waits, pauses and lags.
+    /// Monotonic time, for waits, pauses and lags.
     std::int64_t steady_us = 0;
-    slice_clock slice_time = steady_ns;  ///< what slices are timed by; null: they are not
+    slice_clock slice_time = steady_ns;  ///< clock of slices; null: slices are not limited
     eviction policy = eviction::none;
-    std::uint8_t most_uses = 0;  ///< finding a key counts its use up to here
+    std::uint8_t most_uses = 0;  ///< limit up to which a lookup counts a key's uses
     void set_policy(eviction chosen) noexcept {
         policy = chosen;
         most_uses = counted_uses(chosen);
@@ -117,7 +117,7 @@ private:
         dictionary::iterator rest;
         std::size_t dropped = 0;  // see dictionary::drop_some()
     };
-    /// A string's block, of which the kernel has got back what is behind the first `left` bytes.
+    /// A string's block; the kernel has reclaimed the bytes after the first `left` ones.
     struct deferred_text {
         text_block* block;
         std::size_t capacity;
@@ -134,16 +134,16 @@ private:
     std::deque<deferred_text> texts_;
 };
 
-/// Frees what the entry's value holds beside the entry's own block.
+/// Frees all blocks of the entry's value except the entry's own.
 void release_value(environment& env, entry& of) noexcept;
 
-/// Whether release_value() leaves something to be freed later.
+/// True if release_value() defers a part of the work.
 bool is_freed_in_slices(const entry& of) noexcept;
 
 /// Frees the value and the block.
 void release_entry(environment& env, entry* gone) noexcept;
 
-/// How many elements the entry's value has; a string is one.
+/// Number of elements of the entry's value; 1 for a string.
 std::size_t elements_of(const entry& of) noexcept;
 
 /// Bytes of the entry and all that it holds, for MEMORY USAGE. O(blocks of a list); for a big set

@@ -18,16 +18,16 @@
 namespace eddy::cache {
 namespace {
 
-// Beyond this a growing string gets this much room in advance, instead of as much as it has.
+// Above this size a growing string gets a fixed reserve instead of doubling.
 constexpr std::size_t max_growth = 1U << 20;
 
-// What a sweep's removals weigh, so that it looks at the clock after 32 small keys, or a value in
-// blocks of its own, which may take ten microseconds and more to free, or four keys with which
-// memory went back to the system.
+// Weights of a sweep's removals, so that the clock is read after 32 small keys, or one value in
+// blocks of its own, which may take ten microseconds and more to free, or four keys whose removal
+// returns memory to the system.
 constexpr std::size_t removal_weight = 1;
 constexpr std::size_t big_removal_weight = slice_limit::a_look;
 constexpr std::size_t return_weight = slice_limit::a_look / 4;
-// A sweep that removes more than a key for so many buckets is worth another one at once.
+// After a sweep with more than one removal per so many buckets, another one at once is worth it.
 constexpr std::size_t buckets_a_removal = 4;
 
 bool may_be_integer(std::string_view text) noexcept {
@@ -84,7 +84,7 @@ keyspace::slot* keyspace::add(std::string_view key, std::uint64_t hash, value_ty
     return place;
 }
 
-// The entry with another size of value, with or without room for an expiry; the block may change.
+// The entry with another value size, with or without room for an expiry; the block may change.
 entry* keyspace::reshape(slot* place, std::size_t value_size, bool with_expiry, bool keep_value) {
     entry* const old = at(place);
     const bool same_room = with_expiry == old->has(entry::has_expiry_room);
@@ -106,8 +106,8 @@ entry* keyspace::reshape(slot* place, std::size_t value_size, bool with_expiry, 
     return made;
 }
 
-// A value that is replaced goes to the keeper as if it were removed, which may keep it as it is:
-// before_change() would have to write all of it at once.
+// Passes a value that is about to be replaced to the keeper as if it were removed, so that the
+// keeper may keep it as it is: before_change() would have to write all of it at once.
 void keyspace::set_aside(slot* place, std::uint64_t hash) {
     entry* const old = at(place);
     const bool with_expiry = old->has(entry::has_expiry_room);
@@ -278,7 +278,7 @@ void keyspace::set_expiry(slot* place, expiry_time at_ms) {
     e->set_expiry(at_ms);
 }
 
-// The room stays: a key that had an expiry mostly gets one again.
+// The room stays: a key that had an expiry often gets one again.
 bool keyspace::drop_expiry(slot* place) {
     if ((*place & dictionary::expires_bit) == 0) return false;
     before_change(place);
@@ -388,7 +388,7 @@ keyspace::swept keyspace::sweep(std::size_t buckets, slice_limit& slice) {
     std::int64_t staying = 0;
     const auto note_staying = [&] {
         if (staying == 0) return;
-        // As Redis does it: a sweep moves the average by a part.
+        // As in Redis: each sweep moves the average by a fraction.
         constexpr std::int64_t part = 50;
         const std::int64_t its = left_ms / staying;
         average_ttl_ms_ += average_ttl_ms_ == 0 ? its : (its - average_ttl_ms_) / part;
@@ -413,14 +413,14 @@ keyspace::swept keyspace::sweep(std::size_t buckets, slice_limit& slice) {
                 continue;
             }
             const bool big = e->held_as > encoding::integer;
-            // Removing others does not move this entry's block.
+            // Removal of other keys does not move this entry's block.
             const std::uint64_t its = hash(e->key());
             const std::uint64_t returns = env_.memory.returns();
             expire(table_.find(e->key(), its), its);
             ++done.removed;
             const std::size_t weight = (big ? big_removal_weight : removal_weight) +
                                        (env_.memory.returns() - returns) * return_weight;
-            // The bucket's others are looked at again by the next sweep.
+            // The next sweep scans the rest of the bucket again.
             if (slice.is_over_after(weight)) return ends_early();
         }
         sweep_cursor_ = next;

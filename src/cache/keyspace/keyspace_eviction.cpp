@@ -2,13 +2,13 @@
 //
 // Most keys that are ever stored are never read again. So a new key enters a probation queue of a
 // tenth of all keys: unused when it reaches the front, it is evicted, while used keys stay. Behind
-// the queue a clock hand sweeps the table in the table's own order, takes one use from each key
-// that it passes, and evicts one that has none left: when the queue is short, and now and then
-// while it is not, so that keys that were useful once do not stay for ever. This is the small queue
-// of S3-FIFO (SOSP 2023) before a CLOCK, for one bit and 0.8 bytes a key.
+// the queue a clock hand sweeps the table in the table's own order, decrements the uses of each key
+// that it passes, and evicts one without uses: when the queue is short, and at intervals while it
+// is not, so that keys that were useful once do not stay forever. This is the small queue of
+// S3-FIFO (SOSP 2023) before a CLOCK, for one bit and 0.8 bytes a key.
 //
-// allkeys-s3fifo does without the "now and then", and has a ghost queue of the keys evicted from
-// probation: a key that is stored again soon after skips probation.
+// allkeys-s3fifo has no such intervals, and has a ghost queue of the keys evicted from probation: a
+// key that is stored again soon after skips probation.
 #include <eddy/base/assert.hpp>
 
 #include "cache/keyspace/keyspace.hpp"
@@ -26,7 +26,7 @@ void keyspace::note_new_key(std::uint64_t hash) {
         return;
     }
     probation_.push(env_.memory, hash);
-    // Without a need to evict they just join the others, oldest first.
+    // Without evictions the oldest keys leave probation and stay.
     if (probation_.size() > size() / probation_share + least_probation) probation_.pop(env_.memory);
 }
 
@@ -68,8 +68,8 @@ const entry* keyspace::unused(slice_limit& slice) {
     return chosen;
 }
 
-/// An unused key of the clock hand's bucket. Once there is none the others lose a use, and the
-/// clock hand moves on.
+/// An unused key of the clock hand's bucket. When it was the last unused one, the others lose a use
+/// and the clock hand moves on.
 const entry* keyspace::pass_bucket(std::size_t& spared) {
     const std::uint64_t next = look_at_bucket();
     const entry* chosen = nullptr;
@@ -87,7 +87,7 @@ const entry* keyspace::pass_bucket(std::size_t& spared) {
     return chosen;
 }
 
-/// Null when the queue is short, or all that were looked at are used.
+/// Null when the queue is short, or at max_spared used keys.
 const entry* keyspace::unused_on_probation() {
     for (std::size_t looks = 0; looks < max_spared; ++looks) {
         if (probation_.size() * probation_share <= size()) return nullptr;
@@ -102,7 +102,7 @@ const entry* keyspace::unused_on_probation() {
     return nullptr;
 }
 
-/// Fills seen_ with what may go of the clock hand's bucket; where the next one is.
+/// Fills seen_ with the bucket's keys that may be evicted; returns the next position.
 std::uint64_t keyspace::look_at_bucket() {
     seen_.clear();
     const std::uint64_t next = table_.scan(clock_hand_, seen_);
@@ -114,7 +114,7 @@ std::uint64_t keyspace::look_at_bucket() {
 const entry* keyspace::some_volatile(slice_limit& slice) {
     for (std::size_t n = 0; n < max_buckets_passed; ++n) {
         clock_hand_ = look_at_bucket();
-        // A bucket's first are those that came first.
+        // Random, as the first keys of a bucket are the oldest ones.
         if (!seen_.empty()) return dictionary::entry_of(seen_[env_.random.below(seen_.size())]);
         if (slice.is_over_after(bucket_weight)) break;
     }

@@ -151,7 +151,7 @@ TEST_F(a_keyspace, expiry_agrees_with_a_model) {
         if (random.below(100) == 0) env.now_ms += static_cast<std::int64_t>(random.below(100));
         if (random.below(1'000) == 0) keys.sweep(50);
     }
-    // The sweep removes all that is over, and nothing else.
+    // The sweep removes all expired keys, and nothing else.
     env.now_ms += 10'000;
     std::erase_if(model, [](const auto& each) { return each.second.at_ms != no_expiry; });
     while (keys.expiring() > 0) keys.sweep(1'000);
@@ -184,12 +184,12 @@ TEST_F(a_keyspace, one_sweep_is_bounded) {
     EXPECT_GT(keys.size(), 49'000U);
 }
 
-// A clock on which 50 microseconds pass from one look at it to the next.
+// A clock that advances 50 microseconds with each reading.
 std::int64_t slow_clock() noexcept {
     static std::int64_t now_ns = 0;
     return now_ns += 50'000;
 }
-// So often a sweep looks at it until its time is over.
+// Number of readings in one slice.
 constexpr std::size_t looks_a_sweep = longest_slice_ns / 50'000;
 
 TEST_F(a_keyspace, a_sweep_whose_time_is_over_stops_and_the_next_one_goes_on_there) {
@@ -209,10 +209,10 @@ TEST_F(a_keyspace, a_sweep_whose_time_is_over_stops_and_the_next_one_goes_on_the
         const keyspace::swept done = keys.sweep(1'000'000);
         EXPECT_EQ(done.removed, before - keys.size());
         EXPECT_LE(done.removed, looks_a_sweep * slice_limit::a_look);
-        // One that began anew each time would never come to the end.
+        // A sweep that restarted each time would never reach the end.
         ASSERT_LT(++sweeps, 150U);
     }
-    // Its 1,500 buckets and more cannot have been passed in fewer.
+    // Its 1,500 buckets and more cannot be passed in fewer.
     EXPECT_GT(sweeps, 1'500 / (looks_a_sweep * 16));
     EXPECT_EQ(env.counters.expired_keys, ended);
     EXPECT_EQ(keys.expiring(), count - ended);
@@ -244,7 +244,7 @@ TEST_F(a_keyspace, a_sweep_looks_at_the_clock_after_each_big_value_and_has_it_fr
         ASSERT_LE(++sweeps, hashes);
     }
     EXPECT_GE(sweeps, hashes / looks_a_sweep);
-    // The fields wait in their tables.
+    // The fields are freed later, with their tables.
     EXPECT_EQ(env.discarded(), hashes);
     EXPECT_GT(env.memory.used_bytes(), full * 9 / 10);
     while (env.free_some(1'000)) {
@@ -322,7 +322,7 @@ TEST_F(a_keyspace, eviction_spares_what_is_used) {
     }
 }
 
-// A walk through keys that nobody asks for again must not cost those that are asked for.
+// Scan resistance: a walk over keys that are read once must not evict the working set.
 TEST_F(a_keyspace, eviction_is_proof_against_scans) {
     for (const eviction policy : {eviction::allkeys_lru, eviction::allkeys_s3fifo}) {
         keys.clear();
@@ -341,7 +341,7 @@ TEST_F(a_keyspace, eviction_is_proof_against_scans) {
     }
 }
 
-// By allkeys-lru most such keys go again as they came: nobody knows that they were there.
+// With allkeys-lru most such keys are evicted again: there is no ghost queue.
 TEST_F(a_keyspace, what_is_wanted_soon_after_it_went_stays) {
     constexpr int room = 2'000;
     const auto left_after = [&](eviction policy) {
@@ -361,18 +361,18 @@ TEST_F(a_keyspace, what_is_wanted_soon_after_it_went_stays) {
         return left;
     };
     EXPECT_LE(left_after(eviction::allkeys_lru), 50);
-    // Of those that are back at once a few stand where the clock hand passes next, two on average;
-    // which ones it is depends on the seed of the hash.
+    // A few of the returning keys are where the clock hand passes next, two on average; this
+    // depends on the seed of the hash.
     EXPECT_GE(left_after(eviction::allkeys_s3fifo), 85);
-    // What is remembered costs little, and goes with the keys.
+    // The ghost queue is small, and is freed with the keys.
     keys.clear();
     while (env.free_some(1000)) {
     }
     EXPECT_EQ(env.memory.used_bytes(), 0U);
 }
 
-// What was useful once must make room for what is asked for now, though that comes back more seldom
-// than a new key may wait.
+// An old working set must make room for a new one, even if its keys return after more evictions
+// than a probation lasts.
 TEST_F(a_keyspace, eviction_gives_way_to_a_new_working_set) {
     env.set_policy(eviction::allkeys_lru);
     constexpr int room = 1'000;
@@ -444,7 +444,7 @@ TEST_F(a_keyspace, volatile_eviction_spares_what_is_used) {
     }
 }
 
-// What was used often is worth more to LFU than what was used once, and since.
+// LFU prefers keys that were used often to keys that were used once, but later.
 TEST_F(a_keyspace, lfu_knows_how_often_a_key_was_used) {
     const auto often_left = [&](eviction policy) {
         keys.clear();
@@ -468,7 +468,7 @@ TEST_F(a_keyspace, lfu_knows_how_often_a_key_was_used) {
     EXPECT_LE(often_left(eviction::allkeys_lru), 700);
 }
 
-// Neither when a key came, nor whether it is used, says how likely it is to go.
+// The chance of eviction depends neither on a key's age nor on its use.
 TEST_F(a_keyspace, random_eviction_takes_all_alike) {
     for (const eviction policy : {eviction::allkeys_random, eviction::volatile_random}) {
         env.set_policy(policy);
@@ -488,7 +488,7 @@ TEST_F(a_keyspace, random_eviction_takes_all_alike) {
             early += is_there && i < 2'000;
             even += is_there && i % 2 == 0;
         }
-        // Of 2,000 that are left a half on average, and 16 more or fewer; 8 times that.
+        // On average a half of 2,000 remains, with a deviation of 16; 8 times that.
         EXPECT_NEAR(early, 1'000, 130);
         EXPECT_NEAR(even, 1'000, 130);
         keys.clear();
@@ -506,7 +506,7 @@ TEST_F(a_keyspace, random_eviction_takes_all_in_the_end) {
 TEST_F(a_keyspace, the_queue_of_new_keys_is_bounded_and_freed) {
     env.set_policy(eviction::allkeys_lru);
     for (int i = 0; i < 20'000; ++i) put("key" + std::to_string(i), "v");
-    // Keys that come and go leave their hashes behind, too.
+    // Removed keys leave their hashes in the queue, too.
     const std::size_t before = env.memory.used_bytes();
     for (int i = 0; i < 100'000; ++i) {
         put("passing" + std::to_string(i), "v");
@@ -531,7 +531,7 @@ TEST_F(a_keyspace, a_huge_string_goes_back_to_the_system_in_pieces) {
     EXPECT_GE(slices, 50);
     EXPECT_LT(env.memory.used_bytes(), size / 100);
     EXPECT_EQ(get("other"), "v");
-    // Such a block can be had again, as new.
+    // Such a block can be allocated again, as new.
     put("huge", std::string(size, 'w'));
     EXPECT_EQ(get("huge"), std::string(size, 'w'));
 }
@@ -545,7 +545,7 @@ TEST_F(a_keyspace, freeing_looks_at_the_clock) {
     std::size_t least = env.memory.used_bytes();
     EXPECT_GT(least, full * 9 / 10);
     while (env.free_some(1'000'000)) {
-        // Neither does the table itself go at once, with its buckets.
+        // The table itself is freed in slices as well, with its buckets.
         EXPECT_LT(least - env.memory.used_bytes(), full / 6);
         least = env.memory.used_bytes();
     }
@@ -553,7 +553,7 @@ TEST_F(a_keyspace, freeing_looks_at_the_clock) {
 }
 
 TEST_F(a_keyspace, gives_the_system_little_memory_back_in_one_slice) {
-    // Nearly all of the pages become empty with the last of the keys.
+    // Nearly all pages become empty with the last keys.
     constexpr std::size_t most = looks_a_sweep * 8;
     const std::string value(100, 'v');
     const auto fill = [&] {
