@@ -14,7 +14,7 @@
 namespace eddy::cache {
 namespace {
 
-// It fits a string without asking for memory.
+// Fits a string without an allocation.
 constexpr const char* no_memory_text = "no memory";
 
 }  // namespace
@@ -31,7 +31,7 @@ void append_log::begin() {
 
 void append_log::end() noexcept {
     if (std::exchange(on_, false)) remove_sink(state_, *this);
-    // Who waits for what is missing is not told that all is well.
+    // Waits for changes that were missed must not be confirmed.
     if (std::exchange(missed_, false)) given_up = appended;
     is_listed = false;
 }
@@ -89,8 +89,7 @@ void append_log::missed() noexcept {
     host_.append_missed();
 }
 
-// Who waited hears of what it changed when its own task comes to it, and the disk may have refused
-// meanwhile.
+// The session of a background task checks its change later, and the disk may have failed meanwhile.
 void append_log::note_changed_by() noexcept {
     session* const by = state_.executing;
     if (by != nullptr && by->extras) by->extras->appended_up_to = appended;
@@ -107,7 +106,7 @@ void append_log::note_synced(std::uint64_t position) {
     notify_waiting();
 }
 
-// To be called after all that has_on_disk() depends on.
+// Must be called after every change of has_on_disk()'s inputs.
 void append_log::notify_waiting() {
     if (state_.replicating != nullptr) state_.replicating->disk_advanced();
 }
@@ -139,8 +138,7 @@ void note_append_options(engine_state& s) {
 
 namespace commands {
 
-// The instant is taken by the server between two commands: half of a transaction must not be in
-// the new file's snapshot.
+// The server takes the snapshot between two commands: it must not contain half of a transaction.
 void bgrewriteaof(call& c) {
     append_log* const log = c.state.appending.get();
     if (log == nullptr)

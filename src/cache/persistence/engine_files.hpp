@@ -1,4 +1,4 @@
-// The engine's persistence, as the server's files see it: saves, loading, the append-only file.
+// The engine's persistence for the server's files: saves, loading, the append-only file.
 #pragma once
 
 #include "cache/engine/engine.hpp"
@@ -15,87 +15,85 @@ namespace rdb {
 class snapshot;
 }
 
-/// A reference, to be copied freely, which the engine outlives. The engine's thread.
+/// Reference to the engine, which must outlive it; freely copied. The engine's thread.
 class engine_files {
 public:
     explicit engine_files(engine& of) noexcept : state_(of.internals()) {}
 
     // --- The dump file ---
 
-    /// From now on commands can save. The writer is the only one, and outlives the engine's last
-    /// command.
+    /// Enables saves by commands. There is one writer; it must outlive the engine's last command.
     void set_writer(save_host& writer) noexcept;
     bool has_writer() const noexcept;
-    /// The save that has begun and not ended; null if there is none.
+    /// The snapshot of a save in progress; null if there is none.
     rdb::snapshot* snapshot() const noexcept;
     /// Begins a snapshot and notifies the writer, which writes snapshot() and calls end_save().
-    /// False while there is a snapshot already, without a writer, and while is_loading() or
-    /// lacks_data().
+    /// False during another snapshot, without a writer, and while is_loading() or lacks_data().
     bool begin_save(save_kind kind = save_kind::background);
-    /// The file is written, or `fault` is the reason that it is not; the snapshot has ended.
-    /// Replies to waiting sessions.
+    /// Completes a save: the file is written, or `fault` is the reason of the failure; the snapshot
+    /// has ended. Replies to waiting sessions.
     void end_save(std::string_view fault);
-    /// Whether a save point says that it is time, or BGSAVE SCHEDULE. After a failure the next try
-    /// waits some seconds.
+    /// True if a save point or BGSAVE SCHEDULE requires a save. After a failure the next try waits
+    /// some seconds.
     bool save_is_due() const noexcept;
-    /// A save that BGSAVE SCHEDULE has asked for is not wanted any more.
+    /// Cancels the save requested by BGSAVE SCHEDULE.
     void unschedule_save() noexcept;
-    /// The times of save points count from now on.
+    /// Restarts the times of save points.
     void note_saved_time() noexcept;
-    /// Saves that have succeeded.
+    /// Number of successful saves.
     std::uint64_t saves() const noexcept;
-    /// Changes that no dump has yet.
+    /// Number of changes since the last dump.
     std::uint64_t unsaved_changes() const noexcept;
-    /// Whether the last dump names another position in the stream of replication than that of now:
-    /// with it replicas, or this server, could not go on after a restart.
+    /// True if the last dump has another replication offset than the current one: with it replicas,
+    /// or this server, could not continue after a restart.
     bool has_unsaved_position() const;
-    /// Whether there are keys or libraries of functions.
+    /// True if there are keys or libraries of functions.
     bool has_data() const;
 
     // --- Loading ---
 
-    /// From now on so many bytes are read, of all files together; 0 if that is not known.
+    /// Starts a load of so many bytes, of all files together; 0 if unknown.
     void begin_load(std::uint64_t total_bytes) noexcept;
-    /// Of begin_load()'s, understood so far.
+    /// Bytes of the load that are parsed so far.
     std::uint64_t loaded_bytes() const noexcept;
     void set_loaded_bytes(std::uint64_t bytes) noexcept;
-    /// All that is there came from files that stay.
+    /// The whole dataset came from files that stay.
     void note_loaded(std::uint64_t keys, std::uint64_t expired);
-    /// All that is there came from another instance, and no file has it.
+    /// The whole dataset came from another instance, and no file has it.
     void note_taken_over(std::uint64_t keys, std::uint64_t expired);
-    /// A master's data has replaced what was there.
+    /// A master's dataset has replaced the keys.
     void note_copied(std::uint64_t keys) noexcept;
-    /// Statistics of commands begin anew: those of the append-only file are no clients'.
+    /// Resets the statistics of commands: those of the append-only file are not clients'.
     void forget_commands();
-    /// While the data is not whole, clients get LOADING.
+    /// While the dataset is incomplete, clients get LOADING.
     void set_loading(bool now) noexcept;
     bool is_loading() const noexcept;
-    /// The same while the files are not read, or not made, yet.
+    /// The same while the files are not read, or not created, yet.
     void set_starting(bool now) noexcept;
     bool is_starting() const noexcept;
-    /// Whether this is a replica whose master's data is not there: files must not be written of it.
+    /// True on a replica without its master's data: it must not be written to files.
     bool lacks_data() const noexcept;
 
     // --- The end ---
 
-    /// Whether a script that is late, or the transaction that it is in, has changed data. Cut off,
-    /// it is half done.
+    /// True if a late script, or its transaction, has changed data. When it is cut off, the changes
+    /// are incomplete.
     bool script_has_changed() const noexcept;
-    /// The end of a wait for the late script: "wait for its end" or "end it with SCRIPT KILL".
+    /// Text of a wait for the late script: "wait for its end" or "end it with SCRIPT KILL".
     std::string_view script_remedy() const noexcept;
-    /// The server ends, for good. A script that is cut off from now on leaves nothing in files and
-    /// replicas: what it has changed is in memory alone, and no snapshot begins any more.
+    /// The server stops, for good. A script cut off from now on leaves nothing in files and
+    /// replicas: its changes are in memory alone, and no further snapshot begins.
     void begin_end() noexcept;
-    /// Cuts off a script that is late, and closes its client.
+    /// Cuts off a late script, and closes its client.
     void cut_script();
-    /// Whether one was that had changed data.
+    /// True if a script was cut off that had changed data.
     bool has_half_script() const noexcept;
 
     // --- The append-only file ---
 
-    /// Null where there is none.
+    /// Null without an append-only file.
     append_log* append() const noexcept;
-    /// Makes it; there is none yet. The writer outlives it.
+    /// Creates it; there must be none. The writer must outlive it.
     append_log& make_append(append_host& writer);
     void drop_append() noexcept;
 

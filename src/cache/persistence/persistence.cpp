@@ -33,7 +33,7 @@ void note_saved_time(engine_state& s) noexcept {
 bool begin_save(engine_state& s, save_kind kind) {
     save_state& saves = s.saves;
     if (saves.host == nullptr) return false;
-    // What is there is not whole.
+    // The dataset is incomplete.
     if ((s.slow_path & slow_path::loading) != 0 || lacks_data(s)) return false;
     rdb::snapshot_options options;
     options.names_stream = true;
@@ -108,7 +108,7 @@ void note_loaded(engine_state& s, std::uint64_t keys, std::uint64_t expired) {
 }
 
 void note_save_trouble(engine_state& s) noexcept {
-    // Whether there are enough replicas is looked at each time.
+    // The number of replicas is checked at each command.
     const bool refusing = save_has_trouble(s) || append_has_trouble(s) ||
                           s.options.replication.min_replicas_to_write > 0;
     s.slow_path = static_cast<std::uint16_t>(refusing ? s.slow_path | slow_path::save_trouble

@@ -1,5 +1,5 @@
-// SAVE and BGSAVE: the dump file's schedule, requests and results. The file itself is the server's
-// part; rdb/snapshot.hpp gives the bytes.
+// SAVE and BGSAVE: the dump file's schedule, requests and results. The server writes the file;
+// rdb/snapshot.hpp produces the bytes.
 //
 // The room persistence makes data outlive the process. Files in reading order:
 //
@@ -28,40 +28,39 @@
 namespace eddy::cache {
 
 /// Begins a snapshot and notifies the server, which writes state.saves.snapshot and calls
-/// end_save(). False while there is a snapshot already, or no writer.
+/// end_save(). False during another snapshot, or without a writer.
 bool begin_save(engine_state& s, save_kind kind = save_kind::background);
-/// The file is written, or `fault` is the reason that it is not; the snapshot has ended. Replies to
-/// waiting sessions.
+/// Completes a save: the file is written, or `fault` is the reason of the failure; the snapshot has
+/// ended. Replies to waiting sessions.
 void end_save(engine_state& s, std::string_view fault);
-/// The times of save points count from now on.
+/// Restarts the times of save points.
 void note_saved_time(engine_state& s) noexcept;
-/// Whether a save point says that it is time, or BGSAVE SCHEDULE. After a failure the next try
-/// waits some seconds.
+/// True if a save point or BGSAVE SCHEDULE requires a save. After a failure the next try waits some
+/// seconds.
 bool save_is_due(const engine_state& s) noexcept;
-/// Whether there is a change that no file has yet.
+/// True if there is a change since the last dump.
 bool has_unsaved_changes(const engine_state& s) noexcept;
-/// Whether the last file names another position in the stream of replication than that of now: with
-/// that file replicas, or this one, could not go on after a restart.
+/// True if the last dump has another replication offset than the current one: with that file
+/// replicas, or this server, could not continue after a restart.
 bool has_unsaved_position(const engine_state& s);
-/// From now on so many bytes are read, of all files together, or of a master's data; 0 if that is
-/// not known. load_progress::loaded_bytes is the reader's to count.
+/// Starts a load of so many bytes, of all files together, or of a master's data; 0 if unknown. The
+/// reader counts load_progress::loaded_bytes.
 void note_load_began(engine_state& s, std::uint64_t total_bytes) noexcept;
-/// All that is there came from the dump file.
+/// The whole dataset came from the dump file.
 void note_loaded(engine_state& s, std::uint64_t keys, std::uint64_t expired);
-/// Works out anew whether commands that write are refused.
+/// Updates whether write commands are refused.
 void note_save_trouble(engine_state& s) noexcept;
 
-/// Why commands that write are refused since nothing can be saved, "MISCONF ..."; empty: they are
-/// not.
+/// Reason to refuse write commands while saving fails, "MISCONF ..."; empty: none.
 std::string save_trouble_text(const engine_state& s);
-/// Replies with MISCONF when the command must be refused since saving fails.
+/// Replies with MISCONF, and returns true, if the command must be refused while saving fails.
 bool refused_by_save_trouble(call& c, std::uint64_t flags);
 
-/// DEBUG RELOAD and LOADAOF. O(all there is), at once.
+/// DEBUG RELOAD and LOADAOF. O(size of the dataset), without a pause.
 void debug_reload(call& c);
 void debug_load_append(call& c);
 
-/// "3600 1 300 100"; none when it is not such a row.
+/// Parses "3600 1 300 100"; none when malformed.
 std::optional<std::vector<save_point>> parse_save_points(std::string_view text);
 std::string to_text(const std::vector<save_point>& points);
 

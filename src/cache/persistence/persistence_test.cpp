@@ -40,7 +40,7 @@ struct cache_with_disk : save_host {
     void change(int times) {
         for (int i = 0; i < times; ++i) ask("INCR n");
     }
-    // What a server does.
+    // Writes the file as a server does, or fails.
     void write(std::string_view fault = {}) {
         rdb::snapshot* const image = home.internals().saves.snapshot;
         ASSERT_NE(image, nullptr);
@@ -101,7 +101,7 @@ TEST(cache_persistence, bgsave_replies_at_once) {
     EXPECT_EQ(it.told("rdb_last_bgsave_time_sec"), "7");
     EXPECT_EQ(it.told("rdb_current_bgsave_time_sec"), "-1");
     EXPECT_EQ(it.told("rdb_saves"), "1");
-    // Those that came after the instant are still to be saved.
+    // Changes after the snapshot's instant are still unsaved.
     EXPECT_EQ(it.told("rdb_changes_since_last_save"), "2");
 }
 
@@ -177,7 +177,7 @@ TEST(cache_persistence, save_points_say_when_it_is_time) {
     it.write();
     EXPECT_FALSE(it.due());
     EXPECT_FALSE(has_unsaved_changes(it.home.internals()));
-    // After a failure the next try waits.
+    // After a failure the next try waits some seconds.
     it.set_time(1000);
     it.change(5);
     EXPECT_TRUE(it.due());
@@ -202,13 +202,13 @@ TEST(cache_persistence, a_failed_save_in_the_foreground_refuses_no_write) {
     EXPECT_EQ(it.told("rdb_last_bgsave_status"), "ok");
     EXPECT_EQ(it.told("rdb_last_bgsave_time_sec"), "-1");
     EXPECT_EQ(it.told("rdb_changes_since_last_save"), "6");
-    // The save points go on as if it had not been.
+    // Save points are not affected by it.
     EXPECT_TRUE(it.due());
     it.ask("BGSAVE");
     it.write("no");
     EXPECT_EQ(it.told("rdb_last_bgsave_status"), "err");
     EXPECT_TRUE(it.ask("SET a 1").starts_with("-MISCONF "));
-    // One that fails changes nothing of that; one that succeeds ends it.
+    // A failed save does not change that; a successful one does.
     it.ask("SAVE");
     it.write("no");
     EXPECT_EQ(it.ask.pushed(), "-ERR no\r\n");
@@ -299,7 +299,7 @@ TEST(cache_persistence, debug_reload_takes_the_options_of_redis) {
     EXPECT_EQ(it.ask("DEBUG RELOAD"), "+OK\r\n");
     it.ask("SET a 2");
     it.ask("SET c 2");
-    // What is there already is in the way, or is replaced.
+    // Existing keys prevent the load, or are replaced.
     EXPECT_EQ(it.ask("DEBUG RELOAD NOSAVE NOFLUSH"), not_loaded);
     EXPECT_EQ(it.ask("DEBUG RELOAD NOSAVE NOFLUSH MERGE"), "+OK\r\n");
     EXPECT_EQ(it.ask("MGET a b c"), "*3\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n2\r\n");
@@ -335,7 +335,7 @@ TEST(cache_persistence, debug_reload_keeps_libraries_as_it_keeps_keys) {
     EXPECT_EQ(it.ask("FCALL two 0"), "$5\r\nhello\r\n");
     EXPECT_EQ(it.ask("DEBUG RELOAD NOSAVE"), "+OK\r\n");
     EXPECT_EQ(it.ask("FCALL two 0"), "-ERR Function not found\r\n");
-    // Scripts call DEBUG if they are let, and never what takes the keys from under them.
+    // Scripts may call DEBUG when permitted, but never the forms that replace keys.
     constexpr std::string_view refused = "This Redis command is not allowed from script";
     const auto call = [&](std::string_view what) {
         return it.ask({"EVAL", "return redis.call('debug', " + std::string(what) + ")", "0"});
@@ -343,7 +343,7 @@ TEST(cache_persistence, debug_reload_keeps_libraries_as_it_keeps_keys) {
     EXPECT_NE(call("'sleep', 0").find(refused), std::string::npos);
     EXPECT_EQ(it.ask("DEBUG SET-DISABLE-DENY-SCRIPTS 1"), "+OK\r\n");
     EXPECT_EQ(call("'sleep', 0"), "+OK\r\n");
-    // They do not see a reply's attributes.
+    // They do not get a reply's attributes.
     EXPECT_EQ(
         it.ask({"EVAL", "redis.setresp(3) return redis.call('debug', 'protocol', 'attrib')", "0"}),
         "$39\r\nSome real reply following the attribute\r\n");
@@ -436,7 +436,7 @@ TEST(cache_append_log, who_writes_waits_until_the_files_hold_a_masters_data) {
         EXPECT_EQ(told, "");
         EXPECT_EQ(it.other("GET a"), "$-1\r\n");
         EXPECT_EQ(it.other("INFO persistence").front(), '$');
-        // Half of the way they would not be found after a crash either.
+        // Half-way they would not survive a crash either.
         it.log().begin();
         EXPECT_FALSE(it.ask.woken());
         it.log().set_listed();
@@ -462,7 +462,7 @@ TEST(cache_append_log, nobody_waits_for_files_that_cannot_be_written_or_are_not_
         EXPECT_EQ(it.other(option), "+OK\r\n");
         EXPECT_EQ(it.ask.pushed(), "+OK\r\n");
     }
-    // What is switched on later is not waited for, as at any other time.
+    // Options that are switched on later cause no wait, as at any other time.
     EXPECT_EQ(it.other("CONFIG SET appendfsync always"), "+OK\r\n");
     EXPECT_EQ(it.other("CONFIG SET appendonly yes"), "+OK\r\n");
     EXPECT_EQ(it.ask("SET a 2"), "+OK\r\n");

@@ -13,14 +13,14 @@
 namespace eddy::cache {
 namespace {
 
-// What a large unit took is given back.
+// Capacity above this, from a large unit, is released.
 constexpr std::size_t kept_text = 64 * 1024;
 constexpr std::size_t kept_items = 1024;
 
 constexpr std::string_view begin_text = "*1\r\n$5\r\nMULTI\r\n";
 constexpr std::string_view end_text = "*1\r\n$4\r\nEXEC\r\n";
 
-// What these do is recorded command by command.
+// These commands are recorded by the commands that they run.
 bool runs_others(const command_spec& spec) noexcept {
     return (spec.flags & (command_flag::executes_queue | command_flag::runs_script)) != 0;
 }
@@ -106,13 +106,13 @@ void propagation::record(unsigned database, std::span<const std::string_view> co
     const std::size_t before = text_.size();
     try {
         resp::write_command(text_, command);
-        // deliver() must not need memory: it is told of changes that have happened.
+        // deliver() must not allocate: its changes have happened already.
         constexpr std::size_t marks = 2;
         if (unit_.capacity() < items_.size() + 1 + marks)
             unit_.reserve(2 * (items_.size() + 1) + marks);
         items_.push_back({database, text_.size(), is_message});
     } catch (...) {
-        // Half a command would spoil all that come behind it.
+        // Half a command would corrupt all following ones.
         text_.truncate(before);
         missed_ = true;
         throw;
@@ -123,7 +123,7 @@ void propagation::deliver() noexcept {
     if (std::exchange(missed_, false)) {
         for (taker& each : sinks_) each.first = 0;
         forget_unit();
-        // They may go meanwhile.
+        // Sinks may detach meanwhile.
         for (std::size_t i = sinks_.size(); i > 0; --i) {
             if (i <= sinks_.size()) sinks_[i - 1].sink->missed();
         }
@@ -139,11 +139,11 @@ void propagation::deliver() noexcept {
         const auto messages =
             static_cast<std::size_t>(std::count_if(begin, items_.end(), is_message));
         const std::size_t count = items_.size() - first;
-        // A file has no use for the marks around messages, or around one command.
+        // A file needs no framing of messages, or of a single command.
         const bool is_transaction = count > 1;
         const bool marks_are_messages = count - messages < 2;
         unit_.clear();
-        // SELECT comes behind MULTI, as in Redis 7.2; in 7.0 before it.
+        // SELECT follows MULTI, as in Redis 7.2; in 7.0 it precedes it.
         if (is_transaction) unit_.push_back({change::any_database, begin_text, marks_are_messages});
         std::size_t at = first == 0 ? 0 : items_[first - 1].end;
         for (std::size_t i = first; i < items_.size(); ++i) {
@@ -181,7 +181,7 @@ recording::recording(engine_state& s, const command_spec& of) noexcept
 void recording::end(std::span<const std::string_view> args, unsigned database) {
     if (to_ == nullptr || to_->given_ || state_.changes == changes_ || runs_others(spec_)) return;
     if (state_.renamed == nullptr) return to_->record(database, args, false);
-    // Files and replicas know it by its own name.
+    // Files and replicas use its original name.
     std::vector<std::string_view> named(args.begin(), args.end());
     named.front() = spec_.name;
     to_->record(database, named, false);

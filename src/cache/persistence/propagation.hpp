@@ -2,13 +2,13 @@
 // on replicas.
 //
 // While a sink is attached, every command takes the slow path (execution.cpp), which checks whether
-// it has changed data. Such a command is recorded as it was sent, unless it has recorded something
-// else: changes that depend on the time, on chance, or on what waits. One unit is delivered as a
-// whole when its command has ended: a command, a transaction, a script, the serving of one client
-// that waited. Keys that expire are recorded as DEL.
+// it has changed data. Such a command is recorded as it was sent, unless it has recorded other
+// commands: for effects that depend on time, chance, or waiting clients. A unit is delivered as a
+// whole at its end: a command, a transaction, a script, the serving of one blocked client. Keys
+// that expire are recorded as DEL.
 //
 // A command that ran out of memory may have done a part of its work, and a change may find no
-// memory to be recorded. Then the sinks are notified that they have missed some.
+// memory to be recorded. Then the sinks are notified of missed changes.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -31,61 +31,61 @@ struct change {
     static constexpr unsigned any_database = ~0U;
     unsigned database = any_database;
     std::string_view commands;
-    bool is_message = false;  ///< PUBLISH: nothing for a file
+    bool is_message = false;  ///< PUBLISH: not for files
 };
 
-/// Takes the changes. On the engine's thread.
+/// Receiver of changes. The engine's thread.
 class change_sink {
 public:
-    /// One unit: several commands stand between MULTI and EXEC. The views end with the call, which
-    /// is within a command or engine::upkeep(): the engine must not be used.
+    /// One unit; several commands are framed by MULTI and EXEC. The views are valid during the
+    /// call, which is within a command or engine::upkeep(): the engine must not be used.
     virtual void changed(std::span<const change> unit) noexcept = 0;
 
-    /// There was no memory to record what has changed: what comes next has no meaning without a
-    /// new copy of all keys. The same rules.
+    /// A change was not recorded for lack of memory: later ones are useless without a new copy of
+    /// all keys. The same rules.
     virtual void missed() noexcept = 0;
 
 protected:
     ~change_sink() = default;
 };
 
-/// The sink gets all changes from now on, and must stay until it is removed. Within a unit it gets
-/// the changes after this call.
+/// Attaches a sink for all later changes; it must outlive its removal. Within a unit it gets the
+/// changes after this call.
 void add_sink(engine_state& s, change_sink& to);
 void remove_sink(engine_state& s, change_sink& from) noexcept;
 
-/// Writes units as one row of commands, with SELECT where the database changes.
+/// Writer of units as a sequence of commands, with SELECT where the database changes.
 class change_writer {
 public:
     void write(byte_buffer& to, std::span<const change> unit, bool with_messages);
     /// The next command is preceded by SELECT.
     void forget() noexcept { selected_ = change::any_database; }
-    /// The database for which what was written goes on; 0 where SELECT comes first.
+    /// The database selected by the written commands; 0 if SELECT comes next.
     unsigned database() const noexcept { return selected_ == change::any_database ? 0 : selected_; }
 
 private:
     unsigned selected_ = change::any_database;
 };
 
-/// Whether a sink is attached. Checked before an argument is made for it.
+/// True while a sink is attached. Check it before building arguments for one.
 inline bool propagates(const engine_state& s) noexcept {
     return (s.slow_path & slow_path::propagates) != 0;
 }
 inline bool propagates(const call& c) noexcept { return propagates(c.state); }
 
-/// Records this command instead of the one that runs; more calls, more commands.
+/// Records this command instead of the running one; several calls record several commands.
 void propagate_as(call& c, std::span<const std::string_view> command);
 inline void propagate_as(call& c, std::initializer_list<std::string_view> command) {
     propagate_as(c, std::span<const std::string_view>(command.begin(), command.size()));
 }
-/// The command that runs is not recorded.
+/// The running command is not recorded.
 void propagate_nothing(call& c);
-/// The command that runs is recorded for replicas alone.
+/// The running command is recorded for replicas alone.
 void propagate_message(call& c);
 
-/// Scope of a change that is no part of a command, or comes before it, such as an expiration. Sinks
-/// are notified after all other observers; or notified of a missed change, when an exception ends
-/// it: then its effect is unknown.
+/// Scope of a change that is not part of a command, or comes before it, such as an expiration.
+/// Sinks are notified after all other observers; when an exception ends the scope its effect is
+/// unknown, and they are notified of a missed change.
 class recorded_alone {
 public:
     recorded_alone(engine_state& s, unsigned database,
@@ -98,12 +98,12 @@ private:
     propagation* const to_;
     const int exceptions_ = std::uncaught_exceptions();
 };
-/// One that has happened.
+/// Records a change that has happened.
 void propagate_alone(engine_state& s, unsigned database,
                      std::initializer_list<std::string_view> command);
 
-/// Whether a key that is given this expiry ends at once. Not where another server, or a file,
-/// decides.
+/// True if a key with this expiry would be removed at once. Not for commands of a master or a file,
+/// which decide themselves.
 inline bool is_over_at_once(const call& c, expiry_time at_ms) noexcept {
     return at_ms <= c.now_ms() && c.state.env.expired != expired_keys::stay;
 }
@@ -114,11 +114,11 @@ public:
     void add(change_sink& to);
     void remove(change_sink& from) noexcept;
     bool has_sinks() const noexcept { return !sinks_.empty(); }
-    /// Whether there are changes that sinks have not been given yet.
+    /// True while recorded changes are undelivered.
     bool has_undelivered() const noexcept { return !items_.empty() || missed_; }
 
     void record(unsigned database, std::span<const std::string_view> command, bool is_message);
-    /// Delivers what was recorded, unless a unit is open.
+    /// Delivers the recorded changes, unless a unit is open.
     void deliver_if_closed() {
         if (!open_) deliver();
     }
@@ -138,7 +138,7 @@ private:
     };
     struct taker {
         change_sink* sink;
-        std::size_t first;  // of the items, the first that is for it
+        std::size_t first;  // index of its first item
     };
 
     void deliver() noexcept;
@@ -150,11 +150,11 @@ private:
     std::vector<change> unit_;
     bool open_ = false;
     bool missed_ = false;
-    bool given_ = false;  // the command that runs has said what is recorded
+    bool given_ = false;  // the running command has recorded its own commands
 };
 
-/// Scope of the run of one command, within another one's as well. Does nothing without a sink. When
-/// a command that writes ends by an exception its progress is unknown.
+/// Scope of the run of one command, also of a nested one. Does nothing without a sink. If a write
+/// command ends by an exception its progress is unknown.
 class recording {
 public:
     recording(engine_state& s, const command_spec& of) noexcept;
@@ -162,7 +162,7 @@ public:
     recording& operator=(const recording&) = delete;
     ~recording();
 
-    /// The command has run. `database` is that of before.
+    /// The command has run. `database` is the one before it.
     void end(std::span<const std::string_view> args, unsigned database);
 
 private:
@@ -175,19 +175,19 @@ private:
     bool outer_given_ = false;
 };
 
-/// A script that was left in the middle, within its unit, has ended.
+/// A script that was suspended within its unit has ended.
 void finish_unit(engine_state& s);
-/// It was cut off there: no sink gets anything of the unit.
+/// It was cut off: no sink gets any change of the unit.
 void discard_unit(engine_state& s) noexcept;
-/// No sink gets anything from now on. Between units.
+/// No sink gets further changes. Between units.
 void stop_propagation(engine_state& s) noexcept;
 
 /// Treatment of expired keys between commands: they stay while a master decides about keys, and
 /// while writes are paused.
 expired_keys fate_of_expired(const engine_state& s) noexcept;
 
-/// Which keys are seen while a command runs whose session, or whose server, follows another one, or
-/// that runs while writes are held up. What writes all the same removes them first.
+/// Scope with the treatment of expired keys for one command: on a replica, for a master's commands,
+/// and while writes are paused. Write commands remove expired keys first.
 class expiry_scope {
 public:
     explicit expiry_scope(const call& c) noexcept;

@@ -1,4 +1,4 @@
-// Tests of the recorded changes of commands, scene by scene, and against a real redis-server's.
+// Tests of the recorded changes of commands, by example, and compared with a real redis-server's.
 #include "cache/persistence/propagation.hpp"
 
 #include "base/counted_memory.hpp"
@@ -44,7 +44,7 @@ protected:
         made.mode = access_mode::admin;
         return made;
     }
-    /// Executes, and returns what was recorded.
+    /// Executes the commands, and returns the recorded ones.
     std::vector<std::string> after(std::string_view commands) {
         for (const std::string_view each : separate(commands)) ask_(each);
         return sink_.lines();
@@ -69,7 +69,7 @@ TEST_F(propagated, commands_that_change_nothing_are_not_recorded) {
                 IsEmpty());
 }
 
-// So a flush also empties a replica that has more than its master.
+// So that a flush also empties a replica with more keys than its master.
 TEST_F(propagated, flushes_of_nothing_are_recorded) {
     EXPECT_THAT(after("FLUSHALL ; flushdb ASYNC ; MULTI ; FLUSHDB ; EXEC"),
                 ElementsAre("FLUSHALL", "flushdb ASYNC", "FLUSHDB"));
@@ -247,7 +247,7 @@ TEST_F(propagated, who_comes_within_a_unit_gets_what_is_behind_it) {
 }
 
 #if EDDY_COUNTS_ALLOCATIONS
-/// Whether `command` needs memory once more than `place` times, and does not get it.
+/// True if `command` allocates more than `place` times; the next allocation fails.
 bool runs_out_of_memory(test_client& asks, const arguments& command, std::uint64_t place) {
     const eddy::testing::no_memory after(place);
     try {
@@ -266,7 +266,7 @@ TEST_F(propagated, a_change_that_had_no_memory_is_told_as_missed) {
         test_client asks(home);
         asks("SET a-key-of-some-length v");
         kept_changes sink;
-        sink.bytes.append(std::string(1000, ' '));  // it must not need memory either
+        sink.bytes.append(std::string(1000, ' '));  // it must not allocate either
         sink.bytes.clear();
         add_sink(home.internals(), sink);
         failed = runs_out_of_memory(asks, {"SET", "a-key-of-some-length", "w"}, place);
@@ -285,7 +285,7 @@ TEST_F(propagated, a_change_that_had_no_memory_is_told_as_missed) {
     EXPECT_TRUE(missed);
 }
 
-// Here, since one file of a program can count its memory.
+// In this file, since only one file of a program can count allocations.
 TEST(values_without_memory, are_never_empty) {
     const std::string text = "text-of-more-than-some-length";
     const std::vector<std::pair<std::string, std::string>> changes = {
@@ -321,7 +321,7 @@ TEST(values_without_memory, are_never_empty) {
             engine home;
             home.set_time(std::chrono::milliseconds(1'700'000'000'000));
             kept_changes sink;
-            sink.bytes.append(std::string(1000, ' '));  // it must not need memory either
+            sink.bytes.append(std::string(1000, ' '));  // it must not allocate either
             sink.bytes.clear();
             test_client asks(home);
             test_client watches(home);
@@ -381,7 +381,7 @@ TEST_F(propagated, a_key_whose_end_had_no_memory_lives_on_everywhere) {
     bool failed = true;
     bool lived_on = false;
     for (std::uint64_t place = 0; failed; ++place) {
-        // No short string, so that the event's channel and message need memory.
+        // Not a short string, so that the event's channel and message allocate.
         const std::string key = "a-key-of-some-length-" + std::to_string(place);
         ask_("SET " + key + " v PX 10");
         sink_.lines();
@@ -420,7 +420,7 @@ TEST_F(propagated, who_is_told_obeys_though_times_are_over) {
     const entry* const c = copy.internals().database(0).look_at("c");
     ASSERT_NE(c, nullptr);
     EXPECT_EQ(c->expiry(), start_ms + 2000);
-    // For others it is over.
+    // For clients it has expired.
     test_client reader(copy);
     EXPECT_EQ(reader("GET c"), "$-1\r\n");
 }
@@ -444,7 +444,7 @@ TEST_F(propagated, a_follower_is_not_refused_what_clients_are) {
 
 // --- Beside redis-server -----------------------------------------------------------------------
 
-/// What both record of the same commands, with times that lie near now replaced.
+/// Recorded bytes of both servers for the same commands, with times near the present replaced.
 TEST(propagated_as_redis, the_same_bytes_are_written) {
     std::string why;
     const std::vector<std::string> more{"--appendonly", "yes", "--appendfsync", "always"};
@@ -493,7 +493,7 @@ TEST(propagated_as_redis, the_same_bytes_are_written) {
         std::string theirs = all.substr(known);
         known = all.size();
         std::string ours = sink.take();
-        // Times that lie near now differ.
+        // Times near the present differ.
         const std::regex now("1[0-9]{12}");
         theirs = std::regex_replace(theirs, now, "TIME");
         ours = std::regex_replace(ours, now, "TIME");

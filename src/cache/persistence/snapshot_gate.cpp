@@ -17,19 +17,19 @@ namespace {
 
 using arguments = std::span<const std::string_view>;
 
-// Those that replace a string, which a snapshot takes over as it is.
+// Commands that replace a string, which a snapshot takes as it is.
 bool replaces_value(const command_spec& spec) noexcept {
     return (spec.flags & command_flag::replaces_string) != 0;
 }
 
-// Whether the command changes the key's value, and does not only read, replace or remove it.
+// True if the command modifies the key's value, beyond reading, replacing or removing it.
 bool changes_value(const command_spec& spec, std::string_view flags) noexcept {
     // It changes a group, not the entries.
     if ((spec.flags & command_flag::changes_group) != 0) return true;
     return flags.starts_with("RW") && !replaces_value(spec);
 }
 
-// Whether the snapshot would have to keep what the command changes, replaces or removes.
+// True if the snapshot would have to keep the value that the command changes, replaces or removes.
 bool changes_lacked_value(const keyspace& keys, const command_spec& spec, arguments args) {
     if (keys.keeper() == nullptr) return false;
     const auto found = find_key_arguments(spec, args);
@@ -40,13 +40,14 @@ bool changes_lacked_value(const keyspace& keys, const command_spec& spec, argume
     });
 }
 
-// Whether other keys may have to go for it.
+// True if the command may evict other keys.
 bool may_evict(const engine_state& s, std::uint64_t flags) noexcept {
     return s.options.max_memory != 0 && s.options.policy != eviction::none &&
            (flags & command_flag::denyoom) != 0;
 }
 
-// For most that is a look at the first key. What is done with a key of a slow value is looked up.
+// For most commands this is a lookup of the first key. The access to a slow value's key is
+// determined then.
 bool changes_slow_value(keyspace& keys, const command_spec& spec, arguments args) {
     if (keys.keeper() == nullptr) return false;
     if (spec.first_key > 0) {

@@ -8,15 +8,15 @@
 
 namespace eddy::cache {
 
-/// The entry is pending for its owner from now on, or in another way: XCLAIM.
+/// The entry has become pending for its owner, or its state has changed: XCLAIM.
 void propagate_claim(call& c, std::string_view key, const stream_group& group, stream_id id,
                      const stream_pending& what);
-/// Where the group goes on: XGROUP SETID.
+/// The group's position: XGROUP SETID.
 void propagate_position(call& c, std::string_view key, const stream_group& group);
 /// XGROUP CREATECONSUMER.
 void propagate_consumer(call& c, std::string_view key, const stream_group& group,
                         const stream_consumer& made);
-/// The entry is not pending any more: XACK.
+/// The entry is no longer pending: XACK.
 void propagate_acknowledged(call& c, std::string_view key, const stream_group& group, stream_id id);
 
 }  // namespace eddy::cache
