@@ -101,7 +101,7 @@ TEST_F(HooksTest, nothing_is_brought_while_writes_are_held_up) {
     give("miss late", "1");
     pass_ms(1001);
     EXPECT_EQ(c.pushed(), "") << "nor is it answered";
-    // Its time is over, and it is still there.
+    // The key has expired, but is not removed.
     EXPECT_EQ(other("GET k"), "");
     EXPECT_EQ(next(), "miss k");
     give_failure("miss k");
@@ -111,7 +111,7 @@ TEST_F(HooksTest, nothing_is_brought_while_writes_are_held_up) {
     home_->end_wait(other.who());
     EXPECT_TRUE(other.pushed().starts_with("-ERR on_miss did not answer in time"));
     EXPECT_TRUE(sink.lines().empty());
-    // The pause ends by itself.
+    // The pause ends by its deadline.
     EXPECT_EQ(other("GET next"), "");
     EXPECT_EQ(next(), "miss next");
     give("miss next", "1");
@@ -145,7 +145,7 @@ TEST_F(HooksTest, nothing_is_brought_beyond_maxmemory_by_a_pause) {
     EXPECT_EQ(refused, 3);
 }
 
-// A change that is told later is known, but to put its key back is a change, too.
+// The value of an undelivered change is known, but putting the key back is a change, too.
 TEST_F(HooksTest, what_is_not_written_yet_is_not_put_back_while_writes_are_held_up) {
     begin(all());
     test_client c(*home_), reader(*home_);
@@ -358,7 +358,7 @@ TEST_F(HooksTest, a_full_queue_has_room_for_the_end_of_a_large_value) {
     test_client c(*home_);
     c({"SET", "k", std::string(20'000, 'x')});
     EXPECT_GT(hooks_->counts().queued_bytes, 4096 * write_behind::slack);
-    // A script that is late goes on, although the queue is full.
+    // A late script continues, although the queue is full.
     home_->internals().database(0).remove("k", home_->internals().env.hash("k"));
     home_->internals().key_happened(0, key_event::generic, "del", "k");
     EXPECT_EQ(next(), "erase k");
@@ -371,7 +371,7 @@ TEST_F(HooksTest, a_state_that_is_lost_takes_the_older_one_with_it) {
     test_client c(*home_);
     EXPECT_EQ(c("SET k old"), "+OK\r\n");
     EXPECT_EQ(c({"SET", "big", std::string(20'000, 'x')}), "+OK\r\n");
-    // What goes on although the queue is full, as a script that began before.
+    // A write although the queue is full, as by a script that began before.
     keyspace& keys = home_->internals().database(0);
     const std::uint64_t hash = keys.hash("k");
     keys.put_text(keys.find("k", hash), "k", hash, "newer");
@@ -379,7 +379,7 @@ TEST_F(HooksTest, a_state_that_is_lost_takes_the_older_one_with_it) {
     hooks_->queue_changes();
     EXPECT_EQ(hooks_->counts().changes.lost, 2);
     EXPECT_EQ(hooks_->counts().queued_keys, 1);
-    // As an eviction takes it. The older state is nobody's any more.
+    // Removed as by an eviction. The older state is discarded.
     keys.remove("k", hash);
     EXPECT_EQ(c("GET k"), "");
     EXPECT_EQ(next(), "miss k");
@@ -452,7 +452,7 @@ TEST_F(HooksTest, a_stale_value_whose_second_is_over_is_stale_once) {
         give_failure(job);
         EXPECT_EQ(c.pushed(), "$3\r\nold\r\n");
     }
-    // Nothing has removed them yet.
+    // They have expired, but are not removed yet.
     set_time(now_us_ + (read_through::stale_retry_ms + 1) * 1000);
     c("MULTI");
     c("INCR n");

@@ -30,7 +30,7 @@ protected:
     };
     struct running {
         hook_job job;
-        bool is_early = false;  // it takes effect as soon as it begins
+        bool is_early = false;  // takes effect when it begins
         std::int64_t ends_ms = 0;
         std::optional<stored> read;
     };
@@ -137,7 +137,7 @@ protected:
             c.ask(command());
             return;
         }
-        // What happens to one key within a transaction is looked at once.
+        // Changes of one key within a transaction are checked at its end.
         in_transaction_ = true;
         c("MULTI");
         for (std::size_t i = 1 + pick(5); i > 0; --i) c.ask(command());
@@ -194,7 +194,7 @@ protected:
             } else if (what == 18) {
                 pass_ms(static_cast<std::int64_t>(1 + pick(10)));
             } else {
-                // Nobody has removed what is over.
+                // Expired keys are not removed yet.
                 set_time(now_us_ + static_cast<std::int64_t>(pick(1200)) * 1000);
             }
         }

@@ -325,7 +325,7 @@ TEST_F(HooksTest, a_write_during_a_miss_wins) {
     EXPECT_EQ(c("GET a"), "$3\r\nnew\r\n");
     EXPECT_EQ(next(), "write a=new");
     give_none("write a=new");
-    // Written and deleted again while the backend was asked.
+    // Written and deleted again while the backend was queried.
     c("GET b");
     EXPECT_EQ(next(), "miss b");
     writer("SET b 1");
@@ -391,8 +391,7 @@ TEST_F(HooksTest, changes_are_told_in_order_and_coalesce) {
     EXPECT_EQ(next(), "write m=2");
 }
 
-// What each command that writes strings tells, as docs/hooks.md says: jobs in the order of their
-// text.
+// Jobs of each command that writes strings, as in docs/hooks.md, sorted by their text.
 TEST_F(HooksTest, what_each_command_tells) {
     struct row {
         const char* before;  // commands with "; " between, whose jobs are not looked at
@@ -431,7 +430,7 @@ TEST_F(HooksTest, what_each_command_tells) {
         {"SET a 1", "INCRBYFLOAT a 0.5", "write a=1.5"},
         {"SET a 1", "SETRANGE a 1 xy", "write a=1xy"},
         {"SET a 1", "SETBIT a 6 1", "write a=3"},
-        // What changes the expiry alone.
+        // Commands that change the expiry alone.
         {"SET a 1", "GETEX a EX 5", "write a=1 5000"},
         {"SETEX a 5 1", "GETEX a PX 700", "write a=1 700"},
         {"SETEX a 5 1", "GETEX a PERSIST", "write a=1"},
@@ -445,7 +444,7 @@ TEST_F(HooksTest, what_each_command_tells) {
         {"SET a 1", "EXPIRE a 0", "erase a"},
         {"SETEX a 5 1", "PERSIST a", "write a=1"},
         {"SET a 1", "PERSIST a", ""},
-        // What takes a string away, puts it elsewhere, or only reads it.
+        // Commands that remove a string, move it, or only read it.
         {"SET a 1", "GETDEL a", "erase a"},
         {"SET a 1", "DEL a", "erase a"},
         {"SETEX a 5 1", "COPY a b", "write b=1 5000"},
@@ -489,8 +488,8 @@ TEST_F(HooksTest, a_key_that_the_cache_lacks_is_deleted_from_the_backend) {
     EXPECT_EQ(reader("GET a"), "$-1\r\n");
 }
 
-// Whatever evictions, failures and the order of answers do, a client reads what was written last,
-// and the backend has it in the end.
+// Whatever evictions, failures and the order of answers, a client reads the last write, and the
+// backend gets it in the end.
 TEST_F(HooksTest, nothing_is_lost_and_nothing_old_is_read) {
     for (std::uint64_t seed = 1; seed <= 30; ++seed) {
         SCOPED_TRACE(seed);

@@ -18,8 +18,8 @@
 namespace eddy::cache {
 namespace {
 
-// Whether the command reads a string, or whether there is one, also to write what it makes of it:
-// INCR of a key that was evicted must not begin at zero.
+// True if the command reads a string, or its presence, also to compute what it writes: INCR of an
+// evicted key must not begin at zero.
 bool reads_string(const call& c) noexcept {
     if ((c.spec->flags & command_flag::reads_by_option) != 0) {
         for (std::size_t i = 3; i < c.count; ++i) {
@@ -47,10 +47,10 @@ constexpr std::string_view no_room_text =
 constexpr std::string_view full_text =
     "ERR too many changes wait for the hooks, see --hook-queue: this one was not made";
 
-// A loaded key lives so long at least: the command that asked must find it.
+// A loaded key lives at least so long, so that the command that requested it finds it.
 constexpr std::int64_t shortest_ttl_ms = 100;
 constexpr std::int64_t longest_ttl_ms = std::int64_t{100} * 366 * 86'400 * 1000;
-// How soon results are looked at again that a late script or a pause holds up.
+// Retry period of results that a late script or a pause postpones.
 constexpr std::int64_t postponement_us = 10'000;
 
 static_assert(engine_databases <= 256);
@@ -91,12 +91,12 @@ read_through& read_through::attach(engine& to, const hook_options& options, hook
     return *s.hooked;
 }
 
-/// Whether this server's data is another one's, or a file's.
+/// True while another server's or a file's data is loaded or replicated here.
 bool read_through::rests() const noexcept {
     return (home_.slow_path & (slow_path::replica | slow_path::loading)) != 0;
 }
 
-/// Whether a key may be brought or taken away now: that is a change, which replicas are sent.
+/// True if keys may be added or removed now: this is a change, which is propagated.
 bool read_through::may_change_keys() const noexcept {
     return (home_.slow_path & slow_path::pause) == 0 && !scripting::is_late(home_);
 }
@@ -118,7 +118,7 @@ read_through::verdict read_through::before(call& c, std::uint64_t flags) {
     return found;
 }
 
-/// Who deletes a key means the backend's, too, also when the cache has it no more.
+/// A deletion is meant for the backend, too, even if the key is not in the cache.
 void read_through::note_deletions(const call& c) {
     if ((c.spec->flags & command_flag::deletes_keys) == 0) return;
     for_each_key(c, [&](std::string_view key) {
@@ -141,7 +141,7 @@ read_through::verdict read_through::look_for_room(call& c) {
 
 read_through::verdict read_through::look_for_misses(call& c, bool writes) {
     if (writes && stale_.any_back()) {
-        // Whatever a transaction or a script writes.
+        // A transaction or a script may write any key.
         if (c.spec->first_key <= 0) {
             for (const std::string& scoped : stale_.keys_back()) take_back_stale(scoped);
         } else {
@@ -175,10 +175,10 @@ void read_through::look_for(call& c, waiter*& own, std::string_view key, bool wr
     if (const key_change* const change = queue_.find(scoped)) {
         if (change->what == key_change::kind::erase) return;
         if (change->what == key_change::kind::write) {
-            // It was evicted before the backend was told of it.
+            // Evicted before its change was delivered.
             const std::int64_t at_ms = change->expires_at_ms;
             if (at_ms != no_expiry && at_ms <= home_.env.now_ms) return;
-            // Otherwise it waits for the backend, which is asked once it was told.
+            // Otherwise the miss waits for the delivery, and then queries the backend.
             if (may_change_keys()) {
                 const std::int64_t ttl_ms = at_ms == no_expiry ? 0 : at_ms - home_.env.now_ms;
                 return store(scoped, *change->value, ttl_ms);
@@ -218,9 +218,9 @@ void read_through::ask(waiter& own, session& who, std::string_view scoped) {
     own.misses.insert(found->second.get());
 }
 
-/// What the session gets for a key that on_miss did not answer for.
+/// Result of a miss without an answer of on_miss, for one session.
 void read_through::fail(waiter& of, std::string_view scoped, std::string_view why) {
-    // What is written on the basis of a guess would reach the backend.
+    // A write based on a guess would reach the backend.
     if (!of.writes && options_.fallback == hook_fallback::nil) {
         of.absent.emplace(scoped);
         return;
@@ -239,7 +239,7 @@ void read_through::fail(waiter& of, std::string_view scoped, std::string_view wh
     of.refusal = why;
 }
 
-/// Takes stale values away before a command that writes sees them.
+/// Removes stale values before a write command sees them.
 void read_through::drop_stale_keys(const call& c) {
     for_each_key(c, [&](std::string_view key) {
         const std::string scoped = scoped_key(c.keys->number(), key);
@@ -250,7 +250,7 @@ void read_through::drop_stale_keys(const call& c) {
 void read_through::take_back_stale(std::string_view scoped) {
     stale_values::value* const old = stale_.find(scoped);
     if (old == nullptr || !old->is_back) return;
-    // FLUSHALL and SWAPDB are not noted: another value may be in its place.
+    // FLUSHALL and SWAPDB are not tracked: the key may have another value now.
     keyspace& keys = home_.database(database_of(scoped));
     const std::string_view key = key_of(scoped);
     const entry* const there = keys.look_at(key);
@@ -258,8 +258,8 @@ void read_through::take_back_stale(std::string_view scoped) {
     const bool is_there = there != nullptr && there->type == value_type::string &&
                           text(*there) == old->text && there->expiry() != no_expiry &&
                           there->expiry() <= home_.env.now_ms + stale_retry_ms;
-    // When its second is over it expires here, and must be known as put back until then: what
-    // expires otherwise is kept as a new stale value, and told.
+    // An expired one is removed by the lookup, and must count as put back until then: other
+    // expirations are kept as new stale values, and queued.
     const std::uint64_t hash = home_.env.hash(key);
     if (is_there && keys.find_to_read(key, hash) != nullptr) {
         const recorded_alone told(home_, keys.number(), {"DEL", key});
@@ -269,7 +269,7 @@ void read_through::take_back_stale(std::string_view scoped) {
     if (stale_values::value* const kept = stale_.find(scoped)) stale_.set_back(*kept, false);
 }
 
-/// Who reads through a cache of his own: the value is another one than he may have seen.
+/// Clients with a cache of their own get an invalidation: the value may differ from theirs.
 void read_through::notify_trackers(std::string_view key) {
     if ((home_.observers & observers::trackers) != 0) invalidate(home_, key, nullptr);
 }
@@ -307,7 +307,7 @@ void read_through::leave(session& who, waiter& of) {
     of.for_room = false;
 }
 
-/// Forgets a miss that nobody waits for, unless a script is at it.
+/// Drops a miss without waiting sessions, unless a script processes it.
 void read_through::let_go(miss& of) {
     if (of.running || !of.waiting.empty()) return;
     unasked_.erase(of.id);
@@ -350,7 +350,7 @@ void read_through::key_happened(unsigned database, key_event kind, std::string_v
                                 std::string_view key) {
     const std::string scoped = scoped_key(database, key);
     if (kind == key_event::expired || kind == key_event::evicted) {
-        // The value is still there, and whoever wrote it relies on its being told.
+        // The value is still there, and its write must be delivered.
         if (dirty_.contains(scoped)) queue_changes();
         if (const key_change* const change = queue_.find(scoped);
             change != nullptr && change->what == key_change::kind::write && !change->value)
@@ -362,7 +362,7 @@ void read_through::key_happened(unsigned database, key_event kind, std::string_v
     absent_.remove(scoped);
     stale_.forget(scoped);
     if (const auto found = misses_.find(scoped); found != misses_.end()) {
-        // Those who wait see what the key is now.
+        // Waiting sessions see the key's new state.
         miss& asked = *found->second;
         asked.superseded = true;
         for (session* const each : std::exchange(asked.waiting, {})) {
@@ -374,13 +374,13 @@ void read_through::key_happened(unsigned database, key_event kind, std::string_v
     }
     if (rests()) return drop_without_value(scoped);
     if (!options_.has_write && !options_.has_delete) return;
-    // SUNIONSTORE and the like may have put something else in a string's place, and what has gone
-    // may be made anew as something else before the command, or transaction, has ended.
+    // SUNIONSTORE and the like may have replaced a string by another type, and a removed key may be
+    // created again as another type before the command, or transaction, has ended.
     const bool may_be_other = name == "del" || name == "rename_from" || name == "move_from" ||
                               name == "rename_to" || name == "copy_to" || name == "move_to" ||
                               name == "restore" || name.ends_with("store");
     if (kind != key_event::string && kind != key_event::generic && !may_be_other) return;
-    // Not every change is part of a command, which ends with queue_changes().
+    // Not every change is part of a command, at the end of which queue_changes() is called.
     if (dirty_.empty()) host_.hook_work_came();
     dirty_[scoped] |= may_be_other;
 }
@@ -418,7 +418,7 @@ void read_through::queue_changes() {
         } else if (options_.has_delete && (now == nullptr || may_be_other)) {
             queue_.add(scoped, {key_change::kind::erase, nullptr, 0});
         } else if (now == nullptr || may_be_other) {
-            // Nobody is told that it has gone, nor any more what it was.
+            // Without on_delete neither the deletion nor the previous state is delivered.
             queue_.drop(scoped);
         }
     }
@@ -426,8 +426,8 @@ void read_through::queue_changes() {
     if (queue_.has_due()) host_.hook_work_came();
 }
 
-/// What was queued before this server began to follow another one, and has lost its key to that
-/// one's commands before its value was copied, is not told.
+/// Drops a change that was queued before this server became a replica, if the master's commands
+/// have removed the key before its value was copied.
 void read_through::drop_without_value(std::string_view scoped) {
     const key_change* const queued = queue_.find(scoped);
     if (queued == nullptr || queued->what != key_change::kind::write || queued->value) return;
@@ -437,8 +437,8 @@ void read_through::drop_without_value(std::string_view scoped) {
 
 std::shared_ptr<const std::string> read_through::value_of(std::string_view scoped) {
     const entry* const now = home_.database(database_of(scoped)).look_at(key_of(scoped));
-    // Each change of a key is noted, and its going: what waits for its value has one, or was
-    // replaced or dropped.
+    // Invariant: every change and removal of a key is noted, so a queued write without its value
+    // has a string, or was replaced or dropped.
     EDDY_ASSERT(now != nullptr && now->type == value_type::string);
     text_view text;
     return std::make_shared<const std::string>(text(*now));
@@ -512,8 +512,8 @@ bool read_through::take_change(hook_job& job) {
 }
 
 void read_through::finish(hook_result&& result) {
-    // Nothing changes while a script is in the middle of its work, nor what keys there are while
-    // writes are held up.
+    // While a script is suspended nothing changes, and while writes are paused no key is added or
+    // removed.
     if (scripting::is_late(home_) || (!may_change_keys() && running_misses_.contains(result.id))) {
         postponed_.push_back(std::move(result));
         return;
@@ -591,7 +591,7 @@ std::int64_t read_through::next_due_us() const noexcept {
 
 void read_through::tick() {
     queue_.release(home_.env.steady_us);
-    // A pause that nobody asks about ends here.
+    // Ends a pause that no command checks.
     static_cast<void>(is_client_paused(home_));
     if (!postponed_.empty() && !scripting::is_late(home_)) {
         for (hook_result& each : std::exchange(postponed_, {})) finish(std::move(each));

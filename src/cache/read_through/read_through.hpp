@@ -1,16 +1,16 @@
 // Hooks, engine side: load on miss (on_miss) and write-behind (on_set and the others) by scripts.
-// Waits of sessions for keys, the queue of changes, remembered values. Running the scripts is the
-// hook_host's part.
+// Waits of sessions for keys, the queue of changes, remembered values. The hook_host runs the
+// scripts.
 //
 // A command that reads a string waits, if a key of it is missing, as in a pause: it has not run,
-// and is executed anew once on_miss has answered for all its keys. The answer is a key by then, or
-// kept with the waiting session. Equal misses are one. Clients' writes are recorded by key, read
-// when the command has ended, and queued (write_behind.hpp). A key whose change is still queued is
-// never requested: the queue is newer than the backend.
+// and is executed again once on_miss has answered for all its keys. An answer is stored as a key,
+// or kept with the waiting session. Equal misses are joined. Clients' writes are recorded by key,
+// read when the command has ended, and queued (write_behind.hpp). A key whose change is still
+// queued is never requested: the queue is newer than the backend.
 //
 // An answer of a script is propagated to replicas and the append-only file as SET. So while writes
 // are paused, answers of on_miss wait for the end of the pause, too. While this server is a
-// replica, its hooks rest: the backend is the master's affair.
+// replica, its hooks rest: only the master uses the backend.
 //
 // The room read_through stands between the cache and a backend. Files in reading order:
 //
@@ -44,12 +44,12 @@ namespace eddy::cache {
 /// Reply for a missing key when on_miss fails or takes too long.
 enum class hook_fallback : std::uint8_t {
     error,
-    nil,    ///< as if it were not there
+    nil,    ///< null, as for a missing key
     stale,  ///< the value that expired last, else an error
 };
 
 struct hook_options {
-    // Which functions the script has.
+    // Functions that the script has.
     bool has_miss = false;
     bool has_write = false;
     bool has_delete = false;
@@ -57,8 +57,8 @@ struct hook_options {
 
     hook_fallback fallback = hook_fallback::error;
     std::int64_t deadline_us = 1'000'000;  ///< of a wait, for a miss or for room in the queue
-    std::int64_t negative_ttl_us = 0;      ///< that a key is not there is remembered so long
-    std::size_t max_misses = 10'000;       ///< keys asked for or about to be
+    std::int64_t negative_ttl_us = 0;      ///< lifetime of a remembered miss
+    std::size_t max_misses = 10'000;       ///< keys that are requested or queued for a request
     std::int64_t stale_for_us = 600'000'000;
     std::size_t max_stale_bytes = 64U << 20;
     bool refuses_when_full = false;  ///< else write commands wait for room in the queue
@@ -80,20 +80,20 @@ struct hook_job {
 struct hook_result {
     std::uint64_t id = 0;
     bool failed = false;
-    std::optional<std::string> value;    ///< of a miss; nothing: the key is not there
-    std::optional<std::int64_t> ttl_ms;  ///< of the value, or of the knowledge that there is none
+    std::optional<std::string> value;    ///< of a miss; none: the backend has no such key
+    std::optional<std::int64_t> ttl_ms;  ///< of the value, or of the remembered miss
 };
 
 struct hook_counts {
     std::uint64_t misses = 0;     ///< on_miss calls that have ended
-    std::uint64_t joined = 0;     ///< waits for a key that was asked for already
+    std::uint64_t joined = 0;     ///< waits that joined an earlier miss of the same key
     std::uint64_t failed = 0;     ///< calls, of any hook
     std::uint64_t timeouts = 0;   ///< waits that ended by their deadline
     std::uint64_t refused = 0;    ///< misses above max_misses, writes without room
     std::uint64_t stale = 0;      ///< stale values that were put back
-    std::uint64_t negative = 0;   ///< misses that were known to be such
+    std::uint64_t negative = 0;   ///< remembered misses
     std::size_t waiting = 0;      ///< sessions, now
-    std::size_t asked = 0;        ///< keys asked for or about to be, now
+    std::size_t asked = 0;        ///< requested or queued keys, now
     std::size_t queued_keys = 0;  ///< with undelivered changes, now
     std::size_t queued_bytes = 0;
     write_behind::counts changes;
@@ -102,7 +102,7 @@ struct hook_counts {
 /// Runner of the scripts.
 class hook_host {
 public:
-    /// Called by the engine within a command: read_through::take() will give something.
+    /// Called by the engine within a command: read_through::take() has work.
     virtual void hook_work_came() noexcept = 0;
 
 protected:
@@ -112,9 +112,9 @@ protected:
 /// One thread, the engine's.
 class read_through {
 public:
-    /// A stale value that was put back stays so long before the backend is asked again.
+    /// A stale value that was put back stays so long before the backend is queried again.
     static constexpr std::int64_t stale_retry_ms = 1000;
-    /// One command asks so often at most: a key may be evicted as soon as it was loaded.
+    /// At most so many requests per command: a key may be evicted as soon as it was loaded.
     static constexpr int max_rounds = 8;
     /// A larger value is copied at its delivery, not at each change.
     static constexpr std::size_t copied_at_once = 16U << 10;
@@ -128,29 +128,30 @@ public:
     /// outlive the engine.
     static read_through& attach(engine& to, const hook_options& options, hook_host& host);
 
-    // What the engine calls.
+    // Calls by the engine.
     enum class verdict : std::uint8_t { run, wait, refused };
-    /// Before a command that would run now; `flags` are those of all that it will run.
+    /// Before a command runs; `flags` are those of all commands that it will run.
     verdict before(call& c, std::uint64_t flags);
     /// After it.
     void queue_changes();
-    /// In its place, after a command that was cut off by the end of the server.
+    /// Instead of it, after a command that was cut off by the end of the server.
     void drop_changes() noexcept { dirty_.clear(); }
     void key_happened(unsigned database, key_event kind, std::string_view name,
                       std::string_view key);
-    /// Before all keys of databases are removed, or exchanged, without an event for each.
+    /// Before all keys of databases are removed or swapped, without an event for each.
     void keep_values();
     void end_wait(session& who);
     void forget(session& who);
 
-    // Calls of the host, once the engine's time is set. take() gives a job, if there is one;
+    // Calls by the host, after the engine's time was set. take() returns a job, if there is one;
     // finish() must be called for each.
     bool take(hook_job& job);
     void finish(hook_result&& result);
-    /// When work will be there by itself: then call tick(). Microseconds since 1970, or INT64_MAX.
+    /// Time of the next call of tick() without another event: microseconds of the engine's steady
+    /// time, or INT64_MAX.
     std::int64_t next_due_us() const noexcept;
     void tick();
-    /// Whether all changes of clients were delivered.
+    /// True if all changes of clients were delivered.
     bool flushed();
     const write_behind& queue() const noexcept { return queue_; }
 
@@ -165,7 +166,7 @@ private:
         std::uint64_t id = 0;
         std::unordered_set<session*> waiting;
         bool running = false;
-        bool parked = false;      // until the key's changes are told
+        bool parked = false;      // until the key's changes are delivered
         bool superseded = false;  // the key was changed meanwhile
     };
     /// Keys and known answers of a waiting session.
@@ -177,7 +178,7 @@ private:
         int rounds = 0;
         std::int64_t deadline_us = 0;
         std::unordered_set<std::string> absent;
-        std::string_view refusal;  // why a key of it failed; empty: none did
+        std::string_view refusal;  // why one of its keys failed; empty: none did
     };
     template <class T>
     using by_name = std::unordered_map<std::string, T, string_hash, std::equal_to<>>;
@@ -218,7 +219,7 @@ private:
     std::unordered_map<std::uint64_t, std::string> running_changes_;
     std::unordered_map<session*, waiter> waiters_;
     std::unordered_set<session*> waiting_for_room_;
-    by_name<bool> dirty_;  // whether it may have become something else than a string
+    by_name<bool> dirty_;  // value: the key may have another type than string now
     stale_values stale_;
     absent_keys absent_;
     std::vector<hook_result> postponed_;

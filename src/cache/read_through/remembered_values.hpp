@@ -15,7 +15,7 @@
 
 namespace eddy::cache {
 
-/// Values that have expired, up to a number of bytes; beyond it the oldest go.
+/// Values that have expired, up to a number of bytes; beyond it the oldest are dropped.
 class stale_values {
 public:
     static constexpr std::size_t overhead = 192;
@@ -31,11 +31,11 @@ public:
         : max_bytes_(max_bytes), for_us_(for_us) {}
 
     bool empty() const noexcept { return by_key_.empty(); }
-    /// Whether one of them is a key's value now.
+    /// True if one of them is a key's value now.
     bool any_back() const noexcept { return back_ > 0; }
     std::size_t bytes() const noexcept { return bytes_; }
 
-    /// A value kept already stays: it expires once more, after it was put back.
+    /// A value that was put back is kept: it has expired once more.
     void keep(std::string_view key, std::string_view text, std::int64_t now_us) {
         if (value* const there = find(key)) {
             if (there->is_back) {
@@ -64,7 +64,7 @@ public:
         if (of.is_back != is_back) back_ += is_back ? 1 : std::size_t(-1);
         of.is_back = is_back;
     }
-    /// Copies of their keys: what is done about one may forget others.
+    /// Copies of their keys, as the work on one may drop others.
     std::vector<std::string> keys_back() const {
         std::vector<std::string> keys;
         keys.reserve(back_);
@@ -92,8 +92,8 @@ private:
     std::size_t back_ = 0;
 };
 
-/// Keys that are known to be nowhere, each for its time, up to a number of bytes; beyond it the
-/// oldest are forgotten.
+/// Keys that the backend does not have, each for its time, up to a number of bytes; beyond it the
+/// oldest are dropped.
 class absent_keys {
 public:
     static constexpr std::size_t overhead = 160;

@@ -17,8 +17,8 @@ bool write_behind::add(std::string_view key, key_change change) {
     if (is_state && !is_new) {
         for (const key_change& each : found->second.waiting) replaced += cost(each);
     }
-    // Whether a key has expired is no state that must not be lost; the last state there is room for
-    // may be of any size.
+    // An expiration may be lost, a state must not; the last state within the limit may be of any
+    // size.
     const bool fits = is_state ? bytes_ <= options_.max_bytes * slack || added <= replaced
                                : bytes_ + added <= options_.max_bytes;
     if (!fits) {
@@ -50,7 +50,7 @@ void write_behind::drop(std::string_view key) {
     if (found != items_.end()) counts_.coalesced += drop_waiting(found->second);
 }
 
-/// How many changes that were.
+/// Returns the number of dropped changes.
 std::size_t write_behind::drop_waiting(item& of) noexcept {
     const std::size_t count = of.waiting.size();
     if (count == 0) return 0;
@@ -119,7 +119,7 @@ bool write_behind::finish(std::string_view key, bool succeeded, std::int64_t now
         of.failures = 0;
     } else {
         ++of.failures;
-        // A newer state makes it needless.
+        // A newer state replaces it.
         const bool replaced =
             !of.waiting.empty() && of.waiting.front().what != key_change::kind::expire;
         if (replaced) {

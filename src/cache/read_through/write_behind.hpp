@@ -1,8 +1,7 @@
 // Write-behind queue: clients' changes for a script, one entry a key, in order, with a limit.
 //
-// Of a key that changes again before its delivery only the last state is kept. A key is with one
-// worker at a time, so its states arrive in order; a failure is retried after a pause, which
-// doubles.
+// Only the last state of a key is kept until its delivery. One worker at a time delivers a key, so
+// its states arrive in order; a failure is retried after a pause, which doubles.
 #pragma once
 
 #include "base/text/text.hpp"
@@ -20,17 +19,17 @@
 
 namespace eddy::cache {
 
-/// Change of a key, and the string that it has now.
+/// Change of a key, with its new string.
 struct key_change {
     enum class kind : std::uint8_t { write, erase, expire };
     kind what = kind::write;
     std::shared_ptr<const std::string> value;  ///< of a write; null: the key's value at delivery
     std::int64_t expires_at_ms = 0;            ///< of a write, since 1970; 0: never
-    std::size_t size = 0;                      ///< of the value, where that is null
+    std::size_t size = 0;                      ///< of the value, if that is null
 };
 
 struct write_behind_options {
-    std::size_t max_bytes = 64U << 20;  ///< of keys and values, with what keeps them
+    std::size_t max_bytes = 64U << 20;  ///< of keys and values, with their bookkeeping
     std::int64_t retry_pause_us = 100'000;
     std::int64_t longest_retry_pause_us = 5'000'000;
     std::uint64_t max_retries = 0;  ///< of one change; 0: until it succeeds
@@ -39,7 +38,7 @@ struct write_behind_options {
 /// One thread. Keys are any bytes; the owner puts the database's number in front.
 class write_behind {
 public:
-    /// Bytes counted for one key beside its own and its value's.
+    /// Bytes counted for one key in addition to key and value.
     static constexpr std::size_t overhead = 256;
     /// Factor of max_bytes up to which add() takes changes: callers check is_full() before a
     /// command, and may exceed it by that command, whose value may be of any size.
@@ -49,7 +48,7 @@ public:
         std::uint64_t done = 0;
         std::uint64_t coalesced = 0;  ///< replaced by a later state before delivery
         std::uint64_t retries = 0;
-        std::uint64_t lost = 0;  ///< given up: after max_retries, or there was no room
+        std::uint64_t lost = 0;  ///< dropped after max_retries, or for lack of room
     };
 
     explicit write_behind(const write_behind_options& options) : options_(options) {}
@@ -63,21 +62,22 @@ public:
     const counts& count() const noexcept { return counts_; }
     const write_behind_options& options() const noexcept { return options_; }
 
-    /// False, with the change lost, when there is no room; with a lost state goes the older one
-    /// that waited, which is what the key had and has no more. There is always room for a state
-    /// that takes the place of a larger one.
+    /// False, with the change lost, when there is no room; a lost state also discards the older one
+    /// in the queue, which is outdated. There is always room for a state that replaces a larger
+    /// one.
     bool add(std::string_view key, key_change change);
 
-    /// Drops the key's queued state, unless a worker has it: the key is gone, without a delivery.
+    /// Drops the key's queued state, unless a worker delivers it: the key was removed, and nothing
+    /// is delivered.
     void drop(std::string_view key);
 
     /// The key's last undelivered change, or null.
     const key_change* find(std::string_view key) const noexcept;
 
-    /// Gives a write the value that it lacks. The owner of the keys calls it before the key is
+    /// Sets the value of a write without one. The owner of the keys calls it before the key is
     /// removed, and for a change from take().
     void fill(std::string_view key, std::shared_ptr<const std::string> value);
-    /// Calls f(key) for each that lacks its value.
+    /// Calls f(key) for each write without its value.
     template <class F>
     void for_each_unfilled(F&& f) {
         for (auto& [key, each] : items_) {
@@ -85,7 +85,7 @@ public:
         }
     }
 
-    /// Whether the script has failed to take the key's last change.
+    /// True if the last delivery of the key has failed.
     bool is_failing(std::string_view key) const noexcept {
         const auto found = items_.find(key);
         return found != items_.end() && found->second.failures > 0;
@@ -93,12 +93,12 @@ public:
 
     /// Takes a due change; false when there is none. finish() must be called for each.
     bool take(std::string& key, key_change& change);
-    /// Whether take() may give one: it gives none of keys that were dropped.
+    /// True if take() may return one: it skips dropped keys.
     bool has_due() const noexcept { return !due_.empty(); }
-    /// Result of a change from take(). True when nothing of the key is left here.
+    /// Result of a change from take(). True when the queue has nothing more of the key.
     bool finish(std::string_view key, bool succeeded, std::int64_t now_us);
 
-    /// When the next pause ends, or INT64_MAX; release() makes due what has waited long enough.
+    /// End of the next pause, or INT64_MAX; release() makes expired pauses due.
     std::int64_t next_retry_us() const noexcept {
         return paused_.empty() ? INT64_MAX : paused_.begin()->first;
     }
@@ -115,8 +115,8 @@ public:
 
 private:
     struct item {
-        // Two at most: a state, and that it expired. None, and not running: it was dropped, and
-        // goes, with the memory that it counts for, when its turn comes.
+        // At most two: a state, and its expiration. Empty while not running: it was dropped, and is
+        // removed, with the memory that it counts for, when it becomes due.
         std::vector<key_change> waiting;
         key_change delivering;  // while it runs
         bool running = false;
