@@ -2,16 +2,16 @@
 //
 // The room clients holds sessions and their interactions. Files in reading order:
 //
-//   session.hpp            state of every client; session_extras.hpp state that few have
+//   session.hpp            state of every client; session_extras.hpp rarely used state
 //   client_state.hpp       what all sessions of an engine share
 //   name_registry.hpp      names, each with its sessions
 //   messages.hpp           pub/sub, MONITOR, output limits
 //   notifications.hpp      changes of keys: WATCH, waits, keyspace events
-//   waits.hpp              blocked commands; serving.hpp what they wait for is there
+//   waits.hpp              blocked commands; serving.hpp their execution
 //   tracking.hpp           CLIENT TRACKING; tracking_table.hpp its tables
 //   client_memory.hpp      maxmemory-clients; buffer_bytes.hpp sums for INFO
-//   client_line.hpp        CLIENT LIST; closing.hpp how a session is closed; retiring.cpp what it
-//                          leaves
+//   client_line.hpp        CLIENT LIST; closing.hpp closes a session; retiring.cpp removes its
+//                          references
 //
 // It stands on keyspace and wire, and on the engine's floor for the state that all sessions share.
 #pragma once

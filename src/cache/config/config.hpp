@@ -2,7 +2,7 @@
 //
 // The room config holds redis.conf's parameters. Files in reading order:
 //
-//   configuration.hpp        what is configured: options, users, names of commands
+//   configuration.hpp        configured state: options, users, names of commands
 //   server_settings.hpp      settings of the server, which the engine only shows
 //   config.hpp               the table of parameters that have an effect; GET and SET
 //   config_values.hpp        parsers of values

@@ -4,8 +4,8 @@
 // The room persistence makes data outlive the process. Files in reading order:
 //
 //   persistence.hpp      the dump file: SAVE, BGSAVE, save points, loading
-//   engine_files.hpp     all of it, as the server's files see it
-//   persistence_state.hpp  what an engine has of its files
+//   engine_files.hpp     interface for the server's files
+//   persistence_state.hpp  an engine's state of its files
 //   snapshot_gate.hpp    commands that wait for a snapshot of a huge value
 //   propagation.hpp      changes as commands, for the append-only file and for replicas
 //   stream_changes.hpp   the same for consumer groups

@@ -58,7 +58,7 @@ bool command_writer::write(byte_buffer& out, std::size_t limit, std::size_t& par
     return true;
 }
 
-// A longer one leaves its rest for write().
+// The rest of a longer argument is left for write().
 void command_writer::put(byte_buffer& out, std::string_view argument) {
     put_head(out, '$', argument.size());
     if (argument.size() > value_writer::max_whole_text) {
@@ -69,7 +69,7 @@ void command_writer::put(byte_buffer& out, std::string_view argument) {
     }
 }
 
-// The arguments are queued next.
+// The arguments are queued after it.
 void command_writer::command(byte_buffer& out, std::size_t arguments) {
     put_head(out, '*', arguments);
     queued_ = sent_ = 0;
@@ -115,7 +115,7 @@ void command_writer::begin_value(byte_buffer& out) {
         case value_type::set:
         case value_type::hash: {
             const collection elements(env_, *of_);
-            // What is over goes with the rest: the loader knows as well.
+            // Expired elements are included: the loader applies the same expiration.
             walk_.emplace(elements, collection::also::ended);
             return begin_elements(of_->type == value_type::set ? "SADD" : "HMSET", elements.all());
         }
@@ -198,7 +198,7 @@ void command_writer::next_entry(byte_buffer& out) {
     if (!entries_->next()) {
         entries_.reset();
         next_ = part::ids;
-        // Without an entry there is no stream: one is added and trimmed away.
+        // A stream exists only with an entry: one is added and trimmed away.
         const redis_stream& all = *of_->pointer<redis_stream>();
         if (!all.empty()) return;
         const stream_id last = all.last_id();

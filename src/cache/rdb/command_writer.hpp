@@ -2,8 +2,9 @@
 // base with aof-use-rdb-preamble no. In pieces, as value_writer.
 //
 // A command has at most 64 elements. The value comes first, then its expiry, which a loader keeps
-// even if it is over. Of a stream's groups what is pending is written; when a consumer was seen is
-// lost, and so is what is pending of removed entries: XCLAIM refuses it.
+// even if it is in the past. A stream's groups are written with their pending entries; the times at
+// which consumers were seen are lost, and so are pending entries that were removed from the stream,
+// which XCLAIM refuses.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -25,9 +26,9 @@
 
 namespace eddy::cache::rdb {
 
-/// The commands that follow are of this database.
+/// Selects the database of the following commands.
 void put_select_command(byte_buffer& out, std::size_t database);
-/// A library of functions, which is no key.
+/// Writes a library of functions.
 void put_load_command(byte_buffer& out, std::string_view code);
 
 /// From begin_key() until write() returns true the entry must neither change nor move. One thread.
@@ -39,7 +40,7 @@ public:
     explicit command_writer(environment& env) noexcept : env_(env) {}
 
     void begin_key(entry& of);
-    /// As value_writer::write(); an argument is a part.
+    /// As value_writer::write(); an argument counts as one part.
     bool write(byte_buffer& out, std::size_t limit, std::size_t& parts);
 
 private:
@@ -89,7 +90,7 @@ private:
 
     std::string_view name_;     // of the command that adds elements
     std::size_t left_ = 0;      // elements, or pairs of a stream's entry
-    std::size_t in_chunk_ = 0;  // elements of the command that was begun
+    std::size_t in_chunk_ = 0;  // elements of the current command
     text_view text_;
     list::position element_;
     std::optional<collection::walk> walk_;

@@ -12,7 +12,7 @@ namespace eddy::cache::rdb {
 /// Kind of a key's value, independent of its encoding.
 enum class value_kind : std::uint8_t { text, list, set, sorted_set, hash, stream };
 
-/// Null: go on. Otherwise a static text that says why the reader is to stop.
+/// Null to continue; otherwise a static text with the reason to stop reading.
 using refusal = const char*;
 inline constexpr refusal accepted = nullptr;
 
@@ -20,11 +20,11 @@ struct key_header {
     std::string_view key;  ///< empty in a DUMP payload
     value_kind kind = value_kind::text;
     bool expires = false;
-    std::int64_t expires_at_ms = 0;  ///< since 1970; may be anything
+    std::int64_t expires_at_ms = 0;  ///< since 1970; any value
 };
 
-/// The views end with the call. For each key: begin(), then one text(), or one call for each
-/// element in order, then end(). Elements of sets and fields may come twice from a bad source.
+/// The views are valid during the call. For each key: begin(), then one text(), or one call for
+/// each element in order, then end(). A bad source may repeat elements of sets and fields.
 class consumer {
 public:
     consumer() = default;
@@ -34,38 +34,38 @@ public:
 
     /// Auxiliary field about the writer, "redis-ver" and the like.
     virtual refusal aux(std::string_view, std::string_view) { return accepted; }
-    /// The database of the keys that follow; 0 until it is called.
+    /// The database of the following keys; 0 before the first call.
     virtual refusal select(std::uint64_t) { return accepted; }
-    /// A hint of how many keys follow, and how many of them expire: not to be trusted.
+    /// Untrusted hint of the number of keys, and of keys with an expiry.
     virtual refusal sizes(std::uint64_t, std::uint64_t) { return accepted; }
     /// The code of a library of functions.
     virtual refusal library(std::string_view) { return accepted; }
 
     virtual refusal begin(const key_header& of) = 0;
-    /// The set, sorted set or hash, whose elements follow, was a listpack: it stays one, in their
-    /// order, unless they are too many. Without it the limits of encodings decide.
+    /// The following set, sorted set or hash was a listpack: it stays one, in the same order, up to
+    /// the limit of elements. Without this call the limits of encodings decide.
     virtual refusal listpack() { return accepted; }
     virtual refusal text(std::string_view whole) = 0;
     virtual refusal element(std::string_view of_list) = 0;
     virtual refusal member(std::string_view of_set) = 0;
     virtual refusal scored(std::string_view of_sorted_set, double score) = 0;
     virtual refusal field(std::string_view of_hash, std::string_view value) = 0;
-    /// A field that ends by itself, in milliseconds since 1970: 1 to field_clock::latest_end.
+    /// A field with an expiration, in milliseconds since 1970: 1 to field_clock::latest_end.
     virtual refusal timed_field(std::string_view of_hash, std::string_view value, std::int64_t) {
         return field(of_hash, value);
     }
 
-    // A stream: its blocks, then what is known of it, then its groups. Behind each group come its
-    // pending entries, then its consumers, and behind each of these the IDs of its own ones.
+    // A stream: its blocks, then its counters, then its groups. Each group is followed by its
+    // pending entries and its consumers, and each consumer by the IDs of its own entries.
 
-    /// A block is a listpack, which is not checked yet.
+    /// A block is an unchecked listpack.
     virtual refusal stream_block(stream_id, std::string_view) { return accepted; }
     virtual refusal stream_facts(const redis_stream::facts&) { return accepted; }
-    /// The third is the group's entries_read, which old files lack.
+    /// The third argument is the group's entries_read, which old files lack.
     virtual refusal group(std::string_view, stream_id, std::optional<std::int64_t>) {
         return accepted;
     }
-    /// When an entry was delivered last, and how often.
+    /// Last delivery time of an entry, and number of deliveries.
     virtual refusal pending(stream_id, std::int64_t, std::uint64_t) { return accepted; }
     /// Seen and active times of a consumer; old files have only one of them.
     virtual refusal group_consumer(std::string_view, std::int64_t, std::int64_t) {

@@ -31,7 +31,7 @@ protected:
         const std::string reply = client_({"DUMP", key});
         return parse_reply(reply).text;
     }
-    // Without the order of what has none.
+    // Sorted where the type has no order.
     std::string value_of(const std::string& key) {
         const std::string type = client_("TYPE " + key);
         if (type == "+string\r\n") return client_("GET " + key);
@@ -116,7 +116,7 @@ TEST_F(dump_restore, a_listpack_stays_one_in_its_order) {
         const bool is_set = client_("TYPE " + key) == "+set\r\n";
         return client_("OBJECT ENCODING " + key) + client_((is_set ? "SMEMBERS " : "HKEYS ") + key);
     };
-    // Integers, which an intset would order, at its begin and alone.
+    // Integers, which an intset would sort, before other members and alone.
     client_("SADD mixed m1 545 -507 x");
     client_("SREM mixed m1");
     client_("SADD integers m1 5 4 3 2 1");
@@ -132,7 +132,7 @@ TEST_F(dump_restore, a_listpack_stays_one_in_its_order) {
         EXPECT_EQ(moved(key), held(key)) << key;
     EXPECT_EQ(held("integers"),
               "$8\r\nlistpack\r\n*5\r\n$1\r\n5\r\n$1\r\n4\r\n$1\r\n3\r\n$1\r\n2\r\n$1\r\n1\r\n");
-    // Its texts may be longer than a limit is by now; its elements are as many as may be.
+    // Its texts may exceed the current limit; the number of its elements may not.
     client_("CONFIG SET set-max-listpack-value 3 hash-max-listpack-value 3");
     for (const char* const key : {"hash", "texts"}) EXPECT_EQ(moved(key), held(key)) << key;
     client_("ZADD scores 1 abcdef");
@@ -142,7 +142,7 @@ TEST_F(dump_restore, a_listpack_stays_one_in_its_order) {
     client_("CONFIG SET set-max-listpack-entries 3");
     EXPECT_TRUE(moved("integers").starts_with("$9\r\nhashtable\r\n"));
     EXPECT_EQ(client_("SCARD copy"), ":5\r\n");
-    // A table becomes what it may be.
+    // A table may become a listpack.
     client_("CONFIG SET set-max-listpack-entries 128");
     for (int i = 0; i < 600; ++i) client_("SADD table " + std::to_string(i));
     for (int i = 3; i < 600; ++i) client_("SREM table " + std::to_string(i));
@@ -211,7 +211,7 @@ TEST_F(dump_restore, versions_up_to_twelve_are_taken) {
         EXPECT_EQ(client_({"RESTORE", "a", "0", rdb::testing::payload(value, version), "REPLACE"}),
                   "+OK\r\n");
     }
-    // The text of Redis, and behind it what a user needs to know.
+    // Redis's text, followed by advice for the user.
     const std::string named(bad_checksum.substr(0, bad_checksum.size() - 2));
     for (const unsigned version : {13U, 80U}) {
         std::string payload = rdb::testing::payload(value, version);
@@ -254,7 +254,7 @@ TEST_F(dump_restore, damaged_payloads_are_refused) {
     }
 }
 
-// Whoever makes a payload can make its checksum, too.
+// The author of a payload can compute its checksum, too.
 TEST_F(dump_restore, damage_under_a_right_checksum_is_refused_or_some_value) {
     random_generator random(17);
     for (const rdb::testing::fixture& each : rdb::testing::fixtures()) {

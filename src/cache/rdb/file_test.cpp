@@ -43,7 +43,7 @@ struct cache_with_client {
     test_client ask{home};
 };
 
-// In pieces; none is larger than asked for, but for the texts that are not parted.
+// In pieces within the limit, except for texts that are not split.
 std::string saved(engine& from, std::size_t limit = 64U << 10) {
     rdb::saver saver(from);
     std::string all;
@@ -71,7 +71,7 @@ rdb::load_counts load(engine& to, std::string_view file, std::size_t piece = SIZ
     return loader.counts();
 }
 
-// The fault; empty when there was none.
+// The fault; empty without one.
 std::string fault_of(engine& to, std::string_view file) {
     rdb::loader loader(to);
     loader.feed(file);
@@ -138,8 +138,8 @@ TEST(rdb_file, what_was_saved_is_loaded) {
     }
 }
 
-// What tools/make_rdb_files.py had Redis servers write that are older and newer than those that
-// tests run beside. What they say of their keys is what is loaded.
+// Files of Redis servers older and newer than the tests' own, written by tools/make_rdb_files.py.
+// The loaded keys must match the servers' own description of them.
 TEST(rdb_file, what_other_versions_of_redis_have_saved_is_loaded) {
     const auto read = [](const std::string& name) {
         std::ifstream file(std::string(EDDY_RDB_FILES) + "/" + name, std::ios::binary);
@@ -156,7 +156,7 @@ TEST(rdb_file, what_other_versions_of_redis_have_saved_is_loaded) {
             std::uint64_t keys = 0;
             std::istringstream lines(read(std::string(name) + ".keys"));
             std::string line;
-            std::getline(lines, line);  // which version it was
+            std::getline(lines, line);  // the server's version
             while (std::getline(lines, line)) {
                 const auto words = cache::testing::split(line);
                 ASSERT_GE(words.size(), 4U);
@@ -265,7 +265,7 @@ TEST(rdb_file, what_cannot_be_loaded_is_said) {
               "the input ends too earlythis is no RDB file");
 }
 
-// A value that was begun waits outside of the databases, whatever happens to them.
+// A partial value is kept outside of the databases, whatever happens to them.
 TEST(rdb_file, commands_run_between_the_pieces) {
     cache_with_client it;
     const std::string file = ended_file(magic() + byte(1) + text("l") + length(2) + text("a") +

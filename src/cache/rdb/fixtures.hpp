@@ -1,5 +1,5 @@
-// Test fixtures: values in every encoding of RDB, also those that no Redis of today writes, and a
-// consumer that records a reader's events.
+// Test fixtures: values in every encoding of RDB, also obsolete ones, and a consumer that records a
+// reader's events.
 #pragma once
 
 #include "cache/rdb/consumer.hpp"
@@ -43,7 +43,7 @@ inline std::string text(std::string_view plain) {
     return length(plain.size()) + std::string(plain);
 }
 
-/// As an LZF string of literal runs, or of one byte and a copy that repeats it.
+/// An LZF string of literal runs, or of one byte and a copy that repeats it.
 inline std::string lzf(std::string_view plain) {
     std::string packed;
     const bool repeats = plain.size() > 9 && plain.size() <= 265 &&
@@ -60,7 +60,7 @@ inline std::string lzf(std::string_view plain) {
     return byte(0xc3) + length(packed.size()) + length(plain.size()) + packed;
 }
 
-/// Texts that are numbers in their usual writing become numbers, as Redis does it.
+/// As in Redis, canonical decimal texts become numbers.
 inline std::string listpack(const texts& elements) {
     std::string body;
     for (const std::string& each : elements) {
@@ -139,7 +139,7 @@ inline std::string ziplist(const texts& elements) {
     return little(body.size() + 11, 4) + little(last, 4) + little(count, 2) + body + byte(0xff);
 }
 
-/// Fields and values in turn; each value has some unused bytes behind it.
+/// Fields and values alternate; each value has some unused bytes after it.
 inline std::string zipmap(const texts& elements) {
     std::string made = byte(static_cast<unsigned>(elements.size() / 2));
     for (std::size_t i = 0; i < elements.size(); ++i) {
@@ -178,7 +178,7 @@ inline std::string stream_body(object_type type) {
         return length(ms) + length(seq);
     };
     const bool counts = type != object_type::stream;
-    // Of the four entries one is removed, and one has fields of its own.
+    // One of the four entries is removed, and one has fields of its own.
     const texts first{"2", "1", "2", "f", "g", "0", "2", "0", "0", "v", "1", "5", "3",
                       "0", "1", "x", "y", "5", "0", "7", "0", "1", "h", "z", "6"};
     const texts second{"1", "0", "1", "f", "0", "2", "0", "0", "last", "4"};
@@ -382,7 +382,7 @@ inline std::vector<fixture> fixtures() {
     };
 }
 
-/// With the end mark and, from version 5 on, the right checksum.
+/// Appends the end mark and, from version 5 on, the correct checksum.
 inline std::string ended_file(std::string content, unsigned version = 10) {
     content += byte(255);
     return version < 5 ? content : content + little(crc64(0, content), 8);
@@ -393,13 +393,13 @@ inline std::string magic(unsigned version = 10) {
     return "REDIS" + std::string(4 - digits.size(), '0') + digits;
 }
 
-/// With its footer.
+/// Appends the footer.
 inline std::string payload(std::string value, unsigned version = 10) {
     value += little(version, 2);
     return value + little(crc64(0, value), 8);
 }
 
-/// All fixtures behind all opcodes.
+/// All fixtures after all opcodes.
 inline std::string everything() {
     std::string all = magic(12);
     all += byte(250) + text("redis-ver") + text("7.4.0");

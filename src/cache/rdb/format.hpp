@@ -7,16 +7,16 @@
 // A DUMP payload is  type value | version, 2 bytes | checksum of all before it, 8 bytes.  Numbers
 // are little-endian, but for lengths above 14 bits.
 //
-// Redis 7.0 has no type for a set that is a listpack, and a hash or sorted set that is one would
-// have to be copied to be written as one. So they have the plain type here, with a count of
-// elements that is longer than it need be: all versions read it, and the loader here knows the
-// listpack by it.
+// Redis 7.0 has no type for a set in a listpack, and a hash or sorted set in a listpack would have
+// to be copied to be written as one. So they have the plain type here, with a count of elements in
+// a longer form than necessary: all versions read it, and this loader recognizes the listpack by
+// it.
 //
 // The room rdb reads and writes that format. Files in reading order:
 //
 //   format.hpp, crc64.hpp, lzf.hpp    numbers, checksum, compression
 //   value_writer.hpp, save.hpp        writers of values and of files; stream_writer.hpp
-//   snapshot.hpp                      writer of all databases at one instant, while commands go on
+//   snapshot.hpp                      writer of all databases at one instant, while commands run
 //   window.hpp, reader.hpp            sans-IO reader; consumer.hpp its events
 //   value_builder.hpp, load.hpp       builder of values and databases from those events
 //   payload.hpp                       DUMP and RESTORE
@@ -37,8 +37,8 @@ inline constexpr unsigned written_version_with_expiring_fields = 12;
 /// Versions read: up to Redis 7.4.
 inline constexpr unsigned min_version = 1;
 inline constexpr unsigned max_version = 12;
-/// Begins a file, with a number of four digits; of Valkey since 9.0, with three. The lengths of
-/// both heads are the same.
+/// Begins a file, followed by a number of four digits; Valkey's since 9.0, by three. Both heads
+/// have the same length.
 inline constexpr std::string_view magic_of_redis = "REDIS";
 inline constexpr std::string_view magic_of_valkey = "VALKEY";
 inline constexpr std::size_t magic_bytes = 9;
@@ -46,16 +46,16 @@ inline constexpr std::size_t magic_bytes = 9;
 inline constexpr unsigned first_version_with_checksum = 5;
 
 inline constexpr std::size_t checksum_bytes = 8;
-/// Behind the value in a DUMP payload.
+/// Bytes after the value in a DUMP payload.
 inline constexpr std::size_t dump_footer_bytes = 2 + checksum_bytes;
 
-/// The field of a file for a replica that names the database of the commands behind it.
+/// Auxiliary field of a file for a replica: database of the commands after the file.
 inline constexpr std::string_view stream_database_aux = "repl-stream-db";
-/// The fields of a dump that say where its data stands in which stream, beside that one.
+/// Auxiliary fields of a dump: replication ID and offset of its data, in addition to that one.
 inline constexpr std::string_view stream_id_aux = "repl-id";
 inline constexpr std::string_view stream_offset_aux = "repl-offset";
 
-/// A byte where a key's type may stand.
+/// Opcode: a byte in place of a key's type.
 enum class opcode : std::uint8_t {
     slot_info = 244,
     function = 245,
@@ -71,7 +71,7 @@ enum class opcode : std::uint8_t {
     end = 255,
 };
 
-/// How a value is written.
+/// Encoding of a value.
 enum class object_type : std::uint8_t {
     text = 0,
     list = 1,
@@ -105,7 +105,7 @@ enum class length_form : std::uint8_t { bits_6 = 0, bits_14 = 1, wide = 2, speci
 inline constexpr std::uint8_t length_32 = 0x80;
 inline constexpr std::uint8_t length_64 = 0x81;
 
-/// Code in place of a string's length when the string is no plain bytes.
+/// Code in place of a string's length when the string is not plain bytes.
 enum class special_text : std::uint8_t { int_8 = 0, int_16 = 1, int_32 = 2, lzf = 3 };
 
 /// The node of a quicklist: one element, or a listpack of them.

@@ -1,4 +1,4 @@
-// Loading of keys with their expiry; strings come whole, other values through the builder.
+// Loading of keys with their expiry; strings arrive whole, other values through the builder.
 #include "cache/rdb/load.hpp"
 
 #include "cache/engine/engine_state.hpp"
@@ -67,7 +67,7 @@ refusal loader::library(std::string_view code) {
 }
 
 refusal loader::begin(const key_header& of) {
-    // A time before 1970 is over as well, and 0 would say that there is none.
+    // A time before 1970 has expired as well, and 0 would mean none.
     expires_at_ms_ = of.expires ? std::max<expiry_time>(of.expires_at_ms, 1) : no_expiry;
     is_over_ = of.expires && expires_at_ms_ < env_.now_ms && !keep_expired_;
     is_text_ = of.kind == value_kind::text;
@@ -104,7 +104,7 @@ refusal loader::field(std::string_view of_hash, std::string_view value) {
     return is_over_ ? accepted : value_builder::field(of_hash, value);
 }
 
-// A field that is over is left out; so is a hash of such fields alone.
+// Expired fields are left out; so is a hash with only such fields.
 refusal loader::timed_field(std::string_view of_hash, std::string_view value,
                             std::int64_t ends_at_ms) {
     if (is_over_ || (ends_at_ms < env_.now_ms && !keep_expired_)) return accepted;
@@ -155,7 +155,7 @@ refusal loader::end() {
     return accepted;
 }
 
-// False where a key is there that stays.
+// False if the key exists and stays.
 bool loader::make_way(keyspace& in, std::uint64_t hash) const {
     keyspace::slot* const place = in.find(key_, hash);
     if (place == nullptr) return true;

@@ -16,31 +16,30 @@ namespace eddy::cache::rdb {
 
 struct load_options {
     reader_options reading{};
-    /// Keys whose time is over are kept, as a replica does, which waits for its master to delete
-    /// them. Otherwise they are left out.
+    /// Keeps expired keys, as on a replica, whose master deletes them. Otherwise they are left out.
     bool keep_expired = false;
-    /// What becomes of a key that is there already. A library of functions that is there is
-    /// replaced, unless all are faults.
+    /// Treatment of an existing key. An existing library of functions is replaced, except with
+    /// all_are_faults.
     enum class existing : std::uint8_t { keys_are_faults, all_are_faults, replaced };
     existing when_there = existing::keys_are_faults;
-    /// Where the file says where its data stands in a stream of replication, keys whose time is
-    /// over are kept: their end goes into the stream.
+    /// Keeps expired keys of a file with a replication position: their expiration is then
+    /// propagated.
     bool goes_on = false;
 };
 
 /// Counts of the input so far.
 struct load_counts {
     std::uint64_t keys = 0;       ///< added
-    std::uint64_t expired = 0;    ///< left out, as their time is over
-    std::uint64_t empty = 0;      ///< left out, as they had no elements
+    std::uint64_t expired = 0;    ///< left out, as expired
+    std::uint64_t empty = 0;      ///< left out, without elements
     std::uint64_t libraries = 0;  ///< of functions, loaded
 };
 
-/// Loader of one file in pieces of any size. A key appears when its value is whole; an existing one
-/// is a fault, unless the options say otherwise. After a fault the keys before it stay, so callers
-/// that need all or nothing begin with empty databases and clear them. Keys are added without
-/// regard to max_memory. Between the pieces the engine may execute commands. The engine must
-/// outlive it; one thread.
+/// Loader of one file in pieces of any size. A key appears when its value is complete; an existing
+/// key is a fault, unless the options permit it. After a fault the keys before it stay, so callers
+/// that need all or nothing start with empty databases and clear them. Keys are added regardless of
+/// max_memory. The engine may execute commands between the pieces. The engine must outlive it; one
+/// thread.
 class loader final : private value_builder {
 public:
     explicit loader(engine& to, load_options options = {}) : loader(to.internals(), options) {}
@@ -53,9 +52,9 @@ public:
     reader::status now() const noexcept { return reader_.now(); }
     const read_fault& fault() const noexcept { return reader_.fault(); }
     const load_counts& counts() const noexcept { return counts_; }
-    /// For which database a stream of commands goes on behind the file.
+    /// Database of a stream of commands that follows the file.
     std::uint8_t stream_database() const noexcept { return stream_database_; }
-    /// Where the file's data stands in a stream of replication, if it says so.
+    /// Replication position of the file's data, if it has one.
     std::optional<stream_position> position() const;
 
 private:
@@ -95,7 +94,7 @@ private:
     std::string key_;
     expiry_time expires_at_ms_ = no_expiry;
     bool is_text_ = false;
-    bool is_over_ = false;  // the key is to be left out
+    bool is_over_ = false;  // the key is left out
     load_counts counts_;
     std::string library_fault_;
     reader reader_;

@@ -17,7 +17,7 @@
 namespace eddy::cache::rdb {
 namespace {
 
-// A unit that came in pieces may be large; then its memory is given back.
+// Kept capacity of the buffer for a unit in pieces; more is released.
 constexpr std::size_t kept_pending = 64U << 10;
 
 constexpr std::size_t stream_id_bytes = 16;
@@ -78,8 +78,8 @@ std::size_t reader::feed(std::string_view piece) {
                 pending_.clear();
                 if (pending_.capacity() > kept_pending) pending_.release_if_empty();
             }
-            // The checksum is not a part of what it sums up. The end mark before it is a single
-            // byte, so it never was pending.
+            // The checksum does not cover itself. The end mark before it is a single byte, so it
+            // was never pending.
             if (sums && state_ == state::checksum) {
                 sum_up();
                 sums = false;
@@ -275,14 +275,14 @@ bool reader::begin_type(window& w, object_type type) {
 }
 
 bool reader::read_pair(window& w, std::string_view& first, std::string_view& second) {
-    // Nothing is expanded before both are there.
+    // Decompressed only when both strings are complete.
     written_text one;
     written_text two;
     return w.text(one) && w.text(two) && w.expand(one, scratch_[0], first) &&
            w.expand(two, scratch_[1], second);
 }
 
-// The module's number, then at which time the data are meant to be read, as one of its items.
+// The module's number, then, as one of its items, the time at which its data must be read.
 bool reader::read_module_begin(window& w) {
     std::uint64_t module = 0;
     std::uint64_t what = 0;
@@ -371,11 +371,11 @@ bool reader::read_first_end(window& w) {
     return true;
 }
 
-// A time as it is written for a field, 0 for none.
+// An expiration as written for a field; 0 is none.
 bool reader::end_of_field(window& w, std::uint64_t written, std::int64_t& to) const {
     to = no_expiry;
     if (written == 0) return true;
-    // Since the first release of 7.4 it counts from the first end, which is 1.
+    // Since the first release of 7.4 it is relative to the first expiration, which is 1.
     if (type_ == object_type::hash_with_expiry) {
         if (__builtin_add_overflow(written - 1, first_end_, &written)) written = 0;
     }
@@ -434,7 +434,7 @@ bool reader::read_timed_packed(window& w) {
 }
 
 bool reader::read_scored(window& w) {
-    // In place of a decimal score's size.
+    // Codes in place of a decimal score's size.
     constexpr std::uint8_t is_nan = 253;
     constexpr std::uint8_t is_infinite = 254;
     constexpr std::uint8_t is_minus_infinite = 255;
@@ -533,7 +533,7 @@ bool reader::emit_packed(window& w, std::string_view block) {
     return true;
 }
 
-// A stream's IDs are 16 bytes, the highest first, or two lengths.
+// A stream's ID: 16 bytes in big-endian order, or two lengths.
 static bool take_id(window& w, stream_id& to) noexcept {
     std::string_view bytes;
     if (!w.take(stream_id_bytes, bytes)) return false;

@@ -1,14 +1,14 @@
 // RDB reader, sans-IO: a dump file, a master's full synchronisation, or the value in a DUMP
 // payload.
 //
-// Bytes in, events out: the input may come in pieces of any size, and the same input gives the same
-// events. Versions 1 to 12 are read, with every encoding of strings, lists, sets, sorted sets,
-// hashes and streams; packed values are checked to their end before the event of their first
-// element. Modules' values are refused, as the cache has none; modules' auxiliary data is skipped.
+// Bytes in, events out: the input may be split anywhere, and the same input yields the same events.
+// Versions 1 to 12 are read, with every encoding of strings, lists, sets, sorted sets, hashes and
+// streams; packed values are checked completely before the event of their first element. Modules'
+// values are refused; modules' auxiliary data is skipped.
 //
-// The input may be hostile. A claimed size allocates nothing; beside what its consumer keeps, the
-// reader holds one string of the input that came in pieces, and one or two that were compressed
-// (whose expansion is at most 88 times their bytes).
+// The input may be hostile. A claimed size allocates nothing. The reader holds at most one string
+// of the input that came in pieces, and one or two decompressed ones (at most 88 times their
+// compressed bytes).
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -25,19 +25,19 @@
 namespace eddy::cache::rdb {
 
 struct reader_options {
-    /// The longest string, and the largest packed value; one that is longer is refused.
+    /// At most so many bytes of a string or a packed value; a longer one is refused.
     std::size_t max_text = largest_text;
-    /// Whether the checksum at a file's end must be right. One of 0 always passes: it says that
-    /// none was made.
+    /// True if the checksum at a file's end is checked. 0 always passes: it means none was
+    /// computed.
     bool check_sum = true;
 };
 
-/// Why the reading has ended early.
+/// Reason of a premature end.
 struct read_fault {
-    /// Of the first byte of the unit (a length, a string, an element) that is wrong.
+    /// Offset of the first byte of the wrong unit (a length, a string, an element).
     std::uint64_t offset = 0;
     const char* what = nullptr;  ///< a static text, the reader's or the consumer's
-    /// It is a whole file for another server, or of a later version: nothing in it need be wrong.
+    /// The file is for another server, or of a later version: it need not be damaged.
     bool is_unknown_format = false;
 };
 
@@ -60,11 +60,11 @@ public:
     reader(const reader&) = delete;
     reader& operator=(const reader&) = delete;
 
-    /// Takes the next bytes. Returns how many of them were taken: all, or fewer when the input's
-    /// end or a fault is among them. Throws std::bad_alloc when there is no memory.
+    /// Reads the next bytes. Returns the number of consumed bytes: all, or fewer when the input's
+    /// end or a fault is among them. Throws std::bad_alloc without memory.
     std::size_t feed(std::string_view piece);
 
-    /// Says that no more bytes come: what has not ended by now has failed.
+    /// Ends the input: an incomplete file or value fails.
     void finish();
 
     status now() const noexcept {
@@ -74,7 +74,7 @@ public:
     }
     /// The reason when now() is `failed`.
     const read_fault& fault() const noexcept { return fault_; }
-    /// Of the file; 0 until it is known.
+    /// Version of the file; 0 until it is read.
     unsigned version() const noexcept { return version_; }
     /// Bytes taken so far.
     std::uint64_t offset() const noexcept { return offset_ + pending_.size(); }
@@ -165,7 +165,7 @@ private:
     value_kind kind_ = value_kind::text;
     key_header header_;
     unsigned version_ = 0;
-    std::uint64_t first_end_ = 0;  // of a hash's fields
+    std::uint64_t first_end_ = 0;  // base of a hash's field expirations
     std::uint64_t left_ = 0;       // elements of the value to come
     std::uint64_t groups_left_ = 0;
     std::uint64_t consumers_left_ = 0;
@@ -174,8 +174,8 @@ private:
     read_fault fault_;
     bool is_unknown_format_ = false;
     char format_text_[128] = {};
-    byte_buffer pending_;     // the beginning of a unit whose rest has not come yet
-    std::size_t wanted_ = 0;  // bytes of that unit, at least
+    byte_buffer pending_;     // begin of an incomplete unit
+    std::size_t wanted_ = 0;  // at least so many bytes of that unit
     text_scratch scratch_[2];
 };
 

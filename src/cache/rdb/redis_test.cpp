@@ -47,7 +47,7 @@ std::string saved(engine& from) {
     return std::string(all.text());
 }
 
-// What redis-check-rdb says of a file.
+// Output of redis-check-rdb for a file.
 std::string judgement(std::string_view file) {
     const eddy::testing::temporary_folder folder;
     const std::string path = folder.file("dump.rdb");
@@ -132,7 +132,7 @@ protected:
         theirs({"EXPIRE", "list of words 5", "1000"});
     }
 
-    // Of one entry, of several blocks, with groups, and without any entry.
+    // Streams of one entry, of several blocks, with groups, and without any entry.
     void fill_streams() {
         for (const int size : {1, 5, 1000}) {
             const std::string name = "stream " + std::to_string(size);
@@ -186,8 +186,7 @@ TEST_F(with_redis, a_file_goes_from_redis_to_the_cache_and_back_with_nothing_los
     EXPECT_EQ(digest(*other), before);
 }
 
-// The same with the encodings of Redis's options: one element a node, compressed nodes, no packed
-// values.
+// The same with Redis's other encodings: one element a node, compressed nodes, no packed values.
 TEST_F(with_redis, other_settings_of_redis_make_other_files_of_the_same_keys) {
     const std::vector<arguments> settings[] = {
         {{"list-max-listpack-size", "1"}, {"list-compress-depth", "1"}},
@@ -250,7 +249,7 @@ TEST_F(with_redis, payloads_go_both_ways) {
     if (redis_->is_7_0()) EXPECT_EQ(encodings.size(), 11U);
 }
 
-// Groups are no part of Redis's digest: what XINFO tells of them is compared, with all its times.
+// Redis's digest leaves out groups: XINFO's description of them is compared, with all its times.
 TEST_F(with_redis, groups_of_streams_go_both_ways) {
     if (!redis_->is_7_0())
         GTEST_SKIP() << "later versions note more of a consumer than 7.0's files have";
@@ -292,8 +291,8 @@ TEST_F(with_redis, groups_of_streams_go_both_ways) {
     }
 }
 
-// What commands of all kinds have left behind, written by us, is to Redis what they left behind
-// there.
+// The file of this cache after random commands of all kinds, loaded by Redis, equals Redis's data
+// after the same commands.
 TEST_F(with_redis, our_file_of_random_changes_is_what_redis_has) {
     const std::uint64_t seed = eddy::testing::seed_of_this_run();
     SCOPED_TRACE(seed);
@@ -371,7 +370,7 @@ TEST_F(with_redis, sorted_sets_of_redis_are_read) {
 
 TEST_F(with_redis, old_encodings_mean_to_redis_what_they_mean_here) {
     for (const rdb::testing::fixture& each : rdb::testing::fixtures()) {
-        // Redis 7.0 does not know these yet.
+        // Redis 7.0 cannot read these.
         if (each.type == rdb::object_type::set_listpack) continue;
         if (each.type == rdb::object_type::stream_3) continue;
         if (each.type >= rdb::object_type::hash_with_expiry_rc) continue;
@@ -392,7 +391,7 @@ TEST_F(with_redis, the_options_and_errors_of_restore_are_the_same) {
         arguments args{"RESTORE", "k"};
         args.insert(args.end(), more.begin(), more.end());
         both(args);
-        // Only an absolute time is the same on both to the millisecond.
+        // Only an absolute time is equal on both to the millisecond.
         both({more.back() == "absttl" ? "PEXPIRETIME" : "TTL", "k"});
         both({"GET", "k"});
     };
@@ -431,7 +430,7 @@ TEST_F(with_redis, the_options_and_errors_of_restore_are_the_same) {
     with({"0", value, "REPLACE", "FREQ", "1", "IDLETIME", "1"});
     with({"0", value, "REPLACE", "IDLETIME", "1", "FREQ", "1"});
     with({"0", value, "REPLACE", "IDLETIME", "1", "IDLETIME", "2"});
-    // Each check before the next.
+    // The order of checks.
     with({"x", "junk", "IDLETIME", "-1"});
     with({"x", "junk"});
     both({"DEL", "k"});

@@ -22,7 +22,7 @@ constexpr const char* too_many_changes =
     "reached";
 constexpr const char* no_memory = "there is no memory for it";
 
-// A removed value that is larger is handed over: writing it would take longer than a slice.
+// A larger removed value is kept for later: writing it at once would take longer than a slice.
 constexpr std::size_t big_bytes = 16U << 10;
 constexpr std::size_t big_elements = 64;
 
@@ -41,7 +41,7 @@ bool is_big(const entry& e) noexcept {
     }
 }
 
-// About; in O(1), whatever it is.
+// Approximate; O(1) for any type.
 std::size_t bytes_of(const environment& env, const entry& e) {
     constexpr std::size_t samples = 5;
     if (e.held_as != encoding::list) return memory_usage(env, e, samples);
@@ -95,7 +95,7 @@ snapshot::snapshot(engine_state& of, snapshot_options options)
                           {stream_id_aux, stands->id},
                           {stream_offset_aux, std::to_string(stands->offset)}};
     }
-    // They go before all keys, a piece at a time.
+    // Before all keys, in pieces.
     byte_buffer made;
     if (options.has_libraries) {
         for (const std::string& each : scripting::library_codes(state_))
@@ -107,7 +107,7 @@ snapshot::snapshot(engine_state& of, snapshot_options options)
         waiting_ += piece.size();
         rest.remove_prefix(piece.size());
     }
-    // The keys know of it from here on: nothing may fail any more.
+    // From here on keys are observed: nothing may fail.
     for (std::size_t i = 0; i < parts_.size(); ++i) {
         part& its = parts_[i];
         its.of = this;
@@ -143,7 +143,7 @@ void snapshot::fail(const char* why) noexcept {
     fault_ = why;
     stop_writing();
     for (writing_entry* const each : {&current_, &ahead_}) {
-        // Nobody tells of its changes any more.
+        // Its changes are no longer observed.
         if (!each->is_owned) each->of = nullptr;
         each->pieces.clear();
     }
@@ -179,7 +179,7 @@ bool snapshot::part::takes_long(const entry& e, std::uint64_t hash) const noexce
     if (!of->writing_) return false;
     if (&e == of->ahead_.of) return true;
     if (&e != of->current_.of && (e.has(entry::in_snapshot) || at.passed(hash))) return false;
-    // Beyond the limit the snapshot fails, with this value as with a smaller one.
+    // Beyond the limit the snapshot fails, for a huge value as for a small one.
     return of->waiting_ <= of->options_.max_waiting && of->is_huge(e);
 }
 
@@ -225,7 +225,7 @@ void snapshot::part::added(entry& e, std::uint64_t hash) noexcept {
 void snapshot::part::cleared(dictionary&& all) noexcept {
     live = nullptr;
     flushed.emplace(std::move(all));
-    // Its share of all, as if keys were equal.
+    // Estimated by its share of the keys.
     std::size_t keys_of_all = flushed->size();
     for (const auto& each : of->state_.keyspaces) keys_of_all += each ? each->size() : 0;
     const std::size_t used = of->state_.env.memory.used_bytes();
@@ -236,7 +236,7 @@ void snapshot::part::cleared(dictionary&& all) noexcept {
     of->held_ += held;
 }
 
-// Behind the last bytes of a row of pieces.
+// The last piece of a queue, or a new one.
 byte_buffer& snapshot::open_piece(std::deque<byte_buffer>& pieces) {
     if (pieces.empty() || pieces.back().size() >= options_.piece_bytes) {
         pieces.emplace_back();
@@ -244,7 +244,7 @@ byte_buffer& snapshot::open_piece(std::deque<byte_buffer>& pieces) {
     return pieces.back();
 }
 
-// A key that is about to change.
+// Writes a key that is about to change.
 void snapshot::write_now(entry& e, std::size_t database) {
     if (waiting_ > options_.max_waiting) return fail(too_many_changes);
     try {
@@ -264,27 +264,28 @@ void snapshot::write_now(entry& e, std::size_t database) {
     }
 }
 
-// Whether changes and the removal of the entry reach the snapshot: it is the snapshot's own, or its
-// database has its keeper.
+// True if changes and the removal of the entry reach the snapshot: it belongs to the snapshot, or
+// its database has the keeper.
 bool snapshot::is_kept(const writing_entry& one) const noexcept {
     return one.is_owned || parts_[one.database].has_table();
 }
 
-// Whether no entry of the part is being written that is not the snapshot's own.
+// True if the walk may leave the part: all of its entries that are being written belong to the
+// snapshot.
 bool snapshot::may_leave(const part& its) const noexcept {
     return std::ranges::none_of(std::array{&current_, &ahead_}, [&](const writing_entry* each) {
         return each->of != nullptr && !each->is_owned && each->database == its.database;
     });
 }
 
-// Whether the walk stays at the end of a database, or of all, until the value that is written ahead
-// is whole.
+// True while the walk stays at the end of a database, or of all, until the value written ahead is
+// complete.
 bool snapshot::awaits_ahead() const noexcept {
     if (ahead_.of == nullptr) return false;
     return part_ == parts_.size() || (parts_[part_].is_over() && !may_leave(parts_[part_]));
 }
 
-// Into memory; true when all of it is there.
+// Writes a slice into memory; true when the value is complete.
 bool snapshot::write_slice(writing_entry& one) {
     EDDY_ASSERT(is_kept(one));
     byte_buffer& to = open_piece(one.pieces);
@@ -295,7 +296,7 @@ bool snapshot::write_slice(writing_entry& one) {
     return whole;
 }
 
-// A key that is being written is about to change.
+// Completes a key that is being written and is about to change.
 void snapshot::finish(writing_entry& one) {
     try {
         while (!write_slice(one)) {
@@ -346,7 +347,7 @@ void snapshot::begin_key(byte_buffer& out, entry& e, std::size_t database) {
 
 void snapshot::end(writing_entry& one) { return &one == &current_ ? end_current() : end_ahead(); }
 
-// All of it was written. What has not gone out goes before all that waits.
+// The value is complete. Its remaining pieces go before all others.
 void snapshot::end_current() {
     if (!current_.pieces.empty() && pieces_.empty()) waiting_database_ = written_database_;
     for (; !current_.pieces.empty(); current_.pieces.pop_back())
@@ -384,7 +385,8 @@ void snapshot::take_piece(std::deque<byte_buffer>& from, byte_buffer& out, std::
     first.consume(now);
     waiting_ -= now;
     if (first.empty()) from.pop_front();
-    // Not at the mark where they are held: each that goes on would hold up all others again.
+    // Below the mark where they were held: otherwise each command that continues would hold all
+    // others again.
     if (is_crowded_ && waiting_ <= options_.max_waiting / 8 * 3) let_changes_go();
 }
 
@@ -402,7 +404,8 @@ void snapshot::leave_part(part& of) noexcept {
     of.flushed.reset();
 }
 
-// All entries of the bucket at the cursor are marked.
+// Clears the marks of the bucket at the cursor, releases a flushed database's entries, and
+// advances.
 void snapshot::leave_bucket(part& of) {
     for (const dictionary::slot each : found_) {
         entry* const e = dictionary::entry_of(each);
@@ -422,7 +425,7 @@ void snapshot::leave_bucket(part& of) {
     visited_ = false;
 }
 
-// A key is begun, or the walk goes on otherwise; false at the end.
+// Begins a key, or advances the walk; false at the end.
 bool snapshot::advance(byte_buffer& out) {
     if (part_ == parts_.size()) return false;
     part& its = parts_[part_];
@@ -463,7 +466,7 @@ snapshot::status snapshot::step(byte_buffer& out, std::size_t limit) {
             for (const auto& [name, value] : stream_fields_) file_.aux(out, name, value);
         }
         begun_ = true;
-        // What was found before may be gone.
+        // Entries found before may have been removed.
         visited_ = false;
         std::size_t parts = options_.slice_parts;
         for (std::size_t work = 0; work < slice_work && out.size() < limit; ++work) {
@@ -508,7 +511,7 @@ bool snapshot::clear_some(std::size_t buckets, slice_limit& slice) {
         each->pieces.clear();
     }
     pieces_.clear();
-    // These are freed in slices by the environment.
+    // The environment frees them in slices.
     for (; !adopted_.empty(); adopted_.pop_front()) {
         held_ -= adopted_.front().bytes;
         release_entry(state_.env, adopted_.front().of);

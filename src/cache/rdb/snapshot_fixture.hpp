@@ -50,14 +50,14 @@ inline rdb::snapshot_options at_once() {
     return made;
 }
 
-// A turn of those whose commands wait.
+// One turn for clients with waiting commands.
 inline void go_on(cache_with_client& it) {
     it.home.go_on();
     for (test_client* const each : {&it.ask, &it.other})
         if (each->woken()) each->pushed();
 }
 
-// What a digest leaves out: the groups of a stream, with what is pending.
+// Parts of a stream that a digest leaves out: its groups and their pending entries.
 inline std::string written_stream(engine_state& state, entry& of) {
     byte_buffer out;
     rdb::value_writer writer(state.env);
@@ -66,8 +66,8 @@ inline std::string written_stream(engine_state& state, entry& of) {
     return std::string(out.text());
 }
 
-// The same without what commands cannot tell: when consumers were seen, what is pending of removed
-// entries, and how the entries are spread over blocks.
+// The same without state that commands do not carry: times at which consumers were seen, pending
+// entries that were removed, and the layout in blocks.
 inline std::string stream_in_commands(const redis_stream& of) {
     std::string all;
     const auto add = [&all](std::string_view text) { all.append(text) += ' '; };
@@ -104,7 +104,7 @@ inline std::string stream_in_commands(const redis_stream& of) {
     return all;
 }
 
-// Of all keys, values and times, whether these are over or not, as far as the form has them.
+// Fingerprint of all keys, values and times, expired or not, as far as the form has them.
 inline std::string fingerprint(engine& of, rdb::file_form form = rdb::file_form::rdb) {
     engine_state& state = of.internals();
     std::uint64_t times = 0;
@@ -133,7 +133,7 @@ struct file_session final : session {
     explicit file_session(engine& home) : session(home, internal{}) { special = master; }
 };
 
-// Whether all commands were understood and done.
+// True if all commands were parsed and executed.
 inline bool execute_file(engine& to, std::string_view commands) {
     file_session from(to);
     resp::request_parser parser;
@@ -152,7 +152,7 @@ inline std::string loaded(std::string_view file, rdb::file_form form = rdb::file
     cache_with_client to(99);
     to.set_time(1);
     if (form == rdb::file_form::commands) {
-        // XCLAIM allows no delivery in the future; what has expired stays all the same.
+        // XCLAIM permits no delivery in the future; expired keys stay all the same.
         to.set_time(2 * start_ms);
         if (!execute_file(to.home, file)) return "fault: commands";
         to.set_time(1);
@@ -183,7 +183,7 @@ inline int marked(engine& of) {
     return found;
 }
 
-// Everything up to the end, with no commands between.
+// Everything up to the end, without commands in between.
 inline std::string rest_of(snapshot& image, std::size_t limit = 64U << 10) {
     std::string all;
     byte_buffer out;

@@ -1,5 +1,5 @@
-// Search for torn snapshots: snapshots without end beside commands that change, replace and remove
-// a few values, each larger than many slices. EDDY_SEED and EDDY_RUNS search for longer.
+// Search for torn snapshots: a series of snapshots beside commands that change, replace and remove
+// a few values, each larger than many slices. EDDY_SEED and EDDY_RUNS make the search longer.
 #include <eddy/base/random.hpp>
 
 #include "cache/engine/engine.hpp"
@@ -21,8 +21,8 @@ namespace {
 
 using namespace cache::testing;
 
-/// Commands of two more clients that keep the keys of `disturbance` large: it takes values apart
-/// faster than it makes them.
+/// Commands of two more clients that keep the keys of `disturbance` large, as it shrinks values
+/// faster than it fills them.
 class large_values {
 public:
     large_values(cache_with_client& of, std::uint64_t seed)
@@ -79,7 +79,7 @@ private:
     std::string number(std::uint64_t below) { return std::to_string(random_.below(below)); }
     std::string other_key() { return std::string(keys[random_.below(kinds)]); }
 
-    // One that is of another type, as others have made it, goes.
+    // A key that other clients have replaced by another type is removed.
     void add_to(test_client& client, unsigned which, std::size_t elements) {
         const std::string key(keys[which]);
         arguments words;
@@ -121,7 +121,7 @@ private:
             default: client({"XTRIM", key, "MAXLEN", number(100)}); break;
         }
     }
-    // By a script that does not name the key, so that it cannot wait.
+    // By a script that does not name the key, so that the command cannot wait.
     void at_once(test_client& client, arguments words) {
         arguments script = {"EVAL", "return redis.pcall(unpack(ARGV))", "0"};
         script.insert(script.end(), words.begin(), words.end());
@@ -134,7 +134,7 @@ private:
         add_to(client, static_cast<unsigned>(random_.below(kinds)), 2);
         client("EXEC");
     }
-    // Another client has to be left to make it.
+    // The key must be created by another client.
     void wait_for_key(test_client& client, const std::string& key) {
         if (std::ranges::any_of(clients_, [](test_client& each) { return each.who().blocked; }))
             return;
@@ -152,7 +152,7 @@ rdb::snapshot_options random_options(random_generator& random) {
     made.piece_bytes = 256U << random.below(5);
     made.huge_elements = random.below(100);
     made.huge_bytes = random.below(20'000);
-    // What a rewritten append-only file begins with, and a replica's full copy.
+    // The base of a rewritten append-only file, and a replica's full copy.
     made.aof_base = random.below(3) == 0;
     made.stream_database = static_cast<int>(random.below(3)) - 1;
     if (random.below(8) == 0) made.max_waiting = random.below(50'000);
@@ -160,7 +160,7 @@ rdb::snapshot_options random_options(random_generator& random) {
     return made;
 }
 
-/// Images one after another of one cache.
+/// Successive snapshots of one cache.
 class image_row {
 public:
     explicit image_row(std::uint64_t seed)

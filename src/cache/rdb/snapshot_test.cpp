@@ -1,4 +1,5 @@
-// Tests of snapshots: each holds the data of its instant, whatever happens while it is written.
+// Tests of snapshots: each holds the data of its instant, whatever commands run while it is
+// written.
 #include "cache/rdb/snapshot.hpp"
 
 #include <eddy/base/random.hpp>
@@ -115,7 +116,7 @@ TEST(rdb_snapshot, it_fails_when_too_much_waits_and_the_cache_goes_on) {
     ASSERT_EQ(image->step(out, 1), status::writing);
     std::size_t most = 0;
     int changed = 0;
-    // A script does not say what it changes, so that it cannot wait.
+    // A script does not declare its keys, so it cannot wait.
     const auto change = [&](int which) {
         const std::string key = "k" + std::to_string(which);
         it.ask({"EVAL", "return redis.call('APPEND', ARGV[1], 'x')", "0", key});
@@ -304,7 +305,7 @@ TEST(rdb_snapshot, redis_loads_it) {
     const std::uint64_t seed = eddy::testing::seed_of_this_run();
     for (std::uint64_t i = 0; i < 3; ++i) {
         cache_with_client it(seed);
-        // Redis drops what is over by its own clock.
+        // Redis drops expired keys by its own clock.
         const auto now = std::chrono::system_clock::now().time_since_epoch();
         it.home.set_time(std::chrono::duration_cast<std::chrono::microseconds>(now));
         disturbance others(it, seed + i, 500);
@@ -347,7 +348,7 @@ TEST(snapshot, a_slice_of_a_value_has_few_elements_however_small_they_are) {
     EXPECT_EQ(loaded(out.text()), before);
 }
 
-// A cache that is full of values of 100 kB.
+// A cache full of values of 100 kB.
 struct full_cache : cache_with_client {
     static constexpr int values = 60;
     full_cache() {

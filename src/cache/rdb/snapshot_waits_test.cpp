@@ -28,7 +28,7 @@ void fill_huge(cache_with_client& it) {
     it.ask("RPUSH short 1 2 3");
 }
 
-// Until the client's command has run; how many turns that took, and what it was told.
+// Runs until the client's command is executed; returns the number of turns and the reply.
 std::pair<int, std::string> wait_of(cache_with_client& it, const snapshot& image) {
     int turns = 0;
     while (it.ask.who().blocked && turns < 100'000) {
@@ -36,7 +36,7 @@ std::pair<int, std::string> wait_of(cache_with_client& it, const snapshot& image
         it.home.go_on();
         ++turns;
         EXPECT_LT(image.waiting(), before + (130U << 10)) << "more than a slice";
-        // All others go on.
+        // All other clients continue.
         EXPECT_EQ(it.other("APPEND small 1").front(), ':');
     }
     return {turns, it.ask.pushed()};
@@ -73,14 +73,14 @@ TEST(rdb_snapshot_waits, who_changes_a_huge_value_waits_and_nobody_else_does) {
         EXPECT_TRUE(it.ask.who().blocked);
         EXPECT_TRUE(it.home.is_behind());
         EXPECT_LT(image->waiting(), 1000U);
-        // Who reads it does not wait, nor who writes something else.
+        // Neither readers of the value nor writers of other keys wait.
         EXPECT_EQ(it.other("HGET hash field3"), "$6\r\nvalue3\r\n");
         EXPECT_EQ(it.other("SET another 1"), "+OK\r\n");
         const auto [turns, told] = wait_of(it, *image);
         EXPECT_GT(turns, 2);
         EXPECT_EQ(told, reply);
         EXPECT_FALSE(it.home.is_behind());
-        // It is written: from here on nobody waits for it.
+        // It is written: no later command waits for it.
         EXPECT_NE(it.ask("LLEN list"), "");
         EXPECT_EQ(loaded(rest_of(*image)), before);
         image->end();
@@ -144,7 +144,7 @@ TEST(rdb_snapshot_waits, who_removes_or_replaces_a_huge_value_does_not_wait) {
 }
 
 TEST(rdb_snapshot_waits, a_huge_value_that_is_written_ahead_may_change_by_other_ways) {
-    // Those that name no key, or do not change it: nobody has them wait.
+    // Commands that name no key, or do not change it, do not wait.
     for (const char* const change :
          {"EVAL redis.call('HSET','hash','undeclared','1') 0", "DEL hash", "FLUSHALL", "FLUSHDB",
           "SWAPDB 0 3", "EVAL redis.call('DEL','hash') 0", "SET hash 1"}) {
@@ -187,7 +187,7 @@ TEST(rdb_snapshot_waits, a_huge_value_that_is_written_ahead_may_change_by_other_
     }
 }
 
-// Each hash and list is larger than many slices of these.
+// Each hash and list is larger than many of these slices.
 rdb::snapshot_options in_small_slices() {
     rdb::snapshot_options made;
     made.huge_elements = 20;
@@ -196,7 +196,7 @@ rdb::snapshot_options in_small_slices() {
     return made;
 }
 
-// One value is written ahead, and the walk goes on for so many steps; then this happens.
+// A value is written ahead, the walk advances by so many steps, and then the change happens.
 void change_behind_the_walk(const std::string& change, int steps) {
     SCOPED_TRACE(change + " after steps: " + std::to_string(steps));
     cache_with_client it;
@@ -241,7 +241,7 @@ TEST(rdb_snapshot_waits, a_value_written_ahead_is_kept_when_the_walk_ends_its_da
           "PEXPIREAT hash 1", "FLUSHDB", "FLUSHALL", "FLUSHALL ASYNC", "SWAPDB 0 4",
           "EVAL redis.call('SWAPDB','0','4') redis.call('DEL','hash') 0",
           "EVAL redis.call('FLUSHALL') redis.call('RPUSH','hash','x') 0"}) {
-        // Up to the middle of the database behind it.
+        // Up to the middle of the next database.
         for (int steps = 0; steps <= 5; ++steps) change_behind_the_walk(change, steps);
     }
 }
@@ -272,7 +272,7 @@ TEST(rdb_snapshot_waits, who_waits_for_it_goes_on_when_it_ends) {
     }
 }
 
-// ---- room for what changes
+// ---- room for changed values
 
 rdb::snapshot_options with_little_room() {
     rdb::snapshot_options made;
@@ -288,7 +288,7 @@ void fill_values(cache_with_client& it) {
     it.ask("RPUSH list 1 2 3");
 }
 
-// By one client, until it is held; which key it did not come to.
+// Changes by one client until it is held; returns the first key that was not changed.
 int change_until_held(cache_with_client& it, int from = 0) {
     for (; from < values; ++from) {
         if (it.ask({"APPEND", "k" + std::to_string(from), "x"}).empty()) break;
@@ -311,7 +311,7 @@ TEST(rdb_snapshot_waits, who_writes_faster_than_it_is_taken_waits_until_there_is
         EXPECT_TRUE(it.ask.who().blocked);
         EXPECT_GT(image->waiting(), limits.max_waiting / 2);
         EXPECT_LT(image->waiting(), limits.max_waiting / 2 + 1100);
-        // Nobody is to look again before some of it was taken.
+        // No client is due before some of it was taken.
         EXPECT_FALSE(it.home.is_behind());
         std::string told;
         for (int turn = 0; turn < 1000 && told.empty(); ++turn) {
@@ -346,7 +346,7 @@ TEST(rdb_snapshot_waits, without_room_only_those_wait_that_need_some) {
         ASSERT_LT(change_until_held(it), values);
         EXPECT_EQ(it.other.ask(each), "");
         EXPECT_TRUE(it.other.who().blocked);
-        // Also with others in a transaction.
+        // Also with other commands in a transaction.
         test_client third(it.home);
         third("MULTI");
         third("SET new 1");
@@ -381,7 +381,7 @@ TEST(rdb_snapshot_waits, who_waits_for_room_goes_on_when_it_ends_or_fails) {
         const int held = change_until_held(it);
         ASSERT_LT(held, values);
         if (fails) {
-            // The second half is for those that cannot wait.
+            // The second half is for commands that cannot wait.
             for (int i = values - 1; i > held && image->fault() == nullptr; --i) {
                 it.other({"EVAL", "redis.call('DEL', ARGV[1])", "0", "k" + std::to_string(i)});
                 EXPECT_FALSE(it.other.who().blocked);
@@ -412,7 +412,7 @@ TEST(rdb_snapshot_waits, one_that_nobody_takes_holds_up_nobody_for_long) {
     it.home.set_time(std::chrono::microseconds(until_us));
     it.home.end_wait(it.ask.who());
     EXPECT_EQ(it.ask.pushed(), ":1001\r\n");
-    // From here on it is as if none could wait, until some of it is taken.
+    // From here on all commands run, as if none could wait, until some of it is taken.
     byte_buffer out;
     for (int i = 0; i < 10; ++i)
         EXPECT_EQ(it.ask({"APPEND", "k" + std::to_string(++next), "x"}), ":1001\r\n");
@@ -454,7 +454,7 @@ TEST(rdb_snapshot_waits, the_last_of_it_may_be_what_is_written_ahead) {
     const std::string before = fingerprint(it.home);
     snapshot* const image = snapshot::begin(it.home);
     EXPECT_EQ(it.ask("HSET hash new 1"), "");
-    // Nobody calls go_on().
+    // Without calls of go_on().
     EXPECT_EQ(loaded(rest_of(*image)), before);
     image->end();
     go_on(it);

@@ -14,7 +14,7 @@ namespace eddy::cache::rdb {
 
 namespace {
 
-// Changes of the empty key here are not observed.
+// Scope in which changes of the empty key are not observed.
 class unobserved {
 public:
     explicit unobserved(environment& env) noexcept
@@ -28,7 +28,7 @@ private:
     key_observer* observer_;
 };
 
-// As in Redis, a listpack that is loaded has texts of any length.
+// As in Redis, a loaded listpack may have texts of any length.
 class listpack_texts {
 public:
     listpack_texts(environment& env, bool any_length) noexcept
@@ -117,7 +117,7 @@ refusal value_builder::scored(std::string_view of_sorted_set, double score) {
 refusal value_builder::field(std::string_view of_hash, std::string_view value) {
     const listpack_texts as_it_was(env_, was_listpack_);
     collection fields(env_, made());
-    // One that is over would not say that it is there.
+    // all() counts expired fields, too.
     const std::size_t before = fields.all();
     fields.put(of_hash, value);
     if (fields.all() == before) return "a hash has a field twice";
@@ -140,7 +140,7 @@ refusal value_builder::stream_facts(const redis_stream::facts& known) {
     return made_stream().set_facts(known);
 }
 
-// What is pending must have an owner.
+// Every pending entry must have an owner.
 refusal value_builder::end_group() noexcept {
     if (group_ == nullptr || group_->pending.size() == owned_) return accepted;
     return "an entry of a stream is pending for nobody";

@@ -10,7 +10,7 @@
 
 namespace eddy::cache::rdb {
 
-/// Holds one value: the last one that was begun. The environment must outlive it. One thread.
+/// Holds at most one value, the last one begun. The environment must outlive it. One thread.
 class value_builder : public consumer {
 public:
     explicit value_builder(environment& env) noexcept : env_(env), value_(env) {}
@@ -34,10 +34,10 @@ public:
     refusal owned(stream_id id) override;
     refusal end() override { return end_group(); }
 
-    /// Whether there is no value, or one without elements, which no key may have.
+    /// True if there is no value, or one without elements, which a key must not have.
     bool empty() const noexcept { return place_ == nullptr || (is_collection_ && elements_ == 0); }
 
-    /// Puts the value under a key that is not there, without an expiry. There must be one.
+    /// Stores the value under a new key, without an expiry. There must be a value.
     keyspace::slot* give(keyspace& to, std::string_view key, std::uint64_t hash);
 
     /// Drops the value.

@@ -32,7 +32,7 @@ void put_special(byte_buffer& out, special_text form, std::int64_t number, std::
     put_little(out, static_cast<std::uint64_t>(number), bytes);
 }
 
-// Text that is a 32-bit number in its usual writing becomes one; false when it is not.
+// A text that is a canonical 32-bit number becomes one; false for other texts.
 bool put_number(byte_buffer& out, std::string_view text) {
     constexpr std::size_t longest = 11;  // -2147483648
     if (text.empty() || text.size() > longest) return false;
@@ -148,7 +148,7 @@ bool value_writer::write(byte_buffer& out, std::size_t limit, std::size_t& parts
     return true;
 }
 
-// A longer text leaves its rest for write().
+// The rest of a longer text is left for write().
 void value_writer::start_text(byte_buffer& out, std::string_view text) {
     if (text.size() <= max_whole_text) return put_text(out, text);
     put_length(out, text.size());
@@ -217,7 +217,7 @@ void value_writer::begin_elements(byte_buffer& out) {
         first_end_ = timed_table::of(*of_)->first_end();
         put_little(out, static_cast<std::uint64_t>(first_end_), 8);
     }
-    // What is over goes with the rest: the loader knows as well.
+    // Expired elements are included: the loader applies the same expiration.
     put_count(out, elements.all(), elements.is_listed() && !elements.is_integers());
     walk_.emplace(elements, collection::also::ended);
 }

@@ -10,7 +10,7 @@
 namespace eddy::cache::rdb {
 namespace {
 
-// What an unusually large string took is given back by the next one.
+// Capacity that is kept after an unusually large string.
 constexpr std::size_t kept_scratch = 1U << 20;
 
 constexpr const char* no_length = "a length has an unknown form";

@@ -1,4 +1,4 @@
-// Expired keys stay visible to those who repeat what a master has done.
+// Visibility of expired keys for code that repeats a master's commands.
 #pragma once
 
 #include "cache/engine/engine.hpp"
@@ -6,7 +6,7 @@
 
 namespace eddy::cache {
 
-/// As long as it exists, expired keys of the engine are as others, as its master removes them. The
+/// While it exists, the engine treats expired keys like others, as their master removes them. The
 /// engine's thread.
 class expired_keys_view {
 public:

@@ -23,7 +23,7 @@ using ::testing::StartsWith;
 
 constexpr std::string_view read_only = "-READONLY You can't write against a read only replica.\r\n";
 
-/// Hears what a server would.
+/// Host that records its notifications.
 struct recording_host final : replication_host {
     void copy_wanted() noexcept override {}
     void link_changed() noexcept override { ++changes; }
@@ -43,7 +43,7 @@ protected:
     }
     replication& its() { return *l_.home->internals().replicating; }
     void at(int seconds) { l_.home->set_time(std::chrono::seconds(1'000'000 + seconds)); }
-    /// The replica takes what it is sent, and says so.
+    /// The replica takes its output and acknowledges it.
     void catch_up(test_client& replica) {
         sent_to(*l_.home, replica.who());
         replica("REPLCONF ACK " + std::to_string(its().offset()));
@@ -54,7 +54,7 @@ protected:
         const std::size_t begin = all.find("master_failover_state:") + 22;
         return all.substr(begin, all.find('\r', begin) - begin);
     }
-    /// The other leads; the link says so.
+    /// The other server has become the master, by the link's reply.
     void accepted() {
         its().note_failover_asked();
         its().resumed(std::string(40, 'b'));
@@ -99,13 +99,13 @@ TEST_F(failovers, a_replica_that_has_everything_is_not_asked) {
     const int changes = host_.changes;
     EXPECT_EQ(client_("FAILOVER TO test 7001"), "+OK\r\n");
     EXPECT_EQ(its().offset(), before);
-    // Whoever has the links is called at once.
+    // The owner of the connections is notified at once.
     EXPECT_GT(host_.changes, changes);
     its().advance_failover();
     EXPECT_EQ(state(), "failover-in-progress");
 }
 
-// Its "+CONTINUE" with the new ID may still be on its way when the connection is closed.
+// The other's "+CONTINUE" with the new ID may still be in flight when the connection closes.
 TEST_F(failovers, one_that_comes_back_does_not_take_over_before_it_has_acknowledged) {
     catch_up(replica_);
     const std::string id = its().id();
@@ -131,7 +131,7 @@ TEST_F(failovers, one_that_lacks_something_is_asked) {
     second("REPLCONF listening-port 7002 ip-address 10.0.0.2");
     l_.join(second);
     catch_up(second);
-    // It has everything, and is not the one.
+    // It has all changes, but is not the requested one.
     EXPECT_EQ(client_("FAILOVER TO test 7001"), "+OK\r\n");
     EXPECT_THAT(sent_to(*l_.home, replica_.who()), ::testing::EndsWith("GETACK\r\n$1\r\n*\r\n"));
 }
@@ -148,7 +148,7 @@ TEST_F(failovers, one_that_is_aborted_lets_writes_go_on) {
         EXPECT_EQ(state(), "no-failover");
         EXPECT_FALSE(its().is_replica());
         EXPECT_EQ(client_("GET k"), "$4\r\nlate\r\n");
-        // Those that come back go on where they were.
+        // Reconnecting replicas continue at their offset.
         EXPECT_EQ(is_handing_over ? its().second_id() : its().id(), before);
         EXPECT_THAT(host_.logged.back(), HasSubstr("given up: FAILOVER ABORT"));
     }
@@ -227,7 +227,7 @@ TEST_F(failovers, a_pause_of_clients_and_one_of_writes_are_two) {
     test_client writer(*l_.home);
     test_client reader(*l_.home);
     EXPECT_EQ(client_("CLIENT PAUSE 5000"), "+OK\r\n");
-    // No client could ask for it now.
+    // No client could request it now.
     its().begin_failover({});
     EXPECT_EQ(writer("SET k w"), "");
     EXPECT_EQ(reader("GET k"), "");
@@ -235,7 +235,7 @@ TEST_F(failovers, a_pause_of_clients_and_one_of_writes_are_two) {
     l_.home->end_wait(reader.who());
     EXPECT_EQ(reader.pushed(), "$1\r\nv\r\n");
     EXPECT_EQ(writer.pushed(), "");
-    // Nor does the end of one end the other.
+    // Nor does the end of one hold end the other.
     EXPECT_EQ(client_("CLIENT UNPAUSE"), "+OK\r\n");
     EXPECT_EQ(writer.pushed(), "");
     EXPECT_EQ(client_("CLIENT PAUSE 5000 WRITE"), "+OK\r\n");
@@ -348,7 +348,7 @@ TEST_F(failovers, a_replica_leads_when_its_master_asks) {
     EXPECT_EQ(master("PSYNC " + std::string(40, 'c') + ' ' + from + " FAILOVER"),
               "-ERR PSYNC FAILOVER replid must match my replid.\r\n");
     EXPECT_TRUE(links.is_replica());
-    // The link to it has gone by then.
+    // The link to it is closed by then.
     links.set_link(link_state::connect);
     EXPECT_EQ(master("PSYNC " + id + ' ' + from + " FAILOVER"), "+CONTINUE " + links.id() + "\r\n");
     EXPECT_FALSE(links.is_replica());

@@ -25,13 +25,13 @@ namespace {
 
 using arguments = std::span<const std::string_view>;
 
-// Whether it changes one of the keys that are held, as far as it names those that it changes.
+// True if it changes one of the held keys, as far as it declares them.
 bool changes_held_key(const migrations& its, unsigned database, const command_spec& spec,
                       arguments args) {
     if (!writes_keys(flags_of(spec, args.data(), args.size()))) return false;
     const auto found = find_key_arguments(spec, args);
     if (!found) return false;
-    // One of their keys may be another database's.
+    // One of its keys may be in another database.
     const bool is_of_any = (spec.flags & command_flag::spans_databases) != 0;
     // XREADGROUP reads the entries, and changes the group.
     const bool changes_group = (spec.flags & command_flag::changes_group) != 0;
@@ -42,7 +42,7 @@ bool changes_held_key(const migrations& its, unsigned database, const command_sp
     });
 }
 
-// While it lives what happens is that session's doing, which waits; null: nobody's.
+// Scope in which changes are attributed to a waiting session, or to none (null).
 class doing_of {
 public:
     doing_of(engine_state& s, session* who)
@@ -80,7 +80,7 @@ migration::migration(engine_state& s, std::uint64_t asked_by, migration_order wh
     state_.slow_path |= slow_path::migration;
     state_.note_observers();
     try {
-        // Who names a key that another one has waits for that, so nobody has these yet.
+        // A command that names a key of another migration waits for it, so none is held twice.
         auto& held = state_.migrating->held_[order_.from];
         held.reserve(held.size() + order_.keys.size());
         for (const std::string& each : order_.keys) held.emplace(each, false);
@@ -106,7 +106,7 @@ void migration::let_go(std::size_t end) noexcept {
     for (; released_ < end; ++released_) {
         std::string& key = order_.keys[released_];
         state_.migrating->held_[order_.from].erase(key);
-        // Many of them are not to be freed at once, at the end.
+        // Freed now, not all together at the end.
         std::string().swap(key);
     }
 }
@@ -138,12 +138,12 @@ migration::written migration::write(std::size_t index, byte_buffer& to) {
     if (!rdb::write_payload(state_.env, its, payload, state_.options.max_reply))
         return written::too_large;
     const expiry_time ends_ms = its.expiry();
-    // One of 0 would be none.
+    // 0 would mean no expiry.
     const std::int64_t left_ms =
         ends_ms == no_expiry ? 0 : std::max<std::int64_t>(ends_ms - state_.env.now_ms, 1);
     const decimal time(left_ms);
     const std::string_view words[] = {
-        // A node that does not own the slot yet is to take it nevertheless.
+        // For a cluster node that does not own the slot yet.
         state_.options.emulates_cluster ? "RESTORE-ASKING" : "RESTORE", key, time, payload.text(),
         "REPLACE"};
     resp::write_command(to, std::span(words).first(order_.replaces ? 5 : 4));
@@ -176,7 +176,7 @@ std::string migration::remove(const std::vector<std::size_t>& indexes) {
             continue;
         }
         const recorded_alone told(s, order_.from, {"DEL", key});
-        // Scripts write through to what lies behind the cache, and there it is not deleted.
+        // For hooks it is no deletion: the backend's value stays.
         if (s.hooked != nullptr)
             s.hooked->key_happened(order_.from, key_event::evicted, "evicted", key);
         keys.remove(key, keys.hash(key));

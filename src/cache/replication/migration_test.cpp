@@ -34,7 +34,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using testing::test_client;
 
-// Keeps what it is asked to do.
+// Records its requests.
 struct keeping_host final : testing::test_server {
     using test_server::test_server;
     void migrate(std::uint64_t session, std::unique_ptr<migration> what) override {
@@ -46,7 +46,7 @@ struct keeping_host final : testing::test_server {
     std::vector<std::unique_ptr<migration>> under_way;
 };
 
-// What is recorded for files and replicas.
+// Recorded changes for files and replicas.
 struct noted_changes final : change_sink {
     void changed(std::span<const change> unit) noexcept override {
         for (const change& each : unit) text += each.commands;
@@ -62,7 +62,7 @@ protected:
 
     const migration_order& order() { return host.under_way.back()->order(); }
 
-    // As a server does it where all goes well.
+    // Completes the migration as a server does, without failures.
     void finish() {
         const std::unique_ptr<migration> all = std::move(host.under_way.back());
         host.under_way.pop_back();
@@ -198,7 +198,7 @@ TEST_F(migrate, who_changes_its_keys_waits_and_who_reads_them_does_not) {
     waiting.clear();
     EXPECT_EQ(other("EVAL return(1) 1 b"), ":1\r\n");
     EXPECT_EQ(other("GET a"), "$1\r\n1\r\n");
-    // Of another database, and from there.
+    // Also a key of another database, and commands from there.
     EXPECT_EQ(other("SELECT 1"), "+OK\r\n");
     for (const char* const line : {"COPY x a DB 0 REPLACE", "MOVE a 0"}) {
         test_client there(home);
@@ -236,7 +236,7 @@ TEST_F(migrate, ends_for_those_who_wait_whatever_becomes_of_it) {
     EXPECT_EQ(client.pushed(), "-IOERR error or timeout reading to target instance\r\n");
     EXPECT_EQ(other.pushed(), ":2\r\n");
     EXPECT_THAT(client("INFO errorstats"), HasSubstr("errorstat_IOERR:count=1"));
-    // Who asked has gone.
+    // The requesting client has disconnected.
     {
         test_client leaves(home);
         leaves("MIGRATE h 1 a 0 5");
@@ -266,7 +266,7 @@ TEST_F(migrate, keys_are_let_go_as_soon_as_they_have_gone) {
     answer(home.internals(), host.who, {});
 }
 
-// Whatever does not wait: the key stays, and whoever moves it hears of it.
+// A change that does not wait: the key stays, and MIGRATE replies with an error.
 TEST_F(migrate, what_was_changed_after_all_is_not_removed) {
     const auto stays = [&](std::string_view what, const std::function<void()>& changes) {
         host.under_way.clear();
@@ -282,7 +282,7 @@ TEST_F(migrate, what_was_changed_after_all_is_not_removed) {
     stays("a script", [&] { client({"EVAL", "redis.call('SET', 'k', 'new')", "0"}); });
     EXPECT_EQ(client("GET k"), "$3\r\nnew\r\n");
     EXPECT_EQ(client("EXISTS l"), ":0\r\n") << "that one has gone";
-    // Who waits for a key is served wherever it has to go.
+    // A client that waits for a key is served although its target is being moved.
     test_client waits(home);
     EXPECT_EQ(waits("BLMOVE q l LEFT RIGHT 0"), "");
     stays("BLMOVE", [&] { client("RPUSH q new"); });

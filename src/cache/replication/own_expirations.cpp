@@ -1,4 +1,4 @@
-// Expirations of a replica's own, in the order of their times.
+// A replica's own expirations, in the order of their times.
 #include "cache/replication/own_expirations.hpp"
 
 #include "cache/types/timed_fields.hpp"
@@ -9,12 +9,12 @@
 namespace eddy::cache {
 namespace {
 
-// What a removal weighs in a slice.
+// Weight of a removal in a slice.
 constexpr std::size_t removal_weight = 4;
 
 constexpr std::int64_t snapshot_pause_ms = 100;
 
-// When the key goes: at its own time, or with the last of its fields.
+// Time at which the key ends: its own, or that of its last field.
 expiry_time end_of(const entry& e) noexcept {
     const expiry_time its_own = e.expiry();
     if (e.held_as != encoding::timed_table) return its_own;
@@ -71,7 +71,7 @@ bool own_expirations::expire_some(environment& env,
         const auto database = static_cast<unsigned char>(name[0]);
         const std::string_view key = std::string_view(name).substr(1);
         keyspace* const in = databases[database].get();
-        // It is removed if it is still there and over; else it may have another time by now.
+        // Removed if it exists and has expired; it may have another expiration by now.
         const std::uint64_t hash = in == nullptr ? 0 : in->hash(key);
         keyspace::slot* const place = in == nullptr ? nullptr : in->find_to_read(key, hash);
         if (place != nullptr) {
@@ -80,7 +80,7 @@ bool own_expirations::expire_some(environment& env,
             const bool is_over = end != no_expiry && end < env.now_ms;
             const bool is_of_fields = e.held_as == encoding::timed_table;
             if (is_over && !(is_of_fields && expire_fields(*in, place, hash) > 0)) {
-                // A snapshot is about to write it.
+                // A snapshot has to write it first.
                 record(name, env.now_ms + snapshot_pause_ms);
             } else {
                 note_change(*in, key);

@@ -1,5 +1,5 @@
-// Keys of a writable replica that expire by its own clients' commands, and hashes whose last field
-// does: the master has none of these expirations, so that this server removes the keys itself.
+// Keys of a writable replica with expirations set by its own clients, and hashes whose last field
+// has one: the master does not have these expirations, so this server removes the keys itself.
 #pragma once
 
 #include "cache/keyspace/keyspace.hpp"
@@ -22,21 +22,21 @@ namespace eddy::cache {
 /// Belongs to one engine; one thread.
 class own_expirations {
 public:
-    /// Keys that are recorded. Further ones are hidden once their time is over, as the master's
-    /// are, and stay until a command or the master removes them.
+    /// At most so many recorded keys. Further ones are hidden once expired, as the master's are,
+    /// and stay until a command or the master removes them.
     static constexpr std::size_t most = 100'000;
 
     std::size_t size() const noexcept { return keys_.size(); }
-    /// A client has changed the key: records it if it expires, or all its fields do.
+    /// Records a key that a client has changed, if it expires, or all its fields do.
     void note_change(const keyspace& in, std::string_view key);
-    /// Whether the recorded time of one is over.
+    /// True if a recorded key has expired.
     bool is_due(std::int64_t now_ms) const noexcept;
-    /// Removal of some expired fields of a hash, and of the hash with the last one: how many. None
-    /// while a snapshot is about to write it.
+    /// Removes some expired fields of a hash, and the hash with the last one; returns their number.
+    /// None while a snapshot has to write it first.
     using fields_expiry =
         std::function<std::size_t(keyspace& in, keyspace::slot* place, std::uint64_t hash)>;
-    /// Removes those of all databases whose time is over, up to so many and until the slice is
-    /// over. True when there are more.
+    /// Removes expired keys of all databases, in up to so many steps and until the end of the
+    /// slice. True while more remain.
     bool expire_some(environment& env, std::span<const std::unique_ptr<keyspace>> databases,
                      std::size_t steps, slice_limit& slice, const fields_expiry& expire_fields);
     void clear() noexcept;

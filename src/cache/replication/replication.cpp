@@ -1,4 +1,4 @@
-// The stream, and its replicas: data sent to each, and timeouts.
+// The stream, its replicas, and timeouts.
 #include "cache/replication/replication.hpp"
 
 #include <eddy/base/assert.hpp>
@@ -19,9 +19,9 @@ namespace {
 constexpr std::int64_t second_us = 1'000'000;
 constexpr std::string_view ping_text = "*1\r\n$4\r\nPING\r\n";
 constexpr std::string_view ask_text = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
-/// What the writer has made and is sent already is given back beyond this.
+/// Kept capacity of the writer's buffer after the bytes were copied.
 constexpr std::size_t kept_written = 64 * 1024;
-/// A head that a silent replica does not take does not grow beyond this.
+/// At most so many bytes of keepalives wait for a silent replica.
 constexpr std::size_t max_head = 256;
 
 const std::string no_id(40, '0');
@@ -54,7 +54,7 @@ replication* replication::find(engine& home) noexcept { return home.internals().
 // --- The stream -------------------------------------------------------------------------------
 
 void replication::take_new_id() {
-    // In place: it happens when there is no memory, too.
+    // In place, as it must work without memory.
     write_run_id(id_, state_.env.random);
     second_id_ = no_id;
     second_offset_ = -1;
@@ -100,7 +100,7 @@ void replication::deactivate() {
     note_mode();
 }
 
-// What hooks are still to be told of will be the other server's from now on.
+// The hooks' undelivered values are copied: the keys will be another server's.
 void replication::keep_hooked_values() noexcept {
     if (state_.hooked == nullptr) return;
     try {
@@ -109,7 +109,7 @@ void replication::keep_hooked_values() noexcept {
     }
 }
 
-// Whose changes go into the stream, and how commands are looked at.
+// Updates the source of the stream, and the flags of the slow path.
 void replication::note_mode() {
     const bool listens = active_ && !is_replica();
     if (listens != listens_) listens ? add_sink(state_, *this) : remove_sink(state_, *this);
@@ -137,7 +137,7 @@ void replication::changed(std::span<const change> unit) noexcept {
     }
 }
 
-/// The stream has a hole: everybody begins anew.
+/// A gap in the stream: all replicas resynchronise.
 void replication::missed() noexcept {
     disconnect_replicas();
     feed_.restart(feed_.end());
@@ -195,7 +195,7 @@ void replication::check_limits() {
         if (!over) return;
         ++state_.env.counters.output_closed;
         kill(state_, each.who);
-        // What waits for it is not kept until its connection has ended.
+        // Its backlog is released before its connection has ended.
         std::erase(replicas_, &each);
         leave(each);
     };
@@ -227,7 +227,7 @@ void replication::forget(session& who) {
     if (host != nullptr) host->replicas_advanced();
 }
 
-// It follows no longer, though its connection is still there.
+// It is no longer a replica, though its connection is still open.
 void replication::leave(replica& of) {
     of.now = replica::stage::introduced;
     const std::shared_ptr<full_copy> copy = std::exchange(of.copy, nullptr);
@@ -236,7 +236,7 @@ void replication::leave(replica& of) {
 }
 
 bool replication::can_continue(std::string_view id, std::uint64_t from) const noexcept {
-    // Some write their letters large, as redis-server allows.
+    // Some clients send the ID in upper case, which redis-server accepts.
     const auto is = [id](std::string_view own) { return id == own || is_word(id, own); };
     const bool is_own = is(id_);
     const bool is_second =
@@ -294,7 +294,7 @@ bool replication::copy_is_due() const noexcept {
 
 std::shared_ptr<full_copy> replication::begin_copy() {
     auto made = std::make_shared<full_copy>();
-    // Those that want the same as the first of them.
+    // Replicas that request the same content as the first one.
     const replica* first = nullptr;
     const auto takes_part = [&first](const replica* each) {
         return each->now == replica::stage::waiting &&
@@ -319,7 +319,7 @@ std::shared_ptr<full_copy> replication::begin_copy() {
                 head = "+FULLRESYNC " + id_ + ' ' + std::to_string(feed_.end()) + "\r\n";
             if (!made->is_sized) head += "$EOF:" + made->end_mark + "\r\n";
             each->head += head;
-            // Without memory none of it has happened.
+            // In case of bad_alloc nothing of it has happened.
             each->now = replica::stage::copying;
             each->copy = made;
             each->next_piece = 0;
@@ -331,7 +331,7 @@ std::shared_ptr<full_copy> replication::begin_copy() {
         give_up(*made);
         throw;
     }
-    // Who joins in the middle needs to know the database.
+    // A new replica needs a SELECT first.
     writer_.forget();
     return made;
 }
@@ -374,7 +374,7 @@ std::size_t replication::takers(const full_copy& of) const noexcept {
 }
 
 void replication::give_up(const full_copy& copy) {
-    // Those who are closed may leave the list at once.
+    // Closed replicas may leave the list at once.
     for (std::size_t i = replicas_.size(); i > 0; --i) {
         if (i > replicas_.size()) continue;
         replica& each = *replicas_[i - 1];
@@ -411,8 +411,8 @@ void replication::note_sent(replica& of, const output& sent) {
     full_copy& copy = *held;
     ++of.next_piece;
     if (copy.complete && of.next_piece == copy.first + copy.pieces.size()) {
-        // One that knew the size before knows where the stream begins, and may not say that it has
-        // taken the copy.
+        // A replica that knew the size before knows the stream's begin, and may not acknowledge the
+        // copy.
         of.now = copy.is_sized ? replica::stage::online : replica::stage::copied;
         of.acked_us = state_.env.steady_us;
         of.copy.reset();
@@ -441,7 +441,7 @@ void replication::acknowledge(replica& of, std::uint64_t offset, std::uint64_t s
     }
     if (of.now != replica::stage::online) return;
     of.confirmed = true;
-    // What it was not sent it cannot have.
+    // It cannot have bytes that were not sent to it.
     of.acked = std::max(of.acked, std::min(offset, of.next));
     of.synced = std::max(of.synced, std::min(synced, of.next));
     serve_waits();
@@ -524,7 +524,7 @@ void replication::wait_for_copies(call& c, const awaited_copies& wanted, std::in
     c.client.blocked = true;
     ++state_.blocked_sessions;
     if (wanted.replicas == 0 || awaits_replicas()) return;
-    // They would tell within a second by themselves.
+    // Otherwise replicas acknowledge once a second.
     const std::uint64_t written = c.client.written_offset;
     ask_for_acknowledgements();
     c.client.written_offset = written;
@@ -555,7 +555,7 @@ void replication::serve_waits() {
         const awaited_copies& wanted = who.extras->awaited;
         const copies have = count(who.written_offset, wanted);
         if (have.are_enough || lacks_own_disk(wanted))
-            answer(who, have);  // takes it out of the row
+            answer(who, have);  // removes it from the list
         else
             ++i;
     }

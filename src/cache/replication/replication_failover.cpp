@@ -21,8 +21,8 @@ const replica* replication::find_replica(std::string_view at, std::uint16_t port
 const replica* replication::find_failover_target() const {
     const auto found = std::ranges::find_if(replicas_, [&](const replica* each) {
         if (each->now != replica::stage::online || each->acked < feed_.end()) return false;
-        // One that has just come back may not know the stream's new ID yet. A request to take over
-        // would then be refused, and all data be needed anew.
+        // A replica that has just reconnected may not know the stream's new ID yet. A request to
+        // take over would then be refused, and require a full copy.
         if (!each->confirmed) return false;
         return failover_.host.empty() ||
                (each->port == failover_.port && replica_host(*each) == failover_.host);
@@ -33,8 +33,8 @@ const replica* replication::find_failover_target() const {
 void replication::begin_failover(failover_plan plan) {
     EDDY_ASSERT(!is_failing_over() && !is_replica());
     failover_ = std::move(plan);
-    // They would tell within a second by themselves. Nothing is written behind this. That the other
-    // is at 0 would not show later that it has this data: so is any new server.
+    // Otherwise replicas acknowledge once a second. No further byte is written. At offset 0 the
+    // other's data could not be distinguished from a new server's, so a request moves it.
     if (find_failover_target() == nullptr || feed_.end() == 0) ask_for_acknowledgements();
     if (const replica* const target = find_replica(failover_.host, failover_.port))
         failover_.least = target->acked;
@@ -44,7 +44,7 @@ void replication::begin_failover(failover_plan plan) {
 }
 
 void replication::advance_failover() {
-    // A script that is late may still write.
+    // A late script may still write.
     if (failover_.now != failover_stage::waiting_for_sync || scripting::is_late(state_)) return;
     const bool is_late = state_.env.steady_us >= failover_.deadline_us;
     const replica* const found = find_failover_target();

@@ -36,7 +36,7 @@ void add_link_fields(const engine_state& s, const replication& its, lines& to) {
     to.field("master_link_status", is_up ? "up" : "down");
     to.field("master_last_io_seconds_ago", is_up ? since(its.last_input_us) : std::int64_t{-1});
     to.field("master_sync_in_progress", std::int64_t{syncs ? 1 : 0});
-    // Sentinel promotes whoever is furthest: not one whose data is gone.
+    // Sentinel promotes the replica with the highest offset: not one without data.
     const std::int64_t offset = its.may_resume() ? signed_of(its.offset()) : 1;
     to.field("slave_read_repl_offset", offset);
     to.field("slave_repl_offset", offset);

@@ -1,4 +1,4 @@
-// Replica side: the fate of the data and of the replication ID as masters come and go.
+// Replica side: data and replication ID at changes of the master.
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/messages.hpp"
@@ -38,7 +38,7 @@ void replication::become_replica(std::string_view to, std::uint16_t port) {
         unblock_all(state_,
                     "UNBLOCKED force unblock from blocking operation, instance state changed "
                     "(master -> replica?)");
-        // Whoever is promoted may know this stream.
+        // The new master may know this stream.
         resumable_ = active_;
     }
     disconnect_replicas();
@@ -60,7 +60,7 @@ void replication::become_master() {
     port_ = 0;
     ++generation_;
     link_ = link_state::none;
-    // Those that followed the same master may follow this one.
+    // Replicas of the same master may continue with this one.
     second_id_ = std::exchange(id_, make_run_id(state_.env.random));
     second_offset_ = static_cast<std::int64_t>(feed_.end()) + 1;
     writer_.forget();
@@ -98,7 +98,7 @@ void replication::clear_data() {
     ++state_.changes;
 }
 
-// From now on files may be written.
+// Files may be written again.
 void replication::have_data() noexcept {
     if (!std::exchange(lacks_data_, false)) return;
     if (state_.appending != nullptr) state_.appending->note_options();
@@ -151,7 +151,7 @@ bool refused_by_replication(call& c, std::uint64_t flags) {
     if ((c.client.special & session::master) != 0) return false;
     const replication_options& options = c.state.options.replication;
     const bool writes = (flags & command_flag::write) != 0;
-    // It waits until it is clear who leads.
+    // It waits until the failover has ended.
     if (holds_writes(c.state, write_hold::failover) &&
         (flags & (command_flag::write | command_flag::may_replicate)) != 0)
         return false;

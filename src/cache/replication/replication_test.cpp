@@ -51,7 +51,7 @@ TEST(replication_feed, keeps_what_it_is_told_to) {
         EXPECT_FALSE(feed.has(1000 + gone - 1));
         EXPECT_EQ(all_of(feed, 1000 + gone), expected.substr(gone));
     }
-    // What is being sent stays where it is.
+    // Bytes that are being sent are kept.
     const std::uint64_t at = feed.begin();
     const replication_feed::piece held = feed.at(at);
     const std::string text(held.text);
@@ -76,14 +76,14 @@ TEST(replication, changes_are_sent_once_and_kept_for_who_comes_back) {
     EXPECT_EQ(sent_to(*l.home, first.who()), select + set);
     const replication& its = *l.home->internals().replicating;
     EXPECT_EQ(its.offset(), select.size() + set.size());
-    // Another one knows the beginning.
+    // Another server has the same begin.
     test_client second(*l.home);
     second("REPLCONF capa eof capa psync2");
     const std::string from = std::to_string(select.size() + 1);
     EXPECT_EQ(second("PSYNC " + its.id() + ' ' + from), "+CONTINUE " + its.id() + "\r\n");
     EXPECT_EQ(sent_to(*l.home, second.who()), set);
     EXPECT_THAT(client("INFO replication"), HasSubstr("connected_slaves:2\r\n"));
-    // What was never there cannot be gone on with.
+    // Unknown offsets cannot be continued.
     test_client third(*l.home);
     third("REPLCONF capa eof");
     EXPECT_EQ(third("PSYNC " + its.id() + " 100000"), "");
@@ -112,7 +112,7 @@ TEST(replication, one_that_does_not_take_its_stream_is_closed_at_the_limit) {
         ASSERT_LT(++before, 20);
     }
     EXPECT_EQ(before, 11);
-    // Nor does it keep what it was not sent.
+    // Nor does it keep bytes that were not sent.
     const replication_feed& kept = l.home->internals().replicating->kept();
     client({"SET", "a", value});
     EXPECT_LE(kept.end() - kept.begin(), 100'000U);
@@ -179,7 +179,7 @@ TEST(replication, a_clock_that_is_set_makes_no_replica_late) {
         EXPECT_EQ(client("CONFIG SET min-replicas-to-write 1"), "+OK\r\n");
         EXPECT_EQ(client("SET k v"), "+OK\r\n");
         sent_to(*l.home, replica_client.who());
-        // PINGs go out as before, and one that is silent is closed at its time.
+        // PINGs are sent as before, and a silent replica is closed at its timeout.
         tell(jump, 11);
         EXPECT_EQ(sent_to(*l.home, replica_client.who()), "*1\r\n$4\r\nPING\r\n");
         EXPECT_THAT(client("INFO replication"), HasSubstr(",lag=11\r\n"));
@@ -208,7 +208,7 @@ TEST(replication, a_replica_shows_no_expired_key_and_removes_none) {
     for (int i = 0; i < 20; ++i) EXPECT_EQ(client("RANDOMKEY"), "$4\r\nkept\r\n");
     EXPECT_EQ(client("DBSIZE"), ":2\r\n");
     EXPECT_EQ(client("DEL kept"), "-READONLY You can't write against a read only replica.\r\n");
-    // For the master's own commands it is there.
+    // It is visible to the master's own commands.
     struct master final : session {
         explicit master(engine& at) : session(at) { special |= session::master; }
     } from(home);
@@ -223,7 +223,7 @@ TEST(replication, a_replica_shows_no_expired_key_and_removes_none) {
     EXPECT_EQ(client("GET gone"), "$2\r\n12\r\n");
     EXPECT_EQ(client("REPLICAOF NO ONE"), "+OK\r\n");
     EXPECT_EQ(client("DEL gone"), ":1\r\n");
-    // From now on its own clock decides, whoever else listens.
+    // As a master its own clock decides, for every client.
     EXPECT_EQ(client("SET gone 1 EX 10"), "+OK\r\n");
     home.set_time(std::chrono::seconds(1'000'033));
     EXPECT_EQ(client("GET gone"), "$-1\r\n");
@@ -267,7 +267,7 @@ TEST(replication, a_writable_replica_removes_what_its_own_clients_let_expire) {
     home.set_time(std::chrono::seconds(1'000'011));
     while (home.upkeep()) {
     }
-    // The master's stays, and is not shown.
+    // The master's keys stay, hidden.
     EXPECT_EQ(client("EXISTS before own longer kept"), ":2\r\n");
     EXPECT_EQ(client("DBSIZE"), ":3\r\n");
     EXPECT_EQ(home.stats().expired_keys, 2U);
@@ -277,7 +277,7 @@ TEST(replication, a_writable_replica_removes_what_its_own_clients_let_expire) {
     }
     EXPECT_EQ(client("DBSIZE"), ":2\r\n");
     EXPECT_EQ(tracked(), "0");
-    // A master of its own removes all.
+    // Its own clients' expirations are removed.
     client("SET own 1 EX 10");
     EXPECT_EQ(tracked(), "1");
     client("REPLICAOF NO ONE");
@@ -336,7 +336,7 @@ TEST(replication, keys_of_a_replicas_own_are_recorded_up_to_a_limit) {
     while (home.upkeep()) {
     }
     EXPECT_EQ(its.size(), 0U);
-    // The others are not seen, and stay.
+    // The others are hidden, and stay.
     EXPECT_EQ(client("DBSIZE"), ":10\r\n");
     EXPECT_EQ(client({"GET", "k" + std::to_string(own_expirations::most)}), "$-1\r\n");
 }
@@ -446,7 +446,7 @@ TEST(replication, a_dump_says_where_its_data_stands_in_the_stream) {
     rdb::loader into(again, options);
     into.feed(dump);
     ASSERT_EQ(into.now(), rdb::reader::status::done);
-    // Its end goes into the stream.
+    // Its expiration is propagated.
     EXPECT_EQ(into.counts().keys, 2U);
     const auto position = into.position();
     ASSERT_TRUE(position.has_value());
@@ -516,7 +516,7 @@ TEST(replication, a_replica_tells_a_random_key_though_all_are_over) {
     EXPECT_EQ(client("RANDOMKEY"), "$-1\r\n");
 }
 
-// Whether what it has queued may run is looked at when it runs.
+// Queued commands are checked again at EXEC.
 TEST(replication, transactions_that_began_before_see_nothing_that_commands_do_not) {
     engine home;
     test_client client(home);
@@ -544,7 +544,7 @@ TEST(replication, transactions_that_began_before_see_nothing_that_commands_do_no
     EXPECT_EQ(client("EXEC"),
               "-EXECABORT Transaction discarded because of: " + std::string(stale_text) + "\r\n");
     EXPECT_EQ(other("EXEC"), "*1\r\n$1\r\nx\r\n");
-    // Nothing of it stays behind.
+    // The transaction has ended.
     EXPECT_EQ(other("DISCARD"), "-ERR DISCARD without MULTI\r\n");
     its.set_link(link_state::connected);
     begin();
@@ -577,14 +577,14 @@ TEST(replication, a_masters_stream_waits_while_clients_are_paused) {
     EXPECT_EQ(from.woken, 1);
     EXPECT_TRUE(execute({"SET", "a", "1"}));
     EXPECT_EQ(client("GET a"), "$1\r\n1\r\n");
-    // Its time is over.
+    // At the deadline.
     EXPECT_EQ(client("CLIENT PAUSE 5000 ALL"), "+OK\r\n");
     EXPECT_FALSE(execute({"PING"}));
     home.set_time(std::chrono::seconds(1'000'005));
     home.end_wait(from);
     EXPECT_FALSE(from.blocked);
     EXPECT_TRUE(execute({"PING"}));
-    // What has this server's own clients wait is another thing.
+    // A hold on this server's own clients does not affect it.
     hold_writes(home.internals(), write_hold::file);
     EXPECT_TRUE(execute({"SET", "a", "2"}));
     let_write(home.internals(), write_hold::file);

@@ -1,4 +1,4 @@
-// Position of data in a stream of replication, as a dump file has it.
+// Replication position of data, as stored in a dump file.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 
 namespace eddy::cache {
 
-/// Data with the effect of the stream's first `offset` bytes, and of nothing else.
+/// Position of data that is the effect of exactly the stream's first `offset` bytes.
 struct stream_position {
     std::string id;  ///< the stream's replication ID
     std::uint64_t offset = 0;
-    std::uint8_t database = 0;  ///< for which the stream goes on
+    std::uint8_t database = 0;  ///< database selected at that offset
 };
 
 }  // namespace eddy::cache
