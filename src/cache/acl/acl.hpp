@@ -13,7 +13,7 @@
 //   secret_arguments.hpp   arguments that MONITOR and SLOWLOG leave out
 //
 // It stands on catalog (command numbers, keys and categories) and types (SHA-256), and on the
-// engine's floor for sessions. The command ACL itself is in commands/acl.cpp.
+// engine's floor for sessions. The command ACL itself is in commands/server/acl.cpp.
 #pragma once
 
 #include "cache/catalog/command_table.hpp"

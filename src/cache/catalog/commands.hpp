@@ -20,7 +20,7 @@ struct call;
 
 namespace eddy::cache::commands {
 
-// commands/string.cpp
+// commands/strings/string.cpp
 void get(call&);
 void set(call&);
 void getset(call&);
@@ -37,39 +37,39 @@ void strlen(call&);
 void getrange(call&);
 void setrange(call&);
 
-// commands/number.cpp
+// commands/strings/number.cpp
 void incr(call&);
 void decr(call&);
 void incrby(call&);
 void decrby(call&);
 void incrbyfloat(call&);
 
-// commands/bit.cpp
+// commands/strings/bit.cpp
 void setbit(call&);
 void getbit(call&);
 void bitcount(call&);
 void bitpos(call&);
 void bitop(call&);
 
-// commands/bitfield.cpp
+// commands/strings/bitfield.cpp
 void bitfield(call&);
 void bitfield_ro(call&);
 
-// commands/hyperloglog.cpp
+// commands/strings/hyperloglog.cpp
 void pfadd(call&);
 void pfcount(call&);
 void pfmerge(call&);
 void pfdebug(call&);
 void pfselftest(call&);
 
-// commands/lcs.cpp
+// commands/strings/lcs.cpp
 void lcs(call&);
 
-// commands/sort.cpp
+// commands/keys/sort.cpp
 void sort(call&);
 void sort_ro(call&);
 
-// commands/slowlog.cpp
+// commands/server/slowlog.cpp
 void slowlog_get(call&);
 void slowlog_help(call&);
 void slowlog_len(call&);
@@ -82,7 +82,7 @@ void latency_history(call&);
 void latency_latest(call&);
 void latency_reset(call&);
 
-// commands/cluster.cpp
+// commands/server/cluster.cpp
 void cluster(call&);
 void cluster_count_failure_reports(call&);
 void cluster_countkeysinslot(call&);
@@ -110,13 +110,13 @@ void replconf(call&);
 void psync(call&);
 void sync(call&);
 
-// commands/persistence.cpp
+// commands/server/persistence.cpp
 void save(call&);
 void bgsave(call&);
 void bgrewriteaof(call&);
 void lastsave(call&);
 
-// commands/command.cpp
+// commands/server/command.cpp
 void command(call&);
 void command_count(call&);
 void command_docs(call&);
@@ -129,20 +129,20 @@ void command_list(call&);
 // commands/subcommand.cpp: the form that the first argument names, as CONFIG SET
 void subcommand(call&);
 
-// commands/memory.cpp
+// commands/server/memory.cpp
 void memory_doctor(call&);
 void memory_help(call&);
 void memory_malloc_stats(call&);
 void memory_purge(call&);
 void memory_stats(call&);
 
-// commands/lolwut.cpp
+// commands/server/lolwut.cpp
 void lolwut(call&);
 void module_help(call&);
 void module_list(call&);
 void module_load(call&);
 
-// commands/list.cpp
+// commands/collections/list.cpp
 void lpush(call&);
 void rpush(call&);
 void lpushx(call&);
@@ -161,7 +161,7 @@ void lmove(call&);
 void rpoplpush(call&);
 void lmpop(call&);
 
-// commands/set.cpp
+// commands/collections/set.cpp
 void sadd(call&);
 void srem(call&);
 void smembers(call&);
@@ -173,7 +173,7 @@ void srandmember(call&);
 void smove(call&);
 void sscan(call&);
 
-// commands/set_algebra.cpp
+// commands/collections/set_algebra.cpp
 void sinter(call&);
 void sunion(call&);
 void sdiff(call&);
@@ -182,7 +182,7 @@ void sunionstore(call&);
 void sdiffstore(call&);
 void sintercard(call&);
 
-// commands/hash.cpp
+// commands/collections/hash.cpp
 void hset(call&);
 void hmset(call&);
 void hsetnx(call&);
@@ -200,7 +200,7 @@ void hincrbyfloat(call&);
 void hrandfield(call&);
 void hscan(call&);
 
-// commands/hash_expiry.cpp
+// commands/collections/hash_expiry.cpp
 void hexpire(call&);
 void hpexpire(call&);
 void hexpireat(call&);
@@ -214,7 +214,7 @@ void hgetex(call&);
 void hgetdel(call&);
 void hsetex(call&);
 
-// commands/sorted_set.cpp
+// commands/sorted_sets/sorted_set.cpp
 void zadd(call&);
 void zincrby(call&);
 void zrem(call&);
@@ -229,7 +229,7 @@ void zmpop(call&);
 void zrandmember(call&);
 void zscan(call&);
 
-// commands/sorted_set_range.cpp
+// commands/sorted_sets/sorted_set_range.cpp
 void zrange(call&);
 void zrangestore(call&);
 void zrangebyscore(call&);
@@ -243,7 +243,7 @@ void zremrangebyrank(call&);
 void zremrangebyscore(call&);
 void zremrangebylex(call&);
 
-// commands/sorted_set_algebra.cpp
+// commands/sorted_sets/sorted_set_algebra.cpp
 void zunion(call&);
 void zinter(call&);
 void zdiff(call&);
@@ -252,13 +252,13 @@ void zinterstore(call&);
 void zdiffstore(call&);
 void zintercard(call&);
 
-// commands/geo.cpp
+// commands/sorted_sets/geo.cpp
 void geoadd(call&);
 void geopos(call&);
 void geodist(call&);
 void geohash(call&);
 
-// commands/geo_search.cpp
+// commands/sorted_sets/geo_search.cpp
 void georadius(call&);
 void georadius_ro(call&);
 void georadiusbymember(call&);
@@ -266,7 +266,7 @@ void georadiusbymember_ro(call&);
 void geosearch(call&);
 void geosearchstore(call&);
 
-// commands/key.cpp
+// commands/keys/key.cpp
 void dbsize(call&);
 void flushdb(call&);
 void flushall(call&);
@@ -289,7 +289,7 @@ void object_refcount(call&);
 void swapdb(call&);
 void memory_usage(call&);
 
-// commands/expiry.cpp
+// commands/keys/expiry.cpp
 void expire(call&);
 void pexpire(call&);
 void expireat(call&);
@@ -331,7 +331,7 @@ void client_caching(call&);
 void client_getredir(call&);
 void client_trackinginfo(call&);
 
-// commands/acl.cpp
+// commands/server/acl.cpp
 void acl_cat(call&);
 void acl_deluser(call&);
 void acl_dryrun(call&);
@@ -370,18 +370,18 @@ void pubsub_shardchannels(call&);
 void pubsub_shardnumsub(call&);
 void monitor(call&);
 
-// commands/list_blocking.cpp
+// commands/collections/list_blocking.cpp
 void blpop(call&);
 void brpop(call&);
 void blmove(call&);
 void brpoplpush(call&);
 void blmpop(call&);
 
-// commands/sorted_set_blocking.cpp
+// commands/sorted_sets/sorted_set_blocking.cpp
 void bzpopmin(call&);
 void bzpopmax(call&);
 void bzmpop(call&);
-// commands/stream.cpp
+// commands/streams/stream.cpp
 void xadd(call&);
 void xtrim(call&);
 void xdel(call&);
@@ -390,11 +390,11 @@ void xrange(call&);
 void xrevrange(call&);
 void xsetid(call&);
 
-// commands/stream_read.cpp
+// commands/streams/stream_read.cpp
 void xread(call&);
 void xreadgroup(call&);
 
-// commands/stream_group.cpp
+// commands/streams/stream_group.cpp
 void xgroup_create(call&);
 void xgroup_createconsumer(call&);
 void xgroup_delconsumer(call&);
@@ -406,7 +406,7 @@ void xpending(call&);
 void xclaim(call&);
 void xautoclaim(call&);
 
-// commands/stream_info.cpp
+// commands/streams/stream_info.cpp
 void xinfo_consumers(call&);
 void xinfo_groups(call&);
 void xinfo_help(call&);
@@ -416,19 +416,19 @@ void xinfo_stream(call&);
 void config_get(call&);
 void config_set(call&);
 
-// commands/server.cpp
+// commands/server/server.cpp
 void info(call&);
 void config_help(call&);
 void config_resetstat(call&);
 void config_rewrite(call&);
 void time(call&);
 
-// commands/dump.cpp
+// commands/keys/dump.cpp
 void dump(call&);
 void restore(call&);
 void migrate(call&);
 
-// commands/admin.cpp
+// commands/server/admin.cpp
 void shutdown(call&);
 void debug(call&);
 

@@ -9,7 +9,7 @@
 //   ignored_parameters.hpp   parameters without an effect, checked as Redis checks them
 //
 // It stands on base, and on the engine's floor for the options that it changes; CONFIG itself is in
-// commands/server.cpp.
+// commands/server/server.cpp.
 #pragma once
 
 #include "cache/config/server_settings.hpp"

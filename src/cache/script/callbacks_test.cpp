@@ -1,5 +1,4 @@
-// Tests of recursion through functions of C: an error at its limit, on whatever way a script is
-// run.
+// Tests of recursion through functions of C: an error at its limit, however a script is run.
 #include "cache/engine/engine.hpp"
 #include "cache/script/hook_script.hpp"
 #include "cache/testing/test_client.hpp"
@@ -28,12 +27,12 @@ struct recursion {
     const char* script;
 };
 
-// Without an end, some of these overflowed the native stack of other software that runs Lua: where
-// a coroutine, or an error that was caught, makes the count of levels begin anew. So each ends by
-// itself, a few levels above a limit that is low here.
+// In other software that runs Lua some of these overflowed the native stack, without an end: a
+// coroutine, or a caught error, restarts the count of levels. So each ends by itself, a few levels
+// above a limit that is low here.
 constexpr std::size_t low_limit = 16;
 
-// Each takes native stack for each level of f, and ends with the error of the deepest.
+// Each uses native stack for each level of f, and ends with the error of the deepest level.
 constexpr recursion of_all[] = {
     {"gsub, function", "local function f() @ string.gsub('a', 'a', f) end f()"},
     {"gsub, method", "local function f() @ return (('a'):gsub('.', f)) end f()"},
@@ -66,7 +65,7 @@ constexpr recursion of_all[] = {
      "m.__call = function() return coroutine.wrap(f)() end f()"},
 };
 
-// Hooks have LuaJIT's own pcall, and a load that is Lua: neither takes native stack, nor counts.
+// Hooks have LuaJIT's own pcall, and a load written in Lua: neither uses native stack, nor counts.
 constexpr recursion of_sandbox[] = {
     {"load, reader",
      "local function f() @ local ok, why = load(f) if not ok then error(why, 0) end end f()"},
@@ -83,7 +82,7 @@ constexpr recursion of_sandbox[] = {
      "local function f() @ local ok, why = xpcall(f, function(e) return e end) "
      "if not ok then error(why, 0) end end f()"},
     {"xpcall's handler, in coroutines",
-     // An error in a handler has Lua's own text: xpcall() returns it where the overflow is.
+     // An error in a handler has Lua's own text: xpcall() returns it at the overflow.
      "local text local function f() @ "
      "local _, why = xpcall(error, function() return coroutine.wrap(f)() end) "
      "text = text or why end f() "
@@ -116,7 +115,8 @@ protected:
     void SetUp() override { lua::native_stack::set_limits({.levels = low_limit}); }
     void TearDown() override { lua::native_stack::set_limits({}); }
 
-    // What is not an error of its depth is one of memory, which must not come first.
+    // Without busy_reply_ms: the only other error would be one of memory, which must not come
+    // first.
     static engine_options options() {
         engine_options made;
         made.busy_reply_ms = 0;
@@ -148,7 +148,7 @@ protected:
         EXPECT_THAT(client_("EXEC").substr(0, 400), StartsWith("*2\r\n-ERR")) << each.through;
     }
     void expect_overflow_in_hooks(const recursion& each) {
-        // The error of a wrapped coroutine has the places of all levels before its text.
+        // The error of a wrapped coroutine has the positions of all levels before its text.
         const std::string body = "local ok, why = pcall(function() " +
                                  nested(each.script, low_limit + 2) +
                                  " end) if not ok then error(tostring(why):sub(-60), 0) end";
@@ -262,7 +262,7 @@ TEST_F(callbacks, nesting_of_values_ends_where_the_stack_does) {
 
 TEST_F(callbacks, what_calls_nothing_runs_on_the_reserve) {
     lua::native_stack::set_limits({});
-    // LuaJIT's parser takes most of the stack for a level; the leaf comes behind the overflow.
+    // LuaJIT's parser uses most of the stack for a level; the leaf comes after the overflow.
     const std::string deepest =
         "local function deepest(leaf) local n, has_run, result, level = 0, false "
         "level = function() n = n + 1 if n > 220 then return end local is_first = true local ok, "
@@ -361,7 +361,7 @@ TEST_F(callbacks, coroutines_are_those_of_lua) {
         "end) do n = n + i end r[9] = n "
         "ok, r[10] = pcall(coroutine.resume, 1) ok, r[11] = pcall(coroutine.wrap, 1) "
         "r[12] = select('#', coroutine.resume(coroutine.create(function() end))) return r");
-    // As redis-server gives them, but for the type that wrap() wants.
+    // As in redis-server, except the type that wrap() requires.
     EXPECT_THAT(reply, StartsWith("*12\r\n:2\r\n$9\r\nsuspended\r\n:0\r\n"));
     for (const char* const part :
          {"user_script:1: end\r\n", "\r\ncannot resume dead coroutine\r\n", "\r\ndead\r\n",

@@ -52,8 +52,8 @@ protected:
         client_.ask(args);
     }
 
-    // Redis 7.0 writes doubles with 17 digits; and the order of a table's elements, which sets and
-    // maps show, is its Lua's own.
+    // Redis 7.0 writes doubles with 17 digits; the order of a table's elements, which sets and maps
+    // show, is that of its Lua.
     static std::string without_own_ways(const arguments& args, const std::string& reply) {
         reply_tree tree = parse_reply(reply);
         tree.unify_numbers();
@@ -62,7 +62,7 @@ protected:
                 args, [word](const std::string& a) { return a.find(word) != std::string::npos; });
         };
         if (has("set=") || has("map=")) sort_all(tree);
-        // Libraries come in any order.
+        // Libraries have no order.
         if (args[0] == "FUNCTION" && args.size() > 1 && args[1] == "LIST") tree.sort_children();
         return tree.print();
     }
@@ -71,7 +71,8 @@ protected:
         in.sort_children();
     }
 
-    /// 7.0 miscounts in an error; Valkey has more in its table, and payloads of a later version.
+    /// 7.0 miscounts in an error; Valkey has more entries in its table, and payloads of a later
+    /// version.
     static bool differs_by_version(const arguments& args, std::string_view theirs,
                                    std::string_view ours) {
         if (redis_->is_7_0()) {
@@ -150,8 +151,7 @@ TEST_P(differential_scripting, libraries_are_dumped_for_each_other) {
     }
 }
 
-// Numbers, texts and lists of any shape, as arguments of a script that gives them back in several
-// ways.
+// Random numbers, texts and lists, as arguments of a script that returns them in several ways.
 class value_maker {
 public:
     explicit value_maker(std::uint64_t seed) : random_(seed) {}
@@ -209,7 +209,7 @@ TEST_P(differential_scripting, random_values_are_converted_the_same) {
             std::string script = form;
             const bool is_tostring = script.find("tostring") != std::string::npos;
             if (is_tostring && value.starts_with('{')) continue;  // an address
-            // Lua 5.1 reads a number's text up to a zero byte, LuaJIT does not.
+            // Lua 5.1 reads a number's text up to a zero byte; LuaJIT does not.
             if (script.starts_with("return struct") && value.find("\\000") != std::string::npos)
                 continue;
             script.replace(script.find('%'), 1, value);
@@ -231,7 +231,7 @@ TEST_P(differential_scripting, orders_that_contradict_themselves_sort_the_same) 
     };
     random_generator random(eddy::testing::seed_of_this_run());
     for (int i = 0; i < 400; ++i) {
-        // Too few to be split so often that it would be sorted in another way.
+        // Short enough that splits do not change the algorithm of the sort.
         std::string list;
         for (std::uint64_t n = random.below(40); n > 0; --n)
             list += "{n=" + std::to_string(random.below(30)) + "},";
@@ -302,7 +302,7 @@ TEST_P(differential_scripting, random_formats_are_the_same) {
                 args += std::string(", ") + values[random.below(std::size(values))];
         }
         if (random.below(30) == 0) format += '%';
-        // Nobody promises what these do with a text or a character.
+        // The result of these formats for a text or a character is undefined.
         const std::string script = "local ok, made = pcall(function() local s = string.format('" +
                                    format + "'" + args + ") return {s} end) return made";
         ASSERT_TRUE(same({"EVAL", script, "0"})) << "seed " << seed;

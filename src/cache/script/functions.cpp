@@ -33,7 +33,7 @@ bool has_function(const libraries::library& in, std::string_view name) noexcept 
         in.functions, [name](const auto& each) { return equal_in_any_case(each->name, name); });
 }
 
-// Called protected, with the library's code as a function in the registry.
+// Protected call; the library's code is a function in the registry.
 int run_library(lua_State* raw) {
     const lua::stack in(raw);
     const int function = *static_cast<int*>(in.pointer_at(1));
@@ -45,7 +45,7 @@ int run_library(lua_State* raw) {
     in.raise();
 }
 
-// Called protected, with the table of globals in the registry, or with 0 for the usual ones.
+// Protected call; the table of globals is in the registry, or 0 for the usual ones.
 int show_globals(lua_State* raw) {
     const lua::stack in(raw);
     const int table = *static_cast<int*>(in.pointer_at(1));
@@ -197,15 +197,15 @@ std::size_t libraries::text_bytes() const noexcept {
 
 namespace {
 
-/// What redis.register_function() is given beside the name and the function, which are 1 and 2 on
-/// Lua's stack. The description's text lies on the stack, too.
+/// Arguments of redis.register_function() besides the name and the function, which are at 1 and 2
+/// on Lua's stack. The description's text is on the stack, too.
 struct registration {
     std::uint32_t flags = 0;
     std::string_view description;
     bool is_described = false;
 };
 
-/// Flags in the table on top.
+/// Reads the flags in the table on top.
 std::uint32_t read_function_flags(lua::stack in) {
     if (!in.is_table(-1)) {
         raise_error(in,
@@ -259,7 +259,7 @@ void read_argument(lua::stack in, std::string_view key, registration& into) {
     }
 }
 
-/// Of a table with names, the only argument: puts the name and the function in its place.
+/// The only argument is a table with names: replaces it by the name and the function.
 void read_named(lua::stack in, registration& into) {
     in.set_height(1);
     in.push_nil();  // 2: the name
@@ -280,7 +280,7 @@ void read_named(lua::stack in, registration& into) {
     in.remove(1);
 }
 
-/// Of two arguments, a name and a function.
+/// Checks the two arguments, a name and a function.
 void check_unnamed(lua::stack in) {
     if (!in.has_text(1)) {
         raise_error(in, "first argument to redis.register_function must be a string");
@@ -292,7 +292,7 @@ void check_unnamed(lua::stack in) {
 
 }  // namespace
 
-// Two arguments, a name and a function, or a table with names.
+// Takes two arguments, a name and a function, or a table with names.
 int libraries::register_function(lua_State* raw) {
     const lua::stack in(raw);
     libraries& me = *static_cast<libraries*>(in.pointer_at(lua::stack::closed_over(1)));

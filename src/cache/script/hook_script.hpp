@@ -17,7 +17,7 @@ namespace eddy::cache {
 inline constexpr std::array<const char*, 4> hook_names = {"on_miss", "on_write", "on_delete",
                                                           "on_expire"};
 
-/// Which hooks a script has.
+/// Hooks that a script defines.
 struct hook_functions {
     bool miss = false;
     bool write = false;
@@ -26,17 +26,17 @@ struct hook_functions {
     bool any() const noexcept { return miss || write || erase || expire; }
 };
 
-/// By lua::blocking_state::defined() of a state that was loaded with the names above.
+/// From lua::blocking_state::defined() of a state that was loaded with the names above.
 hook_functions hooks_of(const std::vector<bool>& defined) noexcept;
 
-/// What a script's call came to.
+/// Result of a hook's call.
 struct hook_answer {
     hook_result result;
-    std::string error;  ///< why it failed, with the place where that is known
+    std::string error;  ///< reason of the failure, with the position if known
 };
 
-/// Calls the hook for the job, which must be defined. After `limit` it is ended, unless it is
-/// within a function of C. Throws std::bad_alloc.
+/// Calls the hook for the job; it must be defined. Aborts it after `limit`, unless it is within a
+/// function of C. Throws std::bad_alloc.
 hook_answer run_hook(lua::blocking_state& in, const hook_job& job, std::chrono::nanoseconds limit);
 
 }  // namespace eddy::cache

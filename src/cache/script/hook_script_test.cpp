@@ -1,4 +1,5 @@
-// Scripts with hooks: what they get, what they may return, and what they cannot do to the process.
+// Tests of scripts with hooks: their arguments, their results, and their isolation from the
+// process.
 #include "cache/script/hook_script.hpp"
 
 #include <gtest/gtest.h>
@@ -55,7 +56,7 @@ std::string failure(const std::string& body, std::chrono::nanoseconds limit = 30
     const hook_answer answer = miss(*script, "k", limit);
     EXPECT_TRUE(answer.result.failed) << body;
     EXPECT_EQ(answer.result.id, 7);
-    // It still works.
+    // The script is still usable.
     EXPECT_EQ(miss(*script, "k", limit).result.failed, answer.result.failed);
     return answer.error;
 }
@@ -122,7 +123,7 @@ TEST(hook_script, says_what_failed) {
 }
 
 TEST(hook_script, does_not_take_all_memory) {
-    // Little is filled sooner.
+    // A small limit is reached sooner.
     blocking_state::limits little;
     little.bytes = 16 << 20;
     for (const char* const body : {"local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1e5) .. i end",
@@ -132,7 +133,7 @@ TEST(hook_script, does_not_take_all_memory) {
     auto script = load("function on_miss(key) return #key end");
     EXPECT_EQ(miss(*script, std::string(300 << 20, 'x')).error, "not enough memory");
     EXPECT_EQ(miss(*script, "abc").result.value, "3");
-    // Garbage is no reason to fail.
+    // Garbage does not count.
     auto busy = load("function on_miss(key) return ('x'):rep(4e6) end", little);
     for (int i = 0; i < 5; ++i) EXPECT_FALSE(miss(*busy).result.failed) << i;
 }
@@ -156,7 +157,7 @@ TEST(hook_script, does_not_run_for_ever) {
         EXPECT_EQ(miss(*script, "k", 20ms).error, "it took longer than it may") << body;
         EXPECT_EQ(miss(*script, "go").result.value, "v");
     }
-    // What is left behind is ended, too.
+    // Finalizers run to their end, too.
     auto script = load(R"(
         local p = newproxy(true)
         getmetatable(p).__gc = function() error('no') end
@@ -185,12 +186,12 @@ TEST(hook_script, cannot_end_or_change_the_process) {
     }
     EXPECT_NE(failure("return require('ffi')").find("module 'ffi' not found"), std::string::npos);
     EXPECT_NE(failure("return require('jit.util')").find("not found"), std::string::npos);
-    // Bytecode is not checked by the machine that runs it.
+    // Bytecode is not verified by LuaJIT.
     EXPECT_NE(failure("return assert(loadstring('\\27LJ\\2\\0'))").find("attempt to load"),
               std::string::npos);
     EXPECT_NE(failure("return assert(load('\\27LJ\\2\\0', 'x', 'b'))").find("attempt to load"),
               std::string::npos);
-    // In pieces, the last of which is none.
+    // In pieces, the last one empty.
     EXPECT_NE(failure("local pieces, next = {'\\27LJ', '\\2\\0'}, 0 "
                       "return assert(load(function() next = next + 1 return pieces[next] end))")
                   .find("attempt to load"),

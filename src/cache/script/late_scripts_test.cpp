@@ -1,5 +1,4 @@
-// Tests of scripts that are left in the middle: other sessions wait or get BUSY,
-// and what they see is whole.
+// Tests of suspended scripts: other sessions wait or get BUSY, and see no partial state.
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"
 #include "cache/engine/slow_log.hpp"
@@ -41,7 +40,7 @@ protected:
     std::string begin(test_client& by, const std::string& script) {
         return by.begin(arguments{"EVAL", script, "0"});
     }
-    // Until nothing waits for a script.
+    // Until no session waits for a script.
     void finish_all() {
         while (engine_.is_behind()) engine_.go_on();
     }
@@ -88,7 +87,7 @@ TEST_F(late_scripts, others_wait_until_the_threshold_and_are_told_busy_then) {
     EXPECT_EQ(c_("SCRIPT KILL"), "+OK\r\n");
     finish_all();
     EXPECT_THAT(a_.pushed(), HasSubstr("Script killed by user"));
-    // The next one has its own time.
+    // The next script has its own time.
     EXPECT_EQ(begin(a_, "while true do end"), "");
     EXPECT_FALSE(engine_.script_is_busy());
     EXPECT_EQ(begin(d_, arguments{"PING"}), "");
@@ -104,7 +103,7 @@ TEST_F(late_scripts, a_shutdown_that_saves_is_refused) {
     while (!engine_.script_is_busy()) engine_.go_on();
     EXPECT_EQ(begin(b_, arguments{"SHUTDOWN"}), busy);
     EXPECT_EQ(begin(b_, arguments{"SHUTDOWN", "SAVE", "NOW"}), busy);
-    // This engine has no server that it could stop.
+    // This engine has no server to stop.
     EXPECT_THAT(begin(b_, arguments{"SHUTDOWN", "NOSAVE"}), HasSubstr("eddy stop"));
     EXPECT_EQ(b_("SCRIPT KILL"), "+OK\r\n");
     finish_all();
@@ -125,7 +124,7 @@ TEST_F(late_scripts, a_killed_script_ends_wherever_its_error_is_caught) {
         finish_all();
         EXPECT_THAT(a_.pushed(), HasSubstr("Script killed by user")) << catches;
     }
-    // A library has nothing that catches while it is loaded, but a method that calls back.
+    // A library has no pcall() while it is loaded, except a method that calls back.
     EXPECT_THAT(a_({"FUNCTION", "LOAD",
                     "#!lua name=l\nlocal function f() while true do end end ('a'):gsub('a', f)"}),
                 HasSubstr("FUNCTION LOAD timeout"));
@@ -162,7 +161,7 @@ TEST_F(late_scripts, nothing_of_the_cache_changes_meanwhile) {
                             "redis.call('GET', 'x'), #redis.call('KEYS', '*')}"),
               "");
     engine_.set_time(std::chrono::hours(24 * 365 * 100));
-    // Less than there is: what others want would have keys go.
+    // Below the used memory, so that other clients' commands would evict keys.
     engine_.internals().options.max_memory = 1;
     EXPECT_EQ(begin(b_, arguments{"SET", "x", "2"}), "");
     EXPECT_EQ(begin(c_, arguments{"FLUSHALL"}), "");
@@ -191,8 +190,8 @@ TEST_F(late_scripts, those_that_wait_are_served_in_order) {
     client third{c_, ""};
     client fourth{d_, ""};
     std::size_t replied = 0;
-    // A client that has its reply sends the next command after those that were woken. Replies are
-    // read in no order: a script's end wakes the next client too.
+    // After its reply a client sends the next command behind the woken ones. Replies are read in
+    // any order: a script's end wakes the next client too.
     client* const all[] = {&fourth, &third, &second, &first};
     for (int round = 0; round < 1000 && replied < 5; ++round) {
         engine_.go_on();
@@ -202,7 +201,7 @@ TEST_F(late_scripts, those_that_wait_are_served_in_order) {
             if (reply.empty()) continue;
             each->replies += reply;
             ++replied;
-            // Its second script queues behind the commands that wait.
+            // Its second script queues behind the waiting commands.
             if (each == &first && replied < 5) EXPECT_EQ(begin(a_, script), "");
         }
     }
@@ -257,7 +256,7 @@ TEST_F(late_scripts, the_host_is_notified_of_the_end) {
     EXPECT_EQ(host.obstacles_ended, 0);
     finish_all();
     EXPECT_EQ(host.obstacles_ended, 1);
-    // The end of its client ends it, too.
+    // It ends with its client, too.
     auto leaving = std::make_unique<test_client>(engine_);
     EXPECT_EQ(begin(*leaving, "while true do end"), "");
     leaving.reset();
@@ -283,7 +282,7 @@ TEST_F(late_scripts, the_slow_log_and_the_statistics_have_their_whole_time) {
     EXPECT_EQ(
         begin(a_, arguments{"EVAL", std::string("-- ") + "long\n" + some_slices, "0", "argument"}),
         "");
-    // SLOWLOG RESET is logged behind itself, as in Redis.
+    // SLOWLOG RESET is itself logged after it, as in Redis.
     EXPECT_EQ(engine_.internals().slow.records().size(), 1);
     finish_all();
     ASSERT_EQ(engine_.internals().slow.records().size(), 2);
@@ -319,7 +318,7 @@ protected:
     cut_scripts() { add_sink(engine_.internals(), sink_); }
     ~cut_scripts() override { remove_sink(engine_.internals(), sink_); }
 
-    /// `runs` is its client, with which it ends.
+    /// `runs` is the script's client; the script ends with it.
     void expect_nothing_of_it(std::unique_ptr<test_client> runs) {
         ASSERT_TRUE(engine_.script_is_late());
         EXPECT_TRUE(files_.script_has_changed());
@@ -385,7 +384,7 @@ TEST_F(cut_scripts, one_that_has_changed_nothing_is_in_the_way_of_no_file) {
     EXPECT_FALSE(engine_.script_is_late());
     EXPECT_FALSE(files_.has_half_script());
     EXPECT_TRUE(rdb::snapshot::may_begin(engine_));
-    // Others are served to the end.
+    // Other clients are served to the end.
     EXPECT_EQ(b_("SET k 1"), "+OK\r\n");
     EXPECT_NE(sink_.take(), "");
 }

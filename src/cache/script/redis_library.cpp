@@ -24,11 +24,11 @@ namespace {
 
 using lua::raise_error;
 
-// Replaces the number at `index` by its text. Lua's own would have 14 digits.
+// Replaces the number at `index` by its text. Lua's own text has 14 digits.
 void make_text(lua::stack in, int index) {
     char digits[1 + resp::max_number_text];
     char* to = digits;
-    // As in Redis, zero has no sign here, and what is no number may have one.
+    // As in Redis, zero has no sign here, and NaN may have one.
     const double value = in.number_at(index) + 0.0;
     if (std::isnan(value) && std::signbit(value)) *to++ = '-';
     const char* const end = resp::write_number(to, value);
@@ -42,13 +42,13 @@ int give_error(lua::stack in, std::string_view text, bool raises) {
     return 1;
 }
 
-// The arguments as texts, which live as long as they stand on Lua's stack; null, when one is
-// neither text nor number.
+// The arguments as texts, which are valid while they are on Lua's stack; null if one is neither
+// text nor number.
 const std::string_view* take_arguments(lua::stack in, int count, std::string_view* few,
                                        int few_size) {
     std::string_view* args = few;
     if (count > few_size) {
-        // Its place on Lua's stack is there: a function of C has some beyond its arguments.
+        // There is room on Lua's stack: a function of C has some beyond its arguments.
         args = static_cast<std::string_view*>(
             in.push_bytes(static_cast<std::size_t>(count) * sizeof(std::string_view)));
     }
@@ -70,7 +70,7 @@ int call_command(lua::stack in, bool raises) {
         return give_error(in, "Please specify at least one argument for this redis lib call",
                           raises);
     }
-    // A function of a library that is called while the library is loaded.
+    // A library's function, called while the library is loaded.
     if (!of.is_running()) {
         return give_error(in, "redis.call/pcall can only be called inside a script invocation",
                           raises);
@@ -84,7 +84,7 @@ int call_command(lua::stack in, bool raises) {
     }
     std::string_view refusal;
     const std::string_view reply = of.execute(args, static_cast<std::size_t>(count), refusal);
-    // Many arguments would leave no room for the reply.
+    // Many arguments would leave no room for the reply on the stack.
     in.set_height(0);
     if (!refusal.empty()) {
         lua::push_error(in, refusal);
@@ -161,7 +161,7 @@ int redis_log(lua_State* raw) {
     if (level < 0 || level > most_log_level) raise_error(in, "Invalid debug level.");
     constexpr log_level levels[] = {log_level::debug, log_level::debug, log_level::info,
                                     log_level::warn};
-    // What is neither text nor number is left out. The line is made on Lua's stack.
+    // Arguments other than texts and numbers are left out. The line is built on Lua's stack.
     in.push_text("");
     for (int i = 2; i <= count; ++i) {
         if (!in.has_text(i)) continue;
@@ -231,7 +231,7 @@ int redis_acl_check_cmd(lua_State* raw) {
     return 1;
 }
 
-// Of the table on top.
+// Fills the table on top.
 void set_version_and_levels(lua::stack in) {
     in.set_number("LOG_DEBUG", 0);
     in.set_number("LOG_VERBOSE", 1);

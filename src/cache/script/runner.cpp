@@ -1,4 +1,4 @@
-// Calls of scripts: their limits, their commands, and what is late.
+// Calls of scripts: limits, commands, suspension.
 #include "cache/script/runner.hpp"
 
 #include <eddy/base/assert.hpp>
@@ -33,9 +33,9 @@ namespace eddy::cache {
 namespace {
 
 constexpr std::int64_t ms_ns = 1'000'000;
-// What passes between two looks at the clock, where no clock is to be looked at.
+// Simulated time between two readings, without a clock.
 constexpr std::int64_t look_takes_ns = 50'000;
-// Of the text of an error that is no table.
+// Maximum length of the text of an error that is not a table.
 constexpr std::size_t max_plain_error = 100;
 constexpr std::size_t kept_buffer = 64 * 1024;
 
@@ -44,15 +44,15 @@ void clear(byte_buffer& buffer) {
     if (buffer.capacity() > kept_buffer) buffer = byte_buffer();
 }
 
-// What run_job() works with.
+// Argument of run_job().
 struct job {
     script_runner& by;
     call& c;
     const script_call& what;
 };
 
-// What a command may have taken: as much as its arguments and reply suggest where its work is
-// bounded by them, else enough for a look at the clock.
+// Steps counted for a command: by its arguments and reply if these bound its work, else enough for
+// a reading of the clock.
 std::size_t steps_of(std::uint64_t flags, std::span<const std::string_view> args,
                      std::size_t reply_bytes) noexcept {
     constexpr std::uint64_t bounded = command_flag::fast | command_flag::brief;
@@ -64,7 +64,7 @@ std::size_t steps_of(std::uint64_t flags, std::span<const std::string_view> args
     return least + bytes / lua::bytes_a_step;
 }
 
-// The text of a field of the table on top; empty when it has none.
+// The text of a field of the table on top; empty without one.
 std::string field_text(lua::stack in, const char* name) {
     in.push_raw_field(-1, name);
     std::string text;
@@ -73,7 +73,7 @@ std::string field_text(lua::stack in, const char* name) {
     return text;
 }
 
-// The error is on top.
+// The error must be on top.
 void reply_with_error(call& c, lua::stack in, const script_call& what) {
     if (!in.is_table(-1)) {
         std::string_view text = "execution failure";
@@ -93,7 +93,7 @@ void reply_with_error(call& c, lua::stack in, const script_call& what) {
     reply_with_script_error(c, std::move(message), is_counted);
 }
 
-// Called protected: nothing else catches what is raised here.
+// Protected call: errors raised here are caught nowhere else.
 int run_job(lua_State* raw) {
     const lua::stack in(raw);
     const job& todo = *static_cast<job*>(in.pointer_at(1));
@@ -131,7 +131,7 @@ script_runner::script_runner(engine& home) : state_(home.internals()), session_(
 
 script_runner::~script_runner() { EDDY_ASSERT(!is_late()); }
 
-/// Which script runs, until it has ended in whatever way.
+/// Scope in which a script is the running one; ends however the script ends.
 class script_runner::running_mark {
 public:
     running_mark(script_runner& in, const script_call& what, call& c) noexcept
@@ -187,7 +187,7 @@ void script_runner::run(call& c, const script_call& what) {
     has_written_ = false;
     killed_ = abandoned_;
     began_ns_ = clock_ns();
-    // A transaction's slice goes on.
+    // Within a transaction the slice continues.
     if (slice_ends_ns_ == 0) begin_slice();
     session_.db = c.client.db;
     session_.protocol = 2;
@@ -237,8 +237,8 @@ const command_spec* script_runner::find_callable(const std::string_view* args, s
     return spec;
 }
 
-/// Why this script may not call a command with these flags, which writes or may replicate; empty if
-/// it may.
+/// Reason why this script must not call a command with these flags, which writes or may replicate;
+/// empty if it may.
 std::string_view script_runner::refusal_of_write(std::uint64_t flags) const {
     if (running_->read_only) return "Write commands are not allowed from read-only scripts.";
     if ((flags & command_flag::write) == 0) return {};
@@ -345,7 +345,7 @@ bool script_runner::may_run(const command_spec& what,
 void script_runner::on_fiber(call& c, void (*what)(call&)) {
     if (fiber_.is_inside()) return what(c);
     EDDY_ASSERT(!is_late());
-    // Where it waits if it is late: there must be room for it then.
+    // Allocated now, as a late script needs them for its wait.
     static_cast<void>(extras_of(c.client));
     clear(reply_);
     writer_.emplace(reply_, c.reply.protocol());
@@ -363,7 +363,7 @@ void script_runner::on_fiber(call& c, void (*what)(call&)) {
     const bool done = fiber_.start(
         [](void* self) {
             script_runner& me = *static_cast<script_runner*>(self);
-            // Nothing catches below it: the stack is the fiber's own.
+            // On the fiber's own stack an exception would not be caught further down.
             try {
                 me.body_(*me.call_);
             } catch (...) {
@@ -382,8 +382,8 @@ void script_runner::on_fiber(call& c, void (*what)(call&)) {
         call_.reset();
         return;
     }
-    // The command's own arguments end with it, but a script has copied what it needs of them, and a
-    // transaction's commands are the fiber's.
+    // The command's arguments end with it, but a script has copied the ones it needs, and the fiber
+    // owns a transaction's commands.
     late_session_ = &c.client;
     state_.slow_path |= slow_path::script;
     session_extras& extras = extras_of(c.client);
@@ -399,10 +399,10 @@ void script_runner::begin_slice() noexcept {
     slice_ends_ns_ = began_ns_ + (is_shorter ? limit_ms : slice_ms) * ms_ns;
 }
 
-// After a slice. What is compared are milliseconds: the limit may be any number of them.
+// After a slice. Compared in milliseconds: the limit may be any number of them.
 void script_runner::note_busy() {
     const std::int64_t limit_ms = state_.options.busy_reply_ms;
-    // A transaction's pause is no script.
+    // The pause of a transaction without a script does not count.
     if (running_ == nullptr || is_busy_ || limit_ms == 0 || running_ms() < limit_ms) return;
     is_busy_ = true;
     end_script_waits(state_, state_.script_waits.size());
@@ -429,7 +429,7 @@ void script_runner::check(lua::stack in) {
     }
     if (!killed_) check_quietly();
     if (!killed_) return;
-    // From now on at every instruction: no pcall() of the script's keeps it alive.
+    // From now on checked at every instruction: a pcall() in the script does not prevent its end.
     lua::sandbox::of(in).check_always(true);
     lua::raise_error(in, running_->is_function ? "Script killed by user with FUNCTION KILL."
                                                : "Script killed by user with SCRIPT KILL.");
@@ -447,7 +447,7 @@ void script_runner::check_quietly() {
 
 void script_runner::go_on() {
     if (!is_late()) return;
-    // Within a script time stands still, and what it causes for its session is that session's.
+    // Within a script time stands still, and output for its session is collected.
     const std::int64_t now_us = std::exchange(state_.env.now_us, now_us_);
     const std::int64_t now_ms = std::exchange(state_.env.now_ms, now_us_ / 1000);
     session* const outer = std::exchange(state_.executing, late_session_);
@@ -484,7 +484,7 @@ void script_runner::finish_late() {
     end_late(*call_);
     call_.reset();
     {
-        // WAIT asks for what this session wrote.
+        // WAIT refers to this session's writes.
         session* const outer = std::exchange(state_.executing, &who);
         if (is_cut_off()) {
             discard_unit(state_);
@@ -496,11 +496,11 @@ void script_runner::finish_late() {
     }
     forget_wait(state_, who);
     who.wake();
-    // Before this client's next command comes.
+    // Before the client's next command.
     state_.script_waits_ended_at_once = 1;
     if (holds_ == 0) end_script_waits_in_turn(state_);
     state_.note_obstacle_ended();
-    // It may have been killed meanwhile.
+    // The client may have been killed meanwhile.
     if (who.closing)
         cache::kill(state_, who);
     else
@@ -510,13 +510,13 @@ void script_runner::finish_late() {
         serve_waiting(state_);
         state_.has_effects = false;
     } catch (const std::bad_alloc&) {
-        // The next command does it.
+        // Left to the next command.
         state_.has_effects = true;
     }
 }
 
-/// The keyspace holds half of the script, and no file does. So waits are given none of it, and
-/// later changes, which may be made of it, are not stored.
+/// The keyspace holds partial changes of the script, and no file does. So waiting clients get none
+/// of them, and later changes, which may depend on them, are not stored.
 void script_runner::note_half_script() {
     state_.has_half_script = true;
     stop_propagation(state_);
@@ -537,7 +537,7 @@ void script_runner::let_begin() noexcept {
 }
 
 void script_runner::pause(std::int64_t us) {
-    // The loop serves others in between, and does not turn at full speed.
+    // The loop serves other work in between, and does not spin.
     constexpr std::chrono::microseconds slice{200};
     if (!fiber_.is_inside() || state_.env.slice_time == nullptr) return;
     const std::int64_t ends_ns = clock_ns() + us * 1000;
@@ -549,7 +549,7 @@ void script_runner::pause(std::int64_t us) {
 
 void script_runner::forget(session& who) {
     if (late_session_ != &who) return;
-    // The master's offset says that all of it was done.
+    // The master's offset claims that all of it was executed.
     if ((who.special & session::master) != 0 && state_.replicating != nullptr)
         state_.replicating->cannot_resume();
     abandon();

@@ -1,6 +1,6 @@
-// A time without a script that is left in the middle, for tasks that need whole data: snapshots,
-// copies for replicas, a master's stream. Where one long script follows another no such time comes
-// by itself.
+// Time without a suspended script, for tasks that need consistent data: snapshots, copies for
+// replicas, a master's stream. While long scripts follow each other there is no such time by
+// itself.
 #pragma once
 
 #include "cache/engine/engine.hpp"
@@ -15,9 +15,10 @@ public:
     script_gap(const script_gap&) = delete;
     script_gap& operator=(const script_gap&) = delete;
 
-    /// Whether no script is late: what has waited for the gap is to be done now, without a wait. If
-    /// one is, scripts that would begin wait until the next call, or release(). False, without
-    /// holding scripts up, while something else is in the way, which may take long.
+    /// True if no script is late: the waiting task must run now, without another wait. If one is
+    /// late, scripts that would begin wait until the next call, or release(). `is_wanted` is false
+    /// while another obstacle exists, which may last long: then returns false, and scripts are not
+    /// held back.
     bool is_there(bool is_wanted = true) noexcept;
     /// Lets scripts begin.
     void release() noexcept;

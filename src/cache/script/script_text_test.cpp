@@ -31,7 +31,7 @@ TEST(script_text, splits_the_first_line_as_an_inline_command) {
     EXPECT_EQ(take_script_head("#!lua name=\"a\"b\n", true).refusal, "Invalid library metadata");
     EXPECT_EQ(take_script_head("#!lua \"flags=\n", false).refusal,
               "Invalid engine in script shebang");
-    // A long line is a line.
+    // A line has no limit.
     const std::string name(100'000, 'x');
     EXPECT_EQ(take_script_head("#!lua name=" + name + "\n", true).name, name);
 }
@@ -57,7 +57,7 @@ TEST(script_text, takes_the_engine_of_a_library_in_any_case) {
     EXPECT_EQ(take_script_head("#! name=a\n", true).engine, "");
     EXPECT_EQ(take_script_head("#! lua name=a\n", true).refusal,
               "Invalid metadata value given: lua");
-    // Of a script Redis does not.
+    // Redis checks this for libraries, not for scripts.
     EXPECT_EQ(take_script_head("#!LUA\n", false).refusal,
               "Unexpected engine in script shebang: #!LUA");
 }

@@ -1,4 +1,4 @@
-// The engine's scripts as a whole, and the face for the rest of the engine.
+// The engine's scripts, and their interface for the rest of the engine.
 #include "cache/script/scripts.hpp"
 
 #include "base/text/text.hpp"
@@ -26,7 +26,7 @@ scripts& scripts_of(call& c) {
 namespace scripting {
 namespace {
 
-// What the script that is called says of itself.
+// Flags of the called script or function.
 std::uint32_t said_by(const call& c) {
     if ((c.spec->flags & command_flag::runs_text) != 0) {
         const script_head head = take_script_head(c.arg(1), false);

@@ -1,4 +1,4 @@
-// For tests of scripts: an engine that times them by their steps, and two clients of it.
+// Fixture for tests of scripts: an engine that counts steps instead of time, and two clients.
 #pragma once
 
 #include "cache/engine/engine.hpp"
@@ -27,7 +27,7 @@ protected:
         made.max_script_memory = 16U << 20;
         return made;
     }
-    // By steps, whatever the machine does: a script is late when it has taken two hundred thousand.
+    // By steps, for any machine: a script is late after two hundred thousand.
     scripting() { engine_.set_slice_clock(nullptr); }
 
     std::string eval(test_client& by, const std::string& text, const arguments& rest = {"0"}) {
@@ -36,7 +36,7 @@ protected:
         return by.ask(args);
     }
     std::string eval(const std::string& text) { return eval(a_, text); }
-    // What a script replies in the end, late or not.
+    // The final reply of a script, late or not.
     std::string run(test_client& by, const std::string& text) {
         std::string reply = eval(by, text);
         while (engine_.script_is_late()) engine_.go_on();

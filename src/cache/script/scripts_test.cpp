@@ -1,5 +1,5 @@
 // Tests of scripts with several clients and at their limits: time, memory, depth, the cache; and of
-// what no script may do. What they reply is differential_scripting_test.cpp's.
+// forbidden operations. Replies are tested in differential_scripting_test.cpp.
 #include "cache/script/scripts.hpp"
 
 #include "cache/engine/engine.hpp"
@@ -49,14 +49,14 @@ TEST_F(scripting, others_are_told_busy_while_a_script_is_late_and_can_kill_it) {
     EXPECT_EQ(b_("SCRIPT KILL"), "-NOTBUSY No scripts in execution right now.\r\n");
 }
 
-// What docs/cache-details.md says that scripts may use here and not in Redis.
+// Features beyond Redis, as in docs/cache-details.md.
 TEST_F(scripting, takes_what_luajit_has_beyond_lua_5_1) {
     EXPECT_EQ(eval("goto l do return 0 end ::l:: return 1"), ":1\r\n");
     EXPECT_EQ(eval("return {tostring(5LL), tostring(5ULL), tostring(5i), 0b11, tonumber('0b11')}"),
               "*5\r\n" + bulk("5LL") + bulk("5ULL") + bulk("0+5i") + ":3\r\n:3\r\n");
     EXPECT_EQ(eval("return '\\x41\\z   \\u{42}'"), bulk("AB"));
     EXPECT_EQ(eval("return {math.log(8, 2), type(os.clock())}"), "*2\r\n:3\r\n" + bulk("number"));
-    // What its own functions would take, those here do not.
+    // Extensions of LuaJIT's own functions that are not available.
     EXPECT_EQ(eval("return string.rep('a', 2, ',')"), bulk("aa"));
     EXPECT_THAT(eval("return ('%a'):format(1)"), HasSubstr("invalid option"));
     EXPECT_THAT(eval("return load('return x')()"), HasSubstr("function expected"));
@@ -77,7 +77,7 @@ TEST_F(scripting, a_script_may_do_what_its_caller_may) {
                    "redis.acl_check_cmd('get', 'yours:1') and 1 or 0, "
                    "redis.acl_check_cmd('flushall') and 1 or 0}"),
               "*3\r\n:1\r\n:0\r\n:0\r\n");
-    // What one may the next need not.
+    // Permissions of one user do not apply to the next.
     EXPECT_EQ(eval(b_, "return redis.call('GET', 'yours:1')"), "$6\r\nsecret\r\n");
     EXPECT_THAT(eval("return redis.call('GET', 'yours:1')"), ::testing::HasSubstr("NOPERM"));
 }
@@ -121,7 +121,7 @@ TEST_F(scripting, is_killed_wherever_it_is) {
           "local s = ('x'):rep(1000000) while true do s:upper() s:lower() s:reverse() end",
           "local t = {} for i = 1, 1000 do t[i] = i end while true do table.insert(t, 1, nil) end",
           "local t = {} while true do pcall(table.insert, t, -2147483648, 1) end",
-          // What takes a while in a single instruction.
+          // Loops in a single instruction.
           "local t = {} for i = 1, 4e5 do t[i] = math.random() end while true do table.sort(t) end",
           "local t = {} for i = 1, 4e5 do t[i] = '' end while true do table.concat(t) end",
           "local t = {} for i = 1, 4e5 do t[i] = i end for i = 1, 4e5 do t[i] = nil end "
@@ -227,7 +227,7 @@ TEST_F(scripting, what_one_leaves_behind_is_collected_while_others_are_served) {
 }
 
 TEST_F(scripting, a_text_that_takes_too_long_to_compile_is_refused) {
-    // Each x is looked for among all that the functions around it have.
+    // Each x is searched in all enclosing functions.
     std::string text;
     constexpr int functions = 150;
     for (int f = 0; f < functions; ++f) {
@@ -297,7 +297,7 @@ TEST_F(scripting, ends_with_its_client) {
     gone.reset();
     EXPECT_FALSE(engine_.script_is_late());
     EXPECT_EQ(b_("GET x"), bulk("1"));
-    // The same within a transaction, with two of them.
+    // The same within a transaction, with two scripts.
     gone = std::make_unique<test_client>(engine_);
     (*gone)("MULTI");
     for (int i = 0; i < 2; ++i) gone->ask(arguments{"EVAL", "while true do end", "0"});
@@ -344,7 +344,7 @@ TEST_F(scripting, one_that_takes_too_much_memory_fails_alone) {
     }
     EXPECT_THAT(run(b_, "local t = {} while true do t[#t + 1] = string.rep('x', 1000) .. #t end"),
                 HasSubstr("not enough memory"));
-    // One that hides it from itself is late in the end.
+    // A script that hides the error from itself becomes late.
     EXPECT_EQ(eval("while true do pcall(string.rep, 'x', 1e9) end"), "");
     EXPECT_EQ(b_("SCRIPT KILL"), "+OK\r\n");
     finish();
@@ -379,7 +379,7 @@ TEST(script_replies, one_beyond_the_limit_is_an_error_and_nothing_else) {
          {big + "return t", big + "return {t, 1, 2}", big + "return {map = {a = t, b = 1, c = 2}}",
           big + "return {set = {[t] = true, a = true, b = true}}",
           std::string("return string.rep('x', 20000)"),
-          // As a tree it has more leaves than anybody could visit.
+          // As a tree it has 2^60 leaves.
           std::string("local t = {} for i = 1, 60 do t = {t, t} end return t"),
           std::string("local t = {} t[1] = t t[2] = t return t")}) {
         const std::string reply = run(script);
@@ -545,11 +545,11 @@ TEST(scripting_modes, without_memory_scripts_may_not_add_to_it) {
     EXPECT_EQ(a.ask(arguments{"EVAL", "return redis.pcall('SET', 'x', 1)", "0"}),
               "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
     EXPECT_EQ(a.ask(arguments{"EVAL", "return redis.call('DEL', 'x')", "0"}), ":1\r\n");
-    // What has begun to write goes on.
+    // A script that has written may continue to write.
     EXPECT_EQ(
         a.ask(arguments{"EVAL", "redis.call('DEL', 'x') return redis.call('SET', 'x', 1)", "0"}),
         "+OK\r\n");
-    // Of commands with several forms, those that add.
+    // Subcommands that add.
     EXPECT_THAT(a("XGROUP CREATE s g $ MKSTREAM"), StartsWith("-OOM"));
     EXPECT_THAT(a("XGROUP CREATECONSUMER s g c"), StartsWith("-OOM"));
     EXPECT_THAT(a("XGROUP DESTROY s g"), StartsWith("-ERR The XGROUP subcommand requires"));

@@ -1,4 +1,5 @@
-// Both ways, recursively; the depth is bounded by Lua's stack and by the native one.
+// Conversion in both directions, recursively; the depth is limited by Lua's stack and by the native
+// one.
 #include "cache/script/values.hpp"
 
 #include "lua/conversions.hpp"
@@ -20,7 +21,7 @@ constexpr const char* counted_already = "ignore_error_stats_update";
 
 constexpr std::size_t steps_a_value = 10;
 
-// Takes a reply apart which is known to be right.
+// Parser of a trusted reply.
 class reply_pusher {
 public:
     reply_pusher(lua::stack in, std::string_view reply) noexcept
@@ -123,7 +124,7 @@ private:
         }
         in_.set_field(-2, "map");
     }
-    // Scripts do not see it.
+    // Scripts do not get it.
     void attribute(std::int64_t pairs) {
         for (std::int64_t i = 0; i < 2 * pairs; ++i) {
             value();
@@ -150,10 +151,10 @@ private:
     std::string_view left_;
 };
 
-// Lines end with a NUL, as in Redis.
+// Lines end at a NUL, as in Redis.
 std::string_view to_nul(std::string_view text) noexcept { return text.substr(0, text.find('\0')); }
 
-// Pushes t[name] of the table on top; true when it is of that type, else it is popped.
+// Pushes t[name] of the table on top; true if it has that type, else it is popped.
 bool push_field(lua::stack in, std::string_view name, lua::type type) {
     in.push_raw_field(-1, name);
     if (in.type_at(-1) == type) return true;
@@ -161,11 +162,11 @@ bool push_field(lua::stack in, std::string_view name, lua::type type) {
     return false;
 }
 
-// False when the reply has been refused as too large: its error stands there, and nothing may come
-// behind it. A table may stand in many places of itself, so no more of it is looked at then.
+// False when the reply was refused as too large: it holds the error, and nothing may follow. A
+// table may contain itself many times, so the rest is skipped then.
 [[nodiscard]] bool reply_with(call& c, lua::stack in, bool has_booleans);
 
-// Of the table on top.
+// Number of pairs in the table on top.
 std::size_t count_pairs(lua::stack in) {
     lua::sandbox& machine = lua::sandbox::of(in);
     machine.count_largest(in);
@@ -183,7 +184,7 @@ bool reply_with_map(call& c, lua::stack in, bool has_booleans) {
     in.push_nil();
     while (in.push_next(-2)) {
         in.push_copy(-2);
-        // The key, and the value.
+        // The key, then the value.
         if (!reply_with(c, in, has_booleans)) return in.pop(2), false;
         if (!reply_with(c, in, has_booleans)) return in.pop(), false;
     }
@@ -304,7 +305,7 @@ bool reply_with(call& c, lua::stack in, bool has_booleans) {
 bool push_reply(lua::stack in, std::string_view reply) { return reply_pusher(in, reply).value(); }
 
 void reply_with_value(call& c, lua::stack in, bool has_booleans) {
-    // The last value may be the one that passes the limit.
+    // The last value may exceed the limit.
     if (reply_with(c, in, has_booleans)) static_cast<void>(c.reply_is_too_large());
 }
 
