@@ -8,7 +8,7 @@
 namespace eddy::cache {
 namespace {
 
-// Eight bytes as a number whose highest bit is the first byte's highest.
+// Eight bytes as a big-endian number: its highest bit is the first byte's highest.
 std::uint64_t load_in_order(const char* from) noexcept {
     std::uint64_t word;
     std::memcpy(&word, from, sizeof word);
@@ -59,10 +59,10 @@ unsigned byte_at(std::string_view bytes, std::uint64_t at) noexcept {
     return static_cast<unsigned char>(bytes[at]);
 }
 
-// The bits of a byte from `bit` on.
+// Mask of a byte's bits from `bit` on.
 unsigned mask_from(std::uint64_t bit) noexcept { return 0xffU >> (bit % 8); }
 
-// Combines a piece of up to block_bytes bytes.
+// Blocks that are combined at a time.
 constexpr std::size_t block_bytes = 2048;
 
 void combine_block(bit_operation how, char* into, const char* with, std::size_t size) noexcept {
@@ -111,7 +111,7 @@ std::optional<std::uint64_t> find_bit(std::string_view bytes, std::uint64_t firs
         (byte_at(bytes, at) ^ static_cast<unsigned>(flip & 0xff)) & mask_from(first);
     if (begin != 0) return found(at * 8 + static_cast<unsigned>(__builtin_clz(begin)) - 24);
     ++at;
-    // Four words at a time while there is nothing in them.
+    // Four words at a time while they are zero.
     constexpr std::uint64_t step = 4 * sizeof(std::uint64_t);
     for (; at + step <= end_byte; at += step) {
         std::uint64_t words[4];
@@ -130,14 +130,14 @@ std::optional<std::uint64_t> find_bit(std::string_view bytes, std::uint64_t firs
     return std::nullopt;
 }
 
-// A block at a time, which stays in the first-level cache while the sources pass over it. It is
-// written only when all have been read, so the target may be a source.
+// A block at a time, which stays in the first-level cache during the pass over the sources. It is
+// written after all are read, so the target may be a source.
 void combine_bits(bit_operation how, std::span<const std::string_view> sources, char* to,
                   std::size_t size) noexcept {
     alignas(64) char block[block_bytes];
     for (std::size_t done = 0; done < size; done += block_bytes) {
         const std::size_t wanted = std::min(block_bytes, size - done);
-        // What the source has of this block.
+        // Bytes of the source in this block.
         const auto part = [&](std::string_view source) {
             return source.size() > done ? std::min(wanted, source.size() - done) : 0;
         };
@@ -177,8 +177,8 @@ void write_bits(char* bytes, std::size_t size, std::uint64_t offset, unsigned wi
     const std::uint64_t first = offset / 8;
     const std::size_t there = std::min<std::size_t>(9, size - first);
     std::memcpy(window, bytes + first, there);
-    // Two words, of which the field may touch both: it begins in the first byte and ends in the
-    // ninth at most.
+    // Two words, as the field may span both: it begins in the first byte and ends in the ninth at
+    // most.
     const unsigned shift = offset % 8;
     const std::uint64_t ones = ~std::uint64_t{0} << (64 - width);
     const std::uint64_t field = value << (64 - width);

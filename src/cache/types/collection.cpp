@@ -1,4 +1,4 @@
-// Blocks, tables, and the conversion from one to the other.
+// Blocks, tables, and conversion between them.
 #include "cache/types/collection.hpp"
 
 #include <eddy/base/assert.hpp>
@@ -19,7 +19,7 @@ using packed_text::skip;
 using packed_text::skip_field;
 using packed_text::write;
 
-// Room for the elements and some more, up to the rounding of the slab.
+// Capacity for the elements with a reserve, rounded up to the slab's.
 std::size_t capacity_for(std::size_t used) noexcept {
     std::size_t wanted = used + used / 4;
     for (const std::size_t small : {collection::second_capacity, collection::first_capacity})
@@ -27,7 +27,8 @@ std::size_t capacity_for(std::size_t used) noexcept {
     return slab::capacity(sizeof(packed_block) + wanted) - sizeof(packed_block);
 }
 
-// Whether a block is to shrink. What it has then is filled, or halved again, before the next copy.
+// True if a block should shrink. The smaller block is filled, or halved again, before the next
+// copy.
 bool is_wide(const packed_block& block) noexcept {
     if (block.capacity <= collection::first_capacity) return false;
     const bool is_small = block.capacity <= collection::second_capacity;
@@ -79,7 +80,7 @@ void collection::copy_to(entry& to) const {
 
 std::size_t collection::size() const noexcept { return is_timed() ? all() - ended() : all(); }
 
-// Where the field begins, or null.
+// Begin of the field, or null.
 char* collection::find_packed(std::string_view field) const noexcept {
     packed_block& block = packed();
     char* at = block.data();
@@ -119,14 +120,14 @@ bool collection::put(std::string_view field, std::string_view value, bool keeps_
         if (fits(field, value)) {
             return is_packed() ? put_packed(field, value) : put_indexed(field, value);
         }
-        // What is there already stays where it is, however long.
+        // An existing member stays in its block, whatever its length.
         if (!has_values() && contains(field)) return false;
         become_table();
     }
     return put_table(field, value, keeps_expiry);
 }
 
-// Whether a block may hold it, as far as its length goes.
+// True if the lengths permit a block.
 bool collection::fits(std::string_view field, std::string_view value) const noexcept {
     const encoding_limits& limits = env_->limits;
     if (has_values()) {
@@ -137,7 +138,7 @@ bool collection::fits(std::string_view field, std::string_view value) const noex
            ((flags() & packed_block::integers) != 0 && parse_integer(field).has_value());
 }
 
-// A set of integers that gets something else keeps their order, and is ordered no more.
+// A set of integers that gets another member keeps their order, but is no longer sorted.
 collection::addition collection::adding(std::string_view field, std::size_t count) noexcept {
     const encoding_limits& limits = env_->limits;
     const auto within = [count](std::size_t most) {
@@ -200,7 +201,7 @@ void collection::order_integers() {
     for (const std::string& each : all) put(each);
 }
 
-// The block, with room for so many bytes more: it may be a new one.
+// The block, or a new one, with room for so many more bytes.
 packed_block& collection::packed_with_room(std::size_t more) {
     packed_block& block = packed();
     if (block.used + more <= block.capacity) return block;
@@ -313,7 +314,7 @@ void collection::become_indexed() {
     holder_->set_pointer(made);
 }
 
-// The same fields without their index.
+// Converts to a packed block: the same fields without their index.
 void collection::become_packed() {
     indexed_block& old = indexed();
     packed_block* const made = make_packed(env_->memory, old.used);
@@ -359,7 +360,7 @@ bool collection::put_table(std::string_view field, std::string_view value, bool 
     }
     if (!has_values()) return false;
     entry* e = dictionary::entry_of(*place);
-    // In the order of its table the entry stands by its address.
+    // The order of expiring fields refers to the entry by its address.
     const expiry_time old_end = e->expiry();
     const bool was_over = is_over(*e);
     const expiry_time end = keeps_expiry && !was_over ? old_end : no_expiry;

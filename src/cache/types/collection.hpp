@@ -1,21 +1,20 @@
 // Unordered collections: a set's members, or a hash's fields with their values.
 //
-// A small one is a packed block in the order in which elements came, as Redis's listpack; a set of
-// integers alone is in the order of their values, as an intset. Above `max_packed_fields` fields
-// the block gets an index. Beyond one of encoding_limits, where Redis takes its hash table, it
-// becomes a dictionary of entries, whose value is empty for a set; so it does beyond an indexed
-// block's own limits and with texts of more than 255 bytes. It never goes back. A block of which
-// less than half is used becomes a smaller one. All operations are O(1): a block has a bounded
-// size.
+// A small one is a packed block in insertion order, as Redis's listpack; a set of integers alone is
+// sorted, as an intset. Above `max_packed_fields` fields the block gets an index. Beyond a limit of
+// encoding_limits, where Redis uses its hash table, it becomes a dictionary of entries, whose
+// values are empty for a set; so it does beyond an indexed block's own limits and with texts of
+// more than 255 bytes. It never converts back. A block that is less than half full is replaced by a
+// smaller one. All operations are O(1): a block has a bounded size.
 //
 // A hash with an expiring field becomes a table that also keeps their order (timed_fields.hpp), and
-// stays one. An expired field is invisible to all functions here, until it is removed; but for the
+// stays one. An expired field is invisible to all functions here until its removal, except for
 // commands of this server's master (expired_keys::stay).
 //
 // The room types holds the values of keys. Files in reading order:
 //
 //   collection.hpp, timed_fields.hpp     sets and hashes, expiring fields; ordered_tree.hpp
-//   packed_block.hpp, encoding_limits.hpp  small ones in a block, and how far they go
+//   packed_block.hpp, encoding_limits.hpp  small ones in a block, and their limits
 //   list.hpp                             lists
 //   sorted_set.hpp, score_tree.hpp       sorted sets; geo.hpp positions in them
 //   stream.hpp, stream_id.hpp            streams; listpack.hpp their blocks
@@ -39,12 +38,12 @@
 
 namespace eddy::cache {
 
-/// A view of the set or hash that an entry holds; copy it freely. Its texts are valid until the
-/// next change. A key's entry itself never moves by a function here.
+/// View of the set or hash that an entry holds; freely copied. Its texts are valid until the next
+/// change. No function here moves a key's entry.
 class collection {
 public:
     static constexpr std::size_t max_packed_fields = 32;
-    /// A block of one or few short fields, and the next one.
+    /// Capacity of the smallest block, for one or few short fields, and of the next one.
     static constexpr std::size_t first_capacity = 24;
     static constexpr std::size_t second_capacity = 56;
 
@@ -56,22 +55,22 @@ public:
 
     collection(environment& env, entry& holder) noexcept : env_(&env), holder_(&holder) {}
 
-    /// Gives a new entry, with room for a pointer as its value, an empty set or hash.
+    /// Stores an empty set or hash in a new entry, with room for a pointer as its value.
     static void make(environment& env, entry& holder, value_type type);
-    /// Gives `to`, a new entry likewise, a copy of what this one holds, expired fields too. O(n).
+    /// Stores a copy in `to`, such an entry, including expired fields. O(n).
     void copy_to(entry& to) const;
 
     value_type type() const noexcept { return holder_->type; }
     std::size_t size() const noexcept;
     bool empty() const noexcept { return size() == 0; }
-    /// The same with fields that are over and not removed yet.
+    /// Number of fields, including expired ones that are not removed.
     std::size_t all() const noexcept {
         if (is_packed()) return packed().count;
         return is_indexed() ? indexed().count : table().size();
     }
-    /// Whether Redis would hold it as a listpack or an intset, not as a table.
+    /// True if Redis would use a listpack or an intset, not a table.
     bool is_listed() const noexcept { return is_packed() || is_indexed(); }
-    /// A set of integers in the order of their values: Redis's intset.
+    /// True for a sorted set of integers: Redis's intset.
     bool is_integers() const noexcept {
         return type() == value_type::set && is_listed() && (flags() & packed_block::integers) != 0;
     }
@@ -79,61 +78,61 @@ public:
     /// The field's value.
     std::optional<std::string_view> get(std::string_view field) const noexcept;
 
-    /// Adds the field, or replaces its value; true when it was added. Neither text may point into
-    /// this collection. The field's expiry is removed, unless `keeps_expiry`.
+    /// Adds the field, or replaces its value; true when it was added. The texts must not be views
+    /// into this collection. The field's expiry is removed, unless `keeps_expiry`.
     bool put(std::string_view field, std::string_view value = {}, bool keeps_expiry = false);
     bool erase(std::string_view field);
 
-    /// Before a command puts so many fields, of which this is the first: a table is made at once
-    /// where the number alone is beyond a limit, as Redis does, whether they are new or not.
+    /// Before a command puts `count` fields, starting with `first`: converts to a table at once if
+    /// the number alone exceeds a limit, as Redis does, whether they are new or not.
     void expect(std::string_view first, std::size_t count) {
-        // For one put() does it, but for a set that may not have any.
+        // A single put() does this itself, except for a set with a limit of 0.
         if (count > 1 || env_->limits.set_integers == 0 || env_->limits.set_members == 0)
             expect_several(first, count);
     }
-    /// An empty set keeps the order in which members come even if they are integers.
+    /// An empty set keeps insertion order, even for integers.
     void keep_order() noexcept;
-    /// A set that does so, or a table, that has got integers alone and no more than an intset may
-    /// have, becomes one.
+    /// Sorts a set with insertion order, or a table, if it has only integers within an intset's
+    /// limit.
     void order_integers();
 
-    /// When a field of a hash ends: milliseconds since 1970. No_expiry for one that does not, and
-    /// for one that is not there.
+    /// Expiration of a field of a hash: milliseconds since 1970. No_expiry for a field without one,
+    /// and for a missing field.
     expiry_time ends_at(std::string_view field) const noexcept;
-    /// Gives a field of a hash, which is there, such a time, which may be over already. See
-    /// keyspace::watch_fields(). O(log n), but for the first time.
+    /// Sets the expiration of an existing field, which may be in the past. See
+    /// keyspace::watch_fields(). O(log n), except for the first one.
     void set_end(std::string_view field, expiry_time at_ms);
-    /// Takes it away; false when there was none.
+    /// Removes it; false when there was none.
     bool drop_end(std::string_view field);
-    /// Whether some field ends.
+    /// True if some field has an expiration.
     bool has_expiring_fields() const noexcept;
-    /// How many fields are over and not removed yet. O(log n).
+    /// Number of expired fields that are not removed. O(log n).
     std::size_t ended() const noexcept;
-    /// Removes those of these that are named, and then up to `most` more, the oldest first; appends
-    /// their names.
+    /// Removes the expired ones of the fields `first`, and then up to `most` more, the oldest
+    /// first; appends their names.
     void remove_expired(std::size_t most, std::span<const std::string_view> first,
                         std::vector<std::string>& names);
 
-    /// One element, each about as likely as any other; the collection must not be empty.
+    /// A random element, nearly uniform; the collection must not be empty.
     element random() const;
 
     /// As dictionary::scan(); a packed collection is visited at once.
     std::uint64_t scan(std::uint64_t cursor, std::vector<element>& found) const;
 
-    /// Whether a walk also shows fields whose time is over.
+    /// Selects expired fields for a walk as well.
     enum class also : std::uint8_t { none, ended };
 
-    /// All elements in turn. Ends with the next change.
+    /// Walk over all elements; invalidated by the next change.
     class walk {
     public:
         explicit walk(const collection& over, also what = also::none) noexcept;
         /// False at the end.
         bool next(element& to) noexcept;
-        /// When the last field ends.
+        /// Expiration of the last field.
         expiry_time ends_at() const noexcept { return ends_at_; }
 
     private:
-        const environment* skips_expired_ = nullptr;  // whose clock says which
+        const environment* skips_expired_ = nullptr;  // clock for skipping expired fields, or null
         expiry_time ends_at_ = no_expiry;
         const char* at_ = nullptr;
         const char* end_ = nullptr;
@@ -150,7 +149,7 @@ private:
         const expiry_time at_ms = field.expiry();
         return at_ms != no_expiry && env_->now_ms > at_ms && env_->expired != expired_keys::stay;
     }
-    // The entry of a field that is there in a table, or null.
+    // The entry of an existing field in a table, or null.
     entry* find_entry(std::string_view field) const noexcept {
         const dictionary::slot* const place = table().find(field, env_->hash(field));
         if (place == nullptr || is_over(*dictionary::entry_of(*place))) return nullptr;
@@ -162,7 +161,7 @@ private:
     dictionary& table() const noexcept { return *holder_->pointer<dictionary>(); }
 
     void expect_several(std::string_view first, std::size_t count);
-    // What becomes of a block when a field is added.
+    // Effect of an added field on a block.
     enum class addition : std::uint8_t { appended, sorted, table };
     addition adding(std::string_view field, std::size_t count) noexcept;
     bool are_members_within(std::size_t longest) const noexcept;

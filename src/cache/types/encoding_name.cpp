@@ -1,4 +1,4 @@
-// Redis's limits of its encodings, at their defaults.
+// Redis's limits of its encodings.
 #include "cache/types/encoding_name.hpp"
 
 #include "cache/keyspace/keyspace.hpp"
@@ -13,7 +13,7 @@
 namespace eddy::cache {
 namespace {
 
-// What a listpack takes for an element.
+// Bytes of an element in a listpack.
 std::size_t listpack_bytes(std::string_view text) noexcept {
     std::size_t bytes = 0;
     if (const auto number = parse_integer(text)) {
@@ -33,7 +33,7 @@ std::size_t listpack_bytes(std::string_view text) noexcept {
         constexpr std::size_t long_text = 4096;
         bytes = text.size() + (text.size() < short_text ? 1 : text.size() < long_text ? 2 : 5);
     }
-    // Its size follows in groups of seven bits.
+    // Its length follows in groups of seven bits.
     std::size_t back = 1;
     for (std::size_t left = bytes >> 7; left > 0; left >>= 7) ++back;
     return bytes + back;
@@ -44,7 +44,7 @@ struct list_limits {
     std::size_t elements;
 };
 
-// Of a listpack, by list-max-listpack-size.
+// Limits of a listpack, by list-max-listpack-size.
 list_limits limits_of(std::int64_t size) noexcept {
     constexpr std::int64_t smallest = 2048;
     constexpr std::size_t always = 8192;
@@ -52,10 +52,10 @@ list_limits limits_of(std::int64_t size) noexcept {
     return {static_cast<std::size_t>(smallest << std::min<std::int64_t>(-size, 5)), SIZE_MAX};
 }
 
-// Whether the elements are within the limits.
+// True if the elements are within the limits.
 bool fits_listpack(const list& elements, list_limits most, list_measure how) noexcept {
     constexpr std::size_t head = 7;
-    // A number in decimal takes up to 2.5 times of what it does in a listpack.
+    // A number takes up to 2.5 times as many bytes in decimal as in a listpack.
     constexpr std::size_t parts = 5;
     constexpr std::size_t parts_of_numbers = 2;
     if (elements.size() > most.elements) return false;
@@ -70,7 +70,7 @@ bool fits_listpack(const list& elements, list_limits most, list_measure how) noe
     return bytes <= most.bytes;
 }
 
-// Whether Redis would hold a hash with expiring fields in a listpack.
+// True if Redis would hold a hash with expiring fields in a listpack.
 bool fits(const encoding_limits& limits, const collection& fields) {
     if (fields.size() > limits.hash_fields) return false;
     collection::walk walk(fields);
@@ -83,7 +83,7 @@ bool fits(const encoding_limits& limits, const collection& fields) {
 
 void detail::note_large_list(const environment& env, entry& list_entry, list_measure how) {
     const list& elements = *list_entry.pointer<list>();
-    // One block is smaller than any listpack that is limited by its bytes.
+    // One block is smaller than any listpack with a limit in bytes.
     if (elements.is_one_block() && env.limits.list_size < 0 && how == list_measure::fast) return;
     if (!fits_listpack(elements, limits_of(env.limits.list_size), how))
         list_entry.flags |= entry::large_list;

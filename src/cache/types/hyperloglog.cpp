@@ -14,15 +14,15 @@ constexpr std::size_t layout_at = 4;
 constexpr std::size_t cardinality_at = 8;
 constexpr std::uint8_t changed_bit = 0x80;  // in the cardinality's last byte
 
-// Redis's seed; another one would make values that Redis counts wrongly.
+// Redis's seed; with another one Redis would miscount the values.
 constexpr std::uint64_t hash_seed = 0xadc83b19;
 constexpr unsigned rank_bits = 64 - index_bits;
-constexpr std::size_t ranks = 64;  // that six bits can hold
+constexpr std::size_t ranks = 64;  // range of six bits
 
 constexpr std::size_t max_short_zeros = 64;
 constexpr std::size_t max_value_run = 4;
 constexpr std::uint8_t max_sparse_value = 32;
-// How many runs are looked at, after a change, for two that can be one.
+// Number of runs that are checked, after a change, for two to join.
 constexpr int joined_at_once = 5;
 
 using histogram = std::array<std::uint32_t, ranks>;
@@ -31,8 +31,7 @@ std::uint8_t byte(std::string_view text, std::size_t at) noexcept {
     return static_cast<std::uint8_t>(text[at]);
 }
 
-// Calls what(value, registers) for each run in turn. False when the runs are not those of all
-// registers.
+// Calls what(value, registers) for each run in order. False unless the runs cover all registers.
 template <class F>
 bool for_each_run(std::string_view sparse, F&& what) noexcept {
     std::size_t registers_seen = 0;
@@ -70,8 +69,8 @@ void for_each_dense(std::string_view dense, F&& what) noexcept {
     }
 }
 
-// sigma and tau of the paper's section on the improved raw estimator: sums that end when they no
-// longer change.
+// sigma and tau of the paper's section on the improved raw estimator: sums that are computed until
+// they no longer change.
 double sigma(double x) noexcept {
     if (x == 1.0) return INFINITY;
     double sum = x;
@@ -112,7 +111,7 @@ char value_run(std::uint8_t value, std::size_t length) noexcept {
     return static_cast<char>(0x80U | (value - 1U) << 2 | (length - 1));
 }
 
-// The bytes of a run, for a few runs in place of one.
+// Encoded runs that replace one run.
 struct runs {
     char bytes[5];
     std::size_t size = 0;
@@ -155,7 +154,7 @@ std::uint64_t hash(std::string_view bytes, std::uint64_t seed) noexcept {
 
 observation observe(std::string_view element) noexcept {
     const std::uint64_t bits = hash(element, hash_seed);
-    // The bit above those that are left stops the search when all of them are zero.
+    // A bit above the remaining ones ends the search if all of them are zero.
     const std::uint64_t rest = bits >> index_bits | std::uint64_t{1} << rank_bits;
     return {static_cast<std::uint32_t>(bits % register_count),
             static_cast<std::uint8_t>(__builtin_ctzll(rest) + 1)};
@@ -242,7 +241,7 @@ std::string describe(std::string_view sparse) {
     return words;
 }
 
-// A register's six bits stand in one byte or in two.
+// A register's six bits are in one byte or in two.
 bool raise_dense(char* counter, observation what) noexcept {
     const std::size_t bit = std::size_t{what.index} * 6;
     char* const at = counter + header_bytes + bit / 8;
@@ -272,7 +271,8 @@ bool sparse_editor::read_run(std::size_t at, std::size_t first, run& to) const n
     return true;
 }
 
-// The run with the register, and the run before it in before_*_: itself when it is the first one.
+// The run with the register; before_*_ is set to the run before it, or to itself if it is the first
+// one.
 bool sparse_editor::find_run(std::size_t index, run& to) {
     std::size_t begin_at = before_at_;
     std::size_t begin_first = before_first_;
@@ -282,7 +282,7 @@ bool sparse_editor::find_run(std::size_t index, run& to) {
     }
     for (;;) {
         if (!read_run(begin_at, begin_first, to)) return false;
-        // Found where the search began: what stands before it is not known.
+        // Found at the start of the search, so the run before it is unknown.
         if (index < to.first + to.length && begin_at != header_bytes) {
             begin_at = header_bytes;
             begin_first = 0;
@@ -329,8 +329,8 @@ update sparse_editor::raise(observation what) {
     return update::raised;
 }
 
-// Neighbours of the same value become one run where that is not too long. It looks at a few runs
-// only, as Redis does: the result is to be the same bytes.
+// Joins neighbouring runs of equal values up to the maximal length. Only a few runs are checked, as
+// in Redis, for the same bytes.
 void sparse_editor::join_values(std::size_t from) {
     run here;
     for (int left = joined_at_once; left > 0 && read_run(from, 0, here); --left) {

@@ -1,5 +1,5 @@
-// HyperLogLog counters in strings, in the layout that Redis keeps them in, byte for byte, so that a
-// value can move between the two.
+// HyperLogLog counters in strings, in Redis's layout, byte for byte, so that values can move
+// between the two.
 //
 //     "HYLL" | encoding | 3 zeros | cardinality, 8 bytes, lowest first | registers
 //
@@ -10,7 +10,7 @@
 //     01llllll llllllll   l + 1 (1 to 16384) registers that are 0
 //     1vvvvvll            l + 1 (1 to 4) registers that are v + 1 (1 to 32)
 //
-// The cardinality is that of the last count; its highest bit says that it has changed since.
+// The cardinality is the last count's; its highest bit is set after a change.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ enum class layout : std::uint8_t { dense, sparse };
 /// All registers, one byte each.
 using registers = std::array<std::uint8_t, register_count>;
 
-/// Which register an element belongs to, and what it raises it to (1 to 51).
+/// Register of an element, and the rank that it raises the register to (1 to 51).
 struct observation {
     std::uint32_t index;
     std::uint8_t rank;
@@ -45,12 +45,12 @@ std::uint64_t hash(std::string_view bytes, std::uint64_t seed) noexcept;
 /// An empty counter, sparse.
 std::string empty();
 
-/// Whether the string begins as a counter does and, if it is dense, has the right size. The
-/// functions below need such a string.
+/// True if the string begins as a counter does and, if it is dense, has the correct size. The
+/// functions below require such a string.
 bool is_counter(std::string_view text) noexcept;
 layout layout_of(std::string_view counter) noexcept;
 
-/// The cardinality that was kept, if nothing changed since.
+/// The cached cardinality, unless a register has changed since.
 std::optional<std::uint64_t> cached(std::string_view counter) noexcept;
 void set_cached(char* counter, std::uint64_t cardinality) noexcept;
 void drop_cached(char* counter) noexcept;
@@ -63,26 +63,26 @@ bool merge_into(registers& to, std::string_view counter) noexcept;
 std::optional<std::uint64_t> count(std::string_view counter) noexcept;
 std::uint64_t count(const registers& of) noexcept;
 
-/// The runs of a sparse counter in words: "z:10 v:3,1 Z:16373"; z and Z are zeros, v is value and
+/// The runs of a sparse counter as text: "z:10 v:3,1 Z:16373"; z and Z are zeros, v is value and
 /// length.
 std::string describe(std::string_view sparse);
 
-/// Raises a register of a dense counter; whether it was lower. The kept cardinality stays.
+/// Raises a register of a dense counter; true if it was lower. The cached cardinality stays.
 bool raise_dense(char* counter, observation what) noexcept;
 
 enum class update : std::uint8_t { none, raised, damaged };
 
-/// A sparse counter taken out of its key, to be changed and put back.
+/// Copy of a sparse counter, to be changed and stored again.
 class sparse_editor {
 public:
-    /// `limit`: the bytes above which the counter becomes dense.
+    /// `limit`: size in bytes above which the counter becomes dense.
     sparse_editor(std::string_view counter, std::size_t limit) : text_(counter), limit_(limit) {}
 
     /// The counter, which may have become dense.
     const std::string& text() const noexcept { return text_; }
     bool is_sparse() const noexcept { return layout_of(text_) == layout::sparse; }
 
-    /// Raises one register. Mostly O(1) when the indexes rise from call to call, else O(bytes).
+    /// Raises one register. Mostly O(1) if the indexes ascend from call to call, else O(bytes).
     update raise(observation what);
     /// False when the counter is damaged.
     bool become_dense();
@@ -103,7 +103,7 @@ private:
 
     std::string text_;
     std::size_t limit_;
-    // The run before the one that was found last: where the next search begins, if it can.
+    // The run before the last found one, where the next search begins if possible.
     std::size_t before_at_ = header_bytes;
     std::size_t before_first_ = 0;
 };

@@ -25,7 +25,7 @@ TEST(hyperloglog, keeps_the_same_registers_in_every_layout) {
         sparse_editor editor(empty(), limit);
         const auto expected = std::make_unique<registers>();
         for (int i = 0; i < 5'000; ++i) {
-            // Often the same neighbourhood, so that runs of all kinds arise and join.
+            // Often the same neighbourhood, so that all kinds of runs occur and join.
             const auto index = static_cast<std::uint32_t>(
                 random.below(2) == 0 ? random.below(register_count) : 100 + random.below(40));
             const auto rank = static_cast<std::uint8_t>(1 + random.below(4));
@@ -46,7 +46,8 @@ TEST(hyperloglog, keeps_the_same_registers_in_every_layout) {
     }
 }
 
-// The search goes on from the last place when the indexes rise; the result must not depend on it.
+// For ascending indexes a search continues at the last position; the result must not depend on
+// that.
 TEST(hyperloglog, is_the_same_whether_registers_rise_in_order_or_not) {
     random_generator random(8);
     for (std::uint32_t round = 0; round < 50; ++round) {

@@ -9,7 +9,7 @@
 namespace eddy::cache {
 namespace {
 
-// A size below this is one byte; a larger one is this byte and four more.
+// A size below this is one byte; a larger one is this byte followed by four.
 constexpr std::uint8_t long_mark = 254;
 
 constexpr std::size_t encoded_size(std::size_t element) noexcept {
@@ -62,8 +62,8 @@ std::size_t grown(const list_block& b, std::size_t needed) noexcept {
                     list::full_capacity);
 }
 
-// Whether it is the only block, and little of it is used. What a smaller one has is filled, or
-// halved again, before the next copy.
+// True for an only block of which little is used. The smaller block is filled, or halved again,
+// before the next copy.
 bool is_wide(const list_block& b) noexcept {
     return b.next == nullptr && b.previous == nullptr && b.capacity > list::first_capacity &&
            used(b) < b.capacity / 4;
@@ -117,7 +117,7 @@ list_block* list::room_in_front(slab& memory, std::size_t need) {
     list_block* const b = head_;
     if (b != nullptr && need <= max_shared_element) {
         const std::uint32_t size = used(*b);
-        // Moving the elements over is paid for by the half of the block that it frees.
+        // The move costs as much as the half of the block that becomes free.
         if (size <= b->capacity / 2 && need <= b->capacity - size) {
             std::memmove(b->data() + b->capacity - size, b->data() + b->begin, size);
             b->begin = b->capacity - size;
@@ -267,7 +267,7 @@ list::position list::before(position of) noexcept {
     return of;
 }
 
-// Makes `need` bytes free at the place, moving what stands there behind them. The place may be a
+// Makes `need` bytes free at the position, moving the elements after it. The position may be a
 // block's end; afterwards it may be in another block.
 void list::open_gap(slab& memory, position& place, std::size_t need) {
     list_block* b = place.block;
@@ -277,8 +277,8 @@ void list::open_gap(slab& memory, position& place, std::size_t need) {
             b = resize(memory, b, grown(*b, used(*b) + need), false);
             place = {b, b->begin + skipped};
         } else {
-            // What stands behind the place moves into a block of its own, and the new element ends
-            // the first block or gets one.
+            // The elements after the position move into a block of their own, and the new element
+            // ends the first block or gets its own.
             const std::uint32_t moved = b->end - place.offset;
             if (moved > 0) {
                 list_block* const rest =
@@ -311,7 +311,7 @@ void list::open_gap(slab& memory, position& place, std::size_t need) {
         b->end += bytes;
         return;
     }
-    // The free bytes are in front, or on both sides: first everything moves to the front.
+    // The free bytes are in front, or on both sides: first all elements move to the front.
     const std::uint32_t skipped = place.offset - b->begin;
     const std::uint32_t size = used(*b);
     std::memmove(b->data(), b->data() + b->begin, skipped);
@@ -360,7 +360,8 @@ void list::replace(slab& memory, position place, std::string_view element) {
         write(place.block->data() + place.offset, element);
         return;
     }
-    // Inserted first, behind the old one: so no block becomes empty and the place stays known.
+    // Inserted first, after the old one, so that no block becomes empty and the position stays
+    // known.
     list_block* const b = place.block;
     const std::uint32_t skipped = place.offset - b->begin;
     const bool only = b->count == 1;

@@ -1,6 +1,6 @@
 // A list value: a chain of blocks that hold elements back to back.
 //
-// Each element stands between two copies of its size, so that a block is walked from either end.
+// Each element stands between two copies of its size, so a block can be walked from either end.
 // Blocks are about 4 KiB; a small list is one small block, which shrinks with it; an element above
 // `max_shared_element` has a block of its own. Elements are pushed into the free bytes at a block's
 // front or back.
@@ -31,8 +31,8 @@ struct list_block {
     const char* data() const noexcept { return reinterpret_cast<const char*>(this + 1); }
 };
 
-/// Keeps no reference to the slab: the owner of the list gives it with each call that allocates or
-/// frees, always the same. Views and positions are valid until the next call that changes the list.
+/// Keeps no reference to the slab: the owner of the list passes the same slab to each call that
+/// allocates or frees. Views and positions are valid until the next change of the list.
 class list {
 public:
     static constexpr std::size_t block_bytes = 4096;
@@ -40,7 +40,7 @@ public:
     static constexpr std::size_t first_capacity = 64 - sizeof(list_block);
     static constexpr std::size_t max_shared_element = 1024;
 
-    /// One element's place; `block` is null behind the last one and before the first.
+    /// Position of an element; `block` is null after the last one and before the first.
     struct position {
         list_block* block = nullptr;
         std::uint32_t offset = 0;
@@ -59,13 +59,13 @@ public:
     void pop_front(slab& memory) noexcept;
     void pop_back(slab& memory) noexcept;
 
-    /// Drops `count` elements, size() at most, from one end. O(blocks + elements of one block).
+    /// Drops `count` elements, at most size(), from one end. O(blocks + elements of one block).
     void drop_front(slab& memory, std::size_t count) noexcept;
     void drop_back(slab& memory, std::size_t count) noexcept;
 
     position first() const noexcept;
     position last() const noexcept;
-    /// `index` < size().
+    /// `index` must be less than size().
     position at(std::size_t index) const noexcept;
     static std::string_view get(position of) noexcept;
     static position after(position of) noexcept;
@@ -73,21 +73,21 @@ public:
 
     void insert_before(slab& memory, position place, std::string_view element);
     void insert_after(slab& memory, position place, std::string_view element);
-    /// Returns the place of the next element.
+    /// Returns the position of the next element.
     position erase(slab& memory, position place) noexcept;
     void replace(slab& memory, position place, std::string_view element);
 
-    /// A list of one block that is hardly used gets a smaller one. pop and drop do so themselves;
-    /// erase() leaves positions as they are.
+    /// Replaces a hardly used single block by a smaller one. pop and drop do this themselves;
+    /// erase() keeps positions valid.
     void shrink(slab& memory) noexcept;
     void clear(slab& memory) noexcept;
-    /// Frees up to `blocks` blocks with their elements; returns whether any are left.
+    /// Frees up to `blocks` blocks with their elements; true while any remain.
     bool free_some(slab& memory, std::size_t blocks) noexcept;
-    /// Whether all elements are in one block, or there are none.
+    /// True if all elements are in one block, or there are none.
     bool is_one_block() const noexcept { return head_ == tail_; }
-    /// Bytes of elements and of their sizes; beyond `most` it is counted no further.
+    /// Bytes of elements and of their sizes; the count stops above `most`.
     std::size_t used_bytes(std::size_t most) const noexcept;
-    /// Bytes in blocks, the list itself not counted. O(blocks).
+    /// Bytes in blocks, without the list itself. O(blocks).
     std::size_t memory_bytes() const noexcept;
 
 private:

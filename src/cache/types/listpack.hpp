@@ -1,10 +1,10 @@
-// Redis's listpack: elements behind one another in one block, each with its own size behind it, so
-// that a walk may go either way.
+// Redis's listpack: consecutive elements in one block, each followed by its own size, so that it
+// can be walked in either direction.
 //
 //     | bytes, 4 | elements, 2 | element ... | 255 |
 //
-// Text that is a number in its usual writing is kept as one. Blocks here are trusted; packed.hpp
-// walks untrusted ones.
+// A text that is a canonical decimal number is stored as a number. Blocks here are trusted;
+// packed.hpp walks untrusted ones.
 #pragma once
 
 #include "cache/types/number.hpp"
@@ -18,9 +18,9 @@ namespace eddy::cache::listpack {
 
 inline constexpr std::size_t header_bytes = 6;
 inline constexpr char end_mark = '\xff';
-/// An element count that does not fit its 16 bits.
+/// Element count of a list whose count does not fit 16 bits.
 inline constexpr unsigned unknown_count = 0xffff;
-/// Overhead of an element beside its text's bytes; a number takes no more than this.
+/// At most so many bytes of overhead per text; a number takes at most as much in total.
 inline constexpr std::size_t max_overhead = 10;
 
 /// Bytes of the list, or a number in their place.
@@ -47,12 +47,12 @@ T load(const char* from) noexcept {
     return value;
 }
 
-/// How many bytes an element's size takes behind it.
+/// Number of bytes of an element's trailing size.
 inline std::size_t back_bytes(std::size_t size) noexcept {
     return size <= 127 ? 1 : size < 16'383 ? 2 : size < 2'097'151 ? 3 : size < 268'435'455 ? 4 : 5;
 }
 
-/// Writes an element's size as it stands behind it; returns the end.
+/// Writes an element's trailing size; returns the end.
 inline char* put_back_size(char* to, std::size_t size) noexcept {
     const std::size_t bytes = back_bytes(size);
     for (std::size_t i = bytes; i-- > 0; size >>= 7) {
@@ -61,7 +61,7 @@ inline char* put_back_size(char* to, std::size_t size) noexcept {
     return to + bytes;
 }
 
-/// Writes an element; returns the end. There is room for max_overhead bytes beside the text.
+/// Writes an element; returns the end. There must be room for max_overhead bytes and the text.
 inline char* put_integer(char* to, std::int64_t value) noexcept {
     if (value >= 0 && value <= 127) [[likely]] {
         to[0] = static_cast<char>(value);
@@ -115,7 +115,7 @@ inline char* put_text(char* to, std::string_view text) noexcept {
     return put_back_size(to + head + text.size(), head + text.size());
 }
 
-/// Reads the element at `at`; returns where the next one begins.
+/// Reads the element at `at`; returns the begin of the next one.
 inline const char* read(const char* at, element& to) noexcept {
     const auto mark = static_cast<std::uint8_t>(*at);
     to.is_number = true;
@@ -155,7 +155,7 @@ inline const char* read(const char* at, element& to) noexcept {
     }
 }
 
-/// Reads the number at `at`, which moves on.
+/// Reads the number at `at` and advances.
 inline std::int64_t take_integer(const char*& at) noexcept {
     element one;
     at = read(at, one);
@@ -167,7 +167,7 @@ inline const char* skip(const char* at) noexcept {
     return read(at, one);
 }
 
-/// The element that ends where `at` points.
+/// Begin of the element that ends at `at`.
 inline const char* before(const char* at) noexcept {
     std::size_t size = 0;
     unsigned shift = 0;

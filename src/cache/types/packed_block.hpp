@@ -1,8 +1,8 @@
-// Blocks of a small set's members, or a small hash's fields and values, in their order.
+// Blocks of a small set's members, or a small hash's fields and values, in order.
 //
-// A packed block is searched from its start. One of more fields has an index: a byte of each
-// field's hash, of which 16 are compared at once, and the place of every eighth field. That is 1.5
-// bytes a field.
+// A packed block is searched from its start. A block of more fields has an index: a byte of each
+// field's hash, 16 of which are compared at once, and the position of every eighth field. That is
+// 1.5 bytes a field.
 #pragma once
 
 #include <eddy/base/assert.hpp>
@@ -16,12 +16,12 @@
 
 namespace eddy::cache {
 
-/// Fields (and, in a hash, values in turn) behind one another, each with its size in a byte before
-/// it.
+/// Consecutive fields (in a hash, fields and values alternate), each preceded by its size in a
+/// byte.
 struct packed_block {
-    /// Of a set: all members are integers, in the order of their values.
+    /// Flag of a set: all members are integers, sorted by value.
     static constexpr std::uint16_t integers = 1;
-    /// Of a sorted set: Redis would hold it as a skiplist.
+    /// Flag of a sorted set: Redis would use a skiplist.
     static constexpr std::uint16_t spread = 2;
 
     std::uint16_t capacity;
@@ -31,7 +31,7 @@ struct packed_block {
 
     char* data() noexcept { return reinterpret_cast<char*>(this + 1); }
     const char* data() const noexcept { return reinterpret_cast<const char*>(this + 1); }
-    /// Makes this one, which has room for it, a copy.
+    /// Copies `from` into this block, which must have room.
     void take(const packed_block& from) noexcept {
         EDDY_ASSERT(from.used <= capacity);
         std::memcpy(data(), from.data(), from.used);
@@ -52,7 +52,7 @@ inline std::string_view read(const char* at) noexcept {
 }
 inline const char* skip(const char* at) noexcept { return at + 1 + static_cast<std::uint8_t>(*at); }
 inline char* skip(char* at) noexcept { return at + 1 + static_cast<std::uint8_t>(*at); }
-/// The next field, behind this one and its value.
+/// The next field, after this one and its value.
 template <class Char>
 Char* skip_field(Char* at, bool has_value) noexcept {
     at = skip(at);
@@ -64,17 +64,17 @@ inline char* write(char* to, std::string_view text) noexcept {
     return to + text.size();
 }
 
-/// Whether one integer is less than another; both are as parse_integer() takes them.
+/// True if one integer is less than the other; both are texts that parse_integer() accepts.
 bool is_less(std::string_view one, std::string_view other) noexcept;
 
 }  // namespace packed_text
 
-/// The same with an index before the fields. Its functions do not allocate; `pairs` says whether
-/// fields have values.
+/// The same with an index before the fields. Its functions do not allocate; `pairs`: fields have
+/// values.
 struct indexed_block {
-    /// Fields between two places that the index has.
+    /// Fields between two positions in the index.
     static constexpr std::size_t group = 8;
-    /// The index grows by so many fields.
+    /// Increment of the index, in fields.
     static constexpr std::size_t room_step = 64;
     static constexpr std::size_t max_fields = 1024;
     static constexpr std::size_t max_bytes = 128U << 10;
@@ -86,19 +86,19 @@ struct indexed_block {
     std::uint16_t flags;
     std::uint16_t unused;
 
-    /// A field's number, and where it begins; null when it is not there.
+    /// A field's number and begin; null when it is missing.
     struct place {
         std::size_t index = 0;
         char* at = nullptr;
         explicit operator bool() const noexcept { return at != nullptr; }
     };
 
-    /// An empty one with room for so many bytes and fields, and some more.
+    /// An empty block with room for so many bytes and fields, and a reserve.
     static indexed_block* make(slab& memory, std::size_t bytes, std::size_t fields);
-    /// Such a one, wider or not, with what `from` holds, which is released.
+    /// Such a block with the content of `from`, which is released.
     static indexed_block* widen(slab& memory, indexed_block* from, std::size_t bytes,
                                 std::size_t fields);
-    /// Makes this one, which has room for it, a copy.
+    /// Copies `from` into this block, which must have room.
     void take(indexed_block& from) noexcept;
     void release(slab& memory) noexcept { memory.release(this, bytes()); }
 
@@ -111,11 +111,11 @@ struct indexed_block {
     /// The field with this number, less than `count`.
     place at(std::size_t index, bool pairs) noexcept;
     place find(std::string_view field, std::uint8_t tag, bool pairs) noexcept;
-    /// In a set of integers, the first one that is not less than this; else the end.
+    /// In a set of integers, the first one that is not less than this; otherwise the end.
     place find_integer(std::string_view least) noexcept;
     place end() noexcept { return {count, data() + used}; }
 
-    /// Before a place, or at the end. There must be room.
+    /// Inserts before a position, or at the end. There must be room.
     void insert(place before, std::string_view field, std::string_view value, std::uint8_t tag,
                 bool pairs) noexcept;
     /// There must be room.

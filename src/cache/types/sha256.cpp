@@ -22,7 +22,7 @@ constexpr std::uint32_t round_constants[64] = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
 struct hash_state {
-    // The same of the square roots of the first eight primes.
+    // The same for the square roots of the first eight primes.
     std::uint32_t words[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                               0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 
@@ -66,7 +66,7 @@ sha256_digest sha256(std::string_view text) noexcept {
     const auto* at = reinterpret_cast<const unsigned char*>(text.data());
     std::size_t left = text.size();
     for (; left >= block_bytes; left -= block_bytes, at += block_bytes) state.add(at);
-    // What is left, a one bit, zeros, and the number of bits in the last eight bytes.
+    // The rest of the text, a one bit, zeros, and the number of bits in the last eight bytes.
     unsigned char last[2 * block_bytes] = {};
     if (left > 0) std::memcpy(last, at, left);
     last[left] = 0x80;

@@ -90,14 +90,14 @@ void collection::enter_order(entry* field, expiry_time at_ms) {
     if (env_->fields != nullptr) env_->fields->note(fields);
 }
 
-// The clock need not know of an end that has moved back: it looks again when that time has come.
+// The clock is not notified of a later first expiration: it checks again at the earlier time.
 void collection::leave_order(entry* field) noexcept {
     timed_table& fields = *timed_table::of(*holder_);
     fields.leave_order(env_->memory, field);
     if (env_->fields != nullptr && fields.order.size() == 0) env_->fields->forget(fields);
 }
 
-// The slot's entry with room for a time; its block may change.
+// The slot's entry with room for an expiration; its block may change.
 entry* collection::with_room(environment& env, dictionary& in, dictionary::slot* place) {
     entry* const old = dictionary::entry_of(*place);
     if (old->has(entry::has_expiry_room)) return old;
@@ -161,7 +161,7 @@ void collection::remove_expired(std::size_t most, std::span<const std::string_vi
     }
 }
 
-// Those that are over are few mostly: they are removed as the hash is used.
+// Mostly few fields have expired, as they are removed when the hash is used.
 collection::element collection::random_live() const {
     const std::size_t over = ended();
     EDDY_ASSERT(over < table().size());

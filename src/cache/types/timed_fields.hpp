@@ -1,9 +1,9 @@
 // Expiring fields of a hash.
 //
 // A hash that has ever had an expiring field is a dictionary beside a tree that orders those fields
-// by their expiry. The field's entry keeps its time as a key's entry does, so that a field without
-// one takes no more than in any other table. The field_clock orders all such hashes by their next
-// expiry: a sweep visits only hashes with an expired field.
+// by their expiry. A field's entry stores its expiration as a key's entry does, so a field without
+// one takes no more memory than in any other table. The field_clock orders all such hashes by their
+// next expiry: a sweep visits only hashes with an expired field.
 #pragma once
 
 #include "cache/keyspace/dictionary.hpp"
@@ -20,49 +20,49 @@ namespace eddy::cache {
 
 class keyspace;
 
-/// Fields of a hash, with the expiring ones in order. An entry's time and its place in the order
-/// change together.
+/// Fields of a hash, with an order of the expiring ones. An entry's expiration and its position in
+/// the order change together.
 struct timed_table final : dictionary {
     static constexpr std::size_t nowhere = std::numeric_limits<std::size_t>::max();
 
     explicit timed_table(dictionary&& fields) noexcept : dictionary(std::move(fields)) {}
 
-    /// Of the hash that the entry holds.
+    /// The table of the hash that the entry holds.
     static timed_table* of(const entry& holder) noexcept {
         return static_cast<timed_table*>(holder.pointer<dictionary>());
     }
 
-    /// The field does not end, or has no room for its time, before.
+    /// The field must have no expiration before.
     void enter_order(slab& memory, entry* field, expiry_time at_ms);
     void leave_order(slab& memory, entry* field) noexcept;
-    /// When the first field ends; there is one.
+    /// Expiration of the first field; there must be one.
     expiry_time first_end() const noexcept { return static_cast<expiry_time>(order.at(0).score()); }
 
     score_tree order;             // milliseconds since 1970: all of them are exact as doubles
-    keyspace* home = nullptr;     // whose key this is; null while it is nobody's
+    keyspace* home = nullptr;     // database of the key; null while there is none
     std::uint64_t key_hash = 0;   // of that key
-    std::size_t place = nowhere;  // in the field_clock
+    std::size_t place = nowhere;  // index in the field_clock
 };
 
-/// Hashes of which fields end, the one whose time comes first in front. Belongs to an environment;
-/// keeps no table alive. All functions are O(log n). One thread.
+/// Heap of hashes with expiring fields, by their first expiration. Belongs to an environment; does
+/// not own the tables. All functions are O(log n). One thread.
 class field_clock {
 public:
-    /// The last time that a field may have: Redis's, in its files.
+    /// The latest expiration of a field: Redis's limit in files.
     static constexpr expiry_time latest_end = (std::int64_t{1} << 48) - 2;
-    /// The last one that a command may give.
+    /// The latest one that a command may set.
     static constexpr expiry_time latest_given_end = latest_end / 4;
 
-    std::uint64_t ended = 0;  ///< fields that have ended by themselves, for INFO
+    std::uint64_t ended = 0;  ///< expired fields, for INFO
 
-    /// Hashes in it.
+    /// Number of hashes in it.
     std::size_t size() const noexcept { return heap_.size(); }
-    /// The hash whose field may end first, and not before this time; there is one. What was removed
-    /// from the hash since note() is not known here.
+    /// The hash whose field may expire first, not before first_end(); there must be one. Fields
+    /// removed since note() are not considered.
     timed_table& first() const noexcept { return *heap_.front().of; }
     expiry_time first_end() const noexcept { return heap_.front().at_ms; }
 
-    /// The order of the hash's fields, or its key, has changed.
+    /// Updates the hash after a change of its fields' order or of its key.
     void note(timed_table& of);
     void forget(timed_table& gone) noexcept;
 

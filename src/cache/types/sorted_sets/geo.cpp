@@ -16,7 +16,7 @@ constexpr double radian = std::numbers::pi / 180;
 constexpr unsigned bits_each = 26;
 constexpr std::uint64_t steps_each = std::uint64_t{1} << bits_each;
 
-// Bits 0 .. 31 go to the places 0, 2, 4 ..
+// Moves bits 0 .. 31 to the positions 0, 2, 4 ..
 std::uint64_t spread(std::uint64_t bits) noexcept {
     bits &= 0xffff'ffff;
     bits = (bits | bits << 16) & 0x0000'ffff'0000'ffffULL;
@@ -26,7 +26,7 @@ std::uint64_t spread(std::uint64_t bits) noexcept {
     return (bits | bits << 1) & 0x5555'5555'5555'5555ULL;
 }
 
-// The reverse: the bits at even places.
+// The reverse: the bits at even positions.
 std::uint32_t gather(std::uint64_t bits) noexcept {
     bits &= 0x5555'5555'5555'5555ULL;
     bits = (bits | bits >> 1) & 0x3333'3333'3333'3333ULL;
@@ -40,7 +40,7 @@ std::uint64_t weave(std::uint64_t longitude, std::uint64_t latitude) noexcept {
     return spread(longitude) << 1 | spread(latitude);
 }
 
-// Which of 2^26 steps between -limit and limit; 2^26 at the very end.
+// Number of the step, of 2^26 between -limit and limit; 2^26 at the very end.
 std::uint64_t step_of(double degrees, double limit) noexcept {
     const double part = (degrees + limit) / (2 * limit);
     return static_cast<std::uint64_t>(part * static_cast<double>(steps_each));
@@ -51,12 +51,12 @@ double middle_of(std::uint32_t step, double limit) noexcept {
         return -limit + number / static_cast<double>(steps_each) * (2 * limit);
     };
     const double low = edge(step);
-    // The next number as 32 bits have it.
+    // The next number, in 32 bits.
     const double high = edge(static_cast<std::uint32_t>(step + 1));
     return std::clamp((low + high) / 2, -limit, limit);
 }
 
-// A score is any double; as processors convert those that are no such number.
+// A score is any double; those out of range are converted as processors do.
 std::uint64_t bits_of(double score) noexcept {
     constexpr double two_63 = 9223372036854775808.0;
     if (score >= 0 && score < 2 * two_63) return static_cast<std::uint64_t>(score);
@@ -70,8 +70,8 @@ double latitude_distance(double a, double b) noexcept {
     return earth_radius_m * std::fabs(b * radian - a * radian);
 }
 
-// The degrees of longitude within which everything is whose way to the middle, at this latitude, is
-// `metres` at most.
+// Degrees of longitude to each side of the centre within which all points at most `metres` away
+// are, at this latitude.
 double longitudes_within(double metres, double latitude) noexcept {
     const double half_angle = metres / earth_radius_m / 2;
     const double narrowed = std::cos(latitude * radian);
@@ -126,7 +126,7 @@ cover::cover(const area& of) noexcept {
     const double north = of.centre.latitude + up;
     const double south = of.centre.latitude - up;
     double aside = 180;
-    // Where a pole is inside, so are all longitudes.
+    // With a pole inside, all longitudes are.
     if (north < 90 && south > -90) {
         if (of.is_box) {
             const double farthest = std::max(std::fabs(north), std::fabs(south));
@@ -148,17 +148,17 @@ cover::cover(const area& of) noexcept {
         if (west < -180) add_squares(west + 360, 180, south, north);
         if (east > 180) add_squares(-180, east - 360, south, north);
     }
-    // 180 degrees east and the northern limit themselves have one bit more.
+    // 180 degrees east and the northern limit themselves need one more bit.
     add(steps_each * steps_each, 4 * steps_each * steps_each);
     sort_and_join();
 }
 
-// The smallest squares of which three each way are enough.
+// The smallest squares of which three in each direction suffice.
 void cover::add_squares(double west, double east, double south, double north) noexcept {
     const auto clamped = [](double degrees, double limit) {
         return step_of(std::clamp(degrees, -limit, limit), limit);
     };
-    // A step more on each side, for what is rounded.
+    // One more step on each side, for rounding.
     const auto down = [](std::uint64_t step) { return step == 0 ? 0 : step - 1; };
     const auto up = [](std::uint64_t step) { return std::min(step + 1, steps_each - 1); };
     const std::uint64_t x0 = down(clamped(west, max_longitude));
@@ -196,7 +196,7 @@ void cover::sort_and_join() noexcept {
 
 namespace {
 
-// Of a shape's surroundings, in degrees.
+// Bounding box of a shape, in degrees.
 struct box {
     double west, south, east, north;
 };
@@ -205,7 +205,7 @@ box bounds_of(const area& of) noexcept {
     const auto degrees = [](double metres) { return metres / earth_radius_m / radian; };
     const double up = degrees(of.is_box ? of.height / 2 : of.radius);
     const double width = of.is_box ? of.width / 2 : of.radius;
-    // As Redis does, at the border that is farther from the equator only.
+    // As in Redis, only at the border farther from the equator.
     const double farther =
         of.centre.latitude < 0 ? of.centre.latitude - up : of.centre.latitude + up;
     const double aside = degrees(width / std::cos(farther * radian));
@@ -213,7 +213,7 @@ box bounds_of(const area& of) noexcept {
             of.centre.latitude + up};
 }
 
-// The squares that result from halving the earth `step` times each way.
+// The squares after halving the earth `step` times in each direction.
 class squares {
 public:
     squares(position centre, unsigned step) noexcept
@@ -221,7 +221,7 @@ public:
           x_(step_of(centre.longitude, max_longitude) >> (bits_each - step)),
           y_(step_of(centre.latitude, max_latitude) >> (bits_each - step)) {}
 
-    /// The scores of the square with the centre, or of one beside it, around the earth.
+    /// The scores of the square with the centre, or of a neighbouring one, around the earth.
     score_range range(int east, int north) const noexcept {
         const std::uint64_t square = weave(moved(x_, east), moved(y_, north));
         const unsigned shift = 2 * (bits_each - step_);
@@ -249,7 +249,7 @@ private:
     std::uint64_t y_;
 };
 
-// The step whose squares Redis takes for a radius.
+// The step whose squares Redis uses for a radius.
 unsigned step_for(double radius, double latitude) noexcept {
     constexpr double half_of_earth = 20037726.37;  // metres, along the equator
     constexpr double near_pole = 66;
@@ -262,7 +262,7 @@ unsigned step_for(double radius, double latitude) noexcept {
     return static_cast<unsigned>(std::clamp(step, 1, static_cast<int>(bits_each)));
 }
 
-// Appends what of `from` is in none of the ranges before it.
+// Appends the parts of `from` that are in none of the ranges before it.
 void add_rest(std::vector<score_range>& to, score_range from, std::size_t before) {
     for (std::size_t i = 0; i < before && from.begin < from.end; ++i) {
         const score_range other = to[i];
@@ -291,7 +291,7 @@ std::vector<score_range> in_order_of_redis(const area& of) {
     constexpr std::pair<int, int> ways[] = {{0, 0}, {0, 1},  {0, -1}, {1, 0},  {-1, 0},
                                             {1, 1}, {-1, 1}, {1, -1}, {-1, -1}};
     for (const auto& [east, north] : ways) {
-        // A side to which the square with the centre reaches farther than the area.
+        // A side on which the square with the centre extends beyond the area.
         if (step >= 2 &&
             ((north < 0 && middle.south < bounds.south) ||
              (north > 0 && middle.north > bounds.north) ||

@@ -1,10 +1,10 @@
 // Positions on the earth as scores of a sorted set (geohash), in Redis's form.
 //
 // Longitude and latitude are each cut into 2^26 steps (the latitude from -85.05 to 85.05 degrees,
-// as maps in Mercator's projection have it), and the two numbers are interleaved into one of 52
-// bits, the longitude first. Near positions are mostly near in that order, too: the squares that
-// result from halving the earth again and again are ranges of scores. A search covers its area with
-// a few of them and checks the members there.
+// as in Mercator's projection), and the two numbers are interleaved into one of 52 bits, the
+// longitude first. Near positions are mostly near in that order, too: the squares that result from
+// repeated halving of the earth are ranges of scores. A search covers its area with a few of them
+// and checks the members there.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace eddy::cache::geo {
 
-/// In degrees, east and north.
+/// Degrees, east and north.
 struct position {
     double longitude = 0;
     double latitude = 0;
@@ -23,15 +23,15 @@ struct position {
 inline constexpr double max_longitude = 180;
 inline constexpr double max_latitude = 85.05112878;
 
-/// Whether it can be kept.
+/// True if the position can be stored.
 bool is_valid(position where) noexcept;
 
-/// A valid position's 52 bits, or 54 at the very ends.
+/// A valid position's 52 bits, or 54 at the limits.
 std::uint64_t encode(position where) noexcept;
-/// The middle of what these bits, or a score of any value, stand for.
+/// The centre of the square of these bits, or of a score of any value.
 position decode(double score) noexcept;
 
-/// The bits of the usual geohash, whose latitude goes from -90 to 90 degrees.
+/// The bits of the standard geohash, whose latitude ranges from -90 to 90 degrees.
 std::uint64_t encode_for_text(position where) noexcept;
 
 /// Metres along a great circle; the earth is a ball of 6372797.560856 m.
@@ -45,7 +45,8 @@ struct area {
     double width = 0;
     double height = 0;
 
-    /// Whether the place is in it, borders included; then `metres` is its distance to the centre.
+    /// True if the position is inside, borders included; then `metres` is its distance to the
+    /// centre.
     bool has(position where, double& metres) const noexcept;
 };
 
@@ -55,7 +56,7 @@ struct score_range {
     double end = 0;
 };
 
-/// The ranges of scores that hold all positions of an area, and others; ascending, apart.
+/// Ranges of scores that contain all positions of an area, and others; ascending, disjoint.
 class cover {
 public:
     explicit cover(const area& of) noexcept;
@@ -75,8 +76,8 @@ private:
 };
 
 /// The same ranges in the order in which Redis finds positions: the square with the centre, then
-/// those north, south, east and west of it and at its corners, where they may have something of the
-/// area. Ranges that Redis leaves out, where its squares end before the area does, come last.
+/// its neighbours north, south, east, west and at its corners, if they intersect the area. Ranges
+/// that Redis leaves out, where its squares end before the area does, come last.
 std::vector<score_range> in_order_of_redis(const area& of);
 
 }  // namespace eddy::cache::geo

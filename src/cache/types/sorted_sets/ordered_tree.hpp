@@ -1,7 +1,7 @@
 // An ordered index of small items: a B+-tree whose nodes come from the slabs.
 //
-// A tree of few items is one small node that grows; nodes that are filled in ascending order are
-// full. Each inner node knows the first key of each child, exactly. Nodes of one level are linked.
+// A tree of few items is one small node that grows; nodes filled in ascending order are full. An
+// inner node has the exact first key of each child. Nodes of one level are linked.
 //
 //   find, insert, erase, lower_bound   O(log n)
 //   first, last                        O(height)
@@ -20,9 +20,9 @@ namespace eddy::cache {
 
 /// `Traits` has the types `item` and `key`, both trivially copyable, `key key_of(const item&)` and
 /// `std::strong_ordering compare(key, probe)` for each type of probe that is used. Keeps no
-/// reference to the slab: whoever owns the tree gives it with each call that allocates or frees,
-/// always the same. Positions end with the next change. A copy is another handle of the same
-/// nodes. One thread.
+/// reference to the slab: the owner of the tree passes the same slab to each call that allocates or
+/// frees. Positions are valid until the next change. A copy is another handle of the same nodes.
+/// One thread.
 template <class Traits>
 class ordered_tree {
 public:
@@ -52,7 +52,7 @@ public:
     static constexpr unsigned inner_items = room(node_bytes, sizeof(branch));
     static_assert(leaf_items >= 8 && inner_items >= 8);
 
-    /// One item's place; null behind the last item and before the first.
+    /// Position of an item; null after the last item and before the first.
     class position {
     public:
         position() noexcept = default;
@@ -101,7 +101,7 @@ public:
         const position at = lower_bound(probe);
         return at && Traits::compare(Traits::key_of(*at), probe) == 0 ? at : position{};
     }
-    /// The first item whose key is not before the probe.
+    /// The first item whose key is not less than the probe.
     template <class Probe>
     position lower_bound(const Probe& probe) const noexcept {
         if (root_ == nullptr) return {};
@@ -110,7 +110,7 @@ public:
         const unsigned i = lower(leaf, probe);
         return i < leaf->count ? position{leaf, i} : position{leaf->next, 0};
     }
-    /// The last item whose key is not behind the probe.
+    /// The last item whose key is not greater than the probe.
     template <class Probe>
     position last_up_to(const Probe& probe) const noexcept {
         if (root_ == nullptr) return {};
@@ -123,7 +123,7 @@ public:
                                          : position{leaf->previous, leaf->previous->count - 1};
     }
 
-    /// Adds an item; false, and nothing happens, when its key is there.
+    /// Adds an item; false, without an effect, if its key exists.
     bool insert(slab& memory, const item& added) {
         const key its = Traits::key_of(added);
         if (root_ == nullptr) {
@@ -167,7 +167,7 @@ public:
         return true;
     }
 
-    /// False when there is no such key.
+    /// False without such a key.
     template <class Probe>
     bool erase(slab& memory, const Probe& probe) noexcept {
         if (root_ == nullptr) return false;
@@ -189,8 +189,8 @@ public:
         return true;
     }
 
-    /// Frees nodes with their items, `last(item)` being called for each, until `steps` are used up:
-    /// one for each node and item. True when some are left; then nothing but this may be called.
+    /// Frees nodes with their items, calling `last(item)` for each, until `steps` are used up: one
+    /// for each node and item. True while any remain; until the end the tree allows no other call.
     template <class F>
     bool free_some(slab& memory, std::size_t& steps, F&& last) noexcept {
         while (root_ != nullptr) {
@@ -201,7 +201,7 @@ public:
             if (height_ == 0) {
                 for (unsigned i = 0; i < gone->count; ++i) last(items(gone)[i]);
             }
-            // Level after level. The first node below is handed on from node to node.
+            // Level by level. `previous` passes the first node of the next level from node to node.
             node* const below = height_ == 0                ? nullptr
                                 : gone->previous == nullptr ? branches(gone)[0].child
                                                             : gone->previous;
@@ -223,7 +223,7 @@ public:
         return root_ == nullptr ? 0 : nodes_ * slab::capacity(root_->bytes);
     }
 
-    /// For tests: ends the process when a node's order, first keys, fill or links are wrong.
+    /// For tests: ends the process if a node's order, first keys, fill or links are wrong.
     void check() const {
         std::size_t total = 0;
         std::size_t nodes = 0;
@@ -254,12 +254,13 @@ public:
     }
 
 private:
-    // A node on the way down, and which child was taken.
+    // A node on the path from the root, and the index of the chosen child.
     struct step {
         node* at;
         unsigned index;
     };
-    // A level needs at least two nodes below; neighbours that are both nearly empty were joined.
+    // Two neighbours that are both nearly empty are joined, so each level has at most half as many
+    // nodes as the one below.
     static constexpr unsigned max_height = 24;
 
     static item* items(const node* of) noexcept {
@@ -285,7 +286,7 @@ private:
     static void take(T* of, unsigned count, unsigned at) noexcept {
         std::memmove(of + at, of + at + 1, (count - at - 1) * sizeof(T));
     }
-    // What stands behind the first `kept` moves to the node on the right, which is empty.
+    // Moves the elements after the first `kept` to the node on the right, which is empty.
     template <class T>
     static void move_tail(T* from, T* to, node* left, node* right, unsigned kept) noexcept {
         right->count = left->count - kept;
@@ -293,7 +294,7 @@ private:
         left->count = kept;
     }
 
-    // How many of the leaf's items are before the probe.
+    // Number of the leaf's items that are less than the probe.
     template <class Probe>
     static unsigned lower(const node* leaf, const Probe& probe) noexcept {
         const item* const of = items(leaf);
@@ -315,7 +316,7 @@ private:
         node* n = root_;
         for (unsigned level = height_; level > 0; --level) {
             const branch* const of = branches(n);
-            // The last child that does not begin behind the probe, or the first one.
+            // The last child whose first key is not greater than the probe, or the first one.
             unsigned low = 0;
             for (unsigned count = n->count; count > 0;) {
                 const unsigned half = count / 2;
@@ -362,7 +363,7 @@ private:
         return wider;
     }
 
-    // The node that `depth` steps lead to begins with another key.
+    // The node at the end of `depth` steps has another first key.
     static void set_first(const step* path, unsigned depth, const key& its) noexcept {
         while (depth-- > 0) {
             branches(path[depth].at)[path[depth].index].first = its;
@@ -370,7 +371,7 @@ private:
         }
     }
 
-    // A new node stands on the right of the one that `depth` steps lead to.
+    // Adds a new node to the right of the one at the end of `depth` steps.
     void add_branch(slab& memory, const step* path, unsigned depth, node* left,
                     const branch& added) {
         if (depth == 0) {
@@ -404,7 +405,7 @@ private:
         add_branch(memory, path, depth - 1, parent, {branches(right)[0].first, right});
     }
 
-    // Takes out the empty node that `depth` steps lead to.
+    // Removes the empty node at the end of `depth` steps.
     void drop(slab& memory, const step* path, unsigned depth, node* gone) noexcept {
         release(memory, gone);
         if (depth == 0) {
@@ -415,7 +416,7 @@ private:
         take_branch(memory, path, depth - 1, path[depth - 1].index);
     }
 
-    // Takes a child out of the inner node that `depth` steps lead to.
+    // Removes a child from the inner node at the end of `depth` steps.
     void take_branch(slab& memory, const step* path, unsigned depth, unsigned index) noexcept {
         node* const from = path[depth].at;
         take(branches(from), from->count--, index);
@@ -424,7 +425,7 @@ private:
         if (from->count < inner_items / 4) join<branch>(memory, path, depth);
     }
 
-    // Joins the node that `depth` steps lead to with a neighbour, if both have few elements.
+    // Joins the node at the end of `depth` steps with a neighbour, if both have few elements.
     template <class T>
     void join(slab& memory, const step* path, unsigned depth) noexcept {
         if (depth == 0) return;

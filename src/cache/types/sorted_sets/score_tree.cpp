@@ -9,7 +9,8 @@
 namespace eddy::cache {
 namespace {
 
-// Neighbours with no more than this together become one; one with no more shares with a full one.
+// Neighbours with at most so many items together are joined; a node with at most so many shares
+// with a full neighbour.
 constexpr unsigned joined_leaf_items = score_tree::leaf_items * 3 / 4;
 constexpr unsigned joined_children = score_tree::inner_items * 3 / 4;
 
@@ -22,7 +23,7 @@ void move_array(T* to, const T* from, unsigned count) noexcept {
     }
 }
 
-// The first of `count` items that is not before the place that is looked for.
+// Index of the first of `count` items for which before() is false.
 template <class Before>
 unsigned partition(const double* scores, entry* const* members, unsigned count,
                    Before before) noexcept {
@@ -39,7 +40,7 @@ unsigned partition(const double* scores, entry* const* members, unsigned count,
     return low;
 }
 
-// Items up to this one, itself counted: the way down ends in the leaf that has it.
+// True for items up to this one, inclusive: the descent ends in the leaf that has it.
 auto up_to(double score, std::string_view text) noexcept {
     return [score, text](double s, const entry* member) {
         return s < score || (s == score && member->key() <= text);
@@ -48,7 +49,7 @@ auto up_to(double score, std::string_view text) noexcept {
 
 }  // namespace
 
-// What stands for a child is its first item.
+// A child's key is its first item.
 struct score_tree::inner : node {
     double scores[inner_items];
     entry* members[inner_items];
@@ -56,7 +57,7 @@ struct score_tree::inner : node {
     node* children[inner_items];
 };
 
-// What differs between leaves and inner nodes when items move.
+// Moves of items in leaves and in inner nodes.
 struct score_tree::item_moves {
     static void move(leaf& to, unsigned to_at, const leaf& from, unsigned from_at,
                      unsigned count) noexcept {
@@ -70,7 +71,7 @@ struct score_tree::item_moves {
         move_array(to.sizes + to_at, from.sizes + from_at, count);
         move_array(to.children + to_at, from.children + from_at, count);
     }
-    // How many items of the tree are in these places.
+    // Number of the tree's items at these indexes.
     static std::uint64_t weight(const leaf&, unsigned, unsigned count) noexcept { return count; }
     static std::uint64_t weight(const inner& of, unsigned from, unsigned count) noexcept {
         std::uint64_t sum = 0;
@@ -118,7 +119,7 @@ score_tree::leaf* score_tree::descend(Before before, step* path, unsigned& place
         const unsigned i = partition(in->scores + 1, in->members + 1, in->count - 1, before);
         path[level] = {in, i};
         at = in->children[i];
-        // The lines of scores come together instead of one after the other.
+        // The cache lines of scores are fetched in parallel.
         for (unsigned ahead = 0; ahead < 512; ahead += 64) {
             __builtin_prefetch(reinterpret_cast<const char*>(at) + ahead);
         }
@@ -177,7 +178,7 @@ score_tree::position score_tree::at(std::size_t rank) const noexcept {
     return {found, place};
 }
 
-// The node on this level of the path begins with another item.
+// The node on this level of the path has another first item.
 void score_tree::set_first(const step* path, unsigned level, double score, entry* member) noexcept {
     while (level-- > 0) {
         inner& above = *path[level].above;
@@ -212,8 +213,8 @@ void score_tree::insert(slab& memory, double score, entry* member) {
     }
 }
 
-// The node on this level is full, and a new item would go to `place` in it. Takes one step towards
-// room for it; then the way down is looked for anew.
+// The node on this level is full, and a new item would be inserted at `place`. Does one step to
+// make room; then the descent starts again.
 void score_tree::make_room(slab& memory, const step* path, unsigned level, unsigned place) {
     if (level > 0) {
         if (level == height_) return make_room_in<leaf>(memory, path, level, place);
@@ -243,7 +244,7 @@ void score_tree::make_room_in(slab& memory, const step* path, unsigned level, un
         return share<Node>(parent, i);
     }
     if (parent.count == inner_items) return make_room(memory, path, level - 1, i);
-    // What grows at its ends shall not leave half-filled nodes behind.
+    // Growth at the tree's ends must not leave half-filled nodes behind.
     const Node& full = static_cast<Node&>(*parent.children[i]);
     unsigned keep = full.count / 2;
     if constexpr (is_leaf) {
@@ -344,7 +345,7 @@ void score_tree::erase_from(slab& memory, leaf& from, unsigned place, unsigned i
     if (from.count < fewest_leaf_items) rebalance(memory, path);
 }
 
-// The leaf at the path's end has too few items.
+// The leaf at the end of the path has too few items.
 void score_tree::rebalance(slab& memory, const step* path) noexcept {
     for (unsigned level = height_; level > 0; --level) {
         const bool is_leaf = level == height_;
@@ -386,7 +387,7 @@ void score_tree::change(slab& memory, double from, double to, entry* member) {
     leaf* const home = descend(up_to(from, text), path, place);
     EDDY_ASSERT(place > 0 && home->members[place - 1] == member);
     --place;
-    // Mostly it stays where it is.
+    // Mostly its position does not change.
     const auto before = up_to(to, text);
     const auto stands_before = [&](unsigned i) {
         return before(home->scores[i], home->members[i]);
@@ -409,7 +410,7 @@ std::size_t score_tree::erase_at(slab& memory, std::size_t rank, std::size_t mos
     return items;
 }
 
-// From the last leaf on, so that no node is left without its parent.
+// From the last leaf on, so that no node loses its parent.
 bool score_tree::free_some(slab& memory, std::size_t blocks) noexcept {
     for (; root_ != nullptr && blocks > 0; --blocks) {
         inner* parent = nullptr;

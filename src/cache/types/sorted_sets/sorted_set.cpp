@@ -1,4 +1,4 @@
-// Ordered packed blocks, tables, and the conversion from one to the other.
+// Ordered packed blocks, tables, and conversion between them.
 #include "cache/types/sorted_sets/sorted_set.hpp"
 
 #include <eddy/base/assert.hpp>
@@ -11,8 +11,8 @@
 namespace eddy::cache {
 namespace {
 
-// In a packed block: the member's size in a byte, the member, the score. Scores are mostly whole
-// numbers: those of 32 bits take only these, which the byte's upper bit tells.
+// Layout of a packed block: the member's size in a byte, the member, the score. Most scores are
+// 32-bit integers, which take four bytes; the size's upper bit marks them.
 constexpr std::uint8_t short_score = 0x80;
 static_assert(sorted_set::max_packed_text < short_score);
 
@@ -144,7 +144,7 @@ void sorted_set::add(std::string_view member, double score, const place& missing
     add_to_table(to, member, score, hash);
 }
 
-// The member stands somewhere behind the first `before` bytes.
+// The member's position is after the first `before` bytes.
 void sorted_set::add_packed(std::string_view member, double score, std::size_t before) {
     packed_block* block = &packed();
     const std::size_t need = size_of(member.size(), score);
@@ -208,7 +208,7 @@ void sorted_set::change(const place& of, double score) {
     const std::string_view member(text, member_size_at(at));
     if (!member.empty()) std::memcpy(text, at + 1, member.size());
     erase_packed(at, skip(at), 1);
-    // A score that takes more bytes may be too much for the block.
+    // A longer score may exceed the block's limit.
     if (packed().used + size_of(member.size(), score) <= max_packed_bytes) {
         const bool later = score >= of.score;
         return add_packed(member, score,
@@ -225,7 +225,7 @@ void sorted_set::erase_packed(char* from, char* to, std::size_t members) noexcep
     block.count = static_cast<std::uint16_t>(block.count - members);
 }
 
-// What a smaller block has is filled, or halved again, before the next copy.
+// The smaller block is filled, or halved again, before the next copy.
 void sorted_set::shrink_packed() {
     packed_block& block = packed();
     if (block.capacity <= first_capacity) return;
@@ -261,7 +261,7 @@ void sorted_set::erase_range(std::size_t rank, std::size_t count) {
     }
     sorted_table& of = table();
     while (count > 0) {
-        // The tree gives up the items of one leaf at a time, and looks at no member as it does.
+        // The tree removes the items of one leaf at a time, without access to the members.
         score_tree::position at = of.order.at(rank);
         entry* gone[score_tree::leaf_items];
         std::size_t some = 0;
@@ -354,7 +354,7 @@ sorted_set::walk::walk(const sorted_set& over, std::size_t rank, bool backward)
         for (; rank > 0; --rank) at_ = skip(at_);
         return;
     }
-    // Sizes stand in front of the members: the way back is noted on a way forth.
+    // Sizes precede the members: the offsets for a backward walk are collected forwards.
     for (; left_ <= rank; at_ = skip(at_)) {
         offsets_[left_++] = static_cast<std::uint16_t>(at_ - data_);
     }

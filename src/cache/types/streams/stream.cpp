@@ -16,12 +16,12 @@ using listpack::element;
 constexpr char deleted_flag = 1;
 constexpr char shared_fields_flag = 2;
 
-// Beside its fields and values an entry has flags, the two parts of its ID, and the number of its
+// Besides its fields and values an entry has flags, the two parts of its ID, and the number of its
 // elements.
 constexpr std::size_t entry_elements = 4;
-// What those may take, and the number of fields that an entry of its own fields has.
+// Room for these, and for the number of fields of an entry with its own fields.
 constexpr std::size_t entry_room = 2 + 2 * listpack::max_overhead + 6 + 6;
-// A block's header, both counts, the number of fields, the zero behind them, and the end.
+// A block's header, both counts, the number of fields, the zero after them, and the end.
 constexpr std::size_t block_room = listpack::header_bytes + 6 + 6 + 6 + 2 + 1;
 constexpr std::size_t usual_capacity = slab::max_small - sizeof(stream_block);
 
@@ -43,7 +43,7 @@ block_counts counts_of(const stream_block& b) noexcept {
 
 const char* end_of(const stream_block& b) noexcept { return b.pack() + b.bytes() - 1; }
 
-// Where the number of fields stands.
+// Position of the number of fields.
 const char* fields_of(const stream_block& b) noexcept {
     return listpack::skip(listpack::skip(b.pack() + listpack::header_bytes));
 }
@@ -62,7 +62,7 @@ void add_elements(stream_block& b, std::size_t added) noexcept {
     std::memcpy(b.pack() + 4, &count, sizeof count);
 }
 
-// Whether these are the fields of the block's first entry.
+// True if these are the fields of the block's first entry.
 bool has_fields(const stream_block& b, const std::string_view* pairs, std::size_t count) noexcept {
     const char* at = fields_of(b);
     if (listpack::take_integer(at) != static_cast<std::int64_t>(count)) return false;
@@ -78,7 +78,7 @@ stream_id id_from(stream_id base, std::int64_t ms, std::int64_t seq) noexcept {
     return {base.ms + static_cast<std::uint64_t>(ms), base.seq + static_cast<std::uint64_t>(seq)};
 }
 
-// Where the entry begins whose last element ends here.
+// Begin of the entry whose last element ends here.
 const char* entry_ending_at(const char* end) noexcept {
     const char* at = listpack::before(end);
     const char* count_at = at;
@@ -103,7 +103,7 @@ entry_head head_of(const char* entry, stream_id base) noexcept {
 }  // namespace
 
 stream_block* redis_stream::make_block(slab& memory, std::size_t capacity) {
-    // All that the slab gives is used.
+    // The whole capacity of the slab's block is used.
     const std::size_t whole = slab::capacity(sizeof(stream_block) + capacity);
     auto* const made = static_cast<stream_block*>(memory.allocate(whole));
     made->capacity = static_cast<std::uint32_t>(whole - sizeof(stream_block));
@@ -147,13 +147,13 @@ void redis_stream::set_counts(slab& memory, block_tree::item& of, std::uint64_t 
     std::memcpy(of.of->pack() + begin, head, size);
 }
 
-// A block without entries, which has the fields of its first one and `room` bytes for it.
+// Adds a block without entries, with the fields of its first entry and `room` bytes for it.
 redis_stream::block_tree::position redis_stream::begin_block(slab& memory, stream_id id,
                                                              const std::string_view* pairs,
                                                              std::size_t count, std::size_t room) {
     room += block_room;
     for (std::size_t i = 0; i < count; ++i) room += room_for(pairs[2 * i]);
-    // The next block becomes about as large as the last one.
+    // The next block becomes approximately as large as the last one.
     const auto previous = blocks_.last();
     if (previous)
         room = std::max(room, std::min<std::size_t>(previous->of->capacity, usual_capacity));
@@ -369,8 +369,8 @@ std::size_t redis_stream::memory_bytes(std::size_t samples) const noexcept {
     return bytes;
 }
 
-// The tree is over the IDs' 16 bytes, in their order. A node is a run of bytes without a branch, a
-// branch, or a key's end.
+// Radix tree over the IDs' 16 bytes in big-endian order. A node is a run of bytes without a branch,
+// a branch, or a key's end.
 std::size_t redis_stream::radix_nodes() const noexcept {
     constexpr unsigned key_bytes = 16;
     const auto common = [](stream_id a, stream_id b) {
@@ -379,7 +379,7 @@ std::size_t redis_stream::radix_nodes() const noexcept {
                                              : 8 + std::countl_zero(a.seq ^ b.seq) / 8);
     };
     if (blocks_.empty()) return 1;
-    // The branches on the way to the last key, by how many bytes stand before them.
+    // Open branches on the path to the last key, by the number of bytes before them.
     unsigned open[key_bytes + 1];
     unsigned depth = 0;
     std::size_t nodes = 0;
@@ -390,11 +390,11 @@ std::size_t redis_stream::radix_nodes() const noexcept {
     };
     auto at = blocks_.first();
     stream_id previous = at->id;
-    // Where the last key left its neighbours for good is known when the next key comes.
+    // The depth at which the last key left its neighbours is known at the next key.
     unsigned pending_end = key_bytes;
     for (at.forward(); at && seen < max_counted_blocks; at.forward(), ++seen) {
         const unsigned same = common(previous, at->id);
-        // Everything deeper than this branch is complete.
+        // All branches deeper than this one are complete.
         while (depth > 0 && open[depth - 1] > same) {
             count_node(true, open[depth - 1], pending_end);
             pending_end = open[--depth];
@@ -402,7 +402,7 @@ std::size_t redis_stream::radix_nodes() const noexcept {
         if (depth > 0 && open[depth - 1] == same) {
             count_node(true, same, pending_end);
         } else {
-            // A new branch, above what is pending.
+            // A new branch, above the pending one.
             count_node(true, same, pending_end);
             open[depth++] = same;
         }
@@ -440,8 +440,8 @@ void redis_stream::walk::enter() noexcept {
     at_ = direction_ == order::forward ? b.pack() + b.first_entry : end_of(b);
 }
 
-// Goes to the first entry of the block, or of the next one, that is not before first_. Entries are
-// passed from whichever end is nearer by the clock.
+// Moves to the first entry of the block, or of the next one, that is not before first_. It starts
+// at the end that is nearer in time.
 void redis_stream::walk::seek() noexcept {
     const char* const end = end_of(*block_->of);
     const char* at = entry_ending_at(end);
@@ -476,7 +476,7 @@ void redis_stream::walk::open(const char* entry) noexcept {
     rest_ = entry;
 }
 
-// To the next entry, marked or not; false at the end.
+// Moves to the next entry, marked or not; false at the end.
 bool redis_stream::walk::step() noexcept {
     if (direction_ == order::backward) {
         if (at_ == block_->of->pack() + block_->of->first_entry) {

@@ -1,11 +1,11 @@
 // Redis stream: entries of fields and values in the order of their IDs, and the consumer groups
 // that read it.
 //
-// Entries stand in blocks, each of which is one listpack as Redis has it in memory and in its RDB
-// files: the fields of the block's first entry, then the entries, whose IDs are differences to the
-// block's and whose field names are left out where they are those of the first one. A removed entry
-// is marked; a block goes when its last entry does. The blocks are found by an ordered_tree, and so
-// are the pending entries of a group and of each consumer.
+// Entries are in blocks. A block is one listpack with Redis's layout in memory and in RDB files:
+// the fields of the block's first entry, then the entries, with IDs relative to the block's, and
+// without field names if they equal the first one's. A removed entry is marked; a block is removed
+// with its last entry. The blocks are found by an ordered_tree, and so are the pending entries of a
+// group and of each consumer.
 //
 //   append, first, last             O(1), O(height) of the tree
 //   find, erase, begin of a range   O(log n + one block)
@@ -24,17 +24,17 @@
 
 namespace eddy::cache {
 
-/// A listpack of entries; it follows this header.
+/// Listpack of entries, which follows this header.
 struct stream_block {
     std::uint32_t capacity;     // of the listpack's room
-    std::uint32_t first_entry;  // where in the listpack the entries begin
+    std::uint32_t first_entry;  // offset of the entries in the listpack
 
     char* pack() noexcept { return reinterpret_cast<char*>(this + 1); }
     const char* pack() const noexcept { return reinterpret_cast<const char*>(this + 1); }
     std::uint32_t bytes() const noexcept { return listpack::load<std::uint32_t>(pack()); }
 };
 
-/// For ordered_tree: something of an ID.
+/// Traits for ordered_tree: objects by ID.
 template <class T>
 struct by_stream_id {
     struct item {
@@ -46,7 +46,7 @@ struct by_stream_id {
     static auto compare(key a, key b) noexcept { return a <=> b; }
 };
 
-/// For ordered_tree: something that has a name, by the name's bytes.
+/// Traits for ordered_tree: named objects by their name's bytes.
 template <class T>
 struct by_name {
     using item = T*;
@@ -56,7 +56,7 @@ struct by_name {
     static auto compare(key a, key b) noexcept { return a->name() <=> b->name(); }
 };
 
-/// A group or consumer: its name stands behind it in the same block.
+/// Base of groups and consumers: the name follows in the same block.
 struct stream_named {
     std::uint32_t name_size;
     std::uint32_t own_size;  // bytes before the name
@@ -69,8 +69,8 @@ struct stream_named {
 
 struct stream_consumer;
 
-/// An entry that was delivered and not acknowledged. It is in two trees: the group's, which owns
-/// it, and its consumer's.
+/// Entry that was delivered and not acknowledged. It is in two trees: the group's, which owns it,
+/// and its consumer's.
 struct stream_pending {
     std::int64_t delivered_ms;  ///< since 1970
     std::uint64_t deliveries;
@@ -81,8 +81,8 @@ using pending_tree = ordered_tree<by_stream_id<stream_pending>>;
 struct stream_consumer : stream_named {
     static constexpr std::int64_t never = -1;
     pending_tree pending;
-    std::int64_t seen_ms;    ///< when it last tried to read or claim
-    std::int64_t active_ms;  ///< when it last succeeded, or never
+    std::int64_t seen_ms;    ///< time of the last attempt to read or claim
+    std::int64_t active_ms;  ///< time of the last successful one, or never
 };
 
 struct stream_group : stream_named {
@@ -91,29 +91,30 @@ struct stream_group : stream_named {
     pending_tree pending;
     ordered_tree<by_name<stream_consumer>> consumers;
     stream_id last_id;          ///< the last one delivered
-    std::int64_t entries_read;  ///< of all that the stream ever had, or unknown_count
+    std::int64_t entries_read;  ///< number of all entries ever added, up to last_id, or
+                                ///< unknown_count
 
     stream_consumer* find(std::string_view consumer) const noexcept {
         const auto at = consumers.find(consumer);
         return at ? *at : nullptr;
     }
-    /// The new consumer; there must be none of this name.
+    /// The new consumer; the name must be new.
     stream_consumer& add(slab& memory, std::string_view consumer, std::int64_t now_ms);
-    /// Removes the consumer with what is pending for it. O(what is pending * log n).
+    /// Removes the consumer with its pending entries. O(pending entries * log n).
     void erase(slab& memory, stream_consumer& gone) noexcept;
 
     stream_pending* find(stream_id id) const noexcept {
         const auto at = pending.find(id);
         return at ? at->of : nullptr;
     }
-    /// The entry is pending for the consumer from now on; it is a first delivery, even if it was
-    /// pending for another consumer already.
+    /// Makes the entry pending for the consumer, as a first delivery, even if it was pending for
+    /// another consumer.
     void deliver(slab& memory, stream_id id, stream_consumer& to, std::int64_t now_ms);
-    /// Adds an entry that is not pending, without an owner: pass_on() must follow.
+    /// Adds a pending entry, without an owner: pass_on() must follow.
     stream_pending& add_pending(slab& memory, stream_id id);
-    /// Gives a pending entry another owner, or its first one.
+    /// Sets another owner of a pending entry, or its first one.
     void pass_on(slab& memory, stream_id id, stream_pending& what, stream_consumer& to);
-    /// False when it was not pending.
+    /// False if it was not pending.
     bool acknowledge(slab& memory, stream_id id) noexcept;
 
     bool free_some(slab& memory, std::size_t& steps) noexcept;
@@ -124,45 +125,45 @@ struct stream_trim {
     enum class by : std::uint8_t { none, length, id };
     by what = by::none;
     bool approximate = false;  ///< whole blocks only
-    std::uint64_t length = 0;  ///< by::length: this many entries stay
+    std::uint64_t length = 0;  ///< by::length: at most so many entries stay
     stream_id id;              ///< by::id: entries from here on stay
-    std::uint64_t limit = 0;   ///< remove no more; 0: no limit
+    std::uint64_t limit = 0;   ///< at most so many are removed; 0: no limit
 };
 
-/// When a block is full: stream-node-max-bytes and -entries; 0: no limit.
+/// Limits of a block: stream-node-max-bytes and -entries; 0: no limit.
 struct stream_block_limits {
     std::size_t bytes = 4096;
     std::size_t entries = 100;
 };
 
-/// Keeps no reference to the slab: the owner of the stream gives it with each call that allocates
-/// or frees, always the same. Walks are valid until the next change of the entries. A copy is
-/// another handle of the same blocks. One thread.
+/// Keeps no reference to the slab: the owner of the stream passes the same slab to each call that
+/// allocates or frees. Walks are valid until the next change of the entries. A copy is another
+/// handle of the same blocks. One thread.
 class redis_stream {
 public:
-    /// A new entry's fields and values, all together.
+    /// At most so many bytes of a new entry's fields and values together.
     static constexpr std::size_t max_entry_bytes = 1U << 30;
 
     std::uint64_t size() const noexcept { return size_; }
     bool empty() const noexcept { return size_ == 0; }
     std::size_t blocks() const noexcept { return blocks_.size(); }
-    stream_id last_id() const noexcept { return last_id_; }    ///< the highest ever given
+    stream_id last_id() const noexcept { return last_id_; }    ///< the highest one ever assigned
     stream_id first_id() const noexcept { return first_id_; }  ///< of the first entry, or 0-0
     stream_id max_deleted_id() const noexcept { return max_deleted_id_; }
     std::uint64_t entries_added() const noexcept { return entries_added_; }
-    /// Of the last entry that is there; the stream must not be empty.
+    /// ID of the last existing entry; the stream must not be empty.
     stream_id last_entry_id() const noexcept;
     bool contains(stream_id id) const noexcept { return walk(*this, id, id).next(); }
 
-    /// Adds an entry of `count` pairs of a field and a value, together no longer than
-    /// max_entry_bytes. `id` is above last_id().
+    /// Adds an entry of `count` pairs of a field and a value, together at most max_entry_bytes.
+    /// `id` must be above last_id().
     void append(slab& memory, stream_id id, const std::string_view* pairs, std::size_t count,
                 stream_block_limits limits);
-    /// Removes one entry; false when it is not there.
+    /// Removes one entry; false when it is missing.
     bool erase(slab& memory, stream_id id);
-    /// Removes entries from the front; returns how many.
+    /// Removes entries from the front; returns their number.
     std::uint64_t trim(slab& memory, const stream_trim& request);
-    /// `last` is no lower than last_entry_id() and max_deleted_id().
+    /// `last` must not be below last_entry_id() and max_deleted_id().
     void set_ids(stream_id last, std::optional<std::uint64_t> entries_added,
                  stream_id max_deleted) noexcept;
 
@@ -180,37 +181,36 @@ public:
 
     /// Number of all entries ever added up to this ID, if known.
     std::optional<std::int64_t> count_up_to(stream_id id) const noexcept;
-    /// Whether an entry behind this one, or this one, was removed by erase(), also before the first
-    /// one that is there; false when none is.
+    /// True if erase() has removed this entry or a later one, in a stream that is not empty;
+    /// trimming does not count.
     bool has_gaps_from(stream_id id) const noexcept;
-    /// Number of entries that the group has still to read, if known.
+    /// Number of entries that the group has not read yet, if known.
     std::optional<std::int64_t> lag(const stream_group& of) const noexcept;
 
     /// A copy of everything. O(its size).
     redis_stream copy(slab& memory) const;
-    /// Frees blocks, groups and what is pending, about a step each; true when some are left.
+    /// Frees blocks, groups and pending entries, about one a step; true while any remain.
     bool free_some(slab& memory, std::size_t steps) noexcept;
-    /// Bytes of all but the stream itself. Reads `samples` consumers of each group and extrapolates
-    /// (0: all of them).
+    /// Bytes of all parts except the stream object itself. Reads `samples` consumers of each group
+    /// and extrapolates (0: all of them).
     std::size_t memory_bytes(std::size_t samples) const noexcept;
     /// Nodes that Redis's radix tree would have for the blocks, for XINFO: counted for the first
     /// max_counted_blocks, and extrapolated.
     std::size_t radix_nodes() const noexcept;
     static constexpr std::size_t max_counted_blocks = 4096;
 
-    /// A loader's: adds a block, which comes from outside, behind the others. Returns what is wrong
-    /// with it, a static text, or null.
+    /// For a loader: appends an untrusted block. Returns its fault, a static text, or null.
     const char* add_block(slab& memory, stream_id id, std::string_view pack);
-    /// The same for what stands beside the entries, when all of them are there.
+    /// The same for the stream's counters, after all entries.
     struct facts {
         std::uint64_t length = 0;
         stream_id last_id;
         stream_id max_deleted_id;
-        std::optional<std::uint64_t> entries_added;  ///< old files lack it
+        std::optional<std::uint64_t> entries_added;  ///< missing in old files
     };
     const char* set_facts(const facts& known) noexcept;
 
-    /// For tests: ends the process when something does not fit together.
+    /// For tests: ends the process on an inconsistency.
     void check() const;
 
 private:
@@ -219,17 +219,17 @@ private:
 public:
     enum class order : std::uint8_t { forward, backward };
 
-    /// The entries of a range in turn, both ends included.
+    /// Walk over the entries of a range, both ends included.
     class walk {
     public:
         walk(const redis_stream& over, stream_id first, stream_id last,
              order direction = order::forward) noexcept;
-        /// Goes to the next entry; false at the end.
+        /// Moves to the next entry; false at the end.
         bool next() noexcept;
         stream_id id() const noexcept { return id_; }
         /// Its pairs of a field and a value.
         std::size_t pairs() const noexcept { return pairs_; }
-        /// The next of them, no more than there are.
+        /// The next pair, at most pairs() in all.
         void pair(listpack::element& field, listpack::element& value) noexcept;
 
     private:
@@ -247,16 +247,17 @@ public:
         bool deleted_ = false;
         const char* fields_ = nullptr;  // of the block's first entry
         std::size_t shared_ = 0;        // their number
-        const char* at_ = nullptr;      // where the next entry begins, or, backward, the last ended
+        const char* at_ = nullptr;      // begin of the next entry, or, backward, end of the last
+                                        // one
         const char* entry_ = nullptr;
-        const char* rest_ = nullptr;  // what is unread of the entry
+        const char* rest_ = nullptr;  // unread part of the entry
         const char* next_field_ = nullptr;
         std::size_t unread_ = 0;  // elements
         std::size_t pairs_ = 0;
         stream_id id_;
     };
 
-    /// The blocks in turn, for what writes them as they are.
+    /// Walk over the blocks, to write them unchanged.
     class block_walk {
     public:
         explicit block_walk(const redis_stream& over) noexcept : at_(over.blocks_.first()) {}

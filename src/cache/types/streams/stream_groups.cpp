@@ -1,4 +1,4 @@
-// Consumer groups with their pending entries and counters; blocks from outside.
+// Consumer groups with their pending entries and counters; untrusted blocks.
 #include <eddy/base/assert.hpp>
 
 #include "cache/types/packed.hpp"
@@ -10,7 +10,7 @@
 namespace eddy::cache {
 namespace {
 
-// Something with a name, in a block of its own.
+// A named object in a block of its own.
 template <class T>
 T& make_named(slab& memory, std::string_view name) {
     auto* const made = new (memory.allocate(sizeof(T) + name.size())) T{};
@@ -43,7 +43,7 @@ void stream_group::erase(slab& memory, stream_consumer& gone) noexcept {
 
 void stream_group::deliver(slab& memory, stream_id id, stream_consumer& to, std::int64_t now_ms) {
     stream_pending* what = nullptr;
-    // Mostly the ID is behind all that are pending.
+    // Mostly the ID is above all pending ones.
     const auto last = pending.last();
     if (last && last->id >= id) what = find(id);
     if (what == nullptr) what = &add_pending(memory, id);
@@ -112,7 +112,7 @@ std::optional<std::int64_t> redis_stream::count_up_to(stream_id id) const noexce
     const auto count = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
     if (entries_added_ == 0) return 0;
     if (size_ == 0 && id <= last_id_) return count(entries_added_);
-    // Of those that were removed behind it nobody knows how many they were.
+    // The number of removed entries after it is unknown.
     if (!id.is_zero() && id < max_deleted_id_) return std::nullopt;
     if (id == last_id_) return count(entries_added_);
     if (id > last_id_) return std::nullopt;
@@ -135,9 +135,9 @@ std::optional<std::int64_t> redis_stream::lag(const stream_group& of) const noex
     return static_cast<std::int64_t>(entries_added_ - static_cast<std::uint64_t>(*read));
 }
 
-// The block is walked as a listpack first, so that the second walk, which looks at what the
-// elements mean, is safe. What is marked as removed may have a higher ID than what follows it: old
-// versions of Redis could set the last ID back to before it.
+// The block is first checked as a listpack, so that the second walk, which interprets the elements,
+// is safe. A removed entry may have a higher ID than the entries after it: old versions of Redis
+// could set the last ID back to before it.
 const char* redis_stream::add_block(slab& memory, stream_id id, std::string_view pack) {
     constexpr const char* wrong_entry = "an entry of a stream is not made as it should be";
     constexpr const char* wrong_order = "a stream's entries are not in the order of their IDs";
