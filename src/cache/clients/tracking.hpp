@@ -29,7 +29,7 @@ inline constexpr std::uint8_t caching = 16;  ///< CLIENT CACHING was given for t
 inline constexpr std::uint8_t broken_redirection = 32;
 }  // namespace tracking_option
 
-/// Prefixes that one client may ask for.
+/// At most so many prefixes of one client.
 inline constexpr std::size_t max_tracking_prefixes = 1024;
 
 /// Starts tracking for the session, or changes its options. `redirection` is another session's

@@ -255,7 +255,7 @@ void function_restore(call& c) {
         all.flush();
         std::string ignored;
         for (const std::string& old : before) all.load(old, true, ignored);
-        // Redis says this one without quotes here.
+        // Without quotes in Redis.
         std::erase(why, '\'');
         return c.error("ERR " + why);
     }

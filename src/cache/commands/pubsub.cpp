@@ -156,7 +156,7 @@ void pubsub_help(call& c) {
          "    As NUMSUB, for shard channels.", "HELP", "    Print this help."});
 }
 
-// Asked again, it says nothing, as Redis does.
+// A second MONITOR has no reply, as in Redis.
 void monitor(call& c) {
     if (c.in_exec) return c.error("ERR MONITOR isn't allowed for DENY BLOCKING client");
     if ((c.client.special & session::monitoring) != 0) return;

@@ -76,7 +76,7 @@ struct server_settings {
     bool protected_mode = true;
     std::uint64_t max_clients = 10'000;
     std::chrono::nanoseconds client_timeout{};  ///< of one that is silent; 0: none
-    /// A TCP client that is silent for so long is asked whether it is still there; 0: never.
+    /// Silence after which a TCP client is probed by keepalive; 0: never.
     std::chrono::seconds tcp_keepalive{300};
     /// client-query-buffer-limit: bytes of one client's commands that wait for others, or for it to
     /// take its replies.

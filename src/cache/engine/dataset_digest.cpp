@@ -34,7 +34,7 @@ void add_number(sha1_digest& to, std::uint32_t number) {
 }
 
 void add_value(sha1_digest& to, environment& env, const entry& of) {
-    // The collections' views do not change what they look at here.
+    // The collections' views do not modify the entry here.
     auto& e = const_cast<entry&>(of);
     switch (of.type) {
         case value_type::string: {

@@ -11,8 +11,8 @@
 
 namespace eddy::cache {
 
-/// Hashes of args[first], args[first + step], ..., asked for in this order, each once. When the
-/// next group begins, its buckets and then its entries are asked for together.
+/// Prefetching sequence of the hashes of args[first], args[first + step], ..., each returned once.
+/// At the begin of each group its buckets, then its entries are prefetched together.
 class keys_ahead {
 public:
     static constexpr std::size_t group = 32;

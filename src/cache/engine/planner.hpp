@@ -17,7 +17,7 @@ struct planned {
     std::uint64_t hash;        ///< of the first argument, where that is a key
 };
 
-/// Looks commands up; clients mostly send the same one again and again.
+/// Lookup of commands and hashing of keys; remembers the last command, as clients mostly repeat it.
 class planner {
 public:
     planner(const key_hash& hash, const command_names* renamed, bool is_trusted) noexcept

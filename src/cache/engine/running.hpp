@@ -1,5 +1,5 @@
-// Running of an admitted command: its function, between two readings of the clock where SLOWLOG,
-// LATENCY and INFO commandstats ask for them. slow_log.hpp says which are timed.
+// Execution of an admitted command: its function, between two readings of the clock if SLOWLOG,
+// LATENCY or INFO commandstats need them; slow_log.hpp decides which are timed.
 #pragma once
 
 #include "cache/catalog/command_table.hpp"

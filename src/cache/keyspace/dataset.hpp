@@ -17,7 +17,7 @@ inline constexpr unsigned engine_databases = 16;
 struct dataset {
     explicit dataset(std::uint64_t seed) : env(seed) {}
 
-    /// The database of this number, made when it is first asked for.
+    /// The database of this number, created at the first call.
     keyspace& database(std::size_t number) {
         std::unique_ptr<keyspace>& of = keyspaces[number];
         if (!of) of = std::make_unique<keyspace>(env, static_cast<unsigned>(number));

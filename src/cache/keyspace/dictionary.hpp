@@ -51,11 +51,11 @@
 
 namespace eddy::cache {
 
-/// Prefetches a cache line for writing: another core gives it up now, and not at the first write.
+/// Prefetches a cache line for writing: another core releases it now, not at the first write.
 inline void prefetch_to_write(const void* at) noexcept {
 #if defined(__x86_64__)
-    // The compiler's own would only ask for a copy, as the oldest processors know no other way;
-    // where it is unknown this does nothing.
+    // The compiler's builtin would fetch a shared copy only, for the oldest processors; there this
+    // instruction has no effect.
     asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(at)));
 #else
     __builtin_prefetch(at, 1);

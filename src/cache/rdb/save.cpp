@@ -13,7 +13,7 @@
 namespace eddy::cache::rdb {
 namespace {
 
-// Entries that are asked for together, so that their memory is there when they are written.
+// Entries that are prefetched together before they are written.
 constexpr std::size_t fetched_together = 64;
 
 }  // namespace

@@ -25,9 +25,9 @@ struct text_scratch {
     byte_buffer expanded;
 };
 
-/// A unit of the input begins where the window begins. Each function takes what it is named for, or
-/// returns false: then either needed() bytes of the unit have to be there for another try, or
-/// fault() says why no further byte can mend it.
+/// A unit of the input begins where the window begins. Each function takes what its name says, or
+/// returns false: then either needed() bytes of the unit must be present for another try, or
+/// fault() is the reason why no further byte can help.
 class window {
 public:
     window(std::string_view bytes, std::size_t max_text) noexcept

@@ -203,7 +203,7 @@ void replication::check_limits() {
     for (replica* const each : all) check(*each);
 }
 
-// --- Leading ----------------------------------------------------------------------------------
+// --- Master -----------------------------------------------------------------------------------
 
 replica* replication::introduce(session& who) {
     session_extras& extras = extras_of(who);

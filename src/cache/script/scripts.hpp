@@ -30,7 +30,7 @@ public:
     script_runner& runner() noexcept { return runner_; }
     const script_runner& runner() const noexcept { return runner_; }
     script_cache& cache() noexcept { return cache_; }
-    /// Made when they are first asked for.
+    /// Created at the first call.
     libraries& functions();
     const libraries* functions_if_any() const noexcept { return functions_.get(); }
 

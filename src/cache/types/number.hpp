@@ -12,7 +12,7 @@ namespace eddy::cache {
 /// The bytes that any 64-bit number may take in decimal.
 inline constexpr std::size_t max_integer_text = 20;
 
-/// A number in the one way to write it: no spaces, no plus, no leading zeros, no minus zero.
+/// Parses a canonical decimal number: no spaces, no plus, no leading zeros, no minus zero.
 inline std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
     if (text.empty() || text.size() > max_integer_text) return std::nullopt;
     const std::size_t first = text[0] == '-' ? 1 : 0;

@@ -91,8 +91,8 @@ void move_element(call& c, list_side from_side, list_side to_side) {
     const std::uint64_t to_hash = c.keys->hash(to_key);
     call::slot* const target = c.keys->find(to_key, to_hash);
     if (target != nullptr && c.is_not(target, value_type::list)) return;
-    // Looking for the target may have removed it, expired, so the source is looked up again. The
-    // element leaves first: it may go into the block that it comes from.
+    // The lookup of the target may have removed it as expired, so the source is looked up again.
+    // The element is removed first: it may be added to the same block.
     entry& from = *keyspace::at(c.find_to_write());
     const std::string element(peek_element(*from.pointer<list>(), from_side));
     c.reply.bulk(element);

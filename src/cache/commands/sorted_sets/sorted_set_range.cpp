@@ -14,7 +14,7 @@ using slot = call::slot;
 
 enum class order : std::uint8_t { forward, backward };
 
-// ZRANGE and all the commands that it replaced: what they ask for.
+// Parsed arguments of ZRANGE and of the commands that it replaced.
 struct range_request {
     std::size_t key_at = 1;
     bool stores = false;

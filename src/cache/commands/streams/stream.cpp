@@ -14,7 +14,7 @@ namespace {
 
 using slot = call::slot;
 
-// With an approximate trim that says no limit itself: the entries of this many blocks.
+// Default limit of an approximate trim: the entries of so many blocks.
 constexpr std::uint64_t usual_limit_blocks = 100;
 constexpr std::uint64_t usual_limit = 10'000;  // where blocks have no limit of entries
 constexpr std::uint64_t max_usual_limit = 1'000'000;
@@ -233,7 +233,7 @@ void xdel(call& c) {
     slot* const place = c.find_to_write();
     if (place == nullptr) return c.reply.integer(0);
     if (c.is_not(place, value_type::stream)) return;
-    // All are looked at before one is removed.
+    // All IDs are parsed before an entry is removed.
     stream_id id;
     for (std::size_t i = 2; i < c.count; ++i) {
         if (!stream_id_argument(c, i, id)) return;

@@ -47,8 +47,8 @@ public:
         entry* member() const noexcept;
         void forward() noexcept;
         void backward() noexcept;
-        /// Asks the memory for the members of the next items in this leaf, so that a walk does not
-        /// wait for each of them.
+        /// Prefetches the members of the next items in this leaf, so that a walk does not wait for
+        /// each of them.
         void fetch(bool backward) const noexcept {
             for (unsigned ahead = 0; ahead < fetched_ahead; ++ahead) fetch_at(backward, ahead);
         }

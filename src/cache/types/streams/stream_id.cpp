@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t max_written_id = 127;
 
-// Digits, or what strtoull takes beside: white space and a plus before them, leading zeros.
+// Digits, and other forms that strtoull accepts: white space and a plus before them, leading zeros.
 bool parse_part(const char* text, std::uint64_t& to) noexcept {
     const std::size_t size = std::strlen(text);
     const auto [at, error] = std::from_chars(text, text + size, to);
