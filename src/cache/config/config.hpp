@@ -8,8 +8,8 @@
 //   config_values.hpp        parsers of values
 //   ignored_parameters.hpp   parameters without an effect, checked as Redis checks them
 //
-// It stands on base, and on the engine's floor for the options that it changes; CONFIG itself is in
-// commands/server/server.cpp.
+// It stands on base, and on the engine's floor for the options that it changes; HELP, RESETSTAT and
+// REWRITE are in commands/server/server.cpp.
 #pragma once
 
 #include "cache/config/server_settings.hpp"

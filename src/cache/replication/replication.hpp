@@ -1,5 +1,5 @@
 // Replication, engine side: master and replica roles, offsets, and the bytes to be sent. The server
-// owns the connections (runtime/cache/master_side.hpp, replica_side.hpp).
+// owns the connections (runtime/cache/replication/master_side.hpp, replica_side.hpp).
 //
 // A master records its changes as commands, one stream of bytes for all its replicas, and counts
 // the bytes: that is the offset. A replica forwards its input byte for byte, so all replicas of one
