@@ -14,7 +14,7 @@ class message_end {
 public:
     /// Reads the next piece; true from the message's last byte on. What follows it is not read.
     bool feed(std::string_view piece) noexcept;
-    /// Whether the message is complete.
+    /// True once the message is complete.
     bool is_complete() const noexcept { return state_ == state::complete; }
 
 private:

@@ -8,29 +8,29 @@
 
 namespace eddy::http1 {
 
-/// Whether a field of this name belongs to one connection by itself: Connection, Keep-Alive,
+/// True for hop-by-hop fields whatever Connection names: Connection, Keep-Alive,
 /// Proxy-Authenticate, Proxy-Authentication-Info, Proxy-Authorization, Proxy-Connection, TE,
 /// Trailer, Transfer-Encoding, Upgrade (RFC 9110, 7.6.1 and 11.7).
 bool is_hop_by_hop(std::string_view name) noexcept;
 
-/// Whether Connection cannot make this field one of a single connection: Cache-Control,
-/// Content-Encoding, Content-Length, Content-Range, Content-Type, Date and Host. They are for all
-/// recipients, so no sender may name them there (RFC 9110, 7.6.1), and the message without one is
-/// another message: a peer that names Host would have it routed without one.
+/// True for fields that Connection cannot make hop-by-hop: Cache-Control, Content-Encoding,
+/// Content-Length, Content-Range, Content-Type, Date and Host. They are for all recipients, so a
+/// sender must not name them there (RFC 9110, 7.6.1). Without one the message has another meaning:
+/// a request that loses its Host is routed elsewhere.
 bool is_for_all_recipients(std::string_view name) noexcept;
 
-/// Selection of the fields of one message that an intermediary forwards: all but those that are
-/// hop-by-hop, and those that a Connection field names. All Connection fields count, their items
-/// compared ignoring case; an item that is no token, such as a quoted one, names no field. Names
+/// Selection of the fields of one message that an intermediary forwards: all except hop-by-hop
+/// fields and fields that a Connection field names. All Connection fields count; their items are
+/// compared ignoring case. An item that is no token, such as a quoted one, names no field. Names
 /// for all recipients are ignored there.
 ///
 /// Of TE the item "trailers" passes, since a recipient that reads trailers lets a sender send them.
 /// A sender of TE must name it in Connection (RFC 9110, 10.1.4): the intermediary adds that.
 ///
-/// What an intermediary adds itself, such as Via, it adds after the selection, so that no peer can
-/// have it removed by naming it. Content-Length passes, since it describes the content; writers of
-/// heads have their own rules for it. Nothing is allocated. It views the list, which must outlive
-/// it and not change meanwhile. One thread.
+/// Fields that the intermediary adds itself, such as Via, are added after the selection, so that a
+/// peer cannot remove them by naming them. Content-Length passes, since it describes the content;
+/// writers of heads have their own rules for it. Nothing is allocated. The list is viewed: it must
+/// outlive this object and not change meanwhile. One thread.
 class end_to_end_fields {
 public:
     explicit end_to_end_fields(const header_list& of) noexcept;

@@ -1,5 +1,4 @@
-// Hop-by-hop fields: those of one connection by themselves, those that Connection names, and odd
-// values of it.
+// Hop-by-hop fields: the fixed set, fields that Connection names, and odd values of Connection.
 #include "wire/http1/forwarding.hpp"
 
 #include <eddy/wire/http1.hpp>
@@ -25,7 +24,7 @@ std::string render(const header_list& list) {
     return out;
 }
 
-/// What is forwarded, by the selection and by the removal, which are the same.
+/// The forwarded fields, by the selection and by the removal, which must agree.
 std::string forwarded(const header_list& from) {
     header_list selected;
     const end_to_end_fields kept(from);

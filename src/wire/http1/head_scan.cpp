@@ -213,7 +213,7 @@ inline head_scan::field as_field(std::uint64_t name_at, std::uint64_t name_size,
     return std::bit_cast<head_scan::field>(both);
 }
 
-// Of a value and the byte behind it, no byte but a tab is below the space.
+// In a value and the byte behind it, tab is the only byte below the space.
 constexpr bool is_blank_or_end(char c) noexcept { return static_cast<unsigned char>(c) <= ' '; }
 
 // `out` is complete only when true.

@@ -60,7 +60,7 @@ struct head_scan {
 /// Implementations of the scan.
 enum class scan_kernel : unsigned char { plain, avx2 };
 
-/// Whether this processor has it.
+/// True if this processor supports the kernel.
 bool has_kernel(scan_kernel kernel) noexcept;
 
 /// Scans a request's head at the beginning of `input`. False when it is not whole, is not

@@ -28,7 +28,7 @@ const std::string post = "POST / HTTP/1.1\r\nHost: h\r\n";
 
 std::vector<disputed> disputed_requests() {
     return {
-        // Methods: any token (RFC 9110, 9.1); the router answers those that it has no route for.
+        // Methods: any token (RFC 9110, 9.1); for methods without a route the router answers.
         // llhttp and nginx have lists, hyper takes tokens.
         {"a method of others", "PROPFIND / HTTP/1.1\r\n" + host, 0},
         {"an unknown method", "FROBNICATE / HTTP/1.1\r\n" + host, 0},

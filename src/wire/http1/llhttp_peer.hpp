@@ -145,8 +145,8 @@ inline bool is_stricter(int error) {
            error == HPE_INVALID_CHUNK_SIZE || error == HPE_INVALID_URL || error == HPE_STRICT;
 }
 
-/// What is wrong about the requests that Eddy accepts, or nothing: llhttp must report the same
-/// ones.
+/// First difference in the requests that Eddy accepts, which llhttp must report the same; empty
+/// without one.
 inline std::string difference_to_llhttp(std::string_view input) {
     const report ours = report_of_eddy(input);
     const report theirs = report_of_llhttp(input);

@@ -106,7 +106,7 @@ step message_parser::collect(std::string_view input, byte_buffer& body) {
 }
 
 event message_parser::finish() {
-    // Whatever needs no more bytes comes first: an end that was not asked for yet.
+    // Events that need no more bytes come first: an end that was not returned yet.
     const step last = parse({});
     if (last.what != event::need_more || idle()) return last.what;
     if (state_ == state::body_until_close) {
@@ -155,7 +155,7 @@ bool message_parser::is_within_limits(const head_scan& scan) const noexcept {
            scan.field_count <= limits_.header_count;
 }
 
-// How many bytes the line at hand may have, its CRLF included.
+// Most bytes of the current line, its CRLF included.
 std::size_t message_parser::line_budget() const noexcept {
     constexpr std::size_t crlf = 2;
     constexpr std::size_t most = std::numeric_limits<std::size_t>::max() - crlf;
@@ -273,8 +273,8 @@ bool message_parser::read_content_length(std::string_view value, message_head& h
     const auto parsed = std::from_chars(value.data(), value.data() + value.size(), length);
     if (parsed.ec != std::errc()) return fail(413, "Content-Length is too large");
     std::optional<std::uint64_t>& known = head.content_length;
-    // Of a request neither: the parties on its way may each take another one. A server's response
-    // with the same length twice is common enough, and clients take it.
+    // Refused in a request even if equal: another recipient on its way may take another one. In a
+    // server's response the same length twice is common, and clients take it.
     if (known && reads_ == role::request) return fail(400, "Content-Length is given twice");
     if (known && *known != length) return fail(400, "Content-Length is given twice, differently");
     known = length;

@@ -19,7 +19,7 @@ constexpr char to_lower(char c) noexcept {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
-/// Whether `lower` is the text in lower case.
+/// True if `lower` is the text in lower case.
 constexpr bool is_lower_case_of(std::string_view text, std::string_view lower) noexcept {
     if (text.size() != lower.size()) return false;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -76,7 +76,7 @@ inline void copy_short(char* to, const char* from, std::size_t size) noexcept {
     }
 }
 
-/// Whether none of eight bytes is a control byte: below 0x20 or 0x7f.
+/// True if none of eight bytes is a control byte: below 0x20 or 0x7f.
 inline bool is_free_of_controls(std::uint64_t word) noexcept {
     constexpr std::uint64_t ones = 0x0101010101010101;
     const std::uint64_t del = word ^ (ones * 0x7f);
@@ -91,7 +91,7 @@ constexpr int hex_value(char c) noexcept {
     return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/// A set of bytes, made when compiling: letters and digits, and those in `others`.
+/// A set of bytes, made when compiling: letters, digits and the bytes of `others`.
 struct byte_set {
     std::array<bool, 256> member{};
 
@@ -110,7 +110,7 @@ struct byte_set {
     }
 };
 
-/// Without the spaces and tabs at both ends.
+/// The text without the spaces and tabs at both ends.
 constexpr std::string_view trim(std::string_view text) noexcept {
     const auto blank = [](char c) { return c == ' ' || c == '\t'; };
     while (!text.empty() && blank(text.front())) text.remove_prefix(1);
@@ -129,7 +129,7 @@ constexpr bool next_item(std::string_view& list, std::string_view& item) noexcep
 
 inline constexpr byte_set authority_bytes("-._~!$&'()*+,;=%:[]");
 
-/// Whether the text has only bytes that a host with its port may have; it may be empty.
+/// True if all bytes are allowed in a host with its port; the text may be empty.
 inline bool is_host(std::string_view text) noexcept { return authority_bytes.has_all(text); }
 
 }  // namespace eddy::http1

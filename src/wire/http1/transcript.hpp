@@ -1,4 +1,4 @@
-// What a parser says about some input, as text: for tests and the fuzz target to compare.
+// Transcript of a parser's events and errors as text, for tests and the fuzz target to compare.
 #pragma once
 
 #include <eddy/wire/http1.hpp>

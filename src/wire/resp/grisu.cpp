@@ -16,11 +16,11 @@ struct scaled {
 
 constexpr int fraction_bits = 52;
 constexpr int exponent_bias = 1075;
-// Every eighth power of ten is at hand.
+// The table has every eighth power of ten.
 constexpr int first_power = -348;
 constexpr int power_step = 8;
 constexpr std::size_t powers = 87;
-// What a power brings the exponent to, so that the digits before the point fit 32 bits.
+// Range of the exponent after scaling by a power, so that the digits before the point fit 32 bits.
 constexpr int least_exponent = -60;
 constexpr int most_exponent = -32;
 
@@ -155,7 +155,7 @@ decimal grisu_digits(double positive) noexcept {
     const scaled power = power_of_ten(index);
     scaled above = product(upper, power);
     scaled below = product(lower, power);
-    // What was rounded is no bound any more.
+    // A rounded bound may be off by one, so the interval shrinks by one at each end.
     --above.fraction;
     ++below.fraction;
     decimal made;

@@ -16,7 +16,7 @@ struct decimal {
     int exponent = 0;
 };
 
-/// Of a finite number above 0. Any thread.
+/// Digits of a finite number above 0. Any thread.
 decimal grisu_digits(double positive) noexcept;
 
 }  // namespace eddy::resp

@@ -43,7 +43,7 @@ inline const char* parse_strings(const char* begin, const char* at, const char* 
 }
 
 // Parses a whole array into `args`, which has room for `room` views. Returns where it ends, or null
-// to leave it to the slow path. `argc` is set once the count is known, even when it is over `room`.
+// to leave it to the slow path. `argc` is set once the count is known, even when it exceeds `room`.
 inline const char* parse_fast(const char* at, const char* end, std::string_view* args,
                               std::size_t room, const fast_limits& limits,
                               std::size_t& argc) noexcept {
@@ -58,13 +58,13 @@ inline const char* parse_fast(const char* at, const char* end, std::string_view*
     return parse_strings(begin, at, end, args, args + count, limits);
 }
 
-// How the last command began, up to the end of its name: "*2\r\n$3\r\nGET\r\n". In a pipeline the
-// next one mostly begins with the same bytes, and they need not be taken apart again.
+// Beginning of the last command, up to the end of its name: "*2\r\n$3\r\nGET\r\n". In a pipeline
+// the next command mostly begins with the same bytes, which then need not be parsed again.
 class known_beginning {
 public:
     static constexpr std::size_t max_size = 16;
 
-    // Of the command at `at`, of which these are the arguments.
+    // Records the beginning of the command at `at`, which has these arguments.
     known_beginning(const char* at, const char* end, const std::string_view* args,
                     std::size_t argc) noexcept
         : name_(static_cast<std::size_t>(args[0].data() - at)), argc_(argc) {
@@ -300,7 +300,8 @@ request_outcome request_parser::parse_array(std::string_view input, bool unauthe
 }
 
 // Finds the CR of the line at position_, with a byte behind it. False when it is not there yet, or
-// not within the limit: then scanned_ is over it. That is the same at any split of the input.
+// not within the limit: then scanned_ exceeds the limit. The result is the same at any split of the
+// input.
 bool request_parser::find_line_end(std::string_view input, std::size_t& end) noexcept {
     const std::size_t readable = std::min(input.size(), position_ + limits_.max_inline + 1);
     const std::size_t cr = input.substr(0, readable).find('\r', scanned_);

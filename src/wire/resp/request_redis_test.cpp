@@ -34,7 +34,7 @@ constexpr int reply_timeout_s = 20;
 // A redis-server on a Unix socket in a folder of its own, ended with the object.
 class redis {
 public:
-    // Null when it does not start; then `why` tells.
+    // Null when it does not start; the reason is in `why`.
     static std::unique_ptr<redis> start(const std::string& password, std::string& why) {
         auto server = std::unique_ptr<redis>(new redis);
         int ends[2];
@@ -234,7 +234,7 @@ TEST_F(resp_request_redis, answers_to_odd_and_broken_input_are_equal) {
         "*1\r\n$9223372036854775808\r\n",
         "*1\r\n$0\r\n\r\n" + ping,
         "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n",
-        // What stands where '$' should
+        // Other bytes in the place of '$'
         "*1\r\nPING\r\n",
         "*1\r\n:4\r\n",
         "*1\r\n*1\r\n",
@@ -243,7 +243,7 @@ TEST_F(resp_request_redis, answers_to_odd_and_broken_input_are_equal) {
         "*1\r\n\xff\r\n",
         "*2\r\n$4\r\nECHO\r\nfoo\r\n",
         "*2\r\n$4\r\nECHOO\r\n$1\r\na\r\n",
-        // Ends that Redis does not look at
+        // Ends that Redis does not check
         "*1\r\n$4\rXPINGYZ" + ping,
         "*1\rX$4\r\nPING\r\n",
         "*1X\r\n",

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
-/// A reconnection time, which is of digits alone; none for others and for those that are too large.
+/// Reconnection time in milliseconds: digits alone. None for other texts and for numbers too large.
 std::optional<std::chrono::milliseconds> read_retry(std::string_view text) noexcept {
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     if (text.empty() || !std::ranges::all_of(text, is_digit)) return std::nullopt;

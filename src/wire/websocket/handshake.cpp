@@ -75,7 +75,7 @@ bool read_extensions(const http1::header_list& headers, const server_policy& pol
             const std::string_view name = reader.next_extension();
             if (name.empty()) break;
             if (++count > extension_limit) return false;
-            // Those of other extensions are passed over with it.
+            // The parameters of other extensions are skipped by the same call.
             const deflate_parameters offer = read_deflate(reader);
             if (name == deflate_name && policy.deflate && !agreed.deflate)
                 agreed.deflate = accept_deflate(offer, *policy.deflate, agreed.extensions);
@@ -138,8 +138,8 @@ std::string_view without_port(std::string_view authority, std::string_view port)
                                      : authority;
 }
 
-/// Whether an origin is of the host and port that a request is sent to. A proxy may have ended the
-/// TLS of a plain connection, so that may have an origin of https.
+/// True if the origin has the host and port of the request. A proxy may have ended the TLS of a
+/// plain connection, so an https origin is accepted there.
 bool is_of_host(std::string_view origin, std::string_view host, bool is_secure) noexcept {
     if (host.empty()) return false;
     for (const auto& [scheme, port] :

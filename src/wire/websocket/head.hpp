@@ -6,12 +6,12 @@
 
 namespace eddy::websocket {
 
-// Of the first byte.
+// Bits of the first byte.
 inline constexpr unsigned fin_bit = 0x80;
 inline constexpr unsigned rsv1_bit = 0x40;
 inline constexpr unsigned other_reserved_bits = 0x30;
 inline constexpr unsigned opcode_bits = 0x0f;
-// Of the second byte.
+// Bits of the second byte.
 inline constexpr unsigned mask_bit = 0x80;
 inline constexpr unsigned length_bits = 0x7f;
 

@@ -138,7 +138,7 @@ bool parser::begin_frame() {
         }
         message_.size += left_;
     }
-    // What follows when this frame has ended.
+    // The next head follows the frame's payload.
     head_size_ = 0;
     head_wanted_ = 1;
     part_ = head_part::first_byte;

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::string_literals;
 
-// What an idle connection pays for its parser.
+// Memory that an idle connection holds for its parser.
 static_assert(sizeof(parser) <= 128);
 
 constexpr mask_key key{0x37, 0xfa, 0x21, 0x3d};
