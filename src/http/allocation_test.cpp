@@ -1,6 +1,6 @@
-// A server without memory: each allocation of a request's life fails once, alone and with all that
-// come after it. The client gets a whole response, or its connection is closed; the server goes on.
-// And the cost of an exchange over a connection that is kept, which allocates nothing.
+// A server without memory: each allocation of a request's life fails once, alone and with all later
+// ones. The client gets a whole response, or its connection is closed; the server keeps serving.
+// Also the cost of an exchange over a kept connection, which allocates nothing.
 #include <eddy/http/router.hpp>
 #include <eddy/http/server.hpp>
 #include <eddy/http/static_files.hpp>
@@ -189,7 +189,7 @@ public:
             throw std::runtime_error("connect failed");
     }
 
-    /// What fails is seen as the end of the connection.
+    /// Failures are ignored; they show as the end of the connection.
     void send(std::string_view text) {
         static_cast<void>(::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL));
     }
@@ -285,8 +285,8 @@ protected:
         std::ofstream(folder_.file("large.txt")) << file_text;
     }
 
-    /// What the connection has sent until its end; `disarm` is called when it is silent, at the
-    /// latest.
+    /// All bytes that the connection has sent until its end. `disarm` is called when the connection
+    /// is silent, at the latest.
     static std::string exchange(const endpoint& where, const std::string& sent,
                                 const std::function<void()>& disarm) {
         raw_client client(where);
@@ -394,7 +394,7 @@ TEST_P(allocation_failures, leave_a_server_that_answers_and_leaks_nothing) {
 }
 
 /// An exchange of a kept connection: taken from the pool, a request without content, a response
-/// with a length, given back. The server is played without coroutines.
+/// with a length, returned to the pool. The server is played without coroutines.
 class kept_exchange : public testing::with_connection {
 protected:
     static constexpr std::string_view answer =

@@ -82,7 +82,7 @@ EDDY_HTTP_ON_EVERY_BACKEND(http_json);
 
 class http_json_pages : public ::testing::Test {
 protected:
-    /// What a template becomes with this data.
+    /// The rendered template with this data, or its error.
     std::string page(const std::string& text, const nlohmann::json& data) {
         std::ofstream(folder_.file("page.mustache")) << text;
         auto pages = templates::open(folder_.path());

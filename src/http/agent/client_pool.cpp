@@ -25,7 +25,7 @@
 namespace eddy::http {
 namespace {
 
-/// How a URL's server is reached.
+/// Path to a URL's server: the first hop, the proxy, the server itself.
 struct path_to {
     transport::address first;  // tcp or unix
     std::optional<url> proxy;
@@ -126,7 +126,8 @@ task<result<T>> within(time_point deadline, task<result<T>> work) {
 
 }  // namespace
 
-/// What a response is read from; it is the body's reader, too, with the total time.
+/// Source of a response: its connection and decoded content. It is also the body's reader, with the
+/// limit of the total time.
 struct detail::pool_exchange final : body_reader {
     pool_exchange(connection_lease connection, client_response answered, time_point last) noexcept
         : held(std::move(connection)), answer(std::move(answered)), deadline(last) {}
@@ -241,7 +242,7 @@ task<result<connection_lease>> detail::pool_state::take(
 std::shared_ptr<const detail::client_plan> detail::pool_state::make_plan(path_to path) const {
     client_options each;
     each.limits = options->limits;
-    // Of one request, and of no interest to those that come later.
+    // Target and user belong to one request, not to the path that later requests share.
     path.server.target = "/";
     path.server.user.clear();
     transport::address first = path.first;
@@ -249,7 +250,7 @@ std::shared_ptr<const detail::client_plan> detail::pool_state::make_plan(path_to
     return std::make_shared<const client_plan>(std::move(first), std::move(each));
 }
 
-/// The URL to go on with; none where the response is to be returned.
+/// The URL of the next request; none where the response is to be returned.
 std::optional<url> detail::pool_state::next_url(const client_response& answered, const url& from,
                                                 const pool_request& request) const {
     if (!is_redirect(answered.status)) return std::nullopt;

@@ -28,7 +28,7 @@ protected:
         handler_.answer = [](request& incoming) { return echo(incoming); };
     }
 
-    /// What the server saw of a request, as a text.
+    /// Answers with the request as text.
     static task<response> echo(request& incoming) {
         const auto body = co_await incoming.collect();
         if (!body) co_return response();

@@ -26,7 +26,7 @@ bool is_address(std::string_view host) {
            ::inet_pton(AF_INET6, text.c_str(), bytes.data()) == 1;
 }
 
-/// Whether the host is the domain or below it.
+/// True if the host is the domain or a subdomain of it.
 bool is_in_domain(std::string_view host, std::string_view domain) {
     if (host == domain) return true;
     return host.size() > domain.size() && host.ends_with(domain) &&

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t now = 1'700'000'000;
 
-/// What is sent to `host` after one field of it.
+/// Cookies sent to `host` after one field Set-Cookie from `from`.
 std::string kept(std::string set_cookie, std::string host = "www.example.com",
                  std::string from = "www.example.com", bool is_secure = true) {
     cookie_jar jar;

@@ -89,7 +89,7 @@ task<result<>> client_exchange::exchange(client_connection& with, client_request
     const result<> begun = begin(with, request, by);
     if (!begun) co_return begun;
     if (!request.body.producer() && request.body.text().empty()) {
-        // What the server sends is read all the same where that fails.
+        // The response is read even if that fails.
         static_cast<void>(co_await with.finish());
         const result<> head = co_await read_final_head(with);
         if (!head && with.write_failure() && head.error() != errc::timed_out)

@@ -28,9 +28,10 @@ result<std::optional<url>> proxy_for(const proxy_settings& from, const url& to);
 /// The value of Authorization and Proxy-Authorization for "name:password".
 std::string basic_credentials(std::string_view user);
 
-/// Has the proxy at the other end of `through`, which must outlive the task, connect to `to`.
-/// Yields a result<>: EACCES when it wants other credentials (407), ECONNREFUSED for other answers
-/// but a success, errc::malformed, errc::limit_reached, errc::truncated, or the stream's error.
+/// Opens a tunnel to `to` (CONNECT) through the proxy at the other end of `through`, which must
+/// outlive the task. Yields a result<>: EACCES when it wants other credentials (407), ECONNREFUSED
+/// for other answers but a success, errc::malformed, errc::limit_reached, errc::truncated, or the
+/// stream's error.
 task<result<>> open_tunnel(stream& through, url to, std::string user);
 
 }  // namespace eddy::http

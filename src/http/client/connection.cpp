@@ -19,7 +19,7 @@ http1::limits parser_limits(const client_limits& bounds) noexcept {
     return made;
 }
 
-/// Whether an error says that the server has closed the connection.
+/// True for errors by which the server's close shows.
 bool is_closed_by(std::error_code error) noexcept {
     return error == errc::end_of_stream || error == std::errc::broken_pipe ||
            error == std::errc::connection_reset;
@@ -169,7 +169,7 @@ result<> client_connection::end_head(std::error_code error) noexcept {
 bool client_connection::is_reusable() {
     if (exchanges_ == 0) return static_cast<bool>(peer_);
     return keeps_ && is_sent() && has_final_head_ && reader_.skip_received() &&
-           reader_.waiting() == 0;  // what was not asked for answers no request
+           reader_.waiting() == 0;  // unrequested bytes answer no request
 }
 
 task<bool> client_connection::is_quiet() {

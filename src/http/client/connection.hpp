@@ -48,7 +48,7 @@ namespace eddy::http {
 /// It must outlive its tasks. One loop's thread.
 class client_connection final {
 public:
-    /// Of a stream that is connected and belongs to HTTP/1.1 alone.
+    /// Takes a connected stream that is used for HTTP/1.1 alone.
     client_connection(stream connected, std::shared_ptr<const client_limits> limits);
     ~client_connection();
     client_connection(const client_connection&) = delete;
@@ -87,9 +87,9 @@ public:
     /// Gives the rest of the request up: the connection is not used again. The time for the
     /// response begins.
     void give_up_sending() noexcept;
-    /// Whether the whole request has been sent.
+    /// True once the whole request has been sent.
     bool is_sent() const noexcept { return sending_ == progress::complete; }
-    /// Why sending failed: the stream's error or errc::timed_out; none while it goes on.
+    /// The failure of sending: the stream's error or errc::timed_out; none without one.
     std::error_code write_failure() const noexcept;
 
     // --- The response ---
@@ -104,7 +104,7 @@ public:
     const http1::response_head& head() const noexcept { return parser_.head(); }
     /// The same, for moving its fields out.
     http1::response_head& head() noexcept { return parser_.head(); }
-    /// Whether that is the final one; response_body() is its content then.
+    /// True if that is the final one; response_body() is its content then.
     bool has_final_head() const noexcept { return has_final_head_; }
     /// The content of the response, and its trailers; ended at once where there is none.
     body_reader& response_body() noexcept { return reader_; }
@@ -114,17 +114,18 @@ public:
 
     // --- The connection ---
 
-    /// Whether another exchange can begin: it is new, or the last one was complete both ways and
-    /// the server keeps the connection. What has been received of a content is dropped for it.
+    /// True if another exchange can begin: the connection is new, or the last exchange was complete
+    /// both ways and the server keeps the connection. The rest of a received content is dropped for
+    /// it.
     bool is_reusable();
-    /// Whether the server has sent nothing since the last response, neither bytes that answer no
-    /// request nor its end. Of a reusable connection, before the next exchange: one that is not
-    /// quiet must be closed.
+    /// True if the server has sent nothing since the last response: neither bytes that answer no
+    /// request nor its end. Asked of a reusable connection before the next exchange; one that is
+    /// not quiet must be closed.
     task<bool> is_quiet();
-    /// Whether the exchange failed because a connection that was kept from an earlier one was
-    /// closed or reset by the server before any byte of a response: a server that closes idle
-    /// connections may have done so while the request was on its way. A request whose repetition
-    /// does no harm may be sent again on another connection.
+    /// True if the exchange failed because a connection kept from an earlier exchange was closed or
+    /// reset by the server before any byte of a response: a server that closes idle connections may
+    /// have done so while the request was on its way. An idempotent request may be sent again on
+    /// another connection.
     bool was_closed_unanswered() const noexcept {
         return exchanges_ > 1 && !has_received_ && was_closed_;
     }
@@ -139,7 +140,7 @@ public:
 
     /// A connection that another protocol has from now on.
     struct taken {
-        stream peer;           ///< to go on with
+        stream peer;           ///< for the other protocol
         byte_buffer received;  ///< what the server has sent behind its response
     };
     /// Takes the connection over after a response 101, or a success of CONNECT.

@@ -86,8 +86,8 @@ pool_connection* connection_pool::try_take(const connection_key& key) {
     return &add(to, key);
 }
 
-/// The idle one that was used last; those that cannot be used any more are closed, but for the last
-/// one, whose place is taken, so that the backend remains.
+/// The idle connection that was used last. Unusable ones are closed; the last of the backend is
+/// returned without its connection, so that the backend remains.
 pool_connection* connection_pool::take_idle(pool_backend& from) noexcept {
     while (!from.idle.empty()) {
         pool_connection& last = from.idle.back();

@@ -1,5 +1,5 @@
-// Pool of connections to servers: those in use, those that are idle, and the requests that wait for
-// one. Bounded in all of them.
+// Pool of connections to servers. Bounded: connections in use, idle connections, and requests that
+// wait for one.
 #pragma once
 
 #include <eddy/base/intrusive_list.hpp>
@@ -23,8 +23,8 @@
 
 namespace eddy::http {
 
-/// Key of a backend: connections of equal keys are as good as each other. It views its texts, so
-/// looking one up builds none.
+/// Key of a backend: connections of equal keys are interchangeable. It views its texts, so a lookup
+/// builds none.
 struct connection_key {
     /// Proxy that connections go through.
     enum class proxy : std::uint8_t { none, http, https };
@@ -43,7 +43,7 @@ struct connection_key {
     friend bool operator==(const connection_key&, const connection_key&) = default;
 };
 
-/// What the connections of one key share; it is there as long as there is one of them.
+/// State shared by the connections of one key; it exists as long as one of them does.
 struct pool_backend {
     /// For the key's texts, which are copied.
     explicit pool_backend(const connection_key& of);
@@ -53,7 +53,7 @@ struct pool_backend {
     const std::string texts;
     const connection_key key;  ///< views of `texts`
     std::size_t count = 0;     ///< of connections, busy and idle
-    /// How to connect; for the users of the pool, null until one sets it.
+    /// Options of connecting; for the users of the pool, null until one sets it.
     std::shared_ptr<const detail::client_plan> plan;
     intrusive_list<struct pool_connection, pool_backend> idle;  ///< the one used last at the end
 };
@@ -99,7 +99,7 @@ public:
 
     /// Connections, busy and idle.
     std::size_t size() const noexcept { return all_.size(); }
-    /// Those that are idle.
+    /// Idle connections.
     std::size_t idle() const noexcept { return idle_count_; }
     /// Requests that wait for one.
     std::size_t waiting() const noexcept { return waiting_.size(); }

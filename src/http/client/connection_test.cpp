@@ -125,7 +125,7 @@ TEST_P(http_connection, interim_responses_have_a_limit) {
         must(co_await server.write_all(interim));
         must(co_await server.write_all(one));
         EXPECT_EQ(co_await response(over), "102|102|200 Content-Length=1|a|");
-        // Of each exchange anew.
+        // Each exchange has the limit anew.
         co_await ask(over, server);
         for (int i = 0; i < 3; ++i) must(co_await server.write_all(interim));
         EXPECT_EQ(co_await response(over), "102|102|" + failure(errc::limit_reached));

@@ -20,7 +20,7 @@ namespace {
 /// Compressed at once, and the most that is between two turns of the loop.
 constexpr std::size_t slice_bytes = 16 * 1024;
 
-/// In the order of preference among those that a client likes equally: zstd takes the least time.
+/// Order of preference among codings that a client accepts equally: zstd takes the least time.
 constexpr content_coding offered[] = {content_coding::zstd, content_coding::br,
                                       content_coding::gzip, content_coding::deflate,
                                       content_coding::identity};

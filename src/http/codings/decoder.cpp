@@ -185,8 +185,9 @@ public:
 private:
     static constexpr std::size_t magic_size = 4;
 
-    /// Whether the next bytes of a frame's magic number are those of RFC 8878, 3.1.1 and 3.1.2. The
-    /// library may take frames of versions before 0.8, too, if their first five bytes come at once.
+    /// True if the next bytes of a frame's magic number are one of RFC 8878, 3.1.1 and 3.1.2. The
+    /// library may accept frames of versions before 0.8, too, if their first five bytes come at
+    /// once.
     bool takes_magic(std::string_view next) const noexcept {
         constexpr std::string_view frame = "\x28\xb5\x2f\xfd";
         constexpr std::string_view skippable = "\x50\x2a\x4d\x18";

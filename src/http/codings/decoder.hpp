@@ -40,8 +40,8 @@ public:
 
     /// Bytes of input that it has used.
     std::uint64_t taken() const noexcept { return taken_; }
-    /// Whether what has been decoded is within `expansion` of `taken` bytes: of its input, or of
-    /// what that was decoded from.
+    /// True while the decoded bytes are within `expansion` of `taken` bytes: of its own input, or
+    /// of the input of the decoder before it.
     bool is_within(const expansion_limits& expansion, std::uint64_t taken) const noexcept;
 
     /// After the last input: errc::truncated when the content is not complete.
@@ -57,7 +57,7 @@ public:
 
         /// As decoder::decode().
         virtual result<> decode(std::string_view& input, byte_buffer& out, std::size_t room) = 0;
-        /// Whether the content may end here.
+        /// True where the content may end.
         virtual bool is_complete() const noexcept = 0;
     };
 

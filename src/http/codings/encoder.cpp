@@ -91,7 +91,7 @@ public:
             const std::size_t size = room_for(in.size - in.pos);
             ZSTD_outBuffer to{out.reserve(size), size, 0};
             const std::size_t left = ZSTD_compressStream2(context_, &to, &in, how);
-            // Of all errors only the lack of memory depends on what is not ours.
+            // The calls are right, so the only possible error is lack of memory.
             if (ZSTD_isError(left)) return fail(std::errc::not_enough_memory);
             out.commit(to.pos);
             if (in.pos == in.size && (left == 0 || how == ZSTD_e_continue)) return {};

@@ -24,11 +24,11 @@ inline constexpr unsigned zstd_window_bits = 17;
 /// One thread.
 class encoder {
 public:
-    /// What follows a piece.
+    /// Role of a piece's end.
     enum class after : std::uint8_t {
-        more,   ///< other pieces; what they come to may stay in the encoder
-        flush,  ///< a wait: all that was added can be decoded from what has come out
-        end,    ///< nothing: the content is complete
+        more,   ///< other pieces follow; the encoder may hold output back
+        flush,  ///< a wait follows: all bytes added so far can be decoded from the output
+        end,    ///< the content is complete
     };
 
     /// An encoder of `coding`, which is not identity. `size` is the content's, where it is known.

@@ -102,7 +102,7 @@ bool event_log::make_room(std::size_t size) noexcept {
     return true;
 }
 
-/// Whether a subscriber has yet to read an event.
+/// True while a subscriber has yet to read the event.
 bool event_log::is_unread(std::uint64_t number) noexcept {
     bool found = false;
     following_.for_each([&](const subscriber& each) { found = found || each.next_ <= number; });

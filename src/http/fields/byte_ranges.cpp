@@ -61,7 +61,7 @@ range_selection select_ranges(std::string_view field, std::uint64_t size) {
         if (item.empty()) continue;
         const auto range = parse_range(item, size);
         if (!range || ++count > range_limit) return {};
-        // Of nothing, the last bytes are the whole, which has no Content-Range.
+        // In an empty representation the last bytes are the whole, which has no Content-Range.
         if (size == 0 && item.front() == '-' && parse_position(item.substr(1)) > 0) return {};
         if (range->size > 0) made.ranges.push_back(*range);
     }

@@ -19,7 +19,7 @@ struct byte_range {
     bool operator==(const byte_range&) const noexcept = default;
 };
 
-/// What a field Range selects.
+/// Selection by a field Range.
 struct range_selection {
     enum class kind : std::uint8_t {
         whole,          ///< 200: the field is ignored

@@ -12,8 +12,8 @@ namespace {
 
 using comparison = bool (*)(entity_tag, entity_tag) noexcept;
 
-/// Whether a tag in the fields of this name, which is in lower case, equals `etag`, or one of them
-/// is "*". None without such a field. Tags before what is malformed count.
+/// True if a tag in the fields of this name, which is in lower case, equals `etag` or is "*". None
+/// without such a field. Tags before a malformed item count.
 std::optional<bool> matches(const http1::header_list& fields, std::string_view name,
                             std::string_view etag, comparison is_same) noexcept {
     std::optional<bool> found;

@@ -16,7 +16,7 @@ struct validators {
     std::int64_t now = 0;       ///< the same
 };
 
-/// What the preconditions of a request come to.
+/// Outcome of a request's preconditions.
 enum class precondition : std::uint8_t {
     holds,         ///< perform the method
     not_modified,  ///< 304
@@ -28,7 +28,7 @@ enum class precondition : std::uint8_t {
 precondition evaluate_preconditions(const http1::header_list& fields, const validators& of,
                                     bool reads) noexcept;
 
-/// Whether a Range of the request applies: it has no If-Range, or one that names these validators
+/// True if the request's Range applies: it has no If-Range, or one that names these validators
 /// strongly. A date is strong a second after it. Any thread.
 bool is_range_wanted(const http1::header_list& fields, const validators& of) noexcept;
 

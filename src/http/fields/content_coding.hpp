@@ -14,7 +14,7 @@ namespace eddy::http {
 
 /// A coding of content; `identity` is none.
 enum class content_coding : std::uint8_t { identity, gzip, deflate, br, zstd };
-/// How many there are.
+/// Number of codings.
 inline constexpr std::size_t content_codings = 5;
 
 /// The name in Content-Encoding.
@@ -27,11 +27,11 @@ inline constexpr std::size_t most_stacked_codings = 2;
 /// identity is left out.
 struct coding_list {
     std::array<content_coding, most_stacked_codings> all{};
-    std::size_t count = 0;  ///< also of those that are too many for `all`
-    bool is_known = true;   ///< false: there is a coding that is unknown
+    std::size_t count = 0;  ///< counts also codings beyond the size of `all`
+    bool is_known = true;   ///< false: a coding is unknown
 };
 
-/// Those of a message's fields.
+/// Codings of a message's fields Content-Encoding.
 coding_list codings_of(const http1::header_list& fields) noexcept;
 
 /// The one coding that a message's fields Content-Encoding name; identity without one, none for
@@ -41,8 +41,8 @@ std::optional<content_coding> coding_of(const http1::header_list& fields) noexce
 /// The codings that a client accepts, each with its quality in thousandths. One thread.
 class accepted_codings {
 public:
-    /// Those of the fields Accept-Encoding; identity alone without one. Items that cannot be read
-    /// are skipped.
+    /// Reads the fields Accept-Encoding; without one, identity alone is accepted. Items that cannot
+    /// be read are skipped.
     explicit accepted_codings(const http1::header_list& fields) noexcept;
 
     /// 1 to 1000, or 0 for a coding that is not accepted. Identity that the client does not name is

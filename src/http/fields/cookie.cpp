@@ -40,7 +40,7 @@ bool has_prefix(std::string_view name, std::string_view prefix) noexcept {
     return http1::equal_ignoring_case(name.substr(0, prefix.size()), prefix);
 }
 
-/// Whether browsers keep a cookie with these attributes.
+/// True if browsers keep a cookie with these attributes.
 bool is_consistent(const cookie& set) noexcept {
     const bool needs_secure = set.same_site == same_site_policy::none || set.partitioned ||
                               has_prefix(set.name, "__Secure-") || has_prefix(set.name, "__Host-");
@@ -87,7 +87,7 @@ result<std::string> format_cookie(const cookie& set) {
     std::string text = set.name + "=" + set.value + "; Path=" + set.path;
     if (!set.domain.empty()) text += "; Domain=" + set.domain;
     if (set.max_age) {
-        // One that is over already is removed; the grammar has no negative ages.
+        // An expired cookie is removed at once: the grammar has no negative ages.
         text += "; Max-Age=" + std::to_string(std::max<std::int64_t>(set.max_age->count(), 0));
     }
     if (set.expires) text.append("; Expires=").append(http_date_writer().write(*set.expires));

@@ -18,9 +18,9 @@ class entity_tag_reader {
 public:
     explicit entity_tag_reader(std::string_view list) noexcept : rest_(list) {}
 
-    /// The next tag; none at the end, and at what is no tag.
+    /// The next tag; none at the end, and where no tag stands.
     std::optional<entity_tag> next() noexcept;
-    /// Whether next() ended at what is no tag.
+    /// True if next() ended where no tag stands.
     bool is_malformed() const noexcept { return is_malformed_; }
 
 private:

@@ -32,7 +32,7 @@ struct resource {
     }
     /// Bytes that it takes in a cache: contents, names, and what stands around them.
     std::size_t cost() const noexcept;
-    /// How many of the contents have a descriptor.
+    /// Number of the contents that have a descriptor.
     std::size_t descriptors() const noexcept;
 };
 
@@ -76,10 +76,10 @@ public:
 
     /// Contents with a descriptor: at most so many, further ones are texts.
     static constexpr std::size_t descriptor_limit = 256;
-    /// Whether one more fits.
+    /// True if one more descriptor fits.
     bool has_descriptor() const noexcept { return descriptors_ < descriptor_limit; }
 
-    /// Counts the cost anew of a resource whose variants were filled: it, or others, may go.
+    /// Updates the cost of a resource whose variants were filled. It, or others, may be evicted.
     void recount(const std::shared_ptr<resource>& changed);
 
 private:

@@ -13,7 +13,7 @@ struct file_path {
     /// Decoded segments joined by '/', without one at either end; empty for the root itself. No
     /// segment is empty, "." or "..", or holds '/' or NUL.
     std::string name;
-    /// Whether the path asks for a folder: it is empty or ends with a slash.
+    /// True if the path asks for a folder: it is empty or ends with a slash.
     bool is_folder = false;
 };
 
@@ -23,7 +23,7 @@ struct file_path {
 /// skipped. Any thread.
 result<file_path> decode_path(std::string_view path, bool hidden);
 
-/// Whether a name begins with a dot and is not ".well-known".
+/// True if a name begins with a dot and is not ".well-known".
 bool is_hidden(std::string_view segment) noexcept;
 
 }  // namespace eddy::http

@@ -9,7 +9,7 @@ namespace eddy::http {
 struct media_type {
     /// Value of Content-Type, with "charset=utf-8" for texts.
     std::string_view name;
-    /// Whether content of the type usually shrinks when compressed.
+    /// True if content of the type usually shrinks when compressed.
     bool compressible = false;
 };
 
@@ -17,8 +17,8 @@ struct media_type {
 /// thread.
 media_type media_type_of(std::string_view file_name) noexcept;
 
-/// Whether content of this Content-Type usually shrinks when compressed: texts, JSON and XML of all
-/// kinds, scripts, and the types of files that media_type_of() says so of. Any thread.
+/// True if content of this Content-Type usually shrinks when compressed: texts, JSON and XML of all
+/// kinds, scripts, and compressible types of media_type_of(). Any thread.
 bool is_compressible(std::string_view content_type) noexcept;
 
 }  // namespace eddy::http

@@ -16,12 +16,12 @@ void append_hex(std::string& to, std::uint64_t number) {
     to.append(digits.data(), end);
 }
 
-/// A strong tag: no two contents of a resource share it. Of a file, content cannot change without
-/// its time of change, which, unlike that of modification, only the kernel sets; another file has
-/// another inode. What is left are two changes of one size within a tick of the kernel's clock,
-/// 4 ms or less, the first of which has been served; since Linux 6.13 these differ, too, because a
-/// status that was read makes the next change take a finer time. The coding tells apart variants
-/// that are links of one file.
+/// A strong tag: no two contents of a resource share it. The content of a file cannot change
+/// without its time of change, which, unlike that of modification, only the kernel sets; another
+/// file has another inode. The exception are two changes of one size within a tick of the kernel's
+/// clock, 4 ms or less, the first of which has been served; since Linux 6.13 these differ, too,
+/// because a status that was read makes the next change take a finer time. The coding distinguishes
+/// variants that are links of one file.
 std::string tag_of(const file_status& status, content_coding coding) {
     std::string tag = "\"";
     append_hex(tag, static_cast<std::uint64_t>(status.changed_seconds));

@@ -32,7 +32,7 @@ representation representation_of(const file_status& status, content_coding codin
 /// identity. It has one for each of precompressed_codings alone.
 std::string_view suffix_of(content_coding coding) noexcept;
 
-/// The codings of files beside others, in the order of preference among those that a client likes
+/// Codings of precompressed files beside others, by preference among codings that a client accepts
 /// equally.
 inline constexpr content_coding precompressed_codings[] = {content_coding::br, content_coding::zstd,
                                                            content_coding::gzip};

@@ -26,7 +26,8 @@ inline std::string long_text(std::size_t size) {
     return text;
 }
 
-/// Has this thread, and threads that it starts, meet the permissions of files even as root.
+/// Guard that makes file permissions apply to this thread, and threads that it starts, even as
+/// root.
 class unprivileged {
 public:
     unprivileged() {
@@ -66,7 +67,7 @@ protected:
         files_.emplace(must(static_files::open(root(), std::move(options))));
     }
 
-    /// What a request without a body is answered with.
+    /// The response to a request without a body.
     std::string get(std::string_view target, std::string_view fields = {},
                     std::string_view method = "GET") {
         return talk(std::string(method) + " " + std::string(target) +

@@ -97,7 +97,7 @@ TEST_P(http_zero_copy, a_slow_reader_gets_each_byte_and_all_are_counted) {
         std::string answer;
         std::size_t head = 0;
         with_recorder(records, [&](stream& client) -> task<void> {
-            // The second one comes from a cache that is filled, on a connection that goes on.
+            // The second one comes from a filled cache, on the same connection.
             for (int i = 0; i < 2; ++i) {
                 answer.clear();
                 must(co_await client.write_all("GET /a.bin HTTP/1.1\r\nHost: x\r\n\r\n"));

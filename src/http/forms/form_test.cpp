@@ -1,4 +1,4 @@
-// URL-encoded forms: what is read, and what the session answers by itself.
+// URL-encoded forms: reading, and the session's own answers to invalid ones.
 #include <eddy/http/form.hpp>
 
 #include "http/testing.hpp"
@@ -42,7 +42,7 @@ protected:
         co_return text(all + std::string(sent->find("b").value_or("none")) + "\n");
     }
 
-    // The status that a form gets; the connection goes on.
+    // The status of the response to a form; the connection stays usable.
     int status_of(std::string_view body, std::string_view type = form_type) {
         error_ = {};
         const std::string all = talk(post(type, body) + std::string(last));

@@ -58,7 +58,8 @@ protected:
         co_return text(all + "\n");
     }
 
-    // The status that a form gets; the connection goes on behind one that was read whole.
+    // The status of the response to a form. The connection stays usable behind a form that was read
+    // whole.
     int status_of(std::string_view body) {
         const std::string all = talk(post(body) + std::string(last));
         return std::stoi(all.substr(9));

@@ -24,9 +24,9 @@ struct pattern_segment {
 
     bool operator==(const pattern_segment&) const = default;
 
-    /// What the parameter stands for, if the segment fits. `segment` is decoded.
+    /// The parameter's value, if the segment fits. `segment` is decoded.
     std::optional<std::string_view> match(std::string_view segment) const noexcept;
-    /// Whether it is tried before another one that fits, too.
+    /// True if it is tried before `other` where both fit.
     bool precedes(const pattern_segment& other) const noexcept;
 };
 

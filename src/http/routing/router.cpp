@@ -38,7 +38,7 @@ void allow_method(std::string& allow, std::string_view method) {
 
 }  // namespace
 
-/// A segment of some patterns, and those that go on behind it.
+/// A segment of patterns, with the segments that follow it.
 struct router::node {
     struct end {
         std::string method;

@@ -251,7 +251,7 @@ int choose_h2(SSL*, const unsigned char** chosen, unsigned char* size, const uns
     return SSL_TLSEXT_ERR_OK;
 }
 
-// That breaks RFC 7301 (section 3.2).
+// An unasked h2 breaks RFC 7301 (section 3.2).
 TEST_P(http_server_tls, a_server_that_chooses_h2_unasked_is_an_error) {
     run([&]() -> task<void> {
         tls::server_options options;

@@ -86,7 +86,7 @@ private:
     task<succession> work_;
 };
 
-/// What a session has left: another protocol, a connection that rests, or its end.
+/// Step behind a session: another protocol, a rest of the connection, or its end.
 class server_worker::takeover_run {
 public:
     using keeps_frame_memory = void;
@@ -103,7 +103,7 @@ public:
     takeover_run(const takeover_run&) = delete;
     takeover_run& operator=(const takeover_run&) = delete;
 
-    /// Whether there is a protocol to await.
+    /// True if there is a protocol to await.
     bool has_work() const noexcept { return work_.has_value(); }
     bool rests() const noexcept { return rests_; }
 
@@ -135,7 +135,8 @@ public:
     }
     static void await_resume() noexcept {}
 
-    /// After the wait: goes on with what has come. False at the connection's end.
+    /// After the wait: begins the next session with the received bytes. False at the connection's
+    /// end.
     [[gnu::noinline]] bool begin(client& c, session_run& next) {
         if (error_) return false;
         next.begin(c, std::move(received_));

@@ -22,7 +22,7 @@ struct client_label {
     std::string user;
 };
 
-/// One loop's thread, but for what says otherwise.
+/// The loop's thread, unless a member says otherwise.
 class server_worker : public serving::loop_worker {
 public:
     /// Sent to a client beyond the limit of connections.
@@ -39,7 +39,7 @@ public:
 
     void take(stream accepted, serving::connection_slot slot) override;
 
-    /// Of all loops. Those that are above a new limit stay.
+    /// Limit for all loops together. Connections above a new limit stay.
     void set_max_connections(std::uint64_t most) noexcept;
 
 protected:

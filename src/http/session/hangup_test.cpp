@@ -88,7 +88,7 @@ TEST_P(http_hangup, the_end_of_sending_is_a_hangup_by_option) {
     limits_.end_is_hangup = true;
     EXPECT_EQ(talk(get("/slow"), true), "");
     EXPECT_TRUE(was_cancelled_);
-    // What is answered at once is sent all the same.
+    // A response that needs no wait is sent all the same.
     EXPECT_TRUE(talk(get("/"), true).ends_with("done"));
 }
 

@@ -1,5 +1,5 @@
 // Receiving side of a connection: a parser, the bytes that it has not taken yet, and the body of
-// the message at hand. Sessions and clients share it.
+// the current message. Sessions and clients share it.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -42,9 +42,9 @@ public:
 
     /// Parses on. The content of an event::body is valid until the next call.
     http1::step parse();
-    /// Awaits bytes behind those that there are. Fails as stream::read(), and with errc::timed_out.
+    /// Awaits more bytes. Fails as stream::read(), and with errc::timed_out.
     task<result<>> receive(time_point deadline);
-    /// Keeps bytes that were received elsewhere, behind those that there are.
+    /// Appends bytes that were received elsewhere.
     void append(const_bytes bytes) {
         counted_.in += bytes.size();
         take_spare(in_);
@@ -95,7 +95,7 @@ private:
     byte_buffer in_;
     std::size_t pending_ = 0;  // bytes at the front of in_ that the last step has taken
     terms terms_;
-    // Of `terms_.pause`, by waits alone: what the handler does between them is not the peer's time.
+    // Waited part of `terms_.pause`: the handler's time between waits is not the peer's.
     duration waited_{};
     std::size_t received_ = 0;  // of `terms_.least`
     std::error_code failure_;

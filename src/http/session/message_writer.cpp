@@ -25,8 +25,8 @@ std::string_view write_chunk_line(std::array<char, 24>& into, std::size_t size) 
     return {into.data(), static_cast<std::size_t>(end - into.data()) + line_end.size()};
 }
 
-/// Whether the kernel has an extent in memory, as far as its ends show that: reading it then waits
-/// for no disk. Also where the file has ended before.
+/// True if the first and the last byte of an extent are in the page cache, so reading probably
+/// waits for no disk. True also where the file has ended before.
 bool is_in_memory(file& from, std::uint64_t offset, std::size_t size) noexcept {
     std::byte byte;
     const mutable_bytes into(&byte, 1);

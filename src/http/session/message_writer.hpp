@@ -49,22 +49,21 @@ public:
 
     /// Sends the head if it still waits.
     task<result<>> flush();
-    /// Ends the body in `head`, which is to be sent: where it goes in chunks with `trailers` behind
-    /// it, or those that were set. errc::truncated when the body is shorter than declared, and
-    /// failure().
+    /// Ends the body in `head`, which is to be sent; a chunked body ends with `trailers`, or the
+    /// ones that were set. errc::truncated when the body is shorter than declared, and failure().
     result<> end(const http1::header_list* trailers = nullptr);
     /// Ends the body and sends that.
     task<result<>> finish();
-    /// Takes note of how the sending of `head` by the owner ended.
+    /// Records the result of the owner's sending of `head`.
     result<> note_sent(std::error_code error) noexcept;
 
-    /// The stream's error, or errc::timed_out, that ended sending; none while it goes on.
+    /// The stream's error, or errc::timed_out, that ended sending; none before.
     std::error_code failure() const noexcept { return failure_; }
 
 private:
     /// Where the pages of a file are.
     struct pages {
-        file* of;  // null for those that are mapped
+        file* of;  // null for mapped pages
         int descriptor;
         std::string_view mapped;
     };

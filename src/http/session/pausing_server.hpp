@@ -19,9 +19,8 @@
 
 namespace eddy::http::testing {
 
-/// Server of a Unix socket by system calls alone. Each response begins with a chunk of its content,
-/// and goes on for as long as the server lives, without another one; or it does not begin. One
-/// thread.
+/// Server of a Unix socket by system calls alone. A response begins with a chunk of its content and
+/// stays unfinished for as long as the server lives; or it does not begin. One thread.
 class pausing_server {
 public:
     pausing_server(const std::string& path, std::optional<std::string_view> content)

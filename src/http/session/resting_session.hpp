@@ -14,18 +14,18 @@
 
 namespace eddy::http {
 
-/// What comes behind a session.
+/// Outcome of a session.
 struct succession {
     bool rests = false;                              ///< its connection, until bytes come
     std::unique_ptr<connection_takeover> successor;  ///< null where HTTP stays the protocol
     byte_buffer received;                            ///< for the successor
 };
 
-/// As serve_observed(), but ends, too, once the connection has been idle for `rest_after`, unless
-/// session_limits::idle_time is not longer: nothing of the peer's is held here then, and the next
-/// call goes on with what arrives, which is its `received` and is given back. And ends where
-/// another protocol begins, which the caller runs, as soon as it has freed the task: observers are
-/// notified by it, too. All references must outlive the task. Throws std::bad_alloc.
+/// As serve_observed(), with two more ends. The connection has been idle for `rest_after`, unless
+/// session_limits::idle_time is not longer: no bytes of the peer are held here then, and the next
+/// call begins with the bytes that arrive, its `received`, which it returns. Or another protocol
+/// begins: the caller runs it as soon as it has freed the task, and notifies the observers itself.
+/// All references must outlive the task. Throws std::bad_alloc.
 task<succession> serve_until_rest(stream& peer, request_handler& handler,
                                   const session_limits& limits, session_observer& observer,
                                   duration rest_after, lease received);

@@ -30,7 +30,7 @@ using http1::body_framing;
 
 bool has_no_body(int status) noexcept { return status == 204 || status == 304; }
 
-/// How the body of a response is delimited. HTTP/1.0 has no chunks.
+/// Framing of a response's body. HTTP/1.0 has no chunks.
 body_framing framing_of(const response& answer, unsigned minor_version) {
     if (has_no_body(answer.status)) return body_framing::none();
     if (const auto size = answer.body.size()) return body_framing::sized(*size);
@@ -46,7 +46,7 @@ void write_head(byte_buffer& out, const response& answer, body_framing framing, 
         thread_local http_date_writer dates;
         out.append(dates.write_field(wall_clock_seconds()));
     }
-    // The framing until the close says so by itself.
+    // The framing until the close needs no field.
     const bool says_close = framing.how == body_framing::kind::until_close ||
                             answer.headers.contains_token("Connection", "close");
     if (!keep && !says_close)
@@ -94,14 +94,14 @@ public:
     bool is_ending() const noexcept override { return false; }
 };
 
-/// Responses with a text of at most this many bytes wait for those of the requests behind them, so
-/// that a pipeline is answered by one write.
+/// Responses with a text of at most this many bytes wait for the responses to the requests behind
+/// them, so that a pipeline is answered by one write.
 constexpr std::size_t queued_text_limit = 16 * 1024;
 /// Bytes of responses that wait at most; one response comes on top.
 constexpr std::size_t queued_limit = 64 * 1024;
-/// A pipeline has so many requests answered before the loop's other work has its turn.
+/// Most requests of a pipeline that are answered before other work of the loop runs.
 constexpr unsigned requests_in_a_row = 32;
-/// While a handler waits and the socket is full, what waits is tried again after so long.
+/// Pause before queued responses are tried again while a handler waits and the socket is full.
 constexpr duration flush_pause = std::chrono::milliseconds(10);
 /// Lingering behind a request that has come whole, whose client sends no more but requests of a
 /// pipeline, and behind one that came too slowly: its client must not hold its place for longer.
@@ -138,7 +138,7 @@ public:
     void begin_with(byte_buffer received) {
         if (!received.empty()) reader_.append(received.bytes());
     }
-    /// What has the connection from now on; null where it ends.
+    /// The connection's next owner; null where it ends.
     std::unique_ptr<connection_takeover> take_successor() noexcept { return std::move(successor_); }
     byte_buffer take_rest() noexcept { return reader_.take_rest(); }
 
@@ -183,8 +183,8 @@ private:
     bool may_keep(const http1::request_head& head, const response& answer);
     void watch_client() noexcept;
     [[gnu::noinline]] task<void> end_watch();
-    // What is rare, or waits, has a frame of its own: the compiler would put it into those of its
-    // callers, which every connection has.
+    // Code that is rare or waits has a frame of its own: the compiler would inline it into the
+    // frames of its callers, which every connection has.
     [[gnu::noinline]] task<void> reject(http1::parse_error fault,
                                         const http1::request_head* request);
     void make_valid(response& answer);
@@ -254,7 +254,7 @@ void session::begin_request() noexcept {
     parser_.set_body_limit(limits_.parser.body);
 }
 
-/// Takes what has been received; none if that is no whole head.
+/// Takes the received head; none if it is not whole.
 std::optional<session::arrival> session::take_head() {
     const http1::step step = reader_.parse();
     if (step.what == http1::event::error) return arrival::malformed;
@@ -321,10 +321,10 @@ void session::begin_body(const http1::request_head& head) {
     if (!head.has_body()) reader_.probe_end();
 }
 
-/// Whether another request may follow the response.
+/// True if another request may follow the response.
 bool session::may_keep(const http1::request_head& head, const response& answer) {
-    // What the handler left of the body stands before the next request. What has not arrived yet is
-    // not waited for, and a producer may still read it.
+    // The rest of the body stands before the next request. Bytes that have not arrived yet are not
+    // waited for, and a producer may still read them.
     const bool is_read = answer.body.producer() ? reader_.ended() : reader_.skip_received();
     return head.keep_alive && is_read && !observer_.is_ending() &&
            !answer.headers.contains_token("Connection", "close") &&
@@ -399,7 +399,7 @@ task<bool> session::answer_request() {
     co_return sent&& keep;
 }
 
-/// Of a handler that has worked for a while. Without memory it goes on unwatched.
+/// Watches the client of a handler that has worked for a while. Without memory there is no watch.
 void session::watch_client() noexcept try {
     auto made = std::make_unique<scope>();
     made->spawn(watch_for_hangup(*hangup_, true));
@@ -442,12 +442,13 @@ void session::make_valid(response& answer) {
     if (!answer.is_valid()) answer = response(500);
 }
 
-/// Whether a response has no content whatever its body.
+/// True if a response has no content, whatever its body.
 bool session::sends_no_content(const response& answer) const noexcept {
     return parser_.head().method == "HEAD" || has_no_body(answer.status);
 }
 
-/// Has a short response wait for those of the requests behind it. False for others.
+/// Queues a short response, to be sent with the responses to the requests behind it. False for
+/// others.
 bool session::queue(const response& answer) {
     if (answer.body.producer() || answer.body.text().size() > queued_text_limit) return false;
     take_spare(out_);
@@ -462,7 +463,7 @@ bool session::queue(const response& answer) {
     return true;
 }
 
-/// Sends the response 101, behind those that wait. Bytes that follow the request are no HTTP.
+/// Sends the response 101 behind queued responses. Bytes that follow the request are no HTTP.
 task<result<>> session::switch_protocols(response answer) {
     stop_flush_timer();
     take_spare(out_);
@@ -486,7 +487,7 @@ task<result<>> session::flush() {
     co_return sent;
 }
 
-/// Has what waits sent at the end of this turn, unless that is done before.
+/// Arms the timer that sends queued responses at the end of this turn, unless they are sent before.
 void session::start_flush_timer() noexcept {
     loop& here = loop::current();
     if (!armed()) here.arm(*this, here.now());
@@ -497,7 +498,7 @@ void session::stop_flush_timer() noexcept {
 }
 
 void session::fire() noexcept {
-    // Nothing else writes while a handler is asked. An error comes again in flush().
+    // There is no other writer while the handler runs. An error comes again in flush().
     const auto sent = peer_.try_write(out_.bytes());
     if (!sent) return;
     out_.consume(*sent);
@@ -512,7 +513,7 @@ task<result<>> session::send(response answer, bool keep) {
     const unsigned version = parser_.head().minor_version;
     const body_framing framing = framing_of(answer, version);
     write_head(out_, answer, framing, keep, version);
-    // What waits goes out with the head. It is counted already.
+    // Queued responses go out with the head. They are counted already.
     traffic_.out -= waiting;
     message_writer to(peer_, out_, framing, limits_.write_time, traffic_);
     is_cut_ = true;

@@ -15,10 +15,10 @@ inline constexpr std::size_t max_spare_capacity = 64 * 1024;
 /// Gives `into` a spare block if it has none, and there is one.
 void take_spare(byte_buffer& into) noexcept;
 
-/// Takes the block of `from`, which is empty, for others, or frees it.
+/// Keeps the block of `from`, which is empty, for other buffers, or frees it.
 void give_spare(byte_buffer& from) noexcept;
 
-/// How many this thread has.
+/// Number of spare blocks of this thread.
 std::size_t spare_buffers() noexcept;
 
 }  // namespace eddy::http

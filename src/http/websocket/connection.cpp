@@ -26,7 +26,7 @@ using eddy::websocket::event;
 using eddy::websocket::role;
 using eddy::websocket::step;
 
-/// What is inflated at a time, so that a piece has at most about a thousand times as many bytes.
+/// Input of one inflation step, so that a piece has at most about a thousand times as many bytes.
 constexpr std::size_t inflated_slice = 4 * 1024;
 
 bool keeps_context(const deflate_terms& terms, role sender) noexcept {
@@ -34,7 +34,7 @@ bool keeps_context(const deflate_terms& terms, role sender) noexcept {
                                   : !terms.client_no_context_takeover;
 }
 
-/// Of the windows that both ends agreed on, the one that `sender` compresses with.
+/// Window, in bits, that `sender` compresses with.
 unsigned window_bits(const deflate_terms& terms, role sender) noexcept {
     return sender == role::server ? terms.server_max_window_bits : terms.client_max_window_bits;
 }
@@ -115,7 +115,7 @@ void websocket_connection::retire(websocket_connection* unowned) noexcept {
     self.run();
 }
 
-/// The writer's coroutine may take some turns to end.
+/// The writer's coroutine may take several turns to end.
 void websocket_connection::run() noexcept {
     if (tasks_.children() == 0)
         delete this;
@@ -209,7 +209,7 @@ task<result<websocket_message>> websocket_connection::receive(bool in_pieces) {
     co_return next.take();
 }
 
-/// Of what was received before; none when that is no message. Nothing is held then.
+/// Takes a message from bytes received before. None without one; no memory is held then.
 websocket_connection::found websocket_connection::take_received(bool in_pieces) {
     if (error_) return fail(error_);
     std::size_t used = 0;
@@ -235,11 +235,11 @@ void websocket_connection::begin_receiving(bool in_pieces) {
                       "receive() of a websocket within a message that is received in pieces");
     if (std::exchange(is_taken_, false)) {
         if (deflate_) deflate_->inflated.clear();
-        // Of a message that is inflated in slices the rest stays.
+        // The rest of a message that is inflated in slices stays.
         if (!parser_.message().is_compressed) message_.clear();
     }
     std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-    // What does not shrink takes more when it is compressed than it has content.
+    // Incompressible content grows when it is compressed.
     if (!in_pieces)
         most = deflate_ ? most_frame_size(options_->max_message) : options_->max_message;
     parser_.set_limits({most, most});
@@ -260,7 +260,7 @@ std::error_code websocket_connection::read_error(std::error_code of_stream) {
     return error_;
 }
 
-/// Parses on until there is something for the caller. `used` is how much of the input is done with.
+/// Parses until there is an event for the caller. `used` is the number of input bytes consumed.
 websocket_connection::found websocket_connection::process(std::string_view input, std::size_t& used,
                                                           bool in_pieces) {
     const bool has_rest = is_complete_ || !message_.empty();
@@ -320,7 +320,7 @@ websocket_connection::found websocket_connection::break_off(close_code code,
     return fail(error_);
 }
 
-/// Of the message at hand: all of it, or what there is.
+/// Takes the current message: all of it, or the part that is there.
 websocket_connection::found websocket_connection::take_message(bool in_pieces) {
     const auto& info = parser_.message();
     if (info.kind == opcode::binary && !options_->takes_binary)
@@ -424,7 +424,7 @@ result<> websocket_connection::try_send(opcode kind, std::string_view data) {
     return enqueue(kind, data);
 }
 
-/// Whether send() would wait, which is known before the message is compressed.
+/// True if send() would wait; known before the message is compressed.
 bool websocket_connection::is_full_for(std::size_t size) const noexcept {
     const queued_writer_options& limits = options_->queue;
     const std::size_t queued = writer_.queued_bytes();
@@ -487,7 +487,7 @@ result<> websocket_connection::enqueue(opcode kind, std::string_view data) try {
     }
     eddy::websocket::write_frame(made.bytes, head, data);
     const result<> sent = writer_.enqueue(made.bytes.text());
-    // What was refused must not be in the context of what follows.
+    // A refused message must not stay in the context of later ones.
     if (!sent && deflate_) deflate_->compressor.reset();
     if (!sent && writer_.error()) set_error(sent.error());
     return sent;
@@ -604,7 +604,7 @@ void websocket_connection::fire() noexcept {
     loop& here = loop::current();
     if (error_ || has_sent_close_) return;
     if (awaits_pong_) {
-        // Only while something is received does silence mean that nothing came.
+        // Silence counts only while the connection receives.
         if (is_receiving_) {
             set_error(errc::timed_out);
             writer_.abort();

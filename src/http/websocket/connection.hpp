@@ -29,7 +29,7 @@ namespace eddy::http::detail {
 /// The policy as both ends of a handshake must state it for these options.
 std::optional<eddy::websocket::deflate_policy> deflate_policy_of(const websocket_options& options);
 
-/// What a connection keeps of the agreement in its handshake.
+/// Terms of the handshake that a connection keeps.
 struct websocket_terms {
     explicit websocket_terms(eddy::websocket::agreement&& agreed);
 
@@ -77,7 +77,7 @@ private:
     /// State of permessage-deflate (RFC 7692).
     struct deflating {
         eddy::websocket::deflate_terms terms;
-        byte_buffer inflated;  // what was made of the message at hand
+        byte_buffer inflated;  // the inflated part of the current message
         utf8_validator text;   // of inflated pieces
         std::unique_ptr<message_inflater> inflater;
         std::unique_ptr<message_compressor> compressor;  // only where a context is kept
@@ -121,7 +121,7 @@ private:
     queued_writer writer_;
     eddy::websocket::parser parser_;
     byte_buffer input_;                   // received and not parsed
-    byte_buffer message_;                 // the message at hand, as it was sent
+    byte_buffer message_;                 // the current message, as it was sent
     std::unique_ptr<deflating> deflate_;  // null where that was not agreed on
     std::unique_ptr<const std::string> protocol_;
     std::unique_ptr<websocket_close> closed_with_;  // null until the peer's close frame
@@ -131,8 +131,8 @@ private:
     eddy::websocket::role own_;
     bool is_receiving_ = false;
     bool is_taken_ = false;      // the message is with the caller
-    bool is_in_pieces_ = false;  // the caller has the message at hand in part
-    bool is_complete_ = false;   // all of the message at hand has come, and waits to be inflated
+    bool is_in_pieces_ = false;  // the caller has a part of the current message
+    bool is_complete_ = false;   // the current message has arrived whole, not yet inflated
     bool has_sent_close_ = false;
     bool has_peer_closed_ = false;
     bool awaits_pong_ = false;

@@ -29,7 +29,7 @@ public:
     std::string_view content() const noexcept {
         return plain_->text().substr(plain_->size() - size_);
     }
-    /// Whether it may be sent: binary, or UTF-8.
+    /// True if it may be sent: binary, or UTF-8.
     bool is_valid() const noexcept { return is_valid_; }
 
     /// The uncompressed frame, without a mask.

@@ -54,7 +54,7 @@ std::string close_text(close_code code) {
     return std::string(made.text());
 }
 
-/// What a client reads, as one line: "text:abc ping: close:1000".
+/// A client's received frames as one line: "text:abc ping: close:1000".
 std::string transcript(std::string received) {
     const std::size_t head = received.find("\r\n\r\n");
     if (head != std::string::npos && received.starts_with("HTTP/")) received.erase(0, head + 4);
@@ -124,7 +124,7 @@ protected:
         }
     }
 
-    /// What a client gets that sends its request and `frames`, and then waits for the end.
+    /// Transcript of a client that sends its request and `frames`, and then waits for the end.
     std::string exchange(const std::string& frames, std::string_view path = "/",
                          std::string_view more = {}) {
         return transcript(talk(request_text(more, path) + frames));
@@ -286,7 +286,7 @@ TEST_P(websocket_session, closes_with_a_code_and_awaits_the_peers) {
         EXPECT_EQ(error_of(co_await peer.send("late")), errc::closed);
         seen = peer.closed_with();
     };
-    // What comes before the answer is dropped.
+    // Messages before the client's answer are dropped.
     EXPECT_EQ(exchange(frame_text(opcode::text, "unread") + close_text(close_code{4000})),
               "close:4000 ");
     EXPECT_EQ(seen.code, close_code{4000});
@@ -475,7 +475,7 @@ TEST_P(websocket_session, bounds_what_compressed_messages_become) {
               "close:1007 ");
 }
 
-// What does not shrink takes more than it has content.
+// Incompressible content takes more than its size.
 TEST_P(websocket_session, bounds_the_content_of_messages_in_any_form) {
     options_.deflate = frugal_deflate;
     std::minstd_rand random(1);
