@@ -13,8 +13,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// What the standard libraries have too much. Bytecode is not checked by LuaJIT: a wrong one
-// crashes.
+// Removes dangerous parts of the standard libraries. LuaJIT does not check bytecode: malformed
+// bytecode crashes it.
 constexpr std::string_view prelude = R"(
 local say, is_over = ...
 local load, loadfile, tostring, select, concat, error, pcall, xpcall, type =
@@ -205,7 +205,7 @@ int blocking_state::push_is_over(lua_State* in) {
 void blocking_state::interrupt(lua_State* in) {
     if (!is_over_ && clock::now() < end_) return;
     is_over_ = true;
-    // From here on every instruction fails, so that no pcall() goes on.
+    // From here on every instruction fails, so that a pcall() cannot continue.
     interrupt_each(1);
     luaL_error(in, "%s", timeout_text.data());
 }

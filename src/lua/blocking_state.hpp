@@ -1,8 +1,8 @@
 // Blocking state: a Lua state for scripts of the operator, which may load libraries, open files and
 // block. It runs on a thread of its own, never on a loop's.
 //
-// Such a script is not written by clients, so it has the standard libraries. What would end the
-// process or change it as a whole is taken away: os.exit, os.setlocale, ffi, loading of bytecode
+// Such a script is not written by clients, so it has the standard libraries, without the parts that
+// would end the process or change it as a whole: os.exit, os.setlocale, ffi, loading of bytecode
 // and of single C functions, the debug library's hooks. LuaJIT's compiler is off, since compiled
 // loops cannot be ended.
 #pragma once
@@ -58,7 +58,7 @@ public:
         auto called = run(limit, [&](stack in) {
             in.push_kept(functions_[function]);
             int arguments = 0;
-            // What is thrown must not pass Lua's frames.
+            // Exceptions must not pass Lua's frames.
             try {
                 arguments = push(in);
             } catch (const std::bad_alloc&) {

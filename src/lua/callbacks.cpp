@@ -100,7 +100,7 @@ int run_checked(lua_State* in) {
     return reinterpret_cast<lua_CFunction>(lua_touserdata(in, lua_upvalueindex(1)))(in);
 }
 
-// Of the table on top.
+// Replaces a function of the table on top by a checked one.
 void check_field(lua_State* in, const char* name) {
     lua_getfield(in, -1, name);
     const lua_CFunction original = lua_tocfunction(in, -1);

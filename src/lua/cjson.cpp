@@ -17,7 +17,7 @@ namespace {
 
 constexpr int most = std::numeric_limits<int>::max();
 
-// What can be chosen: one for each table that cjson.new() makes, and an upvalue of its functions.
+// Settings: one for each table that cjson.new() makes, an upvalue of its functions.
 struct options {
     int sparse_convert = 0;
     int sparse_ratio = 2;
@@ -43,7 +43,7 @@ public:
         out_.clear();
     }
 
-    // Of the value on top.
+    // Encodes the value on top.
     void value(int depth) {
         constexpr std::size_t steps_a_value = 5;
         of_.count_steps(in_, steps_a_value);
@@ -92,7 +92,7 @@ private:
         out_.append('"');
     }
 
-    // How the byte is written; empty: as it is.
+    // Escape sequence of a byte; empty for a byte that is written as it is.
     static std::string_view escaped(char byte, char (&room)[8]) noexcept {
         switch (byte) {
             case '"': return "\\\"";
@@ -358,7 +358,7 @@ private:
         set_fault("invalid token", at_);
     }
 
-    // What strtod() would take, but JSON has not.
+    // True for numbers that strtod() would accept and JSON does not have.
     bool is_odd_number() const noexcept {
         const char* p = at_;
         if (*p == '+') return true;

@@ -66,10 +66,10 @@ int note_error(lua_State* in) {
     if (!lua_istable(in, 1)) {
         lua_createtable(in, 0, 3);
         lua_pushliteral(in, "ERR ");
-        // As tostring() says it, for what has a text.
+        // As tostring() writes a value that has a text.
         switch (lua_type(in, 1)) {
             case LUA_TSTRING:
-                // This one LuaJIT says without a place.
+                // LuaJIT reports this error without a place.
                 if (stack(in).text_at(1) == "stack overflow" && lua_getstack(in, 1, &where) != 0) {
                     lua_getinfo(in, "Sl", &where);
                     lua_pushfstring(in, "%s:%d: stack overflow", where.short_src,
@@ -110,7 +110,7 @@ std::string describe_failure(stack failed, stack to, std::size_t most) {
     if (lua_type(in, -1) == LUA_TSTRING) {
         text = to.text_at(-1);
     } else if (lua_istable(in, -1)) {
-        // Looks among the fields without making a text, for which there may be no memory.
+        // Searches the fields without making a text, for which there may be no memory.
         lua_pushnil(in);
         while (lua_next(in, -2) != 0) {
             if (lua_type(in, -2) == LUA_TSTRING && lua_type(in, -1) == LUA_TSTRING &&
@@ -118,7 +118,7 @@ std::string describe_failure(stack failed, stack to, std::size_t most) {
                 text = to.text_at(-1);
             lua_pop(in, 1);
         }
-        // Of functions of the sandbox.
+        // Functions of the sandbox prefix their errors with this.
         if (text.starts_with("ERR ")) text.erase(0, 4);
     }
     if (text.empty()) text = std::string("an error that is a ") + luaL_typename(in, -1);

@@ -124,8 +124,8 @@ bool fiber::start(body run, void* of) {
 #endif
     char* const top = memory_ + guard_bytes + stack_bytes;
 #if defined(__x86_64__)
-    // As eddy_switch_stack leaves it: six registers, the address to go on at, where the stack is
-    // aligned as it is before a call.
+    // As eddy_switch_stack leaves it: six registers and the return address, with the stack aligned
+    // as before a call.
     void** const frame = reinterpret_cast<void**>(top) - 9;
     for (int i = 0; i < 9; ++i) frame[i] = nullptr;
     frame[3] = this;  // r12

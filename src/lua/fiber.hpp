@@ -1,7 +1,8 @@
-// A call that can be left in the middle and gone on with later: it has a stack of its own.
+// Suspendable call: it runs on a stack of its own, so it can be left in the middle and resumed
+// later.
 //
-// A coroutine of C++ or Lua would not do: a script may be anywhere when its time is over, within a
-// comparison that table.sort() asked for or within a coroutine of its own.
+// A coroutine of C++ or Lua would not suffice: when its time ends, a script may be anywhere, such
+// as within a comparison of table.sort() or within a coroutine of its own.
 #pragma once
 
 #include "lua/native_stack.hpp"
@@ -10,8 +11,8 @@
 
 namespace eddy::lua {
 
-/// Used by one thread at a time; what is suspended may go on on another one. Entering and leaving
-/// costs a few nanoseconds. Exceptions and Lua's errors must not leave the body.
+/// Used by one thread at a time; a suspended fiber may be resumed on another thread. A switch costs
+/// a few nanoseconds. Exceptions and Lua's errors must not leave the body.
 class fiber {
 public:
     using body = void (*)(void* of);
@@ -31,7 +32,7 @@ public:
 
     /// Calls run(of) until it returns or suspends itself; true when it has returned.
     bool start(body run, void* of);
-    /// Goes on with a suspended body.
+    /// Resumes a suspended body; true when it has returned.
     bool resume();
     /// Within the body: start() or resume() returns false.
     void suspend();

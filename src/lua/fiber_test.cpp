@@ -148,7 +148,7 @@ TEST(native_stack, levels_that_were_left_do_not_count) {
 }
 
 TEST(native_stack, lower_limits_hold_for_levels_and_for_a_fibers_bytes) {
-    // A thread of its own: levels are told apart by the places of their frames on one stack.
+    // A thread of its own: levels are distinguished by the places of their frames on one stack.
     const auto levels_entered = [](int wanted) {
         int entered = 0;
         std::thread([&] { entered = enter_levels(wanted); }).join();

@@ -1,5 +1,5 @@
-// string.format(), as Lua 5.1 has it: Redis's replies show its ways with zero bytes and quotes. It
-// counts its steps, for which Lua's own would not look at the clock.
+// string.format(), as Lua 5.1 has it, since Redis's replies depend on its treatment of zero bytes
+// and quotes. It counts its steps; Lua's own would not check the clock.
 //
 // Lua leaves it for an error without running destructors: nothing here has any.
 #include "lua/conversions.hpp"
@@ -23,7 +23,7 @@ constexpr char escape = '%';
 constexpr std::string_view flags = "-+ #0";
 /// Flags, width and precision, an "l", and what surrounds them.
 constexpr std::size_t max_form = 16;
-/// What one item may give: a number with 308 digits, and 99 behind the point.
+/// Longest text of one item: a number with 308 digits, and 99 behind the point.
 constexpr std::size_t max_item = 512;
 /// A longer text without a precision is taken as it is.
 constexpr std::size_t max_formatted_text = 100;
@@ -158,7 +158,7 @@ private:
         add({item, static_cast<std::size_t>(end - item)});
     }
 
-    // What is behind a zero byte does not count.
+    // Text behind a zero byte is cut off.
     template <class T>
     void print(const char* conversion, T value) {
         std::strcpy(form_ + form_size_, conversion);

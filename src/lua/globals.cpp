@@ -1,8 +1,8 @@
-// Globals of a sandbox: the parts of Lua's libraries that Redis lets them have, and tables that
-// cannot be changed, so that no script can leave anything to another one.
+// Globals of a sandbox: the parts of Lua's libraries that Redis allows, and tables that cannot be
+// changed, so that a script cannot leave anything to another one.
 //
-// A protected table is an empty one whose metatable points to the real one. What writes without
-// asking a metatable (rawset and its like) is replaced by functions that look for that.
+// A protected table is an empty one whose metatable points to the real one. Functions that write
+// without a metatable (rawset and its like) are replaced by ones that check for protection.
 #include <eddy/base/assert.hpp>
 
 #include "lua/libraries.hpp"
@@ -61,7 +61,7 @@ int own_pairs(lua_State* in) {
     luaL_checktype(in, 1, LUA_TTABLE);
     lua_settop(in, 1);
     if (push_real(in, 1)) {
-        // A copy: the real one must not get into anybody's hands.
+        // A copy: the real table must not become reachable.
         lua_newtable(in);
         lua_pushnil(in);
         while (lua_next(in, 2) != 0) {
@@ -94,8 +94,8 @@ int own_pcall(lua_State* in) {
     return lua_gettop(in);
 }
 
-// The upvalue is the script's own handler, which could go on for ever: within Lua's hook, where a
-// script is ended, nothing looks at the clock.
+// The upvalue is the script's own handler, which could run for ever: within Lua's hook, which ends
+// a script, the clock is not checked.
 int handle_error(lua_State* in) {
     if (sandbox::of(in).supervised_by().is_ending()) return 1;
     lua_settop(in, 1);
@@ -332,7 +332,7 @@ void sandbox::protect(stack table) {
     lua_pushlightuserdata(in, key(real_key));
     lua_pushvalue(in, -4);
     lua_rawset(in, -3);
-    // What getmetatable() gives: an empty table, as good as this one.
+    // Result of getmetatable(): an empty table, equivalent to this one.
     lua_pushvalue(in, -2);
     lua_setfield(in, -2, "__metatable");
     lua_setmetatable(in, -2);
@@ -366,8 +366,7 @@ void sandbox::show_globals(stack table) {
 
 namespace {
 
-/// Places on the stack while a sandbox is furnished: the libraries' own globals, and those that
-/// scripts get.
+/// Places on the stack while a sandbox is set up: the libraries' own globals, and the scripts'.
 constexpr int old = 1;
 constexpr int globals = 2;
 

@@ -18,8 +18,8 @@ void furnish(lua_State* in, const sandbox::furnisher& add);
 /// Raises an error when the value there is a table that cannot be changed.
 void refuse_protected(lua_State* in, int index);
 
-// What goes through whole texts and tables: Lua's own calls no interrupt. Each sets its functions
-// in the library's table on top; Lua's own table is at `from`.
+// Functions that process whole texts and tables: Lua's own call no interrupt. Each sets its
+// functions in the library's table on top; Lua's own table is at `from`.
 /// patterns.cpp: find, match, gmatch, gsub, and more.
 void set_string_functions(lua_State* in, int from);
 /// format.cpp: format.
@@ -41,7 +41,7 @@ void enter_callback_at(lua_State* in, const void* frame);
 [[gnu::always_inline]] inline void enter_callback(lua_State* in) {
     enter_callback_at(in, __builtin_frame_address(0));
 }
-/// Has those functions of all standard libraries do so that call back.
+/// Makes all functions of the standard libraries that call back do so.
 void check_standard_libraries(lua_State* in);
 
 // cjson.cpp, cmsgpack.cpp, struct.cpp: each pushes one table.

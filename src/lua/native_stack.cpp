@@ -1,5 +1,5 @@
 // The running stack, by thread. No function here may be inlined into one that switches stacks: a
-// fiber may go on on another thread, whose variables are others.
+// fiber may be resumed on another thread, which has variables of its own.
 #include "lua/native_stack.hpp"
 
 #include <eddy/base/assert.hpp>
@@ -9,7 +9,7 @@
 namespace eddy::lua {
 namespace {
 
-// What a thread has whose stack is unknown: where /proc is missing, the main thread's is.
+// Assumed size of a thread's stack where it is unknown: without /proc, that of the main thread.
 constexpr std::uintptr_t least_thread_stack = std::uintptr_t{1} << 20;
 
 thread_local native_stack::state* fiber_stack = nullptr;

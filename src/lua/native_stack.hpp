@@ -18,8 +18,8 @@ public:
 #else
     static constexpr std::size_t reserve_bytes = std::size_t{256} << 10;
 #endif
-    /// Functions of C, each called by what the one before has called back: as many as in Redis. It
-    /// takes microseconds a level to leave them with an error.
+    /// Functions of C, each called by a callback of the one before: as many as in Redis. It takes
+    /// microseconds a level to leave them with an error.
     static constexpr std::size_t max_levels = 200;
 
     /// Limits of all stacks beside the reserve.
@@ -30,7 +30,7 @@ public:
     /// Lower limits, for tests: few levels, or few bytes, reach them. Not while a script runs.
     static void set_limits(limits to) noexcept;
 
-    /// Of one stack. Its owner keeps it.
+    /// State of one stack. Its owner keeps it.
     struct state {
         std::uintptr_t low = 0;  ///< the lowest address that may be used
         std::uintptr_t top = 0;  ///< of a fiber's stack: where it begins
@@ -38,12 +38,12 @@ public:
         std::array<std::uintptr_t, max_levels> frames{};  ///< of the levels
     };
 
-    /// Whether more than the reserve is left of the stack that the caller runs on: a fiber's, or
+    /// True if more than the reserve is left of the stack that the caller runs on: a fiber's, or
     /// the thread's own.
     static bool has_room() noexcept;
 
-    /// Whether a function of C may call back. `frame` is its own, by __builtin_frame_address(0):
-    /// errors leave levels without notice, so those are counted whose frames are still there.
+    /// True if a function of C may call back. `frame` is its own, by __builtin_frame_address(0):
+    /// errors leave levels without notice, so only levels whose frames still exist are counted.
     static bool enter_level(const void* frame) noexcept;
 
     /// The running stack is another one from now on; null is for the thread's own. Returns the

@@ -1,9 +1,9 @@
-// Lua's patterns: string.find, match, gmatch and gsub, and what else goes through whole strings.
-// Lua's own run within one instruction, however long they take, so that a script could not be left
-// there or killed. These count their steps and look at the clock, as the interpreter does.
+// Lua's patterns: string.find, match, gmatch and gsub, and other functions that process whole
+// strings. Lua's own run within one instruction, however long they take, so that a script could not
+// be left there or killed. These count their steps and check the clock, as the interpreter does.
 //
-// What is matched, and what errors say, is Lua 5.1's, with LuaJIT's limit on depth. Lua leaves
-// these functions for an error without running destructors: nothing here has any.
+// Matches and error texts are Lua 5.1's, with LuaJIT's limit on depth. Lua leaves these functions
+// for an error without running destructors: nothing here has any.
 #include "lua/libraries.hpp"
 
 #include <lua.hpp>
@@ -19,7 +19,7 @@ namespace eddy::lua {
 namespace {
 
 constexpr char escape = '%';
-/// Of a match within a match: what `?`, `*`, `-` and captures cost of the stack.
+/// Nesting of matches, which `?`, `*`, `-` and captures cause: it takes native stack.
 constexpr int max_depth = 200;
 
 // Lua's characters are those of the locale C, whatever the process has.
@@ -35,7 +35,7 @@ constexpr unsigned char lower(unsigned char c) noexcept {
     return is_upper(c) ? static_cast<unsigned char>(c + ('a' - 'A')) : c;
 }
 
-/// Whether `c` is of the class that `%` and this letter name; other letters are themselves.
+/// True if `c` is in the class of `%` with this letter; other letters stand for themselves.
 constexpr bool is_of_class(unsigned char c, unsigned char letter) noexcept {
     bool is = false;
     switch (lower(letter)) {
@@ -69,8 +69,8 @@ public:
         return match(s, pattern);
     }
 
-    /// Pushes what the last match has captured; the whole, from `s` to `e`, where nothing was and
-    /// `whole` says so. Returns how many.
+    /// Pushes the captures of the last match; with `whole`, a match without captures counts as one,
+    /// from `s` to `e`. Returns their number.
     int push_captures(const char* s, const char* e, bool whole) {
         const int count = level_ == 0 && whole ? 1 : level_;
         luaL_checkstack(in_, count, "too many captures");
@@ -136,7 +136,7 @@ private:
         return p + 1;
     }
 
-    // Whether the set from '[' at `p` to ']' at `last` has it.
+    // True if the set from '[' at `p` to ']' at `last` has `c`.
     bool is_in_set(unsigned char c, const char* p, const char* last) {
         count_set(p, last);
         bool found = true;
@@ -328,7 +328,8 @@ bool has_specials(lua_State* in, std::string_view pattern) {
                                [](char c) { return is_special[static_cast<unsigned char>(c)]; });
 }
 
-// In pieces, between which it looks at the clock; memmem() takes as long as its texts are.
+// Search in pieces, between which it checks the clock: memmem() takes time in proportion to its
+// texts.
 const char* find_text(lua_State* in, const char* s, std::size_t size, const char* what,
                       std::size_t length) {
     constexpr std::size_t piece = 256 * 1024;
@@ -382,7 +383,7 @@ int find_or_match(lua_State* in, bool finds) {
 int own_find(lua_State* in) { return find_or_match(in, true); }
 int own_match(lua_State* in) { return find_or_match(in, false); }
 
-// Upvalues: the subject, the pattern, and where it goes on.
+// Upvalues: the subject, the pattern, and the offset of the next search.
 int next_match(lua_State* in) {
     std::size_t size = 0;
     const char* const subject = lua_tolstring(in, lua_upvalueindex(1), &size);
@@ -431,7 +432,7 @@ void add_text(lua_State* in, matcher& by, luaL_Buffer& to, const char* s, const 
     }
 }
 
-// What stands in the place of the match.
+// Adds the replacement of a match.
 void add_replacement(lua_State* in, matcher& by, luaL_Buffer& to, const char* s, const char* e) {
     switch (lua_type(in, 3)) {
         case LUA_TFUNCTION: {
@@ -492,8 +493,8 @@ int own_gsub(lua_State* in) {
     return 2;
 }
 
-// The upvalue is Lua's own function, which is called with all arguments, once those are right that
-// it would complain of: its errors would not name it.
+// Calls Lua's own function, the upvalue, with all arguments. The caller checks them before: errors
+// of Lua's own would not name the function.
 int call_original(lua_State* in, std::size_t bytes) {
     constexpr std::size_t chars_a_step = 8;
     sandbox::of(in).count_steps(in, bytes / chars_a_step + 1);
@@ -517,7 +518,7 @@ int own_rep(lua_State* in) {
     out.clear();
     out.reserve(bytes);
     out.append(std::string_view(text, std::min(size, bytes)));
-    // As much again of what is there, in pieces between which it looks at the clock.
+    // Doubles the text, in pieces between which it checks the clock.
     constexpr std::size_t most = std::size_t{1} << 20;
     while (out.size() < bytes) {
         const std::size_t whole =

@@ -170,9 +170,9 @@ int sandbox::compile(std::string_view text, const char* name, std::string& why) 
 }
 
 // --- The collector -------------------------------------------------------------------------------
-// lua_gc() may do any amount of work at once. What is called here, as by any allocation that has
-// passed the collector's threshold, is a single step of it. What tells that a cycle has ended is a
-// userdata that is garbage: the last thing in a cycle is to call its finalizer.
+// lua_gc() may do any amount of work at once. Here one call does a single step of it, like an
+// allocation beyond the collector's threshold. The end of a cycle shows by a garbage userdata: its
+// finalizer is the last call of a cycle.
 
 int sandbox::note_cycle(lua_State* in) {
     sandbox& me = *static_cast<sandbox*>(lua_touserdata(in, lua_upvalueindex(1)));
@@ -208,7 +208,7 @@ bool sandbox::collect_some(stack from) {
 }
 
 void sandbox::collect_all(stack in) {
-    // What has become garbage since the present cycle began is found by the next one.
+    // Values that became garbage during the present cycle are found by the next one.
     for (int cycle = 0; cycle < 2; ++cycle) {
         while (!collect_some(in)) {
         }

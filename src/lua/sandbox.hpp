@@ -31,9 +31,10 @@ public:
     /// Called at least every `instructions_a_look` instructions or steps. May raise an error in
     /// `in`, or leave the script in the middle.
     virtual void check(stack in) = 0;
-    /// The same within what has to come to its end: no error is to be raised.
+    /// The same within code that must complete: no error is to be raised.
     virtual void check_quietly() = 0;
-    /// What runs is to end: none of its own error handlers is to be called.
+    /// True while the running script is being ended: none of its own error handlers is to be
+    /// called.
     virtual bool is_ending() const noexcept = 0;
 
 protected:
@@ -68,13 +69,14 @@ public:
     /// Pops a table, in which scripts find their globals from now on, or nil: their usual ones
     /// again. Functions that exist are affected, too. May raise.
     static void show_globals(stack table);
-    /// Replaces the table on top by one that looks like it, and cannot be changed.
+    /// Replaces the table on top by one with the same fields, which cannot be changed.
     static void protect(stack in);
     /// __index of tables without other names: raises an error that says which one.
     static int refuse_unknown_global(lua_State* in);
 
-    /// Collects garbage when more than half of what may be taken is: Lua itself would rather fail.
-    /// Within a script it may leave it in the middle, but raises nothing.
+    /// Collects garbage when more than half of the memory limit is used: Lua itself would fail at
+    /// the limit without collecting. Within a script it may leave it in the middle, but raises
+    /// nothing.
     void collect_if_full() noexcept;
     /// A step of the collector's, which takes microseconds, or longer for a large table. True when
     /// it ended a cycle. Raises errors.
@@ -83,7 +85,7 @@ public:
     /// script in the middle.
     void collect_all(stack in);
 
-    /// Everything anew: values that scripts have left behind are gone, functions too.
+    /// Replaces the state: values that scripts have left behind are gone, functions too.
     void reset();
 
     /// Buffer in which the libraries put together a text. It counts as used bytes as long as it is
@@ -96,22 +98,22 @@ public:
     std::uint32_t random() noexcept;
     void seed_random(std::uint32_t seed) noexcept;
 
-    /// A function of C has done so much more: it calls the supervisor when the interpreter would.
-    /// May raise an error, and leave the script in the middle.
+    /// Counts steps of a function of C; calls the supervisor when the interpreter would. May raise
+    /// an error, and leave the script in the middle.
     void count_steps(stack in, std::size_t steps) {
         steps_ += steps;
         if (steps_ >= std::size_t{instructions_a_look}) [[unlikely]]
             check(in);
     }
 
-    /// The same for what may go through any one text or table there is, whose size it cannot ask
-    /// for.
+    /// The same for a function that may process any one text or table, whose size it does not know.
     void count_largest(stack in) {
         if (largest_bytes_ != 0) [[unlikely]]
             count_steps(in, largest_bytes_ / bytes_a_step);
     }
 
-    /// Whether the supervisor is called at every instruction from now on, as what runs has to end.
+    /// Makes the interpreter call the supervisor at every instruction, as the running script must
+    /// end.
     void check_always(bool on) noexcept;
 
     /// The one that a Lua state belongs to; it must belong to one.

@@ -1,10 +1,10 @@
 // Face of Lua's C API: values of a running function of Lua, or of a state between calls, by index.
 // The other layers use it in the place of Lua's headers.
 //
-// Index 1 is the lowest value, -1 the one on top, as in Lua's manual. What raises an error leaves
-// the frames of C++ between here and the protected call without destroying their variables: objects
-// with destructors live outside of it, or in Lua. Which functions may raise is said at each; all
-// that make a value or a copy of a text may, with "not enough memory".
+// Index 1 is the lowest value, -1 the one on top, as in Lua's manual. Functions that raise an error
+// leave the frames of C++ between here and the protected call without destroying their variables:
+// objects with destructors live outside of it, or in Lua. Each function that may raise documents
+// it; all that make a value or a copy of a text may, with "not enough memory".
 #pragma once
 
 #include <cstddef>
@@ -149,7 +149,7 @@ public:
     /// The upper `count` texts become one.
     void concatenate(int count) const;
 
-    // Tables. What has "raw" in its name asks no metatable; the others may raise.
+    // Tables. Functions with "raw" in their name ignore metatables; the others may raise.
     void push_field(int index, const char* name) const;
     /// `index` is not that of a closed-over value.
     void push_raw_field(int index, std::string_view name) const {
@@ -204,14 +204,14 @@ public:
     stack push_coroutine() const;
     /// Moves the upper `count` values to another coroutine of the same state, which has room.
     void move_to(stack other, int count) const noexcept;
-    /// Runs this coroutine, which begins with the function below its `arguments`, or goes on, and
-    /// gets them as results of suspend(). Protected. The caller drops the values that suspend() has
-    /// left before it goes on.
+    /// Runs this coroutine: it begins with the function below its `arguments`, or continues and
+    /// gets them as results of suspend(). Protected. Before the next call, the caller drops the
+    /// values that suspend() has left.
     progress resume(int arguments) const noexcept;
     /// `return in.suspend(n)` of a function suspends the running coroutine: resume() returns, with
     /// the upper `count` values. Raises within functions of C that call back, such as pcall().
     int suspend(int count) const;
-    /// Whether suspend() would raise nothing here.
+    /// True if suspend() would not raise here.
     bool can_suspend() const noexcept;
     /// Sets the table of globals of the function at `index` to the one on top, which is popped.
     void set_environment(int index) const noexcept;

@@ -10,7 +10,7 @@
 
 namespace eddy::lua {
 
-// What finalizers use must be there still, so the derived class closes it.
+// Finalizers use members of the derived class, so that class closes the state.
 state::~state() { EDDY_ASSERT(raw_ == nullptr); }
 
 void state::open(allocator allocate) {

@@ -1,6 +1,6 @@
-// table.sort(), concat(), insert() and maxn(): what goes through whole tables. Lua's own run within
-// one instruction, however long they take, so that a script could not be left there or killed.
-// These count their steps and look at the clock, as the interpreter does.
+// table.sort(), concat(), insert() and maxn(): functions that process whole tables. Lua's own run
+// within one instruction, however long they take, so that a script could not be left there or
+// killed. These count their steps and check the clock, as the interpreter does.
 //
 // Errors are Lua 5.1's. Lua leaves these functions for an error without running destructors:
 // nothing here has any.
@@ -18,8 +18,8 @@ namespace {
 
 // --- sort ----------------------------------------------------------------------------------------
 
-/// Quicksort as Lua 5.1 has it, comparison for comparison: what the order says of equal elements is
-/// the same, and so is which wrong order is noticed. A range that has been split too often for its
+/// Quicksort as Lua 5.1 has it, comparison for comparison: equal elements end in the same order,
+/// and the same wrong order functions are detected. A range that has been split too often for its
 /// size is heap-sorted instead, so that no order of the elements makes it quadratic.
 ///
 /// The table is at index 1 of Lua's stack, the order or nil at 2. The elements stay in the table: a
@@ -54,7 +54,7 @@ private:
         int last;
         int splits;  // that may follow
     };
-    // Of random elements, the twice of what most need.
+    // Twice the splits that most ranges of random elements need.
     static int splits_of(int count) noexcept {
         return 4 * static_cast<int>(std::bit_width(static_cast<unsigned>(std::max(count, 0))));
     }

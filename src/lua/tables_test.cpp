@@ -28,9 +28,9 @@ protected:
     testing::sandboxed_lua ours_;
 };
 
-// Sorts tables with the keys of ARGV by several orders, and tells where each has come to, in how
-// many comparisons, or what is wrong. Orders that contradict themselves are not the same to LuaJIT
-// and to Redis: differential_scripting_test.cpp has them.
+// Sorts tables with the keys of ARGV by several orders, and returns their new places, the number of
+// comparisons, and errors. Orders that contradict themselves are not the same to LuaJIT and to
+// Redis: differential_scripting_test.cpp has them.
 constexpr std::string_view sort_chunk = R"(
 local out = {}
 local count
@@ -84,8 +84,8 @@ TEST_F(tables, are_sorted_as_lua_sorts_them) {
 }
 
 // After M. D. McIlroy, A Killer Adversary for Quicksort (1999): the order of two elements is
-// settled when they are compared, in the worst way for who compares. It tells how many comparisons
-// that took, and the order that came out.
+// decided when they are compared, in the worst way for the algorithm. Returns the number of
+// comparisons and the resulting order.
 constexpr std::string_view adversary_chunk = R"(
 local n = tonumber(ARGV[1])
 local gas, solid, candidate, count = n, 0, 0, 0
@@ -120,7 +120,7 @@ TEST_F(tables, that_make_quicksort_quadratic_are_sorted_all_the_same) {
     const std::string of_lua = original_lua(adversary_chunk)({std::to_string(n)});
     ASSERT_GT(first_number(of_lua), many);
     EXPECT_LT(first_number(eval(adversary_chunk, {std::to_string(n)})), few);
-    // The order that came out, for who does not ask the adversary.
+    // The resulting order, for comparisons without the adversary.
     const std::string order = of_lua.substr(of_lua.find(' '));
     ASSERT_GT(first_number(original_lua(count_chunk)({order})), many);
     EXPECT_LT(first_number(eval(count_chunk, {order})), few);
@@ -132,7 +132,7 @@ TEST_F(tables, that_make_quicksort_quadratic_are_sorted_all_the_same) {
         "sorted");
 }
 
-// What the other functions answer to all sorts of arguments.
+// Results of the other functions for all sorts of arguments.
 constexpr std::string_view others_chunk = R"(
 local out = {}
 local function note(f)

@@ -1,4 +1,4 @@
-// Reader of Lua's tokens that knows just enough to find the ends of "return" statements.
+// Reader of Lua's tokens that parses just enough to find the ends of "return" statements.
 #include "lua/tail_calls.hpp"
 
 #include <algorithm>
@@ -160,7 +160,7 @@ public:
     const std::vector<std::pair<std::size_t, char>>& brackets() const noexcept { return brackets_; }
 
 private:
-    /// Whether what comes belongs to a "return", and to no block within it.
+    /// True while tokens belong to a "return", and to no block within it.
     bool is_in_return() const noexcept {
         return !returns_.empty() && returns_.back().blocks == blocks_.size();
     }

@@ -6,11 +6,11 @@
 
 namespace eddy::lua {
 
-/// The text with brackets around what is returned, where the meaning stays the same, so that no
-/// call is a tail call: "return (f(x))". In LuaJIT a tail call takes the caller's frame away also
-/// when it is a function of C that is called, and with it the line that Redis tells with an error.
-/// For a script's own level, of which one value is used, that is every "return"; within functions
-/// only calls of functions that return one value. Lines stay where they are.
+/// The text with brackets around returned values, where the meaning stays the same, so that no call
+/// is a tail call: "return (f(x))". In LuaJIT a tail call removes the caller's frame also when a
+/// function of C is called, and with it the line that Redis adds to an error. For a script's own
+/// level, of which one value is used, that is every "return"; within functions only calls of
+/// functions that return one value. Lines stay where they are.
 std::string without_tail_calls(std::string_view text);
 
 }  // namespace eddy::lua

@@ -24,7 +24,7 @@ TEST(tail_calls, brackets_what_a_script_returns) {
 }
 
 TEST(tail_calls, takes_no_longer_for_more_returns) {
-    // What is no Lua stays as it is. As many steps as characters squared would take minutes.
+    // A text that is no Lua stays as it is. As many steps as characters squared would take minutes.
     std::string returns;
     std::string functions;
     std::string ends;

@@ -33,9 +33,9 @@ constexpr const char* no_memory_text = "not enough memory";
 constexpr char mark = 0;
 void* mark_pointer() noexcept { return const_cast<char*>(&mark); }
 
-/// A coroutine that goes on gets results, never an error. So a function whose failures are errors,
-/// and may come after a wait, is two: the second one raises what the first has returned. The tail
-/// call leaves no frame, so the error's place is the script's.
+/// A suspended coroutine is resumed with results, never with an error. So a function whose failures
+/// are errors, and may come after a wait, is two: the second one raises what the first has
+/// returned. The tail call leaves no frame, so the error's place is the script's.
 constexpr std::string_view pair_text =
     "local begin, finish = ... return function(...) return finish(begin(...)) end";
 bool is_pair(const library_function& row) noexcept {
@@ -52,7 +52,7 @@ std::string listed(const std::vector<std::string>& names) {
     return text;
 }
 
-/// Those that wait, as errors name them: not by dozens.
+/// Names of waiting functions for an error's text: a few, not dozens.
 std::string names_of_waits(const std::vector<library>& all) {
     constexpr std::size_t most = 4;
     std::vector<std::string> names;
@@ -81,7 +81,7 @@ bool is_requested(const cancel_source* source) noexcept {
     return source != nullptr && source->requested();
 }
 
-/// What a protected function works with; its failure has a text.
+/// Input and output of a protected function; its failure has a text.
 struct job {
     const host_options* options = nullptr;
     call* of = nullptr;
@@ -181,7 +181,7 @@ public:
         return 0;
     }
 
-    /// What the callback has returned.
+    /// Reads the results of the callback.
     static int read_results(lua_State* raw) {
         const lua::stack in(raw);
         job& todo = *static_cast<job*>(in.pointer_at(1));
@@ -377,7 +377,7 @@ private:
         return 2;
     }
 
-    /// How many values there are for the script.
+    /// Pushes the script's values and returns their number.
     static int push_results(lua::stack in, const answer& from, const library_function& row) {
         if (const auto* const why = std::get_if<answer::failure>(&from.is_)) {
             if (row.failure == on_failure::raises)
@@ -455,7 +455,7 @@ task<call_end> coroutine_host::run(call& of) {
     cancel_source* const source = co_await current_source();
     for (;;) {
         if (!co_await run_until_wait(of, source)) co_return call_end();
-        // Nothing has run since, so the end is still of this call.
+        // No other call has run since, so end_ is of this call.
         if (of.state_ == call::state::over) co_return std::exchange(end_, call_end());
         if (of.state_ == call::state::ready) continue;
         EDDY_ASSERT(of.state_ == call::state::waits);
@@ -472,8 +472,8 @@ task<call_end> coroutine_host::run(call& of) {
     }
 }
 
-/// Runs it alone, until it waits or is over. False when it is to end as one that has gone. Apart
-/// from run(), whose frame is there as long as the call waits.
+/// Runs the call alone, until it waits or ends. False when it must end as gone. Apart from run(),
+/// whose frame exists as long as the call waits.
 [[gnu::noinline]] task<bool> coroutine_host::run_until_wait(call& of, cancel_source* source) {
     ++queued_;
     const auto lock = co_await state_lock_.lock();
@@ -542,7 +542,7 @@ bool coroutine_host::begin(call& of, int& arguments) {
     return true;
 }
 
-/// What the coroutine gets that was suspended in a function.
+/// Pushes the result of the function that the coroutine was suspended in.
 bool coroutine_host::push_answer(call& of, int& arguments) {
     of.at_.set_height(0);
     const auto* const results = std::get_if<values>(&of.answer_.is_);
@@ -644,7 +644,7 @@ void coroutine_host::check(lua::stack in) {
 
 void coroutine_host::check_quietly() { leave_after(slice_time()); }
 
-/// Leaves the script in the middle when its slice is over.
+/// Leaves the script in the middle at the end of its slice.
 void coroutine_host::leave_after(std::chrono::nanoseconds elapsed) {
     if (!fiber_.is_inside() || elapsed < options_.limits.slice) return;
     has_used_slice_ = true;

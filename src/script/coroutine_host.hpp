@@ -2,10 +2,10 @@
 // a coroutine of Lua's, and the budgets of time and memory that keep it from holding up the loop.
 //
 // A call that waits in a library's function (library.hpp) is suspended; the host awaits the
-// function's task and goes on with the coroutine, which gets the task's results. So any number of
-// calls wait at a time, and one runs. A call that computes for longer than a slice is left in the
-// middle, on a stack of its own, and goes on in the loop's next turn; the script's other calls wait
-// meanwhile, since they share its state, but what else the loop serves does not.
+// function's task and resumes the coroutine with the task's results. So any number of calls wait at
+// a time, and one runs. A call that computes for longer than a slice is left in the middle, on a
+// stack of its own, and resumed in the loop's next turn. The script's other calls wait meanwhile,
+// since they share its state; other work of the loop runs.
 #pragma once
 
 #include <eddy/io/operation.hpp>
@@ -36,7 +36,7 @@ struct callback {
 };
 
 struct host_limits {
-    /// Bytes of the values of all calls; beyond that the call that asks for more fails.
+    /// Bytes of the values of all calls; beyond that a call that needs more fails.
     std::size_t bytes = std::size_t{64} << 20;
     /// Time of the processor in a row.
     std::chrono::microseconds slice{1000};
@@ -81,7 +81,7 @@ struct call_end {
 /// thread.
 class call {
 public:
-    /// Of the callback with that place in host_options, which the script must define.
+    /// Call of the callback at that index in host_options, which the script must define.
     explicit call(coroutine_host& in, std::size_t callback = 0) noexcept;
     call(const call&) = delete;
     call& operator=(const call&) = delete;
@@ -116,7 +116,7 @@ public:
     /// Compiles the text and runs it, which defines the callbacks. `name` is what errors call it.
     /// The error is one line that names the script's. Once, before all calls.
     std::expected<void, std::string> load(std::string_view text, std::string_view name);
-    /// Whether the script has defined that callback.
+    /// True if the script has defined that callback.
     bool defines(std::size_t callback) const noexcept { return functions_[callback] != 0; }
 
     /// Runs the call to its end. It runs under the source of the awaiting coroutine: that source's

@@ -31,7 +31,7 @@ using ::testing::StartsWith;
 
 EDDY_ON_EVERY_BACKEND(coroutine_host_io);
 
-/// What the functions below share.
+/// State that the functions below share.
 struct workshop {
     event gate;
     std::size_t waiting = 0;

@@ -1,7 +1,7 @@
 // Libraries of functions that scripts call, each function a row: name, arguments, help and code.
 //
-// A function's code answers at once, or with a task: the calling script is suspended until that has
-// ended, while others of its state go on (coroutine_host.hpp).
+// A function's code answers at once, or with a task: the calling script is suspended until the task
+// has ended, while other calls of its state run (coroutine_host.hpp).
 #pragma once
 
 #include <eddy/io/task.hpp>
@@ -51,7 +51,7 @@ struct argument {
 /// Arguments of a function at most; a script's further ones are dropped.
 inline constexpr std::size_t max_arguments = 6;
 
-/// What a function's code answers. One loop's thread.
+/// Answer of a function's code. One loop's thread.
 class answer {
 public:
     /// No results.

@@ -1,8 +1,8 @@
 // Worker threads for scripts that may block: each has a Lua state of its own, with the same script
 // loaded. A loop submits jobs; they wait in one queue, and complete on the loop by a post.
 //
-// The threads are detached: one that hangs in a library of C cannot be ended, and must hold up
-// nothing.
+// The threads are detached: one that hangs in a library of C cannot be ended, and must not block
+// the daemon.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -55,7 +55,7 @@ struct worker_options {
     /// Names of the functions that jobs call. In static storage: threads may outlive all else.
     std::span<const char* const> functions;
     lua::blocking_state::limits limits;  ///< of each thread
-    /// Jobs that may wait beside those that run.
+    /// Jobs that may wait beside the running ones.
     std::size_t max_waiting = 1000;
 };
 
@@ -78,7 +78,7 @@ public:
     std::size_t threads() const noexcept { return threads_; }
     /// Jobs that have not completed.
     std::size_t unfinished() const noexcept { return unfinished_; }
-    /// Whether a job would run at once.
+    /// True if a job would run at once.
     bool has_free() const noexcept { return unfinished_ < threads_; }
     /// Queues the job for the next free thread; jobs begin in the order of submission. Fails with
     /// errc::limit_reached when max_waiting wait.

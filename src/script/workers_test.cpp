@@ -28,7 +28,7 @@ EDDY_ON_EVERY_KERNEL_BACKEND(workers_io);
 
 constexpr std::array<const char*, 2> names = {"answer", "other"};
 
-/// What the workers have notified, with a wait for it.
+/// Recorder of the workers' notifications, with a wait for them.
 class recorder final : public workers_observer {
 public:
     void worker_loaded(std::expected<std::vector<bool>, std::string> outcome) override {
@@ -94,7 +94,7 @@ private:
     std::string text_;
 };
 
-/// Has the script print more lines than may wait.
+/// Job whose script prints more lines than the queue of output holds.
 class loud_job final : public job {
 public:
     loud_job(recorder& to, std::atomic<bool>& has_run) : to_(to), has_run_(has_run) {}
