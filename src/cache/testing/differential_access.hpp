@@ -6,8 +6,9 @@
 
 namespace eddy::cache::testing {
 
-/// What random clients do beside client_command_templates. Where ZUNIONSTORE and the like overwrite
-/// a key of another type, Redis forgets those who wait for it; the scripts store under free keys.
+/// Commands of random clients beside client_command_templates. Where ZUNIONSTORE and the like
+/// overwrite a key of another type, Redis drops clients that are blocked on it; so the scripts
+/// store under free keys.
 inline constexpr std::string_view access_command_templates = R"(
 ZADD %k 1 %v ; ZADD %k 1 %v 2 %v ; ZINCRBY %k 1 %v ; ZPOPMIN %k ; ZREM %k %v ; BZPOPMIN %k 0 ;
 BZPOPMAX %k %k 0 ; BZMPOP 0 2 %k %k MIN COUNT 2 ; BZMPOP 0 1 %k MAX ;
@@ -67,7 +68,7 @@ B: DEL z ; A: BZPOPMIN z 0 ; B: CLIENT UNBLOCK @A ; A: BZPOPMAX z 0 ; B: CLIENT 
 A: BZMPOP 0 1 z MIN ; B: CLIENT UNBLOCK @A TIMEOUT ; B: CLIENT UNBLOCK @A ; B: ZADD z 1 a ; B: ZCARD z ;
 B: DEL z ; A: BZPOPMIN z 0 ; GONE A ; B: ZADD z 1 a ; B: ZCARD z
 )",
-    // What is notified.
+    // Keyspace notifications.
     R"(
 B: CONFIG SET notify-keyspace-events KEA ; C: PSUBSCRIBE __keyevent@0__:* ; A: BZPOPMIN z 0 ;
 B: ZADD z 1 a 2 b ; A: BZPOPMAX z 0 ; A: BZMPOP 0 1 z MAX COUNT 5 ; B: ZADD z 1 a 2 b ; B: ZMPOP 1 z MIN
@@ -127,7 +128,7 @@ A: GET y ; A: EXEC ; B: MSET x 1 y 2 z 3 ; A: CLIENT TRACKING OFF ; A: CLIENT TR
 A: CLIENT CACHING NO ; A: GET x ; B: SET x 1 ; A: GET x ; B: SET x 1 ; A: CLIENT CACHING NO ; A: MULTI ; A: GET x ; A: EXEC ; B: SET x 1 ;
 A: GET x ; B: SET x 2
 )",
-    // Told to another.
+    // Redirected to another client.
     R"(
 B: SUBSCRIBE __redis__:invalidate ; A: CLIENT TRACKING ON REDIRECT @B ; A: CLIENT TRACKINGINFO ; A: GET x ; C: SET x 1 ;
 A: GET x ; A: SET x 2 ; A: MGET x y ; C: MSET x 1 y 2 ; C: FLUSHALL ; A: FLUSHDB ; B: UNSUBSCRIBE ; A: GET x ; C: SET x 1 ; B: SUBSCRIBE other ;
@@ -178,7 +179,7 @@ A: ACL SETUSER u skip-sanitize-payload ; A: ACL SETUSER u sanitize-payload ; A: 
 A: ACL SETUSER u +select|0 ; A: ACL GETUSER u ; A: ACL SETUSER u +SELECT|1 ; A: ACL SETUSER u -select ; A: ACL SETUSER U +GET ; A: ACL GETUSER U ;
 A: ACL USERS ; A: ACL DELUSER U u
 )",
-    // What is no rule.
+    // Invalid rules.
     R"(
 A: ACL ; A: ACL nosuch ; A: ACL SETUSER ; A: ACL GETUSER ; A: ACL GETUSER a b ; A: ACL DELUSER ; A: ACL LIST x ; A: ACL USERS x ; A: ACL WHOAMI x ;
 A: ACL CAT nosuch ; A: ACL CAT read x ; A: ACL GENPASS x ; A: ACL GENPASS 0 ; A: ACL GENPASS -1 ; A: ACL GENPASS 4097 ; A: ACL GENPASS 1 2 ; A: ACL LOG x ;
@@ -193,13 +194,13 @@ A: ACL SETUSER u (+nosuch) ; A: ACL SETUSER u (on) ; A: ACL SETUSER u (+get (~x)
 A: ACL SETUSER u on >x ~y ; A: ACL SETUSER u off <x ~z foo ; A: ACL GETUSER u ; A: ACL DELUSER u ; A: AUTH ; A: AUTH a b c ; A: AUTH a ; A: AUTH nosuch x ; A: AUTH default x ;
 A: CONFIG GET acllog-max-len ; A: CONFIG GET acl-pubsub-default ; A: CONFIG SET acllog-max-len x ; A: CONFIG SET acllog-max-len 128 ; A: CONFIG SET aclfile x
 )",
-    // What channels a new user may use.
+    // Channels of a new user.
     R"(
 A: ACL SETUSER u ; A: CONFIG SET acl-pubsub-default AllChannels ; A: CONFIG GET acl-pubsub-default ; A: CONFIG SET acl-pubsub-default none ; A: ACL SETUSER v on nopass +@all ;
 A: ACL SETUSER v (+get ~x) ; A: ACL GETUSER u ; A: ACL GETUSER v ; A: ACL SETUSER v &c ; A: ACL SETUSER u &c ; B: AUTH v x ; B: PUBLISH c x ; A: ACL SETUSER u reset ; A: ACL LIST ;
 A: CONFIG SET acl-pubsub-default resetchannels ; A: ACL SETUSER v reset ; A: ACL SETUSER w ; A: ACL LIST ; A: ACL DELUSER u v w
 )",
-    // What a user may do, and may not.
+    // Permissions of a user.
     R"(
 A: SET a:1 x ; A: SET b:1 x ; A: SET z x ; A: ACL SETUSER u on >pw ~a:* %R~b:* %W~c:* +@all -@dangerous -incr ; B: AUTH u wrong ; B: ACL WHOAMI ; B: AUTH u pw ;
 B: ACL WHOAMI ; B: GET a:1 ; B: GET b:1 ; B: GET c:1 ; B: GET z ; B: SET a:1 y ; B: SET b:1 y ; B: SET c:1 y ; B: SET c:1 y GET ; B: SET z y ; B: SET a:1 y GET ;

@@ -77,7 +77,7 @@ std::pair<std::string, std::vector<std::string>> separate_pushes(std::string_vie
     return push_separator()(text);
 }
 
-// What both sides may say differently: numbers of connections.
+// Hides connections' numbers, in which the sides may differ.
 void hide_ids(std::string& text) {
     for (const std::string_view before :
          {"$2\r\nid\r\n:", "redirect\r\n:", "tracking-redir-broken\r\n:"}) {
@@ -88,7 +88,8 @@ void hide_ids(std::string& text) {
     }
 }
 
-// Of MONITOR's lines: when it was and, but for scripts, who it was; and the test's own commands.
+// Hides, in MONITOR's lines, the time and, but for scripts, the address; and the test's own
+// commands.
 void hide_monitored(std::string& text) {
     static const std::regex head("\\+\\d{10}\\.\\d{6} \\[(\\d+) ((lua)|[^\\]\\r]*)\\]");
     static const std::regex own("\\+\\[0 \\] \"PING\"\\r\\n");
@@ -96,8 +97,8 @@ void hide_monitored(std::string& text) {
     text = std::regex_replace(text, own, "");
 }
 
-// Redis 7.2's words where 7.0 has others: those of refusals, and "sanitize-payload", which only 7.2
-// shows. What both say then has no meaning but to be compared.
+// Redis 7.2's words where 7.0 has others: texts of refusals, and "sanitize-payload", which only 7.2
+// shows. The results serve comparison alone.
 void hide_7_2(std::string& text) {
     static const std::regex refused("NOPERM [^\\r]*");
     static const std::regex dry_run("\\$\\d+\\r\\n(This user|User \\S+) has no permissions");
@@ -118,8 +119,8 @@ void hide_7_2(std::string& text) {
            found.suffix().str();
 }
 
-// For a RESP2 client that subscribes within a transaction and is sent something before its end: it
-// cannot tell the message from a reply, and neither can a test.
+// For a RESP2 client that subscribes within a transaction and is sent a message before its end:
+// neither the client nor a test can distinguish the message from a reply.
 std::vector<std::string> sorted_lines(const std::string& text) {
     std::vector<std::string> lines;
     for (std::size_t at = 0; at < text.size();) {
@@ -131,7 +132,7 @@ std::vector<std::string> sorted_lines(const std::string& text) {
     return lines;
 }
 
-// The same people on both sides, known by one letter each.
+// The same clients on both sides, each named by a letter.
 class both_sides {
 public:
     both_sides(redis_process& redis, int protocol) : redis_(redis), protocol_(protocol) {
@@ -141,7 +142,7 @@ public:
         tell_time();
     }
 
-    // The server is for those who come after as it was before.
+    // Restores the server for later tests.
     ~both_sides() {
         control_->ask({"CONFIG", "SET", "requirepass", ""});
         control_->ask({"ACL", "SETUSER", "default", "reset", "on", "nopass", "~*", "&*", "+@all"});
@@ -151,8 +152,8 @@ public:
     both_sides& operator=(const both_sides&) = delete;
 
     // One line of a script: "A: GET x", "A: quit", "WAIT 50". False when the sides differ. A line
-    // that begins with ~ lets something happen at a time of its own, on the one side before the
-    // next line and on the other behind it: what came is compared when something else comes.
+    // that begins with ~ has its effect at no fixed time, on the one side before the next line and
+    // on the other behind it: the output is compared with the next line's.
     bool step(std::string_view line) {
         if (line.starts_with('~')) {
             is_compared_later_ = true;
@@ -178,7 +179,7 @@ public:
         const std::string reply = c.ours ? c.ours->ask(ours) : std::string();
         collect();
         c.got_ours += reply;
-        // What was pushed by the command itself stands behind its reply.
+        // Pushes by the command itself stand behind its reply.
         collect_pushes();
         return compare(line);
     }
@@ -218,8 +219,8 @@ private:
         engine_.set_time(duration_cast<microseconds>(system_clock::now().time_since_epoch()));
     }
 
-    // Whatever came to anybody. Redis writes to all before it looks for the next command, so the
-    // second PING is answered when all is there.
+    // Output of all clients. Redis writes to all before it reads the next command, so the second
+    // PING is answered when all output is there.
     void collect() {
         control_->ask({"PING"});
         control_->ask({"PING"});
@@ -233,8 +234,8 @@ private:
         }
     }
 
-    /// 7.0 serves who waits for several keys by the one that was ready first, and names another
-    /// selector that is not closed; 7.2 writes payloads of a later version.
+    /// 7.0 serves a client that waits for several keys by the one that was ready first, and names
+    /// another unclosed selector; 7.2 writes payloads of a later version.
     bool differs_by_version(std::string_view line, std::string_view theirs, std::string_view ours) {
         if (!redis_.is_7_0()) return line.contains(" DUMP ");
         constexpr std::string_view unmatched = "-ERR Unmatched parenthesis";
@@ -420,7 +421,7 @@ TEST_P(differential_clients, clients_are_told_of_in_the_same_fields) {
         theirs->ask(each);
         ours.ask(each);
     }
-    // What both must say with the same words.
+    // Fields that must be equal on both sides.
     constexpr std::string_view equal[] = {"name", "flags",    "db",     "sub",  "psub",
                                           "ssub", "multi",    "cmd",    "user", "redir",
                                           "resp", "lib-name", "lib-ver"};
@@ -513,10 +514,10 @@ TEST_P(differential_clients, random_commands_of_several_clients_have_the_same_ef
     std::vector<std::string_view> commands = testing::separate(testing::client_command_templates);
     const std::vector<std::string_view> more = testing::separate(testing::access_command_templates);
     commands.insert(commands.end(), more.begin(), more.end());
-    // In one round they wait and in the next they track: Redis 7.0 does not tell those who track of
-    // what a waiting client took, and tells of a transaction's changes only at its end. Nor does it
-    // look anew at what a waiting client may do, as 7.2 does. Redirected
-    // messages cannot be told from other ones in RESP2; the scripts have them.
+    // In one round clients wait and in the next they track: Redis 7.0 does not notify tracking
+    // clients of keys taken by a waiting client, and notifies of a transaction's changes only at
+    // its end. Nor does it check a waiting client's permissions again, as 7.2 does. Redirected
+    // messages cannot be distinguished from other ones in RESP2; the scripts have them.
     const auto fits = [](std::string_view command, bool tracks) {
         if (!tracks) {
             return !command.starts_with("CLIENT TRACKING") && !command.starts_with("ACL SETUSER");
@@ -529,11 +530,11 @@ TEST_P(differential_clients, random_commands_of_several_clients_have_the_same_ef
     for (int round = 0; round < rounds; ++round) {
         both_sides sides(*redis_, GetParam());
         ASSERT_TRUE(sides.step("A: CONFIG SET notify-keyspace-events KEA"));
-        // One who always tracks: when the last one stops, Redis keeps what it remembered.
+        // A client that always tracks: when the last one stops, Redis keeps its tracking table.
         if (round % 2 == 1) ASSERT_TRUE(sides.step("D: CLIENT TRACKING ON"));
         for (int i = 0; i < steps; ++i) {
             std::string line(1, static_cast<char>('A' + random.below(3)));
-            // What is behind a wait is executed in another order by Redis, if several waits end.
+            // If several waits end, Redis executes the commands behind them in another order.
             if (sides.waits(line[0])) continue;
             const std::string_view command = commands[random.below(commands.size())];
             if (!fits(command, round % 2 == 1)) continue;

@@ -5,10 +5,10 @@
 
 namespace eddy::cache::testing {
 
-/// What random commands are made of: %k key, %v value, %m member or field, %i integer, %n small
-/// count, %f float, %p pattern, %x a time to live that is over at once or not during the test, %z
-/// the key of a sorted set whose members have one score, %b a bound by score, %l one by text, %g
-/// the key of positions, %d degrees; the rest stands for itself.
+/// Templates of random commands: %k key, %v value, %m member or field, %i integer, %n small count,
+/// %f float, %p pattern, %x a time to live that ends at once or not during the test, %z the key of
+/// a sorted set whose members have one score, %b a bound by score, %l one by text, %g the key of
+/// positions, %d degrees; the rest stands for itself.
 inline constexpr std::string_view command_templates = R"(
 GET %k ; SET %k %v ; SET %k %v ; SET %k %i ; SET %k %v NX ; SET %k %v XX ; SET %k %v GET ;
 SET %k %v XX GET ; SET %k %v NX GET ; SET %k %v KEEPTTL ; SET %k %v EX %x ;
@@ -123,7 +123,7 @@ SORT %k ALPHA ; SORT %k ALPHA DESC STORE ls%n ; SORT %k BY nosort ; SORT %k BY n
 SORT %k BY k* GET # STORE %k ; SORT %k DESC LIMIT 0 %n
 )";
 
-/// Whether a line of edge_scripts is one that Redis answered otherwise after version 7.0.
+/// True for a line of edge_scripts that Redis answers otherwise after version 7.0.
 constexpr bool differs_between_versions(std::string_view line) {
     for (const std::string_view changed :
          {"GEOPOS g Palermo nosuch ne sw zero", "LREM m -9223372036854775808 a",
@@ -137,7 +137,7 @@ constexpr bool differs_between_versions(std::string_view line) {
     return false;
 }
 
-/// Whether it is one that is answered here as later versions do.
+/// True for a line that is answered here as later versions do.
 constexpr bool is_later_than_7_0(std::string_view line) {
     for (const std::string_view changed :
          {"OBJECT ENCODING s", "OBJECT ENCODING l", "COMMAND INFO getdel setex msetnx",

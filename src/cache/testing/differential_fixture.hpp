@@ -43,7 +43,7 @@ inline std::string in_quotes(const arguments& args) {
     return all;
 }
 
-// What remains of a reply when its arbitrary parts are taken away.
+// A reply without its arbitrary parts.
 inline std::string comparable(const arguments& args, const std::string& bytes) {
     const std::string name = upper(args[0]);
     static const std::set<std::string> unordered{
@@ -110,9 +110,9 @@ inline bool may_differ(const arguments& args, const std::string& ours, const std
     return a > 0 && b > 0 && std::llabs(a - b) <= (seconds ? 10 : 10'000);
 }
 
-/// Whether the command stops a redis-server that lacks fixes of 2022 and later: a count, an offset
-/// or a limit near the ends of 64 bits, an increment of a field that is not finite, MSETNX with a
-/// key twice. Random commands may be such; they are sent to no server.
+/// True for commands that stop a redis-server that lacks fixes of 2022 and later: a count, an
+/// offset or a limit near the ends of 64 bits, an increment of a field that is not finite, MSETNX
+/// with a key twice. Random commands may be such; they are sent to no server.
 inline bool stops_unpatched_servers(const arguments& args) {
     const std::string name = upper(args[0]);
     if (name == "MSETNX") {

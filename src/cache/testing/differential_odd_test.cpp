@@ -20,7 +20,7 @@ namespace {
 
 using testing::arguments;
 
-// Keys of each type, made anew now and then.
+// Keys of each type, made again now and then.
 constexpr std::string_view keys_of_all_types = R"(
 SET str text ; SET num 41 ; SET float 2.5 ; SET empty '' ; RPUSH list a b c a 1 2 ;
 RPUSH nums 3 1 2 ; SADD set a b c 1 ; SADD ints 1 2 3 ; HSET hash a 1 b 2.5 c text ;
@@ -29,7 +29,7 @@ XADD stream 1-1 a 1 b 2 ; XADD stream 2-0 c 3 ; XGROUP CREATE stream g 0 ; PFADD
 SET ending x PX 100000000 ; SET w_1 3 ; SET w_2 1 ; HSET h_1 f 2
 )";
 
-// What a command may be given. Keys come first, and more often.
+// Arguments of random commands. Keys come first, and more often.
 constexpr std::string_view keys =
     "str num float empty list nums set ints hash zset lex geo stream hll none ending ";
 constexpr std::string_view words =
@@ -41,7 +41,7 @@ constexpr std::string_view words =
     "[ab] "
     "\\ # #1 u8 i64 u64 i8 f w_* h_*->f nosort 1-1 2-0 0-0 5- -5 1-1-1 $ m km ft mi g type string "
     "zset Palermo ";
-// Words that mean something to some command. None makes a command wait.
+// Option words of some command. None makes a command wait.
 constexpr std::string_view option_words =
     "NX XX GT LT CH INCR EX PX EXAT PXAT KEEPTTL PERSIST GET SET INCRBY OVERFLOW WRAP SAT FAIL "
     "LIMIT "
@@ -54,8 +54,8 @@ constexpr std::string_view option_words =
     "JUSTID "
     "USAGE SAMPLES ";
 
-// Commands whose replies are arbitrary, or tell of times, or that wait, stop something, or change
-// how the client is answered. Then ZRANK and ZREVRANK, which have WITHSCORE since, and SORT, in
+// Commands whose replies are arbitrary or depend on time, or that wait, stop something, or change
+// the form of later replies. Then ZRANK and ZREVRANK, which have WITHSCORE since, and SORT, in
 // which Redis's errno outlives a command.
 constexpr std::string_view left_out =
     "SPOP SRANDMEMBER HRANDFIELD ZRANDMEMBER RANDOMKEY TIME INFO LASTSAVE LOLWUT DEBUG MONITOR "
@@ -92,7 +92,7 @@ protected:
         std::ranges::sort(found);
         return found;
     }
-    // Nothing ends while the test runs, and no string takes half of the memory.
+    // Excludes expiration during the test, and strings of half of the memory.
     static void tame(arguments& args) {
         const auto is_one_of = [](const std::string& word, std::string_view these) {
             return std::ranges::count(testing::split(these), testing::upper(word)) != 0;
@@ -141,13 +141,13 @@ TEST_P(differential_odd, arguments_of_all_kinds_are_answered_as_redis_answers_th
         tame(args);
         // The ID that the clock gives.
         if (args[0] == "XADD" && std::ranges::find(args, "*") != args.end()) continue;
-        // A cursor that no scan has given: where it goes on depends on the table.
+        // A cursor of no scan: the reply depends on the table's order.
         if (args[0] == "SSCAN" && args.size() > 2 && args[2] != "0") continue;
         ASSERT_TRUE(same(args)) << "command " << i << ", seed " << seed;
     }
 }
 
-// Where clients find keys; each line is asked both ways. COMMAND GETKEYS does not know how many
+// Forms of commands with keys; each line is tried both ways. COMMAND GETKEYS does not know how many
 // arguments a form such as OBJECT ENCODING takes: no line has too few or too many of them.
 constexpr std::string_view forms_with_keys = R"(
 EVAL x 2 a b c ; EVAL x 0 ; EVAL x -1 a ; EVAL x 3 a ; EVAL x y a ; EVAL x ; EVALSHA_RO x 1 a ;
@@ -192,7 +192,7 @@ TEST_P(differential_odd, keys_are_found_where_redis_finds_them) {
 TEST_P(differential_odd, forms_of_commands_are_told_of_as_redis_tells_of_them) {
     const bool is_7_0 = redis_->is_7_0();
     if (is_7_0 && GetParam() == 3) GTEST_SKIP() << "7.2 has another kind of nothing in RESP3";
-    // Of these 7.2 tells more.
+    // For these 7.2 has more details.
     const std::set<std::string_view> changed{
         "acl|deluser",    "acl|save",      "acl|setuser",     "client|setname",
         "cluster|shards", "cluster|slots", "command|getkeys", "command|getkeysandflags",
@@ -277,7 +277,7 @@ TEST_P(differential_odd, subcommands_are_refused_in_scripts) {
     }
 }
 
-// What the help says is Eddy's own; how it begins and ends is not.
+// The text of the help is Eddy's own; its beginning and end are Redis's.
 TEST_P(differential_odd, help_begins_and_ends_as_that_of_redis) {
     for (const std::string command :
          {"OBJECT", "MEMORY", "LATENCY", "SLOWLOG", "CLIENT", "CONFIG", "COMMAND", "PUBSUB",

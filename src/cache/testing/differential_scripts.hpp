@@ -7,7 +7,7 @@
 
 namespace eddy::cache::testing {
 
-/// What random clients do: %k is a key, %c a channel, %v a value.
+/// Templates of random clients' commands: %k is a key, %c a channel, %v a value.
 inline constexpr std::string_view client_command_templates = R"(
 MULTI ; MULTI ; EXEC ; EXEC ; EXEC ; DISCARD ; WATCH %k ; WATCH %k %k ; UNWATCH ; SET %k %v ;
 SET %k %v ; GET %k ; INCR %k ; DEL %k ; DEL %k %k ; LPUSH %k %v ; RPUSH %k %v %v ; LPUSH %k %v %v ;
@@ -67,7 +67,7 @@ B: SADD s 1 ; A: MULTI ; A: EXEC ; A: WATCH s ; B: SREM s 2 ; A: MULTI ; A: EXEC
 B: HSET h a 1 ; A: MULTI ; A: EXEC ; A: WATCH h ; B: HSET h a 1 ; A: MULTI ; A: EXEC ;
 A: WATCH h ; B: HDEL h z ; A: MULTI ; A: EXEC
 )",
-    // Watched keys whose time is over.
+    // Watched keys that expire.
     R"(
 B: SET x 1 PX 400 ; A: WATCH x ; WAIT 700 ; A: MULTI ; A: PING ; A: EXEC ;
 B: SET x 1 PX 400 ; A: WATCH x ; WAIT 700 ; B: GET x ; A: MULTI ; A: PING ; A: EXEC ;
@@ -96,7 +96,7 @@ A: EXEC ; B: MULTI ; B: PUBLISH c one ; B: SUBSCRIBE d ; B: PUBLISH c two ; B: E
 C: PUBLISH d x ; B: UNSUBSCRIBE ; B: MULTI ; B: PSUBSCRIBE p* ; B: UNSUBSCRIBE ; B: EXEC ;
 C: PUBLISH pp x ; C: SUBSCRIBE c ; C: RESET ; C: GET x
 )",
-    // What happens to keys.
+    // Keyspace notifications.
     R"(
 A: CONFIG SET notify-keyspace-events KEA ; A: CONFIG GET notify-keyspace-events ;
 A: PSUBSCRIBE __key*__:* ; B: SET a 1 ; B: SET a 1 EX 100 ; B: SETEX a 100 1 ; B: SETNX a 1 ;
@@ -177,7 +177,7 @@ A: BLPOP l 0 ; B: CLIENT UNBLOCK @A TIMEOUT ; A: BLMOVE l m LEFT LEFT 0 ; B: CLI
 B: CLIENT UNBLOCK @A ; B: CLIENT UNBLOCK 99999999 ; B: CLIENT UNBLOCK x ; B: CLIENT UNBLOCK ;
 B: CLIENT UNBLOCK @A FOO ; B: CLIENT UNBLOCK @A ERROR x ; B: RPUSH l x ; B: LRANGE l 0 -1 ; A: PING
 )",
-    // Messages to those who wait.
+    // Messages to waiting clients.
     R"(
 A: SUBSCRIBE c ; B: PUBLISH c x ; A: UNSUBSCRIBE ; B: CONFIG SET notify-keyspace-events KEA ;
 C: PSUBSCRIBE __keyevent@0__:* ; A: BLPOP l 0 ; B: RPUSH l 1 2 ; A: BLMOVE l m LEFT RIGHT 0 ;

@@ -6,9 +6,9 @@
 
 namespace eddy::cache::testing {
 
-/// What random commands are made of: %k key, %a the ID of a new entry, mostly above all before, %i
-/// an ID near those that are there, %r the end of an interval, %v value, %n small number, %g group,
-/// %c consumer, %t a trim; the rest stands for itself.
+/// Templates of random commands: %k key, %a the ID of a new entry, mostly above all before, %i an
+/// ID near existing ones, %r the end of an interval, %v value, %n small number, %g group, %c
+/// consumer, %t a trim; the rest stands for itself.
 inline constexpr std::string_view stream_entry_templates = R"(
 XADD %k %a f1 %v ; XADD %k %a f1 %v ; XADD %k %a f1 %v f2 %v ; XADD %k %a f1 %v f2 %v ;
 XADD %k %a f2 %v f1 %v ; XADD %k %a %v %v ; XADD %k %a f1 %v f2 %v f3 %v ; XADD %k %a f1 %v f1 %v ;
@@ -239,7 +239,7 @@ B: CLIENT UNBLOCK @A ERROR ; B: XGROUP CREATE s x 0 ; A: XREADGROUP GROUP x c BL
 A: XREADGROUP GROUP x c BLOCK 0 STREAMS s > ; B: XGROUP SETID s x 0 ; B: XADD s 9 f v ;
 A: MULTI ; A: XREADGROUP GROUP x c BLOCK 0 STREAMS s > ; A: EXEC
 )",
-    // What is told of changes, and to whom.
+    // Keyspace notifications and their receivers.
     R"(
 A: CONFIG SET notify-keyspace-events KEAm ; A: PSUBSCRIBE __key*__:* ; B: XADD s 1 f v ;
 B: XADD s MAXLEN 1 2 f v ; B: XADD s NOMKSTREAM 3 f v ; B: XADD n NOMKSTREAM 3 f v ; B: XTRIM s MAXLEN 9 ;

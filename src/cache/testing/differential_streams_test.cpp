@@ -28,17 +28,17 @@ using testing::redis_process;
 using testing::reply_tree;
 using testing::test_client;
 
-// Takes away the times of pending entries, each of which is an array.
+// Removes the times of pending entries, each of which is an array.
 void forget_times(reply_tree& pending) {
     for (reply_tree& each : pending.children) {
         if (each.children.size() >= 3) each.children[each.children.size() - 2].text = "time";
     }
 }
 
-// What a group has read and has still to read is counted by the last patches of 7.2 as here.
+// Counts of a group's read and unread entries: the last patches of 7.2 count as here.
 enum class progress : std::uint8_t { same, other };
 
-// Takes away all times, and what Redis 7.2 has beside what 7.0 has.
+// Removes all times, and fields that Redis 7.2 has beside those of 7.0.
 void make_comparable(reply_tree& tree, progress counted) {
     for (std::size_t i = 0; i + 1 < tree.children.size(); ++i) {
         const std::string& name = tree.children[i].text;
@@ -60,7 +60,7 @@ void make_comparable(reply_tree& tree, progress counted) {
 }
 
 std::string comparable(const arguments& args, const std::string& reply, progress counted) {
-    // Redis 7.0 says it in other words.
+    // Redis 7.0 has other words.
     if (reply.starts_with("-ERR Unbalanced")) return "unbalanced";
     if (reply.empty() || reply[0] == '-') return reply;
     const bool is_info = args[0] == "XINFO";
@@ -119,7 +119,7 @@ protected:
         ADD_FAILURE() << line << "\n redis: " << theirs << "\n eddy:  " << ours;
         return false;
     }
-    // Since 7.2 who reads or claims becomes a consumer, also if there is nothing for it.
+    // Since 7.2 a client that reads or claims becomes a consumer, even if there is no entry for it.
     void make_consumers(const arguments& args) {
         if (redis_->is_7_2()) return;
         if (args[0] == "XCLAIM" || args[0] == "XAUTOCLAIM") {
@@ -292,7 +292,7 @@ TEST_P(differential_streams, random_commands_are_answered_as_redis_answers_them)
 }
 
 // A stream that stays short, so that groups stand before its first entry, behind its last one, and
-// among those that were deleted.
+// among deleted entries.
 TEST_P(differential_streams, groups_have_as_much_to_read_as_in_redis) {
     if (!redis_->is_7_2()) GTEST_SKIP() << "7.0 counts it in another way";
     const std::uint64_t seed = eddy::testing::seed_of_this_run();

@@ -16,7 +16,7 @@ B: XINFO NOSUCH ; B: XINFO STREAM ; B: XGROUP NOSUCH ; B: XGROUP CREATE k ; B: M
 B: SCRIPT NOSUCH ; B: ACL NOSUCH ; B: ACL SETUSER ; B: SLOWLOG NOSUCH ; B: LATENCY NOSUCH ; B: COMMAND NOSUCH ; B: PUBSUB NOSUCH ; B: CLUSTER NOSUCH ;
 B: COMMAND ; B: MULTI ; B: EXEC ; B: EXEC x ; B: WATCH ; B: SUBSCRIBE ; A: CONFIG SET requirepass ''
 )",
-    // Of those who may not do it anyway.
+    // Commands that the user may not run.
     R"(
 A: ACL SETUSER u on >p +get +client|id +config|get +multi +exec ~k* resetchannels ; B: AUTH u p ; B: NOSUCH a ; B: GET ; B: GET k ; B: CONFIG NOSUCH ;
 B: CONFIG GET ; B: CONFIG SET x ; B: CONFIG SET x y ; B: CLIENT NOSUCH ; B: CLIENT ID x ; B: CLIENT LIST ; B: CLIENT ; B: OBJECT NOSUCH k ; B: OBJECT ENCODING ;
@@ -54,7 +54,7 @@ A: CLIENT PAUSE 5000 WRITE ; C: SET a 1 ; A: CLIENT UNPAUSE ; C: GET a
 )",
 };
 
-/// What SLOWLOG keeps when it keeps everything.
+/// SLOWLOG that keeps all commands.
 inline constexpr std::string_view slow_script = R"(
 A: FLUSHALL ; A: SLOWLOG RESET ; A: CONFIG SET slowlog-log-slower-than 0 ; A: PING ; B: CLIENT SETNAME b ; B: MULTI ; B: SET a 1 ; B: ACL SETUSER u >secret ; B: AUTH secret ;
 B: EXEC ; B: MULTI ; B: GET a ; B: DISCARD ; B: EXEC ; B: GET ; B: NOSUCH ; B: CONFIG NOSUCH ; B: EVAL return{redis.call('set','x','1'),redis.call('select',3)} 0 ; B: EVALSHA abc 0 ;

@@ -18,7 +18,7 @@
 
 namespace eddy::cache::testing {
 
-/// Keeps what it is told as one row of commands.
+/// Sink that keeps its changes as one row of commands.
 class kept_changes final : public change_sink {
 public:
     explicit kept_changes(bool with_messages = false) : with_messages_(with_messages) {}
@@ -60,7 +60,7 @@ private:
     change_writer writer_;
 };
 
-/// Executes what another engine's sink was told.
+/// Executes the changes of another engine's sink.
 class change_replayer {
 public:
     explicit change_replayer(engine& home) : home_(home), session_(home) {

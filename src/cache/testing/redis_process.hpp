@@ -91,7 +91,7 @@ public:
         }
         return got.substr(0, got.size() - end.size());
     }
-    /// What has come already.
+    /// The bytes that have arrived already.
     std::string take_available() {
         std::string got;
         while (receive(got, MSG_DONTWAIT)) {
@@ -147,7 +147,7 @@ public:
         return std::make_unique<redis_connection>(folder_.file("redis.sock"));
     }
 
-    /// Whether it answers as Redis 7.0 does, or as 7.2: Valkey 7.2 is that.
+    /// True if the server answers as Redis 7.0 or 7.2. Valkey 7.2 counts as 7.2.
     bool is_7() { return is_7_0() || is_7_2(); }
     bool is_7_0() { return is_version("7.0."); }
     bool is_7_2() { return is_version("7.2."); }
@@ -198,7 +198,7 @@ private:
         }
         if (child_ < 0) return false;
         input.reset();
-        // It says so when it is ready; the pipe's end means that it is gone.
+        // The log has this line when it is ready; the pipe's end means that the process has ended.
         std::string log;
         while (log.find("accept connections") == std::string::npos) {
             char piece[4096];

@@ -15,7 +15,7 @@
 
 namespace eddy::cache::testing {
 
-/// What a replica would be sent, taken without a connection.
+/// Bytes that a replica would be sent, taken without a connection.
 inline std::string sent_to(engine& home, session& who) {
     replication& its = *home.internals().replicating;
     replica& of = *replication::find(who);

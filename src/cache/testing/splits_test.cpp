@@ -38,7 +38,7 @@ namespace eddy::cache {
 namespace {
 
 using testing::arguments;
-/// How long the next piece is, at least 1.
+/// Length of the next piece, at least 1.
 using piece_size = std::function<std::size_t()>;
 
 engine_options admin_options() {
@@ -81,7 +81,7 @@ public:
     void feed(std::string_view bytes) {
         feed(bytes, [&] { return bytes.size(); });
     }
-    /// Takes what others have caused since, and goes on where a wait has ended.
+    /// Takes output that other clients caused, and continues where a wait has ended.
     void collect() {
         home_.take_output(session_, replies_);
         go_on();
@@ -164,8 +164,8 @@ private:
     int number_ = 0;
 };
 
-// What the scripts of differential tests leave to clients of their own, or to the version of Redis
-// that has it.
+// Commands that the scripts of differential tests leave to clients of their own, or to a version of
+// Redis.
 constexpr std::string_view more_scripts[] = {
     R"(
 MULTI ; SET a 1 ; INCR a ; GET a ; LPUSH a x ; EXEC ; MULTI ; NOSUCH ; SET a 2 ; EXEC ; WATCH a ; MULTI ;
@@ -211,13 +211,13 @@ std::vector<std::string_view> together(const Lists&... lists) {
     return all;
 }
 
-// Of one client.
+// Scripts of one client.
 std::vector<std::string_view> all_scripts() {
     return together(testing::edge_scripts, testing::persistence_scripts, testing::stream_scripts,
                     more_scripts);
 }
 
-// Of several, each line with the letter of the one that sends it.
+// Scripts of several clients, each line with the letter of its client.
 std::vector<std::string_view> all_scenes() {
     return together(testing::client_scripts, testing::sorted_set_wait_scripts,
                     testing::tracking_scripts, testing::acl_scripts, testing::refusal_scripts,
@@ -240,7 +240,7 @@ std::string replies_to(std::string_view bytes, const piece_size& size) {
     return std::string(client.replies());
 }
 
-// The lines of a scene, each in pieces, and what everybody is sent after it.
+// The lines of a scene, each in pieces, and the output of all clients after each.
 class scene {
 public:
     scene(int protocol, const piece_size& size) : protocol_(protocol), size_(size) {}
@@ -321,7 +321,7 @@ TEST_P(splits, pieces_of_any_size_are_answered_as_the_whole) {
     }
 }
 
-// Also who waits, subscribes, watches or monitors.
+// Also for clients that wait, subscribe, watch or monitor.
 TEST_P(splits, clients_hear_the_same_of_each_other_whatever_the_pieces) {
     SCOPED_TRACE(seed_);
     for (const std::string_view script : all_scenes()) {

@@ -65,15 +65,15 @@ class test_client {
 public:
     explicit test_client(engine& home) : engine_(home), session_(home) {}
 
-    /// What the client is sent at once, or when its script has ended that is left in the middle
-    /// and not busy. Nothing for a command that waits, or that comes behind one which does.
+    /// Output of the command: at once, or after the end of a script that was left in the middle and
+    /// is not busy. Empty for a command that waits, or that is queued behind one.
     std::string ask(std::span<const std::string> args) {
         std::string all = begin(args);
         if (!engine_.script_is_late(session_)) return all;
         while (engine_.script_is_late(session_) && !engine_.script_is_busy()) engine_.go_on();
         return all + pushed();
     }
-    /// What the client is sent at once; its script may be left in the middle.
+    /// Output at once; the client's script may be left in the middle.
     std::string begin(std::span<const std::string> args) {
         waiting_.emplace_back(args.begin(), args.end());
         out_.clear();
@@ -83,8 +83,8 @@ public:
     std::string operator()(std::string_view line) { return ask(split(line)); }
     std::string operator()(std::initializer_list<std::string> args) { return ask(arguments(args)); }
 
-    /// What others have caused since: messages, the end of a wait, and the replies to what came
-    /// behind it.
+    /// Output that other clients caused: messages, the end of a wait, and the replies to commands
+    /// queued behind it.
     std::string pushed() {
         session_.woken = false;
         out_.clear();
@@ -94,9 +94,9 @@ public:
     }
 
     session& who() noexcept { return session_; }
-    /// Whether the engine has asked to look for output, since pushed() did.
+    /// True if the engine has notified of output since the last pushed().
     bool woken() const noexcept { return session_.woken; }
-    /// Whether the engine has asked to close the connection.
+    /// True if the engine has closed the connection.
     bool closed() const noexcept { return session_.closed; }
 
 private:
