@@ -80,7 +80,7 @@ class Rows:
         test.assertGreaterEqual(there, self.acknowledged, when)
         test.assertLessEqual(there, self.acknowledged + 1, when)
         rows = [int(each) for each in client("LRANGE", self.list, 0, -1)]
-        # Nothing is missing, and nothing there twice; one more may have been on its way.
+        # Every element is there once; one more may have been on its way.
         last = self.acknowledged + (1 if rows and rows[-1] > self.acknowledged else 0)
         test.assertEqual(rows, list(range(self.known + 1, last + 1)), when)
         # A round begins with an empty list, so that the last of a thousand takes no longer.
@@ -160,7 +160,7 @@ class Queue:
         rows = [int(each) for each in client("LRANGE", self.key, 0, -1)]
         first = rows[0] if rows else max(self.pushed, self.acknowledged) + 1
         test.assertEqual(rows, list(range(first, first + len(rows))), when)
-        # What was taken is not there again, and nothing else is gone but what was on its way.
+        # Popped elements are not there again, and only pops on their way are missing.
         test.assertIn(first - self.acknowledged, (1, 2), when)
         test.assertIn(first + len(rows) - 1 - self.pushed, (0, 1), when)
         self.pushed = max(self.pushed, self.acknowledged, rows[-1] if rows else 0)
@@ -393,7 +393,7 @@ class Aof(AofTest):
 
     @staticmethod
     def fill_more(client):
-        """What fill() lacks: groups with pending entries, functions, large values of each type."""
+        """Data beside that of fill(): groups with pending entries, functions, large values of each type."""
         for i in range(300):
             client("XADD", "x", f"{i + 1}-{i}", "field", i, f"other {i % 3}", "v" * i)
             client("RPUSH", "long list", f"element {i}", "e" * (i % 100))
@@ -418,7 +418,7 @@ class Aof(AofTest):
         client("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 7 end)")
 
     def facts(self, client):
-        """What DEBUG DIGEST leaves out, too."""
+        """The digest, and facts that DEBUG DIGEST leaves out."""
         found = [client("DEBUG", "DIGEST"), client("FCALL", "f", 0), client("PEXPIRETIME", "large hash")]
         for stream in ("x", "emptied", "made"):
             described = client("XINFO", "STREAM", stream)
@@ -639,7 +639,7 @@ class Aof(AofTest):
             self.assertTrue(client("BGREWRITEAOF").startswith("+Background append only file rewriting"))
             eventually(lambda: client.info()["aof_last_bgrewrite_status"] == "err", "the failure")
             eventually(lambda: client.info()["aof_rewrite_in_progress"] == "0", "its end")
-            # What it had begun is gone, and what was there is still being written.
+            # The unfinished rewrite is gone, and the old file is still appended to.
             self.assertEqual(client.info()["aof_enabled"], "1")
             self.assertEqual(self.parts(disk, "base.*")[:1], [each for each in before if ".base." in each])
             self.assertEqual([each for each in os.listdir(os.path.join(disk, "appendonlydir"))
@@ -671,7 +671,7 @@ class Aof(AofTest):
             port = free_port()
             client = self.cache(daemon, port, disk, "--appendfsync", "always")
             self.assertEqual(client("SET", "a", 1), "+OK")
-            # More than may wait: the file ends there, and begins anew.
+            # More than may wait: the file ends there, and a new one begins.
             with self.assertRaisesRegex(OSError, "ended|reset"):
                 client("SET", "big", bytes(80_000_000))
             other = Client(port)

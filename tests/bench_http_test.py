@@ -194,7 +194,7 @@ class BenchHttp(Case):
         row = self.http(server, "-d", "0.3", "-c", "2")
         self.assertGreater(row["requests"], 0)
         self.assertEqual(len(server.commands), row["requests"] + FIRST + 1)
-        # What came in the warm-up is not counted.
+        # Requests of the warm-up are not counted.
         server = self.fake()
         row = self.http(server, "-d", "0.1", "-c", "2", "--warm-up", "0.3")
         self.assertLess(row["requests"], len(server.commands) - FIRST - 1)

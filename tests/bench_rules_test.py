@@ -83,7 +83,7 @@ class Rows(unittest.TestCase):
         self.assertEqual(row.faults(), ["eddy: wrong replies", "eddy: error replies"])
 
     def test_a_ratio_is_taken_round_by_round(self):
-        # The second round was disturbed for both, which tells nothing about either.
+        # The second round was disturbed for both, so it does not distinguish them.
         ratio = rates(eddy=[200.0, 20.0, 220.0], redis=[100.0, 10.0, 100.0]).ratio("eddy", "redis")
         self.assertEqual((ratio.median, ratio.low, ratio.high), (2.0, 2.0, 2.2))
 

@@ -17,8 +17,8 @@ TESTS = ("ping", "set", "get", "incr", "lpush", "rpush", "lpop", "rpop", "sadd",
 
 
 class FakeServer:
-    """Speaks RESP to many clients: answer(words, number) is the reply to the command of that number, from 1 on, or
-    None to close the connection instead. `commands` are those that came.
+    """Speaks RESP to many clients: answer(words, number) is the reply to the command of that number, from 1 on, or None
+    to close the connection instead. `commands` are the received ones.
     """
 
     def __init__(self, test, answer):
@@ -93,7 +93,7 @@ class FakeServer:
 
 
 class Honest:
-    """What a right server would say, with values of three bytes."""
+    """Replies of a correct server, with values of three bytes."""
 
     def __init__(self):
         self.counts = {}
@@ -159,7 +159,7 @@ class Bench(harness.EddyTest):
         self.assertEqual(calls["cmdstat_get"], 2021)
         self.assertEqual(calls["cmdstat_set"], 2020 + 50, "the keys that GET finds, too")
         self.assertEqual(calls["cmdstat_hset"], 2020)
-        # What is popped was there: all that was put in, and no more.
+        # Every popped element had been pushed: the list is empty.
         self.assertEqual(client("LLEN", "mylist"), 0)
         self.assertEqual(client("STRLEN", "key:000000000049"), 32)
 

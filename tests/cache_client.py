@@ -9,7 +9,7 @@ import subprocess
 from harness import DEADLINE_S, eventually, free_port
 
 
-# What a dump file says of the memory of the server that wrote it.
+# The writing server's memory by a dump file, in bytes.
 USED_MEMORY = 123_456_789
 
 
@@ -67,12 +67,12 @@ class Client:
         return None if size < 0 else self.stream.read(size + 2)[:-2]
 
     def info(self, *sections):
-        """The fields of these sections, or of those that INFO gives by itself."""
+        """The fields of these sections, or of INFO's default ones."""
         lines = self("INFO", *sections).decode().split("\r\n")
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
     def ended(self):
-        """Whether the server has closed the connection, and sent nothing more."""
+        """True if the server has closed the connection, and sent nothing more."""
         return self.stream.read() == b""
 
     def close(self):
@@ -84,7 +84,7 @@ class Client:
 
 
 def client_of(test, port, host="127.0.0.1"):
-    """A client, as soon as somebody answers there."""
+    """A client, as soon as a server answers there."""
     def attempt():
         try:
             made = Client(port, host)

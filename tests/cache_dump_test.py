@@ -149,7 +149,7 @@ class CacheDump(harness.EddyTest):
 
 
 def client_size(dump):
-    """The keys of database 0, as the file tells them behind SELECTDB 0: RESIZEDB."""
+    """The number of keys of database 0 by the file's RESIZEDB, behind SELECTDB 0."""
     at = dump.index(b"\xfe\x00\xfb") + 3
     first = dump[at]
     return first if first < 64 else (first & 63) << 8 | dump[at + 1]

@@ -382,7 +382,7 @@ class CacheWishes(GuardTest):
         for name, value in (("maxmemory", b"2147483648"), ("maxmemory-policy", b"allkeys-lru"),
                             ("slowlog-max-len", b"7")):
             self.assertEqual(client("CONFIG", "GET", name), [name.encode(), value])
-        # What is set back is forgotten.
+        # A setting back at its default is not kept.
         client("CONFIG", "SET", "requirepass", "", "slowlog-max-len", "128")
         self.assertEqual(client("CONFIG", "REWRITE"), "+OK")
         self.assertNotIn("config", daemon.show("db")["options"])

@@ -85,8 +85,8 @@ class CacheMemory(LimitsTest):
         if harness.sanitized():
             self.skipTest("a sanitizer's own memory is not the cache's")
         limit, largest = 64 << 20, 64 << 10
-        # Beyond what is counted there is what the allocator keeps free between blocks, and
-        # the connection's buffers: an eighth to a sixth of the limit, however long this goes on.
+        # Beyond the counted bytes there are the allocator's free ones between blocks, and the connection's buffers: an
+        # eighth to a sixth of the limit, however long this lasts.
         factor = 1.25
         daemon = self.daemon()
         client = self.cache(daemon, "--maxmemory", str(limit), "--eviction", "allkeys-lru")
@@ -99,7 +99,7 @@ class CacheMemory(LimitsTest):
             commands = []
             for _ in range(50):
                 turn += 1
-                # As many small values as large ones; what has a key anew often has another size.
+                # As many small values as large ones; a key's new value often has another size.
                 value = noise[:int(16 * (largest / 16) ** numbers.random())]
                 key = numbers.randrange(60_000)
                 kind = turn % 4
@@ -156,7 +156,7 @@ class CacheMemory(LimitsTest):
 
 @harness.on_each_backend
 class CacheSoftLimits(LimitsTest):
-    """Who is over the soft limit for a second is disconnected, though nothing more is sent."""
+    """A client over the soft limit for a second is disconnected, though nothing more is sent."""
 
     LIMIT = "0 100kb 1"
 
@@ -194,7 +194,7 @@ class CacheSoftLimits(LimitsTest):
                 self.assertEqual(looker("PUBLISH", "news", "x" * 50_000), 1)
             self.until_gone(looker, "slow")
 
-            # Nobody is over the limit now: there is nothing to wake up for.
+            # No client exceeds the limit now, so there is no reason to wake up.
             def sleeps():
                 before, began = daemon.wake_ups(), time.monotonic()
                 eventually(lambda: time.monotonic() - began > 2, "two seconds")

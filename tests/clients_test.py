@@ -55,7 +55,7 @@ class Terminal:
         os.write(self.end, text.encode())
 
     def wait_for(self, text):
-        """What was shown until then, without colours and movements."""
+        """Waits for the text; returns all output until then, without colours and movements."""
         shown, end = b"", time.monotonic() + harness.DEADLINE_S
         while True:
             plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", shown.decode(errors="replace"))

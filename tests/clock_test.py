@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A cache whose system's clock is set while it runs: forwards by a day, and back. Keys end by the new time; waits,
-upkeep, files and replication go on as if nothing had happened.
+"""A cache whose system's clock is set while it runs: forwards by a day, and back. Keys expire by the new time; waits,
+upkeep, files and replication are unaffected.
 
-libfaketime (https://github.com/wolfcw/libfaketime) gives the daemon a wall clock of its own, which a file sets
-while it runs; what goes evenly stays the kernel's.
+libfaketime (https://github.com/wolfcw/libfaketime) gives the daemon a wall clock of its own, which a file sets while it
+runs; the monotonic clock stays the kernel's.
 """
 
 import glob
@@ -15,7 +15,7 @@ from cache_client import Client, Redis, client_of
 from harness import eventually, free_port
 
 DAY = 86_400
-# What may pass between two looks at a clock.
+# Most seconds between two reads of a clock.
 SLACK = 50
 
 LIBRARIES = sorted(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1"))
@@ -35,7 +35,7 @@ class Clock:
         os.rename(self.path + ".new", self.path)
 
     def prefix(self):
-        """What runs a program by it."""
+        """The command before a program that runs it by this clock."""
         return ["env", f"LD_PRELOAD={LIBRARIES[0]}", f"FAKETIME_TIMESTAMP_FILE={self.path}", "FAKETIME_NO_CACHE=1",
                 "FAKETIME_DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1"]
 
@@ -106,7 +106,7 @@ class Keys(ClockTest):
         self.assert_about(client("PTTL", "days") // 1000, DAY)
         self.assertEqual(client("PEXPIRETIME", "days"), at)
         self.assertEqual(client("PTTL", "always"), -1)
-        # Nobody asks for it.
+        # No client reads the key.
         eventually(lambda: client("DBSIZE") == 2, "upkeep")
         client("SET", "new", "1", "EX", 100)
         self.assert_about(client("TTL", "new"), 100)
@@ -295,7 +295,7 @@ class Files(ClockTest):
         self.jump(client, DAY)
         self.check(client, at)
         self.assertEqual(client.info("persistence")["rdb_last_load_keys_expired"], "1")
-        # What is written now is loaded a day earlier.
+        # Keys written now are loaded a day earlier.
         client("SET", "later", "1", "EX", 3600)
         daemon.must("stop", "db")
         self.clock.set(0)
@@ -327,7 +327,7 @@ class Files(ClockTest):
         self.jump(client, -DAY)
         self.assert_about(client("TTL", "later"), 2 * DAY + 3600)
         self.assertEqual(client("PEXPIRETIME", "days"), at)
-        # Whoever had it has removed it.
+        # The key had expired and was removed.
         self.assertEqual(client("EXISTS", "hour"), 0)
         self.assertEqual(client("HMGET", "hash", "a", "b"), [None, b"1"])
 
@@ -354,7 +354,7 @@ class Links(ClockTest):
             self.jump(jumping, seconds)
             master("SET", "key", seconds)
             eventually(lambda: replica("GET", "key") == str(seconds).encode(), "the write to come")
-            # Who looks after timeouts has done so meanwhile.
+            # The checks of timeouts have run meanwhile.
             offset = int(master.info("replication")["master_repl_offset"])
             ping = len(Client.encoded(("PING",)))
             eventually(lambda: int(master.info("replication")["master_repl_offset"]) >= offset + 2 * ping, "PINGs")
@@ -365,7 +365,7 @@ class Links(ClockTest):
         if jumping is master:
             self.assertIn(self.lag(master), range(5))
         else:
-            # Redis was seen to tell -1.
+            # Redis may reply -1.
             eventually(lambda: self.lag(master) in range(5), "a short lag")
 
     def test_a_cache_that_follows(self):
@@ -392,7 +392,7 @@ class Links(ClockTest):
         replica = self.client(redis.port)
         replica("REPLICAOF", "127.0.0.1", master.port)
         self.stays(master, replica, master)
-        # What has ended by the master's clock goes here, too.
+        # Keys that expire by the master's clock are removed here, too.
         master("SET", "hour", "1", "EX", 3600)
         eventually(lambda: replica("GET", "hour") == b"1", "the write to come")
         self.jump(master, DAY)

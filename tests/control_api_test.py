@@ -234,7 +234,7 @@ class ControlApi(harness.EddyTest):
             for client in clients:
                 client.close()
         refused = 1
-        while daemon.run("ls").status != 0:  # those that have closed are gone as soon as they are noticed
+        while daemon.run("ls").status != 0:  # closed connections are gone as soon as the daemon notices
             refused += 1
             self.assertLess(refused, 1000, "there is room again")
         self.assertEqual(daemon.metric("eddy_control_connections_refused_total"), refused)

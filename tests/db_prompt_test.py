@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The prompt of `eddy db NAME` on a terminal: editing, history, completion, hints and help; and that it goes on after
-a restart of the cache."""
+"""The prompt of `eddy db NAME` on a terminal: editing, history, completion, hints and help; it survives a restart of
+the cache."""
 
 import fcntl
 import os
@@ -60,7 +60,7 @@ class Terminal:
         return self.shown
 
     def ended(self):
-        while True:  # a terminal that nobody reads would block it
+        while True:  # an unread terminal would block the command
             try:
                 if not os.read(self.end, 65536):
                     break
@@ -69,7 +69,7 @@ class Terminal:
         return self.process.wait(DEADLINE_S)
 
     def is_as_usual(self):
-        """Whether it shows what is typed, and gives lines to programs."""
+        """True if the terminal echoes input, and passes lines to programs."""
         return termios.tcgetattr(self.end)[3] & (termios.ECHO | termios.ICANON) == termios.ECHO | termios.ICANON
 
     def close(self):

@@ -27,7 +27,7 @@ class FewDescriptors(harness.EddyTest):
         self.client = client_of(self, self.cache_port)
 
     def crowd(self, port=None, count=LIMIT):
-        """More clients than there are descriptors. The kernel's queue takes those that wait."""
+        """More clients than there are descriptors. The rest wait in the kernel's queue."""
         clients = []
         for _ in range(count):
             clients.append(connect(port or self.port))
@@ -55,7 +55,7 @@ class FewDescriptors(harness.EddyTest):
             for _ in range(4):
                 open_ones.enter_context(self.eddy.raw())
             self.eddy.must("ls")
-        # Those that wait are served as others leave.
+        # Waiting clients are served as others leave.
         for client in clients[:served]:
             client.close()
         total = lambda: self.eddy.request("GET", "/v1/runtimes/crowded/stats")[1]["connections_total"]

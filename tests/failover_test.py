@@ -15,7 +15,7 @@ WRITERS = 4
 
 
 class Writer(threading.Thread):
-    """Sets one key after the other, at whoever takes it, until it is told to stop."""
+    """Sets one key after the other, at whichever server accepts it, until it is stopped."""
 
     def __init__(self, number, ports):
         super().__init__()
@@ -78,7 +78,7 @@ class Failover(Replication):
             self.assertEqual(each.refused, 1, "one refusal tells where to go")
         self.assertEqual(replica("DBSIZE"), sum(each.written for each in writers))
         have_same_data(replica, master)
-        # Nobody took a copy for it.
+        # There was no full synchronization.
         self.assertEqual(replica.info("stats")["sync_full"], "0")
         self.assertEqual(replica.info("stats")["sync_partial_ok"], "1")
 
@@ -134,7 +134,7 @@ class BesideServers:
         self.assertEqual(other("ROLE")[0], b"master")
         self.assertEqual(own("ROLE")[:3], [b"slave", b"127.0.0.1", other.port])
         have_same_data(other, own)
-        # What had reached it by then is there.
+        # A write that had reached it by then is there.
         self.assertIn(other("GET", "k"), (b"v", None))
 
 

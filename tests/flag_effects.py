@@ -1,4 +1,4 @@
-"""What tests of flags share: which flags have a test of their effect, and runtimes with flags."""
+"""Shared by tests of flags: the list of flags with a test of their effect, and runtimes with flags."""
 
 import os
 import re
@@ -38,7 +38,7 @@ def seconds_to_probe(port):
 
 class FlagTest(harness.EddyTest):
     def assert_probes(self, daemon, port):
-        """Of runtime r, which probes after 100 s."""
+        """Checks runtime r, which probes after 100 s."""
         for flags, least, most in (([], 0, 100), (["--tcp-keepalive", "1h"], 1000, 3600), (["--unset", "tcp-keepalive"], 100, 300)):
             if flags:
                 daemon.must("edit", "r", *flags)

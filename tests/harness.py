@@ -28,9 +28,9 @@ import unittest
 BINARY = os.environ.get("EDDY_BINARY") or os.path.join(
     os.path.dirname(os.path.abspath(__file__)), "..", "build", "release", "eddy")
 
-# How long anything may take before it counts as broken; generous, for sanitizers on a busy machine.
+# Deadline in seconds for any step before it counts as broken; generous, for sanitizers on a busy machine.
 DEADLINE_S = 60
-# How long a program that a test runs may take, short of what ctest gives the whole test.
+# Limit in seconds for a program that a test runs, below ctest's limit for the whole test.
 SCRIPT_TIMEOUT_S = int(os.environ.get("EDDY_SCRIPT_TIMEOUT_S", "300")) * 9 // 10
 
 
@@ -97,7 +97,7 @@ def ports():
 
 
 def free_port(kind=socket.SOCK_STREAM):
-    """A port that nobody has, and that comes again only after many others."""
+    """A port that is free, and that is returned again only after many others."""
     return ports().free(kind)
 
 
@@ -130,7 +130,7 @@ class Unix(http.client.HTTPConnection):
 
 
 class Result:
-    """What a command line came to."""
+    """Result of a command line."""
 
     def __init__(self, process, out, err):
         self.status = process.returncode
@@ -325,7 +325,7 @@ class Daemon:
             return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
 
     def wake_ups(self):
-        """How often its threads have gone to sleep."""
+        """Number of times that its threads have gone to sleep."""
         count = 0
         for task in os.listdir(f"/proc/{self.pid}/task"):
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
@@ -353,7 +353,7 @@ def all_of(stream):
 
 
 def backends():
-    """The backends to test: EDDY_BACKEND alone, or those that this kernel has."""
+    """The backends to test: EDDY_BACKEND alone, or all that this kernel has."""
     if not os.path.exists(BINARY):
         sys.exit(f"there is no program {BINARY}: build it, or set EDDY_BINARY")
     chosen = os.environ.get("EDDY_BACKEND")
@@ -420,7 +420,7 @@ class EddyTest(unittest.TestCase):
 
 
 def sanitized(binary=BINARY):
-    """Whether the program carries a sanitizer, whose memory and descriptors are not the program's."""
+    """True if the program carries a sanitizer, whose memory and descriptors are not the program's."""
     with open(binary, "rb") as program:
         content = program.read()
     return b"__asan_init" in content or b"__tsan_init" in content
@@ -428,7 +428,7 @@ def sanitized(binary=BINARY):
 
 @functools.cache
 def parts():
-    """What the program was built with, of what can be left out: io_uring, tls, scripts."""
+    """Optional parts that the program was built with: io_uring, tls, scripts."""
     return json.loads(subprocess.run([BINARY, "version", "--json"], stdout=subprocess.PIPE, check=True,
                                      timeout=DEADLINE_S).stdout)["built_with"]
 

@@ -176,7 +176,7 @@ class PostgresHooks(HooksTest):
             c("SET", f"k{i}", "v")
         daemon.must("stop", "c")
         self.assertEqual(self.postgres.sql("SELECT count(*) FROM kv WHERE value = 'v'"), "500")
-        # So does the daemon's end, and without a backend it is told what is lost.
+        # So does the daemon's end; without a backend its log names the lost keys.
         daemon.must("start", "c")
         self.client()("SET", "last", "1")
         self.assertEqual(daemon.stop(), 0)

@@ -70,12 +70,12 @@ SMUGGLED = (
     ("200 fields", HEAD + b"A: b\r\n" * 200 + b"\r\n", 431),
     ("target of 65 kB", b"GET /" + b"a" * 65_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
 )
-# What is behind a request that was refused.
+# Bytes behind a refused request.
 HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def send(peer, data):
-    """Whether the peer has taken it all; it may close before."""
+    """True if the peer has taken it all; it may close before."""
     try:
         peer.sendall(data)
         return True
@@ -240,7 +240,7 @@ class FewDescriptors(SiteTest):
         head = busy.recv(1000)
         crowd = [self.client() for _ in range(64)]
         eventually(lambda: "cannot accept connections for now" in self.running.must("logs", "site"), "the limit")
-        # Each asks for a file. Those that were accepted get it, or 503.
+        # Each asks for a file. Accepted ones get it, or 503.
         for each in crowd:
             send(each, b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         got = head + rest_of_one(busy, self.large, head)
@@ -292,7 +292,7 @@ class ManyIdle(SiteTest):
         print(f"{before} KiB resident with a site, {each:.0f} bytes more for each idle connection", flush=True)
         if not harness.sanitized():
             self.assertLessEqual(before, 15 * 1024)
-            # Those that came within the last second have a session; src/runtime/memory_test.cpp bounds the others.
+            # Clients of the last second have a session; src/runtime/memory_test.cpp bounds the others.
             self.assertLessEqual(each, 8 * 1024)
         self.assert_served()
         # They are alive.
@@ -309,7 +309,7 @@ class Slow(SiteTest):
     """100 connections of each kind at a time, with the limits that a site has by default: 15 s. That these cut within
     20 s is shown in virtual time, by src/http/session/slow_clients_test.cpp; here the bound is one that a busy machine keeps."""
 
-    # The attackers would go on for so long.
+    # Duration of an attack.
     seconds = 120
 
     def attack(self, *words):
@@ -320,8 +320,8 @@ class Slow(SiteTest):
         return attacker
 
     def sockets(self):
-        """The kernel's sockets on the port of the site that hold something: also those that it has closed, and that
-        still have bytes to send."""
+        """The kernel's sockets on the port of the site that hold memory: also closed ones that still have bytes to
+        send."""
         count = 0
         for table in ("/proc/net/tcp", "/proc/net/tcp6"):
             with open(table, encoding="ascii") as lines:

@@ -120,7 +120,7 @@ class Site(harness.EddyTest):
         self.assertIn('eddy_http_request_seconds_count{runtime="site",type="http"} 1', shown)
 
     def read_by_goaccess(self, log, log_format, *flags):
-        """What goaccess(1) makes of a log: its summary, and the hosts, requests and agents that it has found."""
+        """The result of goaccess(1) for a log: its summary, and the hosts, requests and agents that it has found."""
         if shutil.which("goaccess") is None:
             self.skipTest("goaccess is not installed (Debian's package of that name)")
         report = os.path.join(self.folder(), "report.json")

@@ -93,7 +93,8 @@ class IdleWebSockets(harness.EddyTest):
             self.assertEqual(next_frame(peer), (PONG, b"%d" % number))
         self.assertGreaterEqual(self.connections(), MANY + 1)
 
-        # On a busy machine the command may give up before 10,000 connections have ended. The server goes on with it.
+        # On a busy machine the command may give up before 10,000 connections have ended. The server continues to end
+        # them.
         stopped = self.running.run("stop", "s")
         if stopped.status != 0:
             self.assertIn("did not answer within", stopped.err)

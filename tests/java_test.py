@@ -21,7 +21,7 @@ BUILD = os.path.dirname(os.path.abspath(BINARY))
 
 
 def c_compiler():
-    """Which one compiles the library for JDK 17: Eddy's own build needs no `cc`."""
+    """The compiler that builds the library for JDK 17: Eddy's own build needs no `cc`."""
     return next((name for name in ("cc", "gcc", "clang", "clang-19") if shutil.which(name)), "cc")
 
 

@@ -28,7 +28,7 @@ class KeepingTest(harness.EddyTest):
         return client
 
     def obstacle(self, disk, name="dump.rdb"):
-        """Has the dump be impossible to write; the path is to be removed to end that."""
+        """Makes the dump impossible to write, until the returned path is removed."""
         path = os.path.join(disk, name + ".tmp")
         os.mkdir(path)
         return path
@@ -226,7 +226,7 @@ class Edits(KeepingTest):
         self.assertEqual(client("SET", "key 0", "1"), "+OK")
         self.edited(daemon, "--config", "requirepass secret")
         self.assertTrue(Client(client.port)("PING").startswith("-NOAUTH"))
-        # What CONFIG SET says stays until the option itself changes.
+        # A value by CONFIG SET stays until the option itself changes.
         client("CONFIG", "SET", "maxmemory", "30000000")
         self.edited(daemon, "--config", "requirepass secret; hz 20")
         self.assertEqual(client("CONFIG", "GET", "maxmemory"), [b"maxmemory", b"30000000"])
@@ -415,7 +415,7 @@ class Edits(KeepingTest):
 
 @harness.on_each_backend
 class RemovedFiles(KeepingTest):
-    """Files that somebody removed by hand are written again before a cache ends."""
+    """Files that were removed by hand are written again before a cache ends."""
 
     def ends(self, daemon):
         threads = itertools.cycle(("2", "1"))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What `eddy ls`, `show`, `stats` and `logs` print: on terminals, as JSON, for patterns and for names that are not there."""
+"""Output of `eddy ls`, `show`, `stats` and `logs`: on terminals, as JSON, for patterns and for names that are not
+there."""
 
 import fcntl
 import json
@@ -76,7 +77,7 @@ class Listing(harness.EddyTest):
             for flags in ((), ("-q",), ("--json",)):
                 result = daemon.run(command, "nosuch", *flags)
                 self.assertEqual((result.status, result.out, result.err), (1, "", refused.err))
-            # A pattern asks which there are, and none is an answer.
+            # A pattern may match no runtime, which is no error.
             self.assertEqual(daemon.must(command, "no*", "-q"), "")
         self.assertEqual(daemon.must("ps", "one", "-q"), "", "it is there, and does not run")
 

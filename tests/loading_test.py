@@ -86,7 +86,7 @@ class LoadingTest(harness.EddyTest):
             return None
 
     def check(self, fields, total):
-        """That they make sense. Returns how many bytes are loaded."""
+        """Checks their consistency. Returns the number of bytes loaded."""
         loaded = int(fields["loading_loaded_bytes"])
         self.assertEqual(fields["loading"], "1")
         self.assertEqual(fields["async_loading"], "0")
@@ -169,7 +169,7 @@ class Start(LoadingTest):
     """Files that take a while to read: more and more keys, until a client has seen it."""
 
     def while_it_starts(self, daemon, port, begin, look):
-        """Has the cache start, and calls look(client) of those who come meanwhile until that is true."""
+        """Starts the cache, and calls look(client) with clients that connect meanwhile until it returns true."""
         result = []
         starting = threading.Thread(target=lambda: result.append(begin()))
         starting.start()
@@ -256,7 +256,7 @@ class Start(LoadingTest):
                     self.assertNotEqual(result.status, 0)
                     self.assertIn("it was stopped before it had read its files", result.err)
                     eventually(lambda: daemon.list()["db"]["status"] == "stopped", "the end")
-                    # What was there is there still, and the next start finds it.
+                    # The file is unchanged, and the next start loads it.
                     with open(path, "rb") as file:
                         self.assertEqual(file.read(), data)
                     daemon.must("start", "db")
@@ -320,7 +320,7 @@ class EndlessScript(LoadingTest):
 
 
 class BesideRedis(LoadingTest):
-    # What would end the other's load, its connection or the test; REPLICAOF may end a load here.
+    # Commands that would end the other's load, its connection or the test; REPLICAOF may end a load here.
     EXCEPT = {"shutdown", "replicaof", "slaveof"}
     # These run since 7.2.
     NEWER = {"cluster|shards", "cluster|slots"}
@@ -332,7 +332,7 @@ class BesideRedis(LoadingTest):
         daemon, port = self.daemon(), free_port()
         daemon.must("create", "cache", "db", "-p", str(port), "--mode", "admin", "-s")
         cache = self.client(port)
-        # Not to be told READONLY, which comes first.
+        # To prevent READONLY errors, which come first.
         cache("CONFIG", "SET", "replica-read-only", "no")
         cache("REPLICAOF", "127.0.0.1", master.port)
         folder = self.folder()
@@ -378,7 +378,7 @@ class BesideRedis(LoadingTest):
         differ = [(words, mine, its) for words, mine, its, one, another in zip(calls, *told, ours, theirs)
                   if one != another and not its.startswith("-ERR unknown ")]
         self.assertEqual(differ, [])
-        # Nothing was passed over: some run, and others do not.
+        # The comparison is not empty: some run, and others do not.
         known = [its for its in told[1] if not its.startswith("-ERR unknown ")]
         self.assertGreater(known.count(LOADING), 150)
         self.assertGreater(len(known) - known.count(LOADING), 80)

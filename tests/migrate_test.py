@@ -14,7 +14,7 @@ from cache_client import Redis, Traffic, client_of
 from harness import eventually, free_port
 
 WAIT_MS = "30000"
-# Of a wait that is to end.
+# For a wait that is to end.
 SHORT_MS = "200"
 
 
@@ -111,10 +111,10 @@ class BesideServers:
             replies.append(source(*to, "", 0, 1000, *key, "KEYS", *"defgx"))
             replies.append(source("MGET", *"defgh"))
             replies.append(target("MGET", *"abdefg"))
-            # Nobody, and those who do not answer.
+            # A port without a listener, and servers that do not answer.
             for port in (silent.port, falls_silent.port):
                 replies.append(source("MIGRATE", "127.0.0.1", port, "h", 0, 150))
-            # Redis notices the first when it writes; of the other it depends on the moment.
+            # Redis notices the first when it writes; for the other it depends on the moment.
             for port in (unused, leaves.port, "port"):
                 replies.append(source("MIGRATE", "127.0.0.1", port, "h", 0, 150).split()[0])
             replies.append(source("MIGRATE", "", target.port, "h", 0, 150))
@@ -212,7 +212,7 @@ class BetweenCaches(Migration):
         here = [bool(each) for each in source.all([("EXISTS", key) for key in keys])]
         there = [bool(each) for each in target.all([("EXISTS", key) for key in keys])]
         self.assertEqual([key for key, a, b in zip(keys, here, there) if not a and not b], [])
-        # It goes on with what is left.
+        # A second call moves the rest.
         self.assertEqual(self.move(source, target, *keys, more=("REPLACE",)), "+OK")
         self.assertEqual(source("DBSIZE"), 0)
         self.assertEqual(target("DBSIZE"), len(keys))

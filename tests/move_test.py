@@ -25,8 +25,8 @@ PAUSE_MS = 600_000
 
 
 class Writer(threading.Thread):
-    """Increments counters of its own on the server that it is told, and checks each reply against what was
-    acknowledged before. Whoever is held up or refused tries again, as a client with a retry does.
+    """Increments counters of its own on the server of its port, and checks each reply against the acknowledged value
+    before. A delayed or refused command is tried again, as by a client with a retry.
     """
 
     def __init__(self, number, port):
@@ -116,7 +116,7 @@ class Writer(threading.Thread):
                     self.client.socket.shutdown(socket.SHUT_RDWR)
 
     def check(self, client):
-        """What the server has must be what was acknowledged, but for what was never answered."""
+        """The server's values must be the acknowledged ones, but for commands that were never answered."""
         if self.problem is not None:
             raise self.problem
         for name in self.names:
@@ -198,7 +198,7 @@ class Moving(harness.EddyTest):
         self.threads += self.readers
 
     def go_on(self):
-        """Until all have written and read more, and nobody has complained."""
+        """Returns when all have written and read more without an error."""
         def counts():
             return [each.count for each in self.writers + self.readers]
         before = counts()
@@ -275,7 +275,7 @@ class Moving(harness.EddyTest):
         self.move(self.old, ours, lambda: self.follow_instead(self.old, ours))
         self.move(ours, self.old, lambda: self.follow_instead(ours, self.old))
         self.check_all(self.old, ours)
-        # Each went on where it was: nobody needed all data twice.
+        # Each continued where it was: no full synchronization.
         self.assertEqual(self.old.info("stats")["sync_full"], "1")
         self.assertEqual(ours.info("stats")["sync_full"], "0")
 

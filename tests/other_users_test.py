@@ -13,7 +13,7 @@ import harness
 from harness import BINARY, OTHER_USER, as_user, eventually, free_port
 from streaming_test import StreamDaemonTest
 
-# Opens sockets to argv[1] until argv[2] of them were opened, says so, and keeps those that stay open.
+# Opens sockets to argv[1] until argv[2] of them were opened, prints a line, and keeps the ones that stay open.
 IDLE_CLIENTS = """
 import socket, sys
 kept = []
@@ -295,7 +295,7 @@ class AbstractSockets(Users):
         return done.stdout
 
     def test_take_clients_of_their_own_user_and_of_listed_ones(self):
-        """Of each type that serves a Unix socket; the backend of the proxy is a cache, which answers PING."""
+        """For each type that serves a Unix socket; the backend of the proxy is a cache, which answers PING."""
         daemon = self.daemon()
         site = self.folder()
         with open(os.path.join(site, "index.html"), "w", encoding="ascii") as file:

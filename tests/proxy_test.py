@@ -161,7 +161,8 @@ class Descriptors(harness.EddyTest):
             # One that is refused may be reset before connect(2) has returned.
             with contextlib.suppress(ConnectionResetError):
                 clients.append(connect(port))
-        # Those beyond the limit wait, or are closed if connecting to the backend is behind: either is said, with what helps.
+        # Clients beyond the limit wait, or are closed if connecting to the backend fails: the log names either, and the
+        # remedy.
         eventually(lambda: "ulimit -n" in running.must("logs", "gw"), "the log names the limit")
         running.must("create", "cache", "db", "-p", str(free_port()), "-s")
         for each in clients:

@@ -26,7 +26,7 @@ FILL = [("SET", "text", "abc"), ("SET", "number", 7), ("PFADD", "counter", "a", 
         ("SET", "ends", "x", "EX", 100000), ("HSET", "timed", "f", "1"), ("HEXPIRE", "timed", 100000, "FIELDS", 1, "f"),
         ("SELECT", 1), ("SET", "text", "of another database"), ("SELECT", 0)]
 
-# What the arguments of these names may be; the others go by their type.
+# Values for arguments of these names; other arguments get a value by their type.
 BY_NAME = {
     "group": ["g", "new"], "consumer": ["c", "new"], "groupname": ["g"], "consumername": ["c", "new"],
     "field": ["f", "a", "new"], "member": ["a", "b", "new"], "element": ["a", "new"], "pivot": ["a"],
@@ -40,7 +40,7 @@ BY_NAME = {
 # Not by these means: they would end the test's own connections, or have no reply.
 LEFT_OUT = {"client|kill", "client|pause", "client|reply", "replconf", "sync", "psync", "quit", "monitor"}
 
-# What a client must not do, with arguments that do it.
+# Commands that a client must not run, with arguments that would change something.
 CHANGES = [
     ("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "allkeys-random"),
     ("CONFIG", "SET", "save", ""), ("CONFIG", "SET", "slowlog-max-len", "3"),
@@ -163,7 +163,7 @@ class Watched:
             client.close()
 
     def is_changed_by(self, words):
-        """Whether the command changes the keys or functions that there are at first."""
+        """True if the command changes the initial keys or functions."""
         self.client("FLUSHALL")
         self.client("FUNCTION", "FLUSH")
         self.fill()

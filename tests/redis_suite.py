@@ -30,11 +30,11 @@ sys.path.insert(0, os.path.join(ROOT, "tests"))
 import harness  # noqa: E402
 
 LOGS = os.path.join(ROOT, "build", "redis_suite")
-# How long a unit may take, with and without the slow tests. What it is at then has failed.
+# Limits in seconds of a unit, with and without the slow tests. The test that runs at the limit has failed.
 UNIT_S = 300
 SLOW_UNIT_S = 1800
 
-# The source package in Debian's archive, its digest, and what else the suite is run with.
+# The source package in Debian's archive, its digest, and the suite's further arguments.
 SUITES = {
     "7.0": ("redis-7.0.15", "pool/main/r/redis/redis_7.0.15.orig.tar.gz",
             "4b1dc4ee6d622a09fff9c6777191209750fb5e5a725ef78ea012d6eef4c22982", ["--ignore-encoding"]),
@@ -94,7 +94,7 @@ def units_of(folder):
 
 
 class Unit:
-    """What came of one unit: how many tests passed, and the names of those that failed."""
+    """Result of one unit: the tests that passed, and the names of failed ones."""
 
     def __init__(self, name, output, ended):
         self.name = name

@@ -16,7 +16,7 @@ NUMBERS = re.compile(r"[0-9a-f]{40}")
 
 
 class Side:
-    """A server that is taken through a state: its clients, and what they were told."""
+    """A server that is taken through a state: its clients, and their replies."""
 
     def __init__(self, test, port, folder):
         self.test, self.port, self.folder = test, port, folder

@@ -20,7 +20,7 @@ def have_same_data(master, replica):
         told, has = master.info("replication"), replica.info("replication")
         return (has.get("master_link_status") == "up" and
                 told["master_repl_offset"] == has["slave_repl_offset"])
-    # Keys that expire are removed by the master, which tells.
+    # Keys that expire are removed by the master, which sends a DEL.
     def equal():
         eventually(same, "the replica to have everything")
         return master("DEBUG", "DIGEST") == replica("DEBUG", "DIGEST")
@@ -28,7 +28,7 @@ def have_same_data(master, replica):
 
 
 class Stranger:
-    """Says that it is a replica, and does as it is told by a test."""
+    """A replica by hand: each step is the test's."""
 
     def __init__(self, test, port):
         self.client = Client(port)
@@ -104,7 +104,7 @@ class BesideServers:
         self.assertTrue(replica("SET", "a", "b").startswith("-READONLY"))
         self.assertEqual(replica("ROLE")[:4], [b"slave", b"127.0.0.1", master.port, b"connected"])
         self.assertEqual(master("WAIT", "1", "10000"), 1)
-        # Both go on where they were.
+        # Both continue where they were.
         writer = client_of(self, master.port)
         writing = threading.Thread(target=self.write, args=(writer, 3))
         writing.start()
@@ -144,7 +144,7 @@ class BesideServers:
         self.assertGreaterEqual(int(master.info("stats")["sync_partial_ok"]), 1)
 
     def test_a_replica_that_asks_from_a_wrong_place(self):
-        """It gets everything anew, as a real server gives it, and nobody else notices."""
+        """It gets everything again, as from a real server, and other clients do not notice."""
         # The disk takes the copies, since a real server would wait for others before it sends them.
         _, theirs = self.server("--repl-diskless-sync", "no")
         ours = self.cache(self.daemon(), "db")
@@ -195,13 +195,13 @@ class BesideServers:
             have_same_data(first, each)
         ids = {each.info("replication")["master_replid"] for each in (first, second, third, fourth)}
         self.assertEqual(len(ids), 1)
-        # Whoever is promoted, the others go on with it: the data is not sent again.
+        # After each promotion, the others continue with it: the data is not sent again.
         self.assertEqual(second("REPLICAOF", "NO", "ONE"), "+OK")
         self.write(second, 3)
         for each in (third, fourth):
             have_same_data(second, each)
         self.assertEqual(second.info("stats")["sync_full"], "1")
-        # The old one may have let keys end meanwhile, and need all.
+        # The old one may have expired keys meanwhile, and need all.
         self.replicate(first, second)
         for each in (first, third, fourth):
             have_same_data(second, each)
@@ -304,7 +304,7 @@ class BesideValkey(BesideServers, Replication):
 
 @harness.on_each_backend
 class ByTls(Replication):
-    """The certificates are for another name than the address that the replicas know: who signs them counts."""
+    """The certificates are for another name than the address that the replicas know: the signer counts."""
 
     def setUp(self):
         self.made = harness.Certificates(self.folder())
@@ -427,7 +427,7 @@ class AmongCaches(Replication):
     def test_a_replica_that_acknowledges_nonsense(self):
         master = self.cache(self.daemon(), "master")
         other = self.cache(self.daemon(), "other")
-        # Nothing but what is written here goes into the stream.
+        # Only the writes here go into the stream.
         self.assertEqual(master("CONFIG", "SET", "repl-ping-replica-period", "3600"), "+OK")
         master("SET", "a", "1")
         stranger = Stranger(self, master.port)
@@ -446,7 +446,7 @@ class AmongCaches(Replication):
             eventually(lambda: acknowledged() == end(), "what was sent to be acknowledged")
             master("SET", "a", "2")
             self.assertEqual(master("WAIT", "1", "50"), 0)
-        # What is no offset, or less than before, changes nothing.
+        # Invalid offsets, and lower ones than before, change nothing.
         before = acknowledged()
         for words in (("0",), ("1",), ("-1",), (-2**63,), (2**64,), ("9" * 1000,), ("x",), ("",), (b"\0\xff",),
                       ("1.5",), ("1", "FACK", "x"), ("1", "FACK", 2**63 - 1), ("x", "FACK", "x")):
@@ -464,7 +464,7 @@ class AmongCaches(Replication):
         self.assertEqual(other("GET", "a"), b"3")
         other("REPLICAOF", "NO", "ONE")
         eventually(lambda: master.info("replication")["connected_slaves"] == "0", "its link to end")
-        # Another stranger, who tells the truth as often as a replica does, is counted.
+        # Another replica by hand, which acknowledges as often as a real one, is counted.
         honest = Stranger(self, master.port)
         self.assertTrue(honest.ask("?", "-1").startswith("+FULLRESYNC"))
         honest.take_copy()

@@ -1,7 +1,7 @@
 """Reloads and edits under load: no client is refused, and no answer is cut, whatever the type.
 
-Clients connect, talk and leave all the time while the options of their runtime change, those that need a restart
-included. Each failure of a client is kept with what it did, so that one in thousands is seen.
+Clients connect, talk and leave all the time while the options of their runtime change, also ones that need a restart.
+Each failure of a client is kept with its step, so that one in thousands is seen.
 """
 
 import http.client

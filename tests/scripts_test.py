@@ -41,7 +41,7 @@ class Scripts(harness.EddyTest):
         return self.client(port)
 
     def endless(self, port, script=ENDLESS_WRITER):
-        """Has a script run that ends only with its cache, and returns when it runs."""
+        """Starts a script that ends only with its cache, and returns when it runs."""
         runs = self.client(port)
         runs.send("EVAL", script, "0")
         looker = self.client(port)

@@ -22,7 +22,7 @@ BACKEND = os.environ.get("EDDY_BACKEND", "auto")
 
 
 def local():
-    """A place where nobody serves yet. A place is (port, host), as Client takes it."""
+    """The address of no server yet: (port, host), as Client takes it."""
     return free_port(), "127.0.0.1"
 
 
@@ -75,7 +75,7 @@ class Node:
 
 
 def answer_of(place, *words):
-    """The reply, or None where nobody answers."""
+    """The reply, or None without a server."""
     try:
         client = Client(*place, timeout_s=5)
     except OSError:
@@ -89,7 +89,7 @@ def answer_of(place, *words):
 
 
 class Watched(harness.EddyTest):
-    """What tests with sentinels have in common."""
+    """Base of the tests with sentinels."""
 
     backend = BACKEND
 
@@ -106,8 +106,8 @@ class Watched(harness.EddyTest):
         for _ in range(SENTINELS):
             port = free_port()
             path = os.path.join(self.folder(), "sentinel.conf")
-            # A sentinel that hears of a new master may take a second, its pause between attempts to connect,
-            # before it asks it: with 1000 it took that one for dead, too, and replaced it at once.
+            # After a new master is announced to a sentinel, it may take a second, its pause between attempts to
+            # connect, before it asks it: with 1000 it took that one for dead, too, and replaced it at once.
             with open(path, "w", encoding="utf-8") as file:
                 file.write(f"port {port}\nbind {host}\nprotected-mode no\ndir {os.path.dirname(path)}\n"
                            f"sentinel monitor db {master[1]} {master[0]} 2\n"
@@ -131,7 +131,7 @@ class Watched(harness.EddyTest):
         self.has_role(place, b"master")
 
     def promoted(self, sentinels, lost):
-        """Who is master in the place of one that is lost, as soon as all sentinels say the same."""
+        """The master in the place of a lost one, as soon as all sentinels agree."""
         chosen = eventually(lambda: next(
             (each for each in {self.master_of(s) for s in sentinels}
              if each not in (None, lost)), None), "another master", 120)
@@ -195,7 +195,7 @@ class Watched(harness.EddyTest):
 
     @staticmethod
     def has_role(place, role):
-        """Asks by connections of its own: a sentinel that changes a role closes those that are there."""
+        """Asks by new connections: a sentinel that changes a role closes the existing ones."""
         def has_it():
             told = answer_of(place, "ROLE")
             return isinstance(told, list) and told[0] == role
@@ -212,7 +212,7 @@ class Watched(harness.EddyTest):
         client = node.client()
         eventually(lambda: client.info("replication").get("master_link_status") == "up", "its link", 120)
         told = client.info("replication")
-        # Its log tells whether a sentinel sent it elsewhere, or it began so.
+        # Its log shows whether a sentinel sent it elsewhere, or it began so.
         self.assertEqual((int(told["master_port"]), told["master_host"]), master,
                          node.daemon.must("logs", "db"))
         return client
@@ -303,7 +303,7 @@ class Network(harness.EddyTest):
 
 
 class Partition(Network):
-    """The master's network is cut: it goes on alone, and is followed again when the cut is healed."""
+    """The master's network is cut: it continues alone, and has replicas again when the cut is healed."""
 
     def setUp(self):
         super().setUp()
@@ -344,7 +344,7 @@ class WatchedPartition(Watched, Network):
 
     def test_a_master_that_is_cut_off_is_replaced_and_follows_once_it_is_back(self):
         inside = self.node_inside()
-        # Whoever follows comes from the first address: the second one's is known by what it announces.
+        # A replica connects from the first address: the second one's is known by what it announces.
         outside = [self.node_outside(host) for host in (self.outer, self.second)]
         outside[1].configure("replica-announce-ip", self.second, "replica-announce-port", outside[1].place[0])
         # An operator's failover goes to the one inside, so that it can be cut off again.

@@ -70,7 +70,7 @@ def main(path, count):
                 end(*children[0], dice)
                 children.pop(0)
         except SystemExit:
-            # Those that live on would keep the pipes to this program's starter open.
+            # Surviving children would keep the pipes to this program's starter open.
             for child, _ in children[1:]:
                 os.kill(child, signal.SIGKILL)
             raise

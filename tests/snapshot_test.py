@@ -64,7 +64,7 @@ class Pair:
         return int(last), size
 
     def check(self, test, client, when):
-        """Of a dataset that does not change meanwhile."""
+        """Checks a dataset that does not change meanwhile."""
         first, size = self.last_of(test, client, self.first, when)
         second, _ = self.last_of(test, client, self.second, when)
         if first is None:
@@ -227,7 +227,7 @@ class Snapshots(harness.EddyTest):
         replica("SET", "its own", "1")
         replica("REPLICAOF", "127.0.0.1", self.port)
         eventually(lambda: replica.info("replication")["master_link_status"] == "up", "the link")
-        # It goes on by commands: the next copy stops that at any place.
+        # It continues with the stream's commands, which the next copy may interrupt anywhere.
         for each in self.pairs:
             each.last_of(self, replica, each.first, "in the replica")
             each.last_of(self, replica, each.second, "in the replica")

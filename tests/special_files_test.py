@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Files that block, or have no end, in place of those that options name: a FIFO, a device, a socket, a folder. Each is
-refused by its name and kind, and neither the other runtimes of the loop nor the next start of the daemon wait for it."""
+"""Files that block, or have no end, in place of files that options name: a FIFO, a device, a socket, a folder. Each is
+refused by its name and kind, and neither the other runtimes of the loop nor the next start of the daemon wait for
+it."""
 
 import os
 import shutil

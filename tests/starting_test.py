@@ -67,7 +67,7 @@ class EndlessStart(StartingTest):
         # Its clients are answered, too.
         client = client_of_loading(self, self.slow_port)
         self.assertIn("LOADING", client("GET", "a"))
-        # What there is can be changed meanwhile, but for the one that starts.
+        # Other runtimes can be changed meanwhile.
         daemon.must("create", "server", "new", "-p", str(free_port()), "-s")
         daemon.must("stop", "quick")
         self.assert_refused(daemon.run("edit", "slow", "--maxmemory", "1G"), 1, '"slow" is still starting', "eddy stop slow")

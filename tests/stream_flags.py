@@ -210,7 +210,7 @@ class StreamFlags(FlagTest):
                     self.running.must("edit", "r", *flags)
                 client = new_client(self.path)
                 with listening.accept()[0] as peer:
-                    # What is unread when it closes would reset the connection.
+                    # Unread bytes at the close would reset the connection.
                     request = b""
                     while not request.endswith(b"}"):
                         request += peer.recv(1 << 16)

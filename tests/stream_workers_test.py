@@ -140,7 +140,7 @@ class Workers(harness.EddyTest):
         daemon = self.start("-workers", "3", "-max-connections", "50", "-message-delay", "1h")
         clients = self.clients(daemon, 70)
         heads = [each.recv(1 << 16).split(b"\r\n")[0] for each in clients]
-        # Of workers that take the last stream at the same time, none may get it.
+        # Workers that take the last stream at the same time may all be refused it.
         served = sum(b" 200 " in each for each in heads)
         self.assertEqual(served + sum(b" 503 " in each for each in heads), 70, heads)
         self.assertLessEqual(served, 50)
@@ -276,7 +276,7 @@ class Workers(harness.EddyTest):
         workers = daemon.workers()
         daemon.kill()
         self.assert_gone(workers)
-        # Nothing listens any more: the next one can begin.
+        # There are no listeners any more, so the next one can begin.
         again = Daemon(os.path.dirname(daemon.path), "-workers", "2")
         self.addCleanup(again.kill)
         again.until_ready()
@@ -333,7 +333,7 @@ class Workers(harness.EddyTest):
             self.assertEqual(client.recv(8), b"HTTP/1.1", "the first one goes on")
 
     def test_a_worker_without_its_parent_ends(self):
-        """Of a parent that has died, say."""
+        """Such as one whose parent has died."""
         done = subprocess.run([BINARY, "stream-daemon", "-socket", os.path.join(self.folder(), "s")], timeout=DEADLINE_S,
                               env={**os.environ, "EDDY_STREAM_WORKER": "0:1"}, stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, 2)

@@ -237,7 +237,7 @@ class Clients(Streams):
             self.assertNotIn(b"[DONE]", answer_of(each))
 
     def test_that_never_read_the_end_of_their_stream_are_closed(self):
-        """What is left for them is less than the queue's limit, so that alone does not end them."""
+        """The rest of their stream is below the queue's limit, so that alone does not end them."""
         self.create("--delay", "1ms", "--messages", "300", "--backend-timeout", "200ms")
         before = self.running.open_files()
         never = [self.slow_client() for _ in range(20)]
@@ -368,7 +368,8 @@ TOKEN = b'data: {"choices":[{"delta":{"content":"tok"}}]}\n\n'
 CHUNK = b"%x\r\n%b\r\n" % (len(TOKEN), TOKEN)
 ERROR_500 = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 5\r\n\r\nsorry"
 
-# What a backend does, the reason of openai's last event, and what of a proxied answer comes; None for a 502.
+# A backend's behaviour, the reason of openai's last event, and the part of a proxied answer that arrives; None for a
+# 502.
 FAILURES = {
     "closes at once": (saying(), "backend_unreachable", None),
     "resets at once": (saying(ends=reset), "backend_unreachable", None),
@@ -410,7 +411,7 @@ class Backends(Streams):
         return int(self.head.split(b" ", 2)[1]), body
 
     def assert_error(self, body, reason, token=False):
-        """That a stream of openai's ended with this reason, and that it was counted."""
+        """Checks that a stream of openai's ended with this reason, and that it was counted."""
         self.assertNotIn(b"[DONE]", body)
         self.assertTrue(body.endswith(b'data: {"error":"%b"}\n\n' % reason.encode()), (reason, body[-200:]))
         self.assertEqual(body.count(b'data: {"content":"tok"}\n\n'), token)
@@ -432,7 +433,7 @@ class Backends(Streams):
                 if "its length" in what:
                     self.assertIn(b"\r\nContent-Length: 999", self.head, "so the client notices")
                 elif proxied is not None and b"sorry" not in proxied:
-                    # What only the close ends may be whole.
+                    # An answer that only the close ends may be whole.
                     self.assertEqual(self.is_whole, "breaks off" not in what and "chunk size" not in what, what)
                 eventually(lambda: api.open == 0, "the backend has no connection")
 

@@ -115,7 +115,7 @@ class DaemonTests:
             self.assertEqual(self.answer_to(daemon, ask("x", 7)), expected(self.language, "x", 7, messages))
 
     def test_messages(self):
-        """What a message may be, and how it is shown."""
+        """Messages that are accepted, and their form in the answer."""
         long = "ä\u2028😀" * 50
         cases = (
             (b"\0", "", "0"),

@@ -23,7 +23,7 @@ WHOLE = CHUNKED + b"6\r\n world\r\n0\r\n\r\n"
 SIZED = b"HTTP/1.1 200 OK\r\n" + TYPE + b"Content-Length: 11\r\n\r\nhello"
 UNSIZED = b"HTTP/1.1 200 OK\r\n" + TYPE + b"Connection: close\r\n\r\nhello world"
 
-# What a backend sends, and whether it is whole.
+# A backend's answer; true if it is whole.
 ANSWERS = {
     "whole chunks": (saying(WHOLE), True),
     "chunks that break off": (saying(CHUNKED), False),

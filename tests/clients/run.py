@@ -43,9 +43,9 @@ sys.path.insert(0, os.path.dirname(HERE))
 import harness  # noqa: E402
 
 BUILD = os.path.join(ROOT, "build", "clients")
-# How long a program may say nothing before it counts as hung.
+# Longest silence of a program before it counts as hung.
 SILENCE_S = 150
-# How long a package manager may take.
+# Limit for a package manager.
 INSTALL_S = 1200
 
 
@@ -253,11 +253,11 @@ class Language:
         """Fetches the libraries and builds."""
 
     def fetch(self, *words):
-        """What needs the network."""
+        """Runs a step that needs the network."""
         quietly(list(words), self.folder, self.log, Unavailable)
 
     def build(self, *words):
-        """What needs nothing more."""
+        """Runs a step that needs no network."""
         quietly(list(words), self.folder, self.log, Broken)
 
 
@@ -381,7 +381,7 @@ LANGUAGES = {"python": Python("python"), "debian": DebianPython("python"), "tool
 # With `tls` the program also runs over TLS, with the newest of its protocols.
 Client = collections.namedtuple("Client", "name language program protocols tls servers", defaults=(False, 1))
 
-# What ./eddy-dev test tries too, as it needs nothing but packages of the distribution: the first four.
+# Clients of ./eddy-dev test, too, are the first four: they need only packages of the distribution.
 CLIENTS = [
     Client("redis-cli", "tools", "redis_cli", (2, 3), tls=True),
     Client("redis-benchmark", "tools", "redis_benchmark", (2,), tls=True),
@@ -429,7 +429,7 @@ def run_client(client, servers, protocol, log):
                        EDDY_CLIENT_PORTS=" ".join(str(each.port) for each in servers),
                        PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=HERE)
     if server.secure:
-        # Node.js and Go learn from their own variables whom to trust.
+        # Node.js and Go take trusted certificates from variables of their own.
         environment.update({name: certificates().ca
                             for name in ("EDDY_CLIENT_CA", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE")})
     process = subprocess.Popen(LANGUAGES[client.language].command(client.program), env=environment,
@@ -471,7 +471,7 @@ def run_client(client, servers, protocol, log):
     except (AssertionError, OSError) as error:
         outcome.failed.append(f"the server: {error}")
     finally:
-        # A program has said all with its last line; one that lingers is an error of its own.
+        # A program's last line is its last output; one that lingers is an error of its own.
         try:
             process.stdin.close()
         except OSError:

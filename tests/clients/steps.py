@@ -72,8 +72,9 @@ def open_connection():
 
 
 def has_command(name):
-    """Whether the server has it, asked without any library; `name` may be a subcommand, as in "script|load"."""
-    # A subcommand without arguments changes nothing; at worst it is told that it lacks some.
+    """True if the server has the command, asked without any library; `name` may be a subcommand, as in
+    "script|load"."""
+    # A subcommand without arguments changes nothing; at worst the reply is an error about their number.
     question = name.replace("|", " ") if "|" in name else "COMMAND INFO " + name
     with open_connection() as connection:
         connection.sendall(question.encode() + b"\r\nQUIT\r\n")

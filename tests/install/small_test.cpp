@@ -1,5 +1,5 @@
-// The library without io_uring: loops that ask for it are refused, and those that leave the choice
-// have epoll.
+// The library without io_uring: loops that ask for it are refused; loops without a choice have
+// epoll.
 #include <eddy/io/loop.hpp>
 
 #include <gtest/gtest.h>

@@ -84,7 +84,7 @@ def latency():
 
 
 def first_lines(*words, lines=1):
-    """What a mode without an end prints first."""
+    """The first output of a mode without an end."""
     process = subprocess.Popen([*BASE, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         return "".join(process.stdout.readline().decode() for _ in range(lines))
