@@ -1,13 +1,12 @@
-// Hit rates of a full cache by policy: the engine's, and models of those that were rejected
+// Hit rates of a full cache by policy: the engine's, and models of rejected ones
 // (docs/adr/0017-eviction-by-a-queue-and-a-clock.md). In the process, without sockets; run_hits.py
 // compares whole servers.
 //
 //   eviction [keys] [room] [requests] [rounds]      default: 200000 20000 400000 6
 //
-// A key is asked for, and stored when it is missing; what is counted are the last three quarters of
-// the requests. The models have room for `room` keys. The engine has the memory that so many keys
-// take without a policy: how many it holds in the end, its queue and tables paid for, stands in
-// brackets.
+// A key is requested, and stored when it is missing; the last three quarters of the requests count.
+// The models have room for `room` keys. The engine has the memory that so many keys take without a
+// policy: the number that it holds in the end, after its queue and tables, stands in brackets.
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/base/random.hpp>
 #include <eddy/wire/resp/request.hpp>
@@ -35,7 +34,7 @@ namespace {
 using eddy::random_generator;
 using requests = std::vector<std::uint32_t>;
 
-// --- What is asked for, as in run_hits.py --------------------------------------------------------
+// --- The requests, as in run_hits.py -------------------------------------------------------------
 
 class zipf {
 public:
@@ -64,7 +63,7 @@ requests by_law(random_generator& random, std::uint32_t keys, std::size_t count,
     return made;
 }
 
-/// For a quarter of the time, in ten pieces, keys in order that nobody asks for again.
+/// For a quarter of the time, in ten pieces, keys in order that are never requested again.
 requests with_scans(random_generator& random, std::uint32_t keys, std::size_t count) {
     requests made = by_law(random, keys, count, 1.0);
     const std::size_t period = std::max<std::size_t>(count / 40, 1);
@@ -75,7 +74,7 @@ requests with_scans(random_generator& random, std::uint32_t keys, std::size_t co
     return made;
 }
 
-/// With each eighth of the requests others are the popular keys.
+/// At each eighth of the requests other keys become the popular ones.
 requests with_changes(random_generator& random, std::uint32_t keys, std::size_t count) {
     requests made = by_law(random, keys, count, 1.0);
     for (std::size_t i = 0; i < count; ++i) {
@@ -98,12 +97,12 @@ const std::array<load, 5> loads{{
     {"Zipf 1.0, changing", with_changes},
 }};
 
-// --- Who is asked --------------------------------------------------------------------------------
+// --- The caches ----------------------------------------------------------------------------------
 
 class cache {
 public:
     virtual ~cache() = default;
-    /// Whether it had the key; it has it afterwards.
+    /// Requests a key, which is stored when it is missing; true for a hit.
     virtual bool ask(std::uint32_t key) = 0;
     virtual std::size_t size() = 0;
 };
@@ -177,7 +176,7 @@ private:
     std::unordered_map<std::uint32_t, std::list<node>::iterator> places_;
 };
 
-/// The engine itself, asked by GET and filled by SET.
+/// The engine itself: requests by GET, stores by SET.
 class engine final : public cache {
 public:
     explicit engine(eddy::cache::engine_options options) : home_(options), client_(home_) {}
@@ -191,7 +190,7 @@ public:
     }
     std::size_t size() override { return std::strtoull(run({"DBSIZE"}).data() + 1, nullptr, 10); }
 
-    /// What `room` keys take without a policy.
+    /// Memory that `room` keys take without a policy.
     static std::size_t memory_of(std::size_t room) {
         engine filled{eddy::cache::engine_options{}};
         for (std::size_t i = 0; i < room; ++i) filled.ask(static_cast<std::uint32_t>(i));

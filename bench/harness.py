@@ -38,7 +38,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Failure(Exception):
-    """A benchmark cannot go on; its text says why."""
+    """A benchmark cannot continue; the reason is its text."""
 
 
 # --- Arguments --------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def begin(description):
 
 
 def stored_results(parser):
-    """What the last complete run of this script has left in bench/results/."""
+    """The last complete results of this script in bench/results/."""
     name = os.path.basename(sys.argv[0]).removeprefix("run_").removesuffix(".py")
     try:
         with open(os.path.join(ROOT, "bench/results", f"{name}.json")) as file:
@@ -98,7 +98,7 @@ def run(main):
         sys.exit("bench: interrupted")
 
 
-# --- What the kernel says of a process --------------------------------------------------------
+# --- The kernel's figures of a process --------------------------------------------------------
 
 def schedule_of(pid):
     """(nanoseconds on a core, nanoseconds waiting for one) of all threads; proc(5), schedstat."""
@@ -142,7 +142,7 @@ def deferred_work(core):
 
 
 def wakeups_of(pid):
-    """How often the process's threads have gone to sleep and been woken."""
+    """Number of times that the process's threads have gone to sleep and been woken."""
     count = 0
     for thread in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{thread}/status") as file:
@@ -257,9 +257,9 @@ def raise_descriptor_limit():
 
 
 def free_port():
-    """A port, of TCP and of UDP, below those that the kernel hands out to clients."""
+    """A port, of TCP and of UDP, below the kernel's range for clients."""
     for port in range(FIRST_PORT, FIRST_PORT + 2000):
-        # A server that has just ended may hold its UDP port for a moment: io_uring lets go of it later.
+        # A server that has just ended may hold its UDP port for a moment, since io_uring releases it later.
         with socket.socket() as stream, socket.socket(type=socket.SOCK_DGRAM) as message:
             try:
                 stream.bind(("127.0.0.1", port))
@@ -303,7 +303,7 @@ class Server:
             return False
 
     def after_start(self):
-        """What has to be done once the process answers."""
+        """Steps after the start of the process, once it answers."""
 
     @property
     def pid(self):
@@ -437,7 +437,7 @@ class Program(Server):
         super().__init__(core, name, [built(program), "--port", "{port}", *self.flags])
 
     def is_ready(self):
-        """It says so; a connection could not tell with UDP."""
+        """Read from its log, since with UDP a connection would prove nothing."""
         self.log.seek(0)
         return "listening" in self.log.read()
 
@@ -463,7 +463,7 @@ def uring_refused():
 
 
 def needs_uring(command):
-    """Whether a program of this folder, called like this, uses io_uring."""
+    """True if a program of this folder, called like this, uses io_uring."""
     return isinstance(command, str) and ("--backend uring" in command or command.startswith("echo_raw_uring"))
 
 
@@ -483,7 +483,8 @@ def here(chosen, loads):
 
 
 def lost_to_others(waited, others_ran, deferred, stolen):
-    """Of shares of time: the server waited for its core, on which others ran, some of them its own deferred work.
+    """Share of time lost to others: the server waited for its core, on which others ran, some of them its own deferred
+    work.
 
     Its threads also wait for one another, as the kernel's that write its files do for its loop. That is no loss.
     """
@@ -540,11 +541,10 @@ def turns(sides, pairs):
 
 
 class Load:
-    """What some servers are put under, and what the judged one is to reach.
+    """Load on some servers, and the goal of the judged one.
 
-    `program` is the load's program and its flags. `sides` are the servers by name, in the order of the
-    table: what Program takes. Rates mean little where the load was the limit for the judged side or for
-    one of its `rivals`.
+    `program` is the load's program and its flags. `sides` are the servers by name, in the order of the table: the
+    arguments of Program. Rates mean little where the load was the limit for the judged side or for one of its `rivals`.
     """
 
     def __init__(self, label, program, sides, *goals, judged="eddy", rivals=("asio",), unit="msg/s"):
@@ -650,7 +650,7 @@ class Comparison:
         return any(2 * sum(s["void"] for s in self.samples[side]) >= len(self.samples[side]) for side in sides)
 
     def faults(self):
-        """What was wrong in any turn: a reply that was not the right one, or an error."""
+        """Faults in any turn: wrong replies and error replies."""
         found = []
         for side, samples in self.samples.items():
             if not all(sample["verified"] for sample in samples):
@@ -664,7 +664,7 @@ class Comparison:
 
 
 class Goal:
-    """Something that a row is to reach: met(comparison) tells whether it does. `text` is for the table."""
+    """Goal of a row: met(comparison) is true where it is reached. `text` is for the table."""
 
     def __init__(self, text, met):
         self.text, self.met = text, met
@@ -700,7 +700,7 @@ class RateGoal(Goal):
 
 
 class NearEpoll(RateGoal):
-    """What each row is held to that runs on both: io_uring is hardly slower than epoll anywhere."""
+    """Goal of each row that runs on both: io_uring is hardly slower than epoll anywhere."""
 
     def __init__(self, text, side, epoll):
         super().__init__(text, 0.97, epoll, side=side, or_cpu=True)

@@ -51,7 +51,7 @@ void report(benchmark::State& state, std::size_t requests, std::size_t bytes) {
     state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
 }
 
-// How many requests `input` holds; as a session does, one event after the other.
+// Number of requests in `input`; as a session does, one event after the other.
 std::size_t parse_all(http1::request_parser& parser, std::string_view input) {
     std::size_t requests = 0;
     for (;;) {

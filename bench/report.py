@@ -30,7 +30,7 @@ def packaged(name):
 
 
 def machine():
-    """What the figures depend on, as a dictionary of texts."""
+    """The machine that the figures depend on, as a dictionary of texts."""
     with open("/proc/cpuinfo") as file:
         cpu = re.search(r"^model name\s*: (.*)$", file.read(), re.M)
     with open("/proc/meminfo") as file:
@@ -177,7 +177,7 @@ class Row:
             f"{text}: {judged}" for text, judged in self.goals.items())
 
     def remark(self, side):
-        """What a reader must know of a side's rate, and the verdict beside the judged one."""
+        """Remark on a side's rate, and the verdict beside the judged one."""
         void = "the load was the limit" if self.comparison.is_void(side) else ""
         return "; ".join(filter(None, (void, self.verdict))) if side == self.load.judged else void
 
@@ -358,7 +358,7 @@ class Group:
         return next(value.median for side, value, _ in self.bars if side == self.rival)
 
 
-# Of the scale below bars, in multiples of the rival.
+# Steps of the scale below bars, in multiples of the rival.
 STEPS = (0.2, 0.25, 0.5, *(digit * 10 ** power for power in range(9) for digit in (1, 2, 5)))
 
 

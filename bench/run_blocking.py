@@ -23,7 +23,7 @@ LOADS = [
 
 
 def turn(chosen, load, side):
-    """What one start of a side's program reports, with the share of time that was lost to others.
+    """Figures of one start of a side's program, with the share of time that was lost to others.
 
     Both threads are in one process here; the share is that of the core which lost more.
     """

@@ -15,7 +15,7 @@ BATCH = 100
 SIDES = ["redis", "eddy", "eddy, same memory", "eddy, s3fifo"]
 
 
-# --- What is asked for ------------------------------------------------------------------------
+# --- The requests -----------------------------------------------------------------------------
 
 def zipf(draw, keys, exponent, count):
     """`count` numbers of keys; the most popular ones have numbers all over the range."""
@@ -26,7 +26,7 @@ def zipf(draw, keys, exponent, count):
 
 
 def with_scans(draw, keys, count):
-    """Zipf 1.0, and for a quarter of the time keys in order that nobody asks for again."""
+    """Zipf 1.0, and for a quarter of the time keys in order that are never requested again."""
     asked = zipf(draw, keys, 1.0, count)
     period, fresh = max(count // 40, 1), keys
     for start in range(3 * period, count, 4 * period):
@@ -44,7 +44,7 @@ LOADS = {
 }
 
 
-# --- A cache that is asked, and filled on a miss ----------------------------------------------
+# --- A cache that is filled on a miss ---------------------------------------------------------
 
 def used_memory(client):
     client.sendall(b"*2\r\n$4\r\nINFO\r\n$6\r\nmemory\r\n")
@@ -83,7 +83,7 @@ def hits_of(client, numbers):
 
 
 def hit_rate(server, limit, policy, asked):
-    """Of the last three quarters, when the cache is full."""
+    """Hit rate of the last three quarters, when the cache is full."""
     with connect(server.port) as client:
         ask(client, b"*1\r\n$8\r\nFLUSHALL\r\n", b"+OK\r\n")
         configure(client, b"maxmemory", b"%d" % limit)

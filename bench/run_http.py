@@ -93,7 +93,7 @@ def loads(with_wrk):
 # --- Servers without WebSockets ---------------------------------------------------------------
 
 def speaks_websocket(start, core, site):
-    """Whether a server opens a WebSocket at /ws."""
+    """True if a server opens a WebSocket at /ws."""
     with start(core, site, False) as server, socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
         client.sendall(b"GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")

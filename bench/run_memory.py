@@ -48,7 +48,7 @@ def key(number):
 
 
 class Resp:
-    """What Redis, Valkey and Eddy are told."""
+    """Commands of Redis, Valkey and Eddy."""
 
     stored = b"+OK\r\n"
     count, counted = b"*1\r\n$6\r\nDBSIZE\r\n", b":%d\r\n"
@@ -65,7 +65,7 @@ class Resp:
 
 
 class Text:
-    """What memcached is told."""
+    """Commands of memcached."""
 
     stored = b"STORED\r\n"
     count = None  # it has no short way to ask
@@ -104,7 +104,7 @@ def bytes_a_key(server, keys, expiring=False):
 
 def bytes_a_connection(server, count, speaks_resp):
     """Growth for each of `count` connections that have been used once and idle then."""
-    # What the first connection makes the server set up once is not a connection's.
+    # The first connection makes the server set up shared state once, which is not counted.
     with connect(server.port) as first:
         if speaks_resp:
             ask(first, b"PING\r\n", b"+PONG\r\n")

@@ -34,9 +34,9 @@ BENCH_SOURCE = os.path.join(harness.ROOT, "java/src/main/java/io/eddy/shm/Bench.
 SIZES = {64: "64 B", 1024: "1 KiB", 65536: "64 KiB"}
 TCP = "TCP"
 
-# A collector that never runs, as nothing is allocated, and no compiler that goes on beside the measurement for long.
+# A collector that never runs, as nothing is allocated, and no compiler that runs beside the measurement for long.
 JVM = ("-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:-UsePerfData")
-# Those of Aeron's own samples.
+# Flags of Aeron's own samples.
 AERON_JVM = ("-XX:+UnlockExperimentalVMOptions", "-XX:+TrustFinalNonStaticFields", "-XX:+UnlockDiagnosticVMOptions",
              "-XX:GuaranteedSafepointInterval=300000", "-Dagrona.disable.bounds.checks=true",
              "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED", "--add-opens=java.base/java.util.zip=ALL-UNNAMED")
@@ -72,7 +72,7 @@ def giga(least):
     return [Limit("GB/s", "gb_per_s", least, at_least=True)]
 
 
-# Of one-way messages: fenced, asymmetric, Java.
+# Goals of one-way messages: fenced, asymmetric, Java.
 GOALS = {64: (mega(25), mega(150), mega(50)), 1024: (giga(18), giga(18), giga(10)), 65536: (giga(50), giga(50), giga(15))}
 
 
@@ -84,7 +84,7 @@ class Side:
 
 
 class Row:
-    """What the sides do. `size` is that of one-way messages; `moves` says whether the cores' distance matters."""
+    """Sides of a row. `size` is that of one-way messages; `moves` is true where the cores' distance matters."""
 
     def __init__(self, label, sides, size=None, moves=True):
         self.label, self.sides, self.size, self.moves = label, sides, size, moves
@@ -124,7 +124,7 @@ class Tools:
         self.why_no_rivals = self.maven("bench/shm/pom.xml", f"-Deddy.build={RIVALS}", "compile")
 
     def versions(self):
-        """What report.machine() does not name."""
+        """Versions beside those of report.machine()."""
         found = []
         for home in self.homes.values():
             with open(os.path.join(home, "release")) as file:
@@ -276,8 +276,8 @@ def line_ns(chosen, tools):
 
 
 def parsed(out):
-    """(figures, own times of the cache line) of a program's JSON or text. Those that a JVM prints are left out: code that
-    is not compiled yet may have taken them."""
+    """(figures, own times of the cache line) of a program's JSON or text. A JVM's times are left out: code that is not
+    compiled yet may have taken them."""
     if out.lstrip().startswith("{"):
         found = json.loads(out)
         latencies, rate, lines = found.get("latency_us", {}), found.get("messages_per_second"), found.get("cache_line_ns", [])
@@ -285,7 +285,7 @@ def parsed(out):
         latencies = {f"p{percent}": float(value) for percent, value in
                      re.findall(r"^([\d.]+)% +\( *\d+\) : +([\d.]+) \(us\)$", out, re.M)}
         rates, lines = re.search(r"^([\d.]+) M messages of (\d+) bytes a second, ([\d.]+) GB/s", out, re.M), []
-        # Of both roundings the one with more digits.
+        # The rounding with more digits.
         rate = rates and max((len(rates[1]), float(rates[1]) * 1e6), (len(rates[3]), float(rates[3]) * 1e9 / int(rates[2])))[1]
     sample = {f"p{name.replace('.', '')}_us": latencies[f"p{name}"] for name in ("50", "99", "99.9") if f"p{name}" in latencies}
     if rate:
@@ -333,7 +333,7 @@ class Measurement:
 
 
 def busy_s():
-    """Seconds for which all cores have worked since boot, and those that this program and its children have."""
+    """Seconds for which all cores have worked since boot, and seconds of this program and its children."""
     own = sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
     return harness.busy_ticks()[0] / os.sysconf("SC_CLK_TCK"), own
 
@@ -383,7 +383,8 @@ def is_near(sample):
 
 
 def placed(row, side, samples):
-    """Those turns of a side that found the cores as most of them did, and whether that is near; all where it does not matter."""
+    """The turns of a side with the cores at the distance of most, and whether that is near; all where it does not
+    matter."""
     if not row.moves or is_socket(side):
         return samples, True
     near = [sample for sample in samples if is_near(sample)]
@@ -405,7 +406,7 @@ def remarks(samples, kept, limits, near):
 
 
 def changes(samples):
-    """How many turns were discarded as the cache line's time changed, and how many kept though it did."""
+    """Number of turns discarded as the cache line's time changed, and of turns kept all the same."""
     discarded, kept = sum(sample["discarded"] for sample in samples), sum(sample["moved"] for sample in samples)
     return f"{discarded}, {kept} kept" if kept else str(discarded)
 

@@ -22,8 +22,8 @@ STALL_GOAL_S, MEMORY_GOAL = 0.001, 0.05
 PATIENCE_S = 300
 SETTLING_S = 2           # between the last key's SET and the expiry of all, at least
 PING_EVERY_S = 0.0005
-AHEAD_S = 0.1            # how long before it the other client begins
-ALL_S, FEW_S = 2, 10     # how long it goes on while all keys expire, and while few of many do
+AHEAD_S = 0.1            # lead of the other client over the expiry
+ALL_S, FEW_S = 2, 10     # duration of the measurement while all keys expire, and while few of many do
 
 
 # --- Commands ---------------------------------------------------------------------------------
@@ -71,15 +71,15 @@ def dbsize(client):
 # --- Another client, meanwhile ----------------------------------------------------------------
 
 def ping(port, core, started, stop, waits):
-    """Measures each of its PINGs, in a process of its own, until told to stop.
+    """Measures each of its PINGs, in a process of its own, until it is stopped.
 
     They go out at fixed times, and one that waits for the reply before it is measured from its time. Between them the
     core is idle: a machine that both cores keep busy may be held up by its hypervisor for milliseconds, in every tenth
-    of a second. Where that wakes the client late, the server is not who is waited for.
+    of a second. Where that wakes the client late, the wait is not the server's.
     """
     os.sched_setaffinity(0, {core})
     try:
-        # On its core others look at the server's memory meanwhile: that is no wait of the server's making.
+        # On its core others read the server's memory meanwhile: that is no wait of the server's making.
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except OSError:
         pass  # not root
@@ -101,7 +101,7 @@ def ping(port, core, started, stop, waits):
 
 
 def pings_during(server, core, work):
-    """The longest PING of another client while `work` goes on and their p99.9, in seconds; and what work returned."""
+    """The longest PING of another client during `work` and their p99.9, in seconds; and the result of work."""
     started, stop, waits = multiprocessing.Event(), multiprocessing.Event(), multiprocessing.Array("d", 2)
     other = multiprocessing.Process(target=ping, args=(server.port, core, started, stop, waits))
     other.start()
@@ -190,8 +190,8 @@ def change_during_snapshot(client):
 # --- The report -------------------------------------------------------------------------------
 
 class Row:
-    """Less is better; the goal may be None. `idle` is what the same client waits for when the server does nothing: where
-    that is beyond the goal, the row tells of the machine."""
+    """Less is better; the goal may be None. `idle` is the same client's wait for an idle server: where that exceeds the
+    goal, the machine is the cause."""
 
     def __init__(self, label, goal, goal_text, samples, form, idle=None):
         self.label, self.goal_text, self.samples, self.form = label, goal_text, samples, form
@@ -226,7 +226,7 @@ def start(side, core, folder):
 
 
 class Turn:
-    """What one server is put through. Each method yields figures by name, in seconds but for `grown`."""
+    """Measurements of one server. Each method yields figures by name, in seconds but for `grown`."""
 
     def __init__(self, server, client, core, quick):
         self.server, self.client, self.core = server, client, core
@@ -311,7 +311,7 @@ class Turn:
         stall, most, _ = self.pings(lambda: time.sleep(max(until - time.time(), 0)))
         yield "while_" + name, stall
         yield "mostly_" + name, most
-        # Of few among many the rest goes later.
+        # If few of many keys expire, some are removed later.
         left = dbsize(self.client)
         end = time.monotonic() + PATIENCE_S
         while left == keys or (one_in == 1 and left > 0):

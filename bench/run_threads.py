@@ -56,7 +56,7 @@ class Row:
     def __init__(self, load, test, comparison):
         self.label, self.goal, self.comparison = load.row(test), load.goal, comparison
         self.ratio = comparison.ratio(TWO, ONE)
-        # Of the load's and the server's work together both cores can do no more than this.
+        # Upper bound of both cores for the load's and the server's work together.
         self.bound = harness.Spread(
             CORES / (sample["server_cpu"] + sample["generator_cpu"]) for sample in comparison.samples[ONE])
         self.cost = comparison.ratio(TWO, ONE, "server_ns_per_op").median

@@ -1,6 +1,6 @@
 // The tests of run_blocking.py, the same for every library: a server and a client with blocking
-// calls, a thread each on a core of its own, and a loop that finds nothing. A program gives a class
-// of socket calls and one function; this does the rest and prints one JSON object.
+// calls, a thread each on a core of its own, and a loop without events. A program gives a class of
+// socket calls and one function; this does the rest and prints one JSON object.
 //
 //     --test echo|churn|idle --port N [--payload 64] [--connections 16] [--milliseconds 3000]
 //     [--server-core 0] [--client-core 1]
@@ -33,7 +33,8 @@ inline void stay_on(long core) {
     if (sched_setaffinity(0, sizeof set, &set) < 0) die("sched_setaffinity");
 }
 
-/// How long the calling thread was ready to run but had no core; proc(5), schedstat.
+/// Time in nanoseconds for which the calling thread was ready to run but had no core; proc(5),
+/// schedstat.
 inline unsigned long long waited_for_core_ns() {
     unsigned long long waited = 0;
     if (std::FILE* file = std::fopen("/proc/thread-self/schedstat", "r")) {
@@ -51,7 +52,7 @@ public:
 
     explicit idle_waits(window& measured) : measured_(&measured) {}
 
-    /// To be asked after each batch of waits; false when the time is over.
+    /// Called after each batch of waits; false at the end of the run.
     bool go_on() {
         const std::uint64_t now = now_ns();
         if (begun_ns_ != 0) {
@@ -63,7 +64,7 @@ public:
         return goes_on;
     }
 
-    /// Something came, which makes the run worthless.
+    /// Counts an event, which makes the run worthless.
     void found() { ++found_; }
 
     std::uint64_t count() const { return count_; }

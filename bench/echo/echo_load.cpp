@@ -6,12 +6,12 @@
 //
 // each      every connection has one message under way and sends the next when it is back
 // any       the same, but replies are taken as they come, by epoll: it costs the load more, and
-//           tells whether a server makes some connections wait longer than others
+//           shows servers that make some connections wait longer than others
 // lockstep  all connections send, all replies are awaited, and so on
 // accept    all connections are opened, exchange one message and are closed, and so on
 //
-// Built as tls_load, with EDDY_LOAD_TLS, it speaks TLS 1.3 and believes any server; `--ciphers
-// LIST` are those that it offers.
+// Built as tls_load, with EDDY_LOAD_TLS, it speaks TLS 1.3 and accepts any certificate; it offers
+// `--ciphers LIST`.
 #include <eddy/base/histogram.hpp>
 
 #include "socket.hpp"

@@ -44,7 +44,7 @@ void accept_all(int listener) {
     }
 }
 
-/// How many of the bytes the socket took; -1 when the connection has failed.
+/// Number of bytes that the socket took; -1 when the connection has failed.
 ssize_t send_now(int fd, const char* bytes, std::size_t size) {
     const ssize_t sent = send(fd, bytes, size, MSG_NOSIGNAL);
     if (sent >= 0) return sent;

@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-/// The value; without one, says what failed and ends the program.
+/// The value; without one, prints `what` and ends the program.
 template <typename T>
 T must(eddy::result<T> made, const char* what) {
     if (made) return std::move(*made);
@@ -17,7 +17,7 @@ T must(eddy::result<T> made, const char* what) {
     std::exit(1);
 }
 
-/// What `--backend auto|uring|epoll`, `--spin-us N` and `--polling yes|no` ask for.
+/// Loop options of `--backend auto|uring|epoll`, `--spin-us N` and `--polling yes|no`.
 inline eddy::loop_options options_of(int argc, char** argv) {
     eddy::loop_options options;
     options.kind = must(eddy::parse_backend_kind(text_option(argc, argv, "--backend", "auto")),

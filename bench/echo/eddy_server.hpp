@@ -18,7 +18,7 @@ inline eddy::task<void> echo(eddy::stream peer) {
     }
 }
 
-/// Whether accepting may work again after a while.
+/// True for errors of accepting that pass after a while.
 inline bool passes(std::error_code error) {
     return error == std::errc::too_many_files_open ||
            error == std::errc::too_many_files_open_in_system ||

@@ -21,7 +21,7 @@ inline std::string text_and_free(BIO* memory) {
     return text;
 }
 
-/// A self-signed certificate for `key`. Whoever calls frees it.
+/// A self-signed certificate for `key`. The caller frees it.
 inline X509* make_bench_x509(EVP_PKEY* key) {
     X509* made = X509_new();
     X509_set_version(made, X509_VERSION_3);

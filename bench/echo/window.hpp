@@ -35,13 +35,13 @@ inline void stamp(char* message, std::size_t size, std::uint64_t number) {
     std::memcpy(message, &number, std::min(sizeof number, size));
 }
 
-/// What the kernel has counted for all threads of a process.
+/// The kernel's counts for all threads of a process.
 struct process_use {
     unsigned long long cpu_ns = 0;  // proc(5), schedstat
     unsigned long long sleeps = 0;  // voluntary context switches: it waited, and was woken
 };
 
-/// Nothing for pid 0.
+/// Zero for pid 0.
 inline process_use use_of(long pid) {
     process_use sum;
     if (pid == 0) return sum;
@@ -78,7 +78,7 @@ public:
                          number_option(argc, argv, "--milliseconds", 3000, 1, 3'600'000)) *
                      1'000'000) {}
 
-    /// To be asked often. The first call begins the warm-up; false when the time is over.
+    /// Called often. The first call begins the warm-up; false at the end of the run.
     bool goes_on(std::uint64_t now) {
         if (begin_at_ == 0) begin_at_ = now + warm_up_ns;
         if (now < begin_at_) return true;
@@ -95,7 +95,7 @@ public:
         return false;
     }
 
-    /// Whether what is received now counts.
+    /// True while received bytes count.
     bool is_open() const { return begun_ns_ != 0; }
 
     /// Prints one JSON object, which begins with the fields `about`. The exit status of the load:

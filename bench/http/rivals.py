@@ -19,7 +19,7 @@ class Missing(Exception):
 
 
 class Site:
-    """What the servers serve: a folder with the files small (1 KB) and large (100 KB), and a certificate."""
+    """Content of the servers: a folder with the files small (1 KB) and large (100 KB), and a certificate."""
 
     def __init__(self, folder):
         self.root = os.path.join(folder, "root")

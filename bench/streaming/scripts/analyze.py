@@ -50,7 +50,7 @@ class Result:
 
     @property
     def average_cpu_pct(self):
-        """Of the time from the first sample to the last."""
+        """Average CPU in percent from the first sample to the last."""
         if len(self.samples) < 2:
             return None
         shares, times = self.column("cpu_pct"), self.column("timestamp")

@@ -32,7 +32,7 @@ def tree(pid):
 
 
 class Usage:
-    """What the processes have and have used. `is_alive` is false once the first has ended."""
+    """Resources that the processes hold and have used. `is_alive` is false once the first has ended."""
 
     def __init__(self, pid):
         self.rss_kb = self.vsz_kb = self.threads = self.utime = self.stime = 0

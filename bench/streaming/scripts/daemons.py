@@ -104,11 +104,11 @@ def build(name):
 # --- Starting ---------------------------------------------------------------------------------
 
 def processes_for(name, connections):
-    """How many processes a daemon needs to have a descriptor for each connection. Eddy needs no descriptors."""
+    """Number of processes with which a daemon has a descriptor for each connection. Eddy needs one."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if name == "eddy" or hard == resource.RLIM_INFINITY:
         return 1
-    # They do not get the same share of connections each, so there is a little more room.
+    # The processes get unequal shares of the connections, so there is a little more room.
     return max(1, -(-connections * 105 // 100 // max(1, hard - RESERVED_DESCRIPTORS)))
 
 

@@ -217,7 +217,7 @@ def write_report(folder, about):
 
 
 def describe_machine():
-    """What the figures depend on, without the rivals of other benchmarks."""
+    """The machine that the figures depend on, without the rivals of other benchmarks."""
     return {key: text for key, text in report.machine().items()
             if key not in ("redis", "valkey", "memcached", "asio", "boost", "libuv", "date")}
 

@@ -133,7 +133,7 @@ class Daemon:
         """Serves until the event `stopping`, then until the last stream has ended or the deadline."""
         self.update_accepting()
         await stopping.wait()
-        # What is queued was sent before the signal.
+        # Queued messages were sent before the signal.
         while self.has_room() and self.accept_one():
             pass
         if self.is_accepting:
