@@ -90,7 +90,7 @@ def fill(client, version):
         must("HPEXPIREAT", "hash:ends:large", ENDS + 7, "FIELDS", 2, "x0", "x100")
     must("SELECT", 9)
     must("SET", "ninth", "value")
-    # What is noted of use: for this key alone, as the policy counts when a file is written.
+    # Usage counters are written for this key alone: the file holds the counters of the policy at its writing.
     must("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
 
 

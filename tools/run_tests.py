@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runner of a build's tests: those that ctest lists, many GoogleTest tests in one process.
+"""Runner of a build's tests: ctest's list, with many GoogleTest tests in one process.
 
 ctest starts a process for each test, which with sanitizers costs as much as the tests. This runner takes ctest's
 list, gives a process a batch of one program's tests, and still counts, times and names each test: after a crash or a
-timeout the rest of the batch goes on in a new process. Scripts and other programs run as ctest runs them.
+timeout the rest of the batch runs in a new process. Scripts and other programs run as ctest runs them.
 
 Usage: run_tests.py BUILD [OPTION...] [-- CTEST-OPTION...]     e.g. -- -L integration
   --stage NAME     the name under which the marker knows these tests (the build folder's)
@@ -135,7 +135,7 @@ class Process:
         self.process.wait()
 
     def close(self):
-        # What it has left running would disturb the tests after it.
+        # Processes left running would disturb the tests after it.
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
@@ -380,7 +380,7 @@ def main(arguments):
     state = run(chosen, options.jobs, read_times(options.times) if options.times else {})
     count = collections.Counter(result for _, result, _ in state.results)
     if options.times:
-        # What did not run this time keeps its time.
+        # Tests that did not run this time keep their time.
         times = {**read_times(options.times), **{name: seconds for name, _, seconds in state.results}}
         with open(options.times, "w", encoding="utf-8") as file:
             file.writelines(f"{seconds:.2f} {name}\n" for name, seconds in sorted(times.items(), key=lambda item: -item[1]))

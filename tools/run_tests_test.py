@@ -146,7 +146,7 @@ class RunTest(unittest.TestCase):
 
 
 class SelectionTest(unittest.TestCase):
-    """What changes a digest, in a small tree with a build."""
+    """Changes that alter a digest, in a small tree with a build."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -288,7 +288,7 @@ class WholeTest(unittest.TestCase):
         self.assertEqual(self.run_all("--marker", self.marker), (0, "2 passed, 0 failed, 1 skipped, 0 unchanged"))
         self.assertEqual(self.run_all("--marker", self.marker), (0, "2 passed, 0 failed, 1 skipped, 0 unchanged"))
         self.remember()
-        # What was skipped has not passed.
+        # A skipped test has not passed.
         self.assertEqual(self.run_all("--marker", self.marker), (0, "0 passed, 0 failed, 1 skipped, 2 unchanged"))
         self.remember()
         self.assertEqual(self.run_all("--marker", self.marker), (0, "0 passed, 0 failed, 1 skipped, 2 unchanged"))

@@ -43,7 +43,7 @@ class TidyTest(unittest.TestCase):
                 if text is None:
                     continue
                 if path == "include/eddy/base/result.hpp":
-                    # Most tests write this header anew for some other rule.
+                    # Most tests write this header again for some other rule.
                     text += "\n/// \\file\n/// Any thread.\n"
                 full = os.path.join(root, path)
                 os.makedirs(os.path.dirname(full), exist_ok=True)
@@ -372,7 +372,7 @@ class TidyTest(unittest.TestCase):
 
         silent, said = ("/// A file.", "class file {", "};"), ("/// A file. One loop's thread.", "class file {", "};")
         self.assert_fault(header("Files."), path, "may use it", 1)
-        # What Doxygen drops is not said.
+        # A comment that Doxygen drops does not count.
         self.assert_fault(header("Files. One loop's thread.", *silent), path, "may use file", 4)
         self.assert_fault(header("Files.", *silent[:2], "    std::thread one;  // a thread", "};"), path, "may use file", 4)
         self.assert_fault(header("Files.", *silent), path, "may use file", 4)

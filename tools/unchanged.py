@@ -24,7 +24,7 @@ DIGESTS_KEPT = 400
 # Programs that tests start when they find them.
 TOOLS = ("redis-server", "redis-cli", "redis-benchmark", "redis-sentinel", "redis-check-rdb", "valkey-server",
          "openssl", "nc", "curl", "faketime", "postgres", "cc", "llvm-symbolizer-19")
-# What a program is compiled from or what describes the tree. Everything else may be read by a test.
+# Sources of programs, and files that describe the tree. Every other file may be read by a test.
 NO_DATA = (".cpp", ".hpp", ".cmake", ".md", "CMakeLists.txt", ".in")
 
 
@@ -47,7 +47,7 @@ class Inputs:
         self._surroundings = None
 
     def digest(self, command, environment, folder=None):
-        """Of the test that runs `command` (a list) with the entries `environment` (NAME=value) in `folder`."""
+        """Digest of the test that runs `command` (a list) with the entries `environment` (NAME=value) in `folder`."""
         if os.environ.get("EDDY_SEED") == "random":
             return None
         try:
@@ -93,7 +93,7 @@ class Inputs:
             return argument
         real = os.path.realpath(path)
         if self._below(real, self.build):
-            # What a build folder collects, as a fuzzer's finds, is no input that decides.
+            # Contents that a build folder collects, such as a fuzzer's finds, do not count.
             content = self._program(real) if os.path.isfile(real) else ""
         elif os.path.isdir(real):
             content = self._tree(os.path.relpath(real, self.root), everything=True) if self._below(real, self.root) else ""
@@ -113,7 +113,7 @@ class Inputs:
         return self._files[path]
 
     def _program(self, path):
-        """Of a program or another file of the build, with the libraries that it loads."""
+        """Digest of a program or another file of the build, with the libraries that it loads."""
         key = ("program", path)
         if key not in self._files:
             parts = [self._file(path)]
@@ -127,7 +127,7 @@ class Inputs:
         return self._files[key]
 
     def _tree(self, below, everything=False, without=None):
-        """Of the files of a folder of the source: all of them, or what is data."""
+        """Digest of the files of a folder of the source: all of them, or data alone."""
         key = (below, everything, without)
         if key not in self._folders:
             digest = hashlib.sha256()
