@@ -12,7 +12,7 @@ from programs import DEADLINE_S, eventually, receive
 
 class Chat(programs.ServerTest):
     def members(self, count):
-        """So many clients that the chat knows: each has heard of the one who came last."""
+        """So many clients that the chat knows: each has received a byte of the one that came last."""
         peers = [self.client() for _ in range(count)]
         for peer in peers[:-1]:
             peer.settimeout(0.05)
@@ -25,7 +25,7 @@ class Chat(programs.ServerTest):
                     return b""
 
             eventually(heard, "the chat's answer")
-        # What was sent until the last of them had heard; it comes before all that is said later.
+        # The earlier bytes end here, before all later messages.
         peers[-1].sendall(b"\n")
         for peer in peers[:-1]:
             peer.settimeout(DEADLINE_S)
@@ -39,7 +39,7 @@ class Chat(programs.ServerTest):
         for other in (second, third):
             self.assertEqual(receive(other, 17), b"hello, everybody\n")
         second.sendall(b"hello, you two\n")
-        for other in (first, third):  # the first did not hear itself
+        for other in (first, third):  # the first did not get its own message
             self.assertEqual(receive(other, 15), b"hello, you two\n")
 
     def test_goes_on_when_somebody_leaves(self):

@@ -41,7 +41,7 @@ class Echo(programs.ServerTest):
         first = self.client()
         first.sendall(b"one")
         self.assertEqual(receive(first, 3), b"one")
-        # What it has opened it keeps; one more there is not.
+        # Open descriptors stay usable; there is no further one.
         limit = resource.prlimit(self.server.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(self.server.pid, resource.RLIMIT_NOFILE, (3, limit[1]))
         waiting = self.client()  # the kernel has connected it

@@ -21,7 +21,7 @@ def connect(port):
 
 
 def receive(peer, size):
-    """Exactly `size` bytes, or those that came before the end."""
+    """Exactly `size` bytes, or fewer at the end."""
     received = b""
     while len(received) < size:
         piece = peer.recv(size - len(received))
@@ -57,7 +57,7 @@ class ServerTest(unittest.TestCase):
         return peer
 
     def second_on_the_same_port(self):
-        """How a second server ends, whose port is taken."""
+        """Result of a second server, whose port is taken."""
         return subprocess.run([self.program, str(self.port), *self.arguments], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, timeout=DEADLINE_S)
 

@@ -2,7 +2,7 @@
 // server and its clients run in one process, in virtual time, once a seed.
 //
 //     simulated_test            tries many seeds, and names the first one that fails
-//     simulated_test 17         repeats that seed, and tells what happened when
+//     simulated_test 17         repeats that seed, and prints its events with their times
 //     simulated_test 17 hasty   the same with a server that is wrong
 #include <eddy/base/random.hpp>
 #include <eddy/io/loop.hpp>
@@ -84,7 +84,7 @@ task<> serve(listener& listening, server answer) {
 
 // ---- the test
 
-/// What happened and when, on the loop's clock. The same seed tells the same story.
+/// Log of a run's events by the loop's clock. The same seed gives the same log.
 class story {
 public:
     void tell(std::string_view what) {
@@ -165,7 +165,7 @@ sim_options rough(std::uint64_t seed) {
     return options;
 }
 
-/// How a run ended, and what happened in it.
+/// Outcome of a run, and its log.
 struct trial {
     result<> outcome;
     std::string happened;
@@ -195,8 +195,8 @@ int repeat(server answer, std::uint64_t seed) {
     return one.outcome ? 0 : 1;
 }
 
-/// Whether the test is worth something: it finds a server that is wrong, which a network without
-/// faults does not, and finds it again.
+/// True if the test is effective: it finds a faulty server, which a network without faults does
+/// not, and finds it again.
 bool finds_the_hasty_server() {
     if (!run(answer_hastily, sim_options()).outcome) return false;
     const auto seed = first_failure(answer_hastily);

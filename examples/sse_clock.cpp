@@ -1,5 +1,5 @@
-// Clock by server-sent events: GET / is a page, GET /time its stream of ticks, and what is posted
-// to /news goes to all who read GET /news.
+// Clock by server-sent events: GET / is a page, GET /time its stream of ticks, and texts posted
+// to /news go to all clients of GET /news.
 //
 //     sse_clock [PORT]
 #include <eddy/http/event_log.hpp>

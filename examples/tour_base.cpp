@@ -84,8 +84,8 @@ bool http_queries() {
     return seen == 2 && !reader.malformed();
 }
 
-/// The server's end of a connection that echoes messages: `input` is what has arrived, `out` what
-/// is to be sent. False when the connection is over.
+/// The server's end of a connection that echoes messages: `input` has the received bytes, `out` the
+/// ones to send. False at the connection's end.
 bool echo_messages(websocket::parser& parser, byte_buffer& input, byte_buffer& message,
                    byte_buffer& out) {
     using websocket::opcode;

@@ -85,7 +85,7 @@ task<bool> says_hello(stream server) {
     co_return received && received->text() == "hello";
 }
 
-/// What a server does that accepts on one loop and makes the handshake on another.
+/// A server that accepts on one loop and makes the handshake on another.
 task<bool> serve_in_parts(transport::listener_parts& parts) {
     auto plain = co_await parts.below.accept();
     if (!plain) co_return false;

@@ -1,6 +1,5 @@
-// Fuzz target of a cache's start with an append-only file of any content. It starts or says why
-// not; a file that it refuses is left as it was; and one that it takes it takes again, with the
-// same keys.
+// Fuzz target of a cache's start with an append-only file of any content. It starts, or reports the
+// reason; a refused file is left as it was; an accepted one is accepted again, with the same keys.
 //
 // The first byte chooses: the snapshot, the commands behind it, or the list of both.
 #include <eddy/base/assert.hpp>
@@ -69,7 +68,7 @@ task<result<std::string>> digest(endpoint at) {
     co_return all;
 }
 
-/// What keys there are after a start; empty where it does not start.
+/// The keys after a start; empty where it does not start.
 task<std::string> start_and_look(const fs::path& folder) {
     const runtime::type* const type = runtime::find_type("cache");
     EDDY_ASSERT(type != nullptr);

@@ -45,7 +45,7 @@ private:
     void check(const byte_buffer& out) {
         replies_.count(out.text());
         EDDY_ASSERT(!replies_.malformed());
-        // What is not taken over its limit is dropped, in the middle of anything.
+        // Output beyond its limit is dropped, at any byte.
         if (session_.closing) return;
         EDDY_ASSERT(replies_.at_boundary());
         plain_ = plain_ && session_.special == 0 && session_.extras == nullptr;

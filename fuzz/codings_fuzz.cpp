@@ -1,5 +1,5 @@
 // Fuzzes the decoders of content codings: no input may crash them, make more than the limits allow,
-// or come to something else when it is cut otherwise. What is encoded is decoded to the same.
+// or decode differently when it is cut otherwise. Encoded content is decoded to the same.
 //
 // The first byte chooses the coding and the limits; the second how the rest is cut.
 #include <eddy/base/assert.hpp>
@@ -67,7 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (size < 2) return 0;
     const auto coding = static_cast<content_coding>(1 + data[0] % 4);
     const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
-    // Which limit ends what expands beyond both depends on how it is cut, so there is one.
+    // The cut decides which of two exceeded limits ends the input, so there is one limit.
     const expansion_limits any{.ratio = UINT32_MAX, .free_bytes = UINT64_MAX};
     const std::string whole = decode(coding, text, 0, 64 * 1024, any);
     EDDY_ASSERT(decode(coding, text, 1, 64 * 1024, any) == whole);

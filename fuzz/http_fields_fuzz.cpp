@@ -69,7 +69,7 @@ void read_fields(std::string_view text) {
     }
 }
 
-// What may be set is read as it was.
+// A cookie that may be set is read as it was set.
 void read_cookies(std::string_view text) {
     cookie_reader reader(text);
     while (const auto found = reader.next()) {

@@ -87,8 +87,8 @@ http::router routes() {
     return made;
 }
 
-/// Counts the responses that the session says it has sent, and keeps what needs the request to be
-/// read.
+/// Counts the responses that the session reports as sent, and keeps the parts of requests that the
+/// check needs.
 class observer final : public http::session_observer {
 public:
     void enter(http::session_state) noexcept override {}
@@ -119,7 +119,7 @@ void check(std::string_view sent, const observer& seen) {
         const http1::step step = parser.parse(sent);
         EDDY_ASSERT(step.what != http1::event::error);
         if (step.what == http1::event::need_more) break;
-        // What was no valid request may have begun as HEAD; it was the last one.
+        // An invalid request may have begun as HEAD; it was the last one.
         const bool is_head = step.what == http1::event::head && parser.head().status >= 200;
         if (is_head && finals < seen.methods.size() && seen.methods[finals] == '?') {
             EDDY_ASSERT(finals + 1 == seen.count);

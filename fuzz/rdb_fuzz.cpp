@@ -1,9 +1,9 @@
 // Fuzz target of the reader of RDB, with any bytes of a file, a master or a RESTORE: it neither
-// crashes nor allocates what was only claimed, emits the same events in whatever pieces the bytes
-// come, and what was loaded can be saved and loaded again.
+// crashes nor allocates memory for a claimed size alone, emits the same events in whatever pieces
+// the bytes come, and a loaded dataset can be saved and loaded again.
 //
-// The first byte chooses: a file or a RESTORE, and where the input is split. Checksums are not
-// asked for, or made, since no fuzzer would find one.
+// The first byte chooses: a file or a RESTORE, and where the input is split. Checksums are neither
+// checked nor made, since no fuzzer would find one.
 #include <eddy/base/assert.hpp>
 
 #include "cache/engine/engine.hpp"
@@ -26,7 +26,7 @@ using namespace eddy::cache;
 // Small, or a few bytes could become half a gigabyte.
 constexpr std::size_t max_text = 1 << 20;
 
-// Sums up what it is told.
+// Sum of all events.
 class summing : public rdb::consumer {
 public:
     std::uint64_t sum = 0;

@@ -1,5 +1,5 @@
 // Fuzz target of both sides of replication, in the simulator: a cache is the replica of a master
-// that sends anything, or the master of such a replica. It goes on to serve its clients, counts no
+// that sends anything, or the master of such a replica. It keeps serving its clients, counts no
 // more of a stream than was sent, and ends when it is stopped.
 //
 // The first byte chooses what `choice` names, the second seeds the pieces in which the rest comes.
@@ -73,7 +73,7 @@ task<> drain(stream& from) {
     }
 }
 
-/// Says it all, hears what comes for a while, and goes.
+/// Sends all bytes, reads for 50 ms, and closes.
 task<> be_the_peer(stream peer, std::string_view bytes, random_generator& random) {
     co_await with_scope([&](scope& hearing) -> task<> {
         hearing.spawn(drain(peer));
@@ -96,7 +96,7 @@ task<result<std::string>> line_of(stream& from, std::string& unread) {
     }
 }
 
-/// Whoever was let in is answered, in time; a stream may have set a password.
+/// An accepted client is answered, in time; a stream may have set a password.
 task<> check_service(endpoint at) {
     result<stream> client = co_await loop::current().connect(at);
     EDDY_ASSERT(client);
@@ -132,7 +132,7 @@ task<> main_task(std::uint8_t flags, std::string_view rest, random_generator ran
                 co_return co_await of.accept();
             };
             result<stream> peer = co_await with_timeout(5s, accept(master));
-            // What came may have told it to follow somebody else.
+            // The received commands may have made it the replica of another server.
             if (!peer) break;
             co_await be_the_peer(std::move(*peer), bytes, random);
         }

@@ -1,5 +1,5 @@
 // Fuzz target of recursion through functions of C: programs of nested callbacks, in which the
-// innermost one calls the outermost again. The engine lives, and goes on running scripts.
+// innermost one calls the outermost again. The engine survives, and keeps running scripts.
 //
 // The first byte chooses how the program is run; each byte behind it is one piece of the program.
 // The limit of levels is low, so that few calls pass it: no program nests so deep that it would
@@ -99,7 +99,7 @@ public:
         constexpr int most_slices = 40;
         for (int i = 0; i < most_slices && engine_.script_is_late(); ++i) engine_.go_on();
         engine_.take_output(session_, out_);
-        // What goes on ends with its session.
+        // A script that still runs ends with its session.
         EDDY_ASSERT(session_.blocked || !out_.empty());
         return !session_.blocked;
     }

@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 11> scripts{
     "return {struct.size(ARGV[1]), cjson.encode(ARGV[1])}",
     "return string.format(ARGV[1], 1, 'two', 3.5, ARGV[1], 5, 'six', -7.25)",
     "return {loadstring(ARGV[1]), load(function() return ARGV[1] end)}",
-    // An order that says anything, of which the table's end changes, too.
+    // An arbitrary order, which also changes the table's end.
     "local t, n = {ARGV[1]:byte(1, 200)}, 0 "
     "table.sort(t, function(a, b) n = n + 1 local c = ARGV[1]:byte(n % #ARGV[1] + 1) "
     "if c == 7 then t[#t] = nil end if c > 128 then return (a or 0) < (b or 0) end "
@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const resp::command one{args.data(), args.size()};
         byte_buffer out;
         EDDY_ASSERT(engine.execute(session, {&one, 1}, out) == 1);
-        // What is late ends with its session.
+        // A late script ends with its session.
         EDDY_ASSERT(session.blocked || !out.empty());
     }
     return 0;

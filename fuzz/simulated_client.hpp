@@ -20,7 +20,7 @@ namespace eddy::fuzz {
 
 /// Bits of an input's first byte that all sessions have in common. The others are a target's own.
 enum choice : std::uint8_t {
-    half_closes = 1,    // the client finishes sending, and goes on reading
+    half_closes = 1,    // the client finishes sending, and keeps reading
     small_sockets = 2,  // of the simulated network
     shuffled = 8,       // the order of what is ready
 };

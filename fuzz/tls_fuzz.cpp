@@ -2,10 +2,10 @@
 // crashes nor reads bytes that its peer did not write, nor takes a cut connection for a finished
 // one.
 //
-// The first byte chooses what `choice` names, the second seeds the cuts and what the ends do, the
-// third how much they say. The rest are either all bytes that the peer sends, or changes to those
-// of a real one, four bytes each. OpenSSL's random numbers are always the same, so that a recorded
-// peer can be played back: EDDY_FUZZ_RECORD=FILE appends what a real one sends.
+// The first byte chooses what `choice` names, the second seeds the cuts and the actions of the
+// ends, the third their number of bytes. The rest are either all bytes that the peer sends, or
+// changes to a real peer's, four bytes each. OpenSSL's random numbers are always the same, so that
+// a recorded peer can be played back: EDDY_FUZZ_RECORD=FILE appends a real one's bytes.
 #include <eddy/tls/tls.hpp>
 
 #include <eddy/base/assert.hpp>
@@ -45,7 +45,7 @@ enum choice : std::uint8_t {
     peer_goes_away = 128,  // after its last raw byte, and does not wait
 };
 
-/// Nobody's but this program's, until the year 2120.
+/// Certificate of this program alone, valid until the year 2120.
 constexpr char certificate_text[] =
     "-----BEGIN CERTIFICATE-----\n"
     "MIIBYTCCAQegAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv\n"
@@ -88,7 +88,7 @@ tls::context server_context(std::uint8_t flags) {
     return *made;
 }
 
-/// What both ends say, as far as they come. Its bytes tell their place.
+/// Text that both ends send. Its bytes encode their place.
 char text_at(std::size_t place) noexcept {
     return static_cast<char>('a' + (place * 7 + place / 251) % 26);
 }
@@ -203,7 +203,7 @@ task<> drain(stream& from) {
     }
 }
 
-/// What to do to a stream at a place of it.
+/// A change of a stream at a place of it.
 struct change {
     enum kind : std::uint8_t { flip, leave_out, insert, repeat, cut, wait, kinds };
     std::size_t place;

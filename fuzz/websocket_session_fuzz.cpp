@@ -22,7 +22,7 @@ namespace {
 
 using namespace eddy;
 
-// Of the flags.
+// Bits of the flags.
 constexpr std::uint8_t in_pieces = 4;       // the server receives pieces
 constexpr std::uint8_t keeps_context = 16;  // of compression
 

@@ -30,9 +30,9 @@ class Handler(BaseHTTPRequestHandler):
         try:
             hand_over(sys.argv[2], self.connection, {
                 "user_id": query["user"], "prompt": query.get("prompt", ""),
-                # How the response is framed, and whether it has content.
+                # For the response's framing, and for HEAD, which has no content.
                 "http_version": self.request_version, "request_method": self.command,
-                # For replay: which of the user's answers it is, and what the browser has of it.
+                # For replay: the number of the user's answer, and the browser's last event.
                 "request_id": query.get("request", ""), "last_event_id": self.headers.get("Last-Event-ID", "")})
         except OSError as error:
             self.send_error(503, str(error))
