@@ -15,7 +15,7 @@ case ${1:-} in
 esac
 mirror=${!variable:-}
 if [[ -z $mirror ]]; then
-    # The label tells the archive from that of security updates, which has a pool of its own.
+    # The label distinguishes the archive from that of security updates, which has a pool of its own.
     # shellcheck disable=SC2016
     mirror=$(apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(CODENAME)|$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
         awk -F'|' -v origin="$origin" '$1 == origin && $2 == origin && $3 !~ /-security$/ { print $4; exit }') || true

@@ -33,7 +33,7 @@ while ($client = stream_socket_accept($listening, -1)) {
     parse_str((string) parse_url(explode(' ', $line)[1] ?? '/', PHP_URL_QUERY), $query);
     hand_over($argv[2], $client, [
         'prompt' => $query['prompt'] ?? '',
-        // How the response is framed.
+        // For the response's framing.
         'http_version' => str_contains($line, ' HTTP/1.0') ? '1.0' : '1.1',
     ]);
     unset($client);

@@ -134,7 +134,7 @@ function(check_program_docs prefix)
     check_links("${prefix}" eddy docs/)
 endfunction()
 
-# A user's project that asks for what the copy in `prefix` does not have is refused, and told why. So is one that is
+# A user's project that asks for what the copy in `prefix` does not have is refused with the reason. So is one that is
 # compiled with `compiler`, if that is too old.
 function(check_refused prefix name compiler request reason)
     set(folder "${WORK}/refused-${name}")

@@ -65,7 +65,7 @@ async function run(version, steps) {
   process.exit(failed ? 1 : 0);
 }
 
-// Whether the server has a command, or a subcommand as "script|load", asked without any library.
+// True if the server has a command, or a subcommand as "script|load", asked without any library.
 function hasCommand(name) {
   return new Promise((resolve, reject) => {
     const socket = (secure ? tls : net).connect(port, '127.0.0.1');

@@ -25,7 +25,7 @@ import java.util.Locale;
 public final class Rival {
     private static final int PING_SIZE = 4;
     private static final int CPU_SET_BYTES = 128;
-    /** One-way messages before those that are counted, while code is compiled. */
+    /** Uncounted one-way messages at the start, while code is compiled. */
     private static final long STREAM_WARMUP_NS = 500_000_000;
 
     private final String over = System.getProperty("over", "aeron");
@@ -61,7 +61,7 @@ public final class Rival {
         Runtime.getRuntime().halt(status);
     }
 
-    /** Binds this thread, and those that it starts later, to a processor: sched_setaffinity(2). The JVM's own stay free. */
+    /** Binds this thread, and threads that it starts later, to a processor: sched_setaffinity(2). The JVM's own stay free. */
     private static void pin(String processor) throws Throwable {
         int number = Integer.parseInt(processor);
         MethodHandle call = Linker.nativeLinker().downcallHandle(

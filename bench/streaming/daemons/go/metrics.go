@@ -146,7 +146,7 @@ func writeMetrics(out *strings.Builder, all []counters) {
 	times("backend_ttfb_seconds", func(c *counters) *histogram { return &c.backendTTFB })
 }
 
-// serveMetrics answers at the metrics address in the background. The daemon goes on without where it is taken.
+// serveMetrics answers at the metrics address in the background. Where it is taken, the daemon runs without.
 func serveMetrics(chosen options, all []counters) {
 	if chosen.metricsAddr == "" {
 		return

@@ -21,7 +21,7 @@ const (
 	maxDescriptors = 8
 	// A connection to the handoff socket that has sent no message by then is closed.
 	handoffWithin = 5 * time.Second
-	// How long a client may leave a full socket buffer unread, at most, beyond the stream's own time.
+	// Longest time that a client may leave a full socket buffer unread, beyond the stream's own time.
 	stalledWithin = 30 * time.Second
 	// Descriptors kept free for metrics and for the runtime.
 	reservedDescriptors = 32
@@ -98,7 +98,7 @@ func serve(chosen options, listener *net.UnixListener, all []counters, index int
 	go func() {
 		<-stop
 		unlink()
-		// What is queued was sent before the signal.
+		// Queued messages were sent before the signal.
 		listener.SetDeadline(time.Now().Add(emptyWithin))
 		close(stopping)
 	}()

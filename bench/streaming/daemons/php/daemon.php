@@ -140,7 +140,7 @@ final class Daemon
         if ($this->chosen['processes'] === 1) {
             @unlink($this->chosen['socket']);
         }
-        // What is queued was sent before the signal.
+        // Queued messages were sent before the signal.
         while ($this->has_room() && $this->accept_one()) {
         }
         if ($this->is_accepting) {

@@ -7,7 +7,7 @@ declare(strict_types=1);
 const MAX_MESSAGE = 212_992;  // bytes of a handoff; above it the client gets a 413
 const MAX_DESCRIPTORS = 8;    // that one message may bring; all but the first are closed
 
-/** System calls. Those that fail for a reason other than EAGAIN or EINTR throw a RuntimeException, where no result is named. */
+/** System calls. Calls that fail for a reason other than EAGAIN or EINTR throw a RuntimeException, where no result is named. */
 final class Kernel
 {
     public const AGAIN = -1;
@@ -107,14 +107,14 @@ final class Kernel
         return $found >= 0 ? $found : self::reason();
     }
 
-    /** How many bytes were sent, or AGAIN, or FAILED. */
+    /** The number of bytes sent, or AGAIN, or FAILED. */
     public static function send(int $socket, string $data): int
     {
         $sent = self::$c->send($socket, $data, strlen($data), self::MSG_DONTWAIT | self::MSG_NOSIGNAL);
         return $sent >= 0 ? $sent : self::reason();
     }
 
-    /** What a message brings: [bytes, first descriptor or -1], or AGAIN, or FAILED. Other descriptors are closed. */
+    /** The content of a message: [bytes, first descriptor or -1], or AGAIN, or FAILED. Other descriptors are closed. */
     public static function receive(int $socket): array|int
     {
         $header = self::$header[0];
@@ -189,7 +189,7 @@ final class EventLoop
     private FFI\CData $events, $event;
     private array $callbacks = [];  // by descriptor: what is called as it gets ready
     private array $timers = [];     // by tick, at its end: fibers and callbacks
-    private SplMinHeap $ticks;      // those that have timers
+    private SplMinHeap $ticks;      // the ticks that have timers
     private bool $is_stopped = false;
 
     public function __construct()
@@ -216,7 +216,7 @@ final class EventLoop
         unset($this->callbacks[$descriptor]);
     }
 
-    /** Suspends the fiber until the descriptor is ready (true) or the time is over (false). */
+    /** Suspends the fiber until the descriptor is ready (true) or the time has passed (false). */
     public function ready(int $descriptor, int $what, int $within_ns): bool
     {
         $fiber = Fiber::getCurrent();

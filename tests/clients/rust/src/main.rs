@@ -56,7 +56,7 @@ fn restart_server() -> Outcome {
     Ok(())
 }
 
-/// Whether the server has a command, asked without the library.
+/// True if the server has a command, asked without the library.
 fn has(command: &str) -> bool {
     let mut socket = TcpStream::connect(("127.0.0.1", port())).unwrap();
     // A subcommand without arguments changes nothing.

@@ -18,7 +18,7 @@ pub struct Config {
     pub socket_path: String,
     pub socket_mode: u32,
     pub is_seqpacket: bool,
-    /// Of all workers together.
+    /// Limit of all workers together.
     pub max_connections: i64,
     pub backend: Backend,
     pub messages: usize,

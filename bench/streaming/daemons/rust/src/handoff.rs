@@ -31,7 +31,7 @@ const BAD_FORMAT: &str =
 const TOO_LARGE: &str =
     "HTTP/1.1 413 Content Too Large\r\nContent-Type: text/plain\r\nContent-Length: 20\r\nConnection: close\r\n\r\nmessage is too long\n";
 
-/// What a handoff asks for. Texts are the insides of JSON strings.
+/// The request of a handoff. Texts are the insides of JSON strings.
 pub struct Request {
     pub prompt: String,
     pub user_id: String,
@@ -70,7 +70,7 @@ pub async fn accept(daemon: &'static Daemon, listener: OwnedFd) -> io::Result<()
     if daemon.config.workers == 1 {
         let _ = std::fs::remove_file(&daemon.config.socket_path);
     }
-    // What is queued was sent before the signal.
+    // Queued messages were sent before the signal.
     while let Ok(permit) = daemon.descriptors.clone().try_acquire_many_owned(2) {
         match system::accept(listener.get_ref()) {
             Ok(connection) => start(daemon, connection, permit),

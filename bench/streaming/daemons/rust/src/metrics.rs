@@ -170,7 +170,7 @@ fn answer(mut stream: TcpStream, all: &[Counters]) -> io::Result<()> {
     )
 }
 
-/// Answers at the metrics address from a thread of its own. The daemon goes on without where it is taken.
+/// Answers at the metrics address from a thread of its own. Where it is taken, the daemon runs without.
 pub fn start(config: &'static Config, all: &'static [Counters]) {
     let Some(address) = &config.metrics_addr else { return };
     let listener = match TcpListener::bind(address.as_str()) {

@@ -113,7 +113,7 @@ async fn within_limit<T>(operation: impl std::future::Future<Output = io::Result
 
 struct Body {
     source: BufReader<TcpStream>,
-    /// What is left of the current chunk; None where the body is not chunked.
+    /// The rest of the current chunk; None where the body is not chunked.
     chunk: Option<usize>,
     ended: bool,
 }

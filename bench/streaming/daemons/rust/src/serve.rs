@@ -27,7 +27,7 @@ pub const HEAD: &str =
 pub const DONE: &str = "data: [DONE]\n\n";
 const REJECTED: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 21\r\nRetry-After: 1\r\nConnection: close\r\n\r\ntoo many connections\n";
 
-/// What the tasks of a worker share, for its whole life.
+/// State that the tasks of a worker share, for its whole life.
 pub struct Daemon {
     pub config: &'static Config,
     all: &'static [Counters],

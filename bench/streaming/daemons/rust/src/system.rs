@@ -62,7 +62,7 @@ pub fn polled<T: AsFd + AsRawFd>(descriptor: T, interest: Interest) -> io::Resul
     Ok(unsafe { AsyncFd::register_with_interest(descriptor, interest)? })
 }
 
-/// What recvmsg() brought: the size of the data, the descriptors, MSG_TRUNC and MSG_CTRUNC.
+/// Result of recvmsg(): the size of the data, the descriptors, MSG_TRUNC and MSG_CTRUNC.
 pub struct Received {
     pub size: usize,
     pub descriptors: Vec<OwnedFd>,

@@ -44,7 +44,7 @@ func main() {
 		EndLastServer()
 		theirs := locks.NewMutex("kept", redsync.WithTries(2), redsync.WithRetryDelay(10*time.Millisecond))
 		Fails(theirs.Lock(), "")
-		// The server that is gone is told as an error, though most have agreed.
+		// The lost server is reported as an error, though most have agreed.
 		before.Unlock()
 		Is(Must(first.Exists(context.Background(), "kept").Result()), int64(0))
 		Ok(theirs.Lock())

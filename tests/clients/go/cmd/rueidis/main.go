@@ -1,4 +1,4 @@
-// rueidis, as its users write it. It begins with HELLO 3 and CLIENT TRACKING unless told not to.
+// rueidis, as its users write it. It begins with HELLO 3 and CLIENT TRACKING by default.
 package main
 
 import (

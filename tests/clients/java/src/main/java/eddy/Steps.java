@@ -31,7 +31,7 @@ final class Steps {
         System.out.flush();
     }
 
-    /** The version of the library that a class comes from, as its jar's name tells. */
+    /** The version of the library that a class comes from, by its jar's name. */
     static void version(Class<?> type) {
         String jar = type.getProtectionDomain().getCodeSource().getLocation().getPath();
         say("version " + jar.replaceAll(".*/[a-z-]+-(\\d.*)\\.jar", "$1"));
