@@ -56,7 +56,7 @@ public:
                                           Push push, int results, Read read) {
         bool lacks_memory = false;
         auto called = run(limit, [&](stack in) {
-            in.push_kept(functions_[function]);
+            in.getref(functions_[function]);
             int arguments = 0;
             // Exceptions must not pass Lua's frames.
             try {

@@ -31,10 +31,10 @@ protected:
         const auto called = state_.call(
             0, limit,
             [&](stack in) {
-                in.push_number(number);
+                in.pushnumber(number);
                 return 1;
             },
-            1, [&](stack in) { text = in.text_at(1); });
+            1, [&](stack in) { text = in.tostring(1); });
         return called ? text : "error: " + called.error();
     }
 

@@ -70,7 +70,7 @@ int note_error(lua_State* in) {
         switch (lua_type(in, 1)) {
             case LUA_TSTRING:
                 // LuaJIT reports this error without a place.
-                if (stack(in).text_at(1) == "stack overflow" && lua_getstack(in, 1, &where) != 0) {
+                if (stack(in).tostring(1) == "stack overflow" && lua_getstack(in, 1, &where) != 0) {
                     lua_getinfo(in, "Sl", &where);
                     lua_pushfstring(in, "%s:%d: stack overflow", where.short_src,
                                     where.currentline);
@@ -108,14 +108,14 @@ std::string describe_failure(stack failed, stack to, std::size_t most) {
     lua_xmove(failed.raw(), in, 1);
     std::string text;
     if (lua_type(in, -1) == LUA_TSTRING) {
-        text = to.text_at(-1);
+        text = to.tostring(-1);
     } else if (lua_istable(in, -1)) {
         // Searches the fields without making a text, for which there may be no memory.
         lua_pushnil(in);
         while (lua_next(in, -2) != 0) {
             if (lua_type(in, -2) == LUA_TSTRING && lua_type(in, -1) == LUA_TSTRING &&
-                to.text_at(-2) == "err")
-                text = to.text_at(-1);
+                to.tostring(-2) == "err")
+                text = to.tostring(-1);
             lua_pop(in, 1);
         }
         // Functions of the sandbox prefix their errors with this.

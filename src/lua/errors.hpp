@@ -15,7 +15,7 @@ namespace eddy::lua {
 [[noreturn]] void raise_here(stack in, const char* text);
 /// Pushes that table.
 void push_error(stack in, std::string_view text);
-/// Error handler for stack::try_call(): makes such a table of any error, and notes the line.
+/// Error handler for stack::pcall(): makes such a table of any error, and notes the line.
 int note_error(lua_State* in);
 /// Text of the error on top of a coroutine that has failed, with the place where it was raised: at
 /// most `most` bytes of one line. The error is moved to `in`, of a running function with three

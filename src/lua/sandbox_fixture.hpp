@@ -55,7 +55,7 @@ public:
         call what{known->second, arguments, {}};
         const stack in = machine.values();
         if (!machine.call_protected(run, &what)) {
-            what.returned = "error: " + std::string(in.text_at(-1));
+            what.returned = "error: " + std::string(in.tostring(-1));
             in.pop();
         }
         if (by.ending) machine.check_always(false);
@@ -75,22 +75,22 @@ private:
     };
     static int run(lua_State* raw) {
         const stack in(raw);
-        call& what = *static_cast<call*>(in.pointer_at(1));
-        in.set_height(0);
-        in.push_table();
+        call& what = *static_cast<call*>(in.touserdata(1));
+        in.settop(0);
+        in.createtable();
         for (std::size_t i = 0; i < what.arguments.size(); ++i) {
-            in.push_text(what.arguments[i]);
-            in.set_raw_element(-2, static_cast<int>(i) + 1);
+            in.pushstring(what.arguments[i]);
+            in.rawseti(-2, static_cast<int>(i) + 1);
         }
         sandbox::set_global(in, "ARGV");
-        in.push_function(note_error);
-        in.push_kept(what.function);
-        if (in.try_call(0, 1, 1)) {
-            what.returned = in.text_at(-1);
+        in.pushcclosure(note_error);
+        in.getref(what.function);
+        if (in.pcall(0, 1, 1)) {
+            what.returned = in.tostring(-1);
         } else {
-            if (in.is_table(-1)) in.push_raw_field(-1, "err");
+            if (in.istable(-1)) in.rawgetfield(-1, "err");
             what.returned = "error: ";
-            what.returned += in.text_at(-1);
+            what.returned += in.tostring(-1);
         }
         return 0;
     }

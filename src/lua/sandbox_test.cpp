@@ -147,10 +147,10 @@ TEST(sandbox, furnishing_is_done_anew_by_a_reset) {
     int furnished = 0;
     sandbox machine(by, std::size_t{8} << 20, [&](stack in) {
         ++furnished;
-        in.push_table();
+        in.createtable();
         in.set_text("name", "own");
         sandbox::protect(in);
-        in.set_field(1, "own");
+        in.setfield(1, "own");
     });
     const std::size_t at_first = machine.used_bytes();
     std::string why;
@@ -161,13 +161,13 @@ TEST(sandbox, furnishing_is_done_anew_by_a_reset) {
         EXPECT_FALSE(machine.call_protected(
             [](lua_State* raw) {
                 const stack in(raw);
-                in.push_kept(*static_cast<int*>(in.pointer_at(1)));
+                in.getref(*static_cast<int*>(in.touserdata(1)));
                 in.call(0, 0);
                 return 0;
             },
             const_cast<int*>(&function)));
-        EXPECT_THAT(machine.values().text_at(-1), HasSubstr("readonly table"));
-        machine.values().set_height(0);
+        EXPECT_THAT(machine.values().tostring(-1), HasSubstr("readonly table"));
+        machine.values().settop(0);
         machine.reset();
         EXPECT_LT(machine.used_bytes(), at_first + 4096);
     }
@@ -194,55 +194,55 @@ TEST(sandbox, random_numbers_repeat_by_their_seed) {
 TEST(stack, values_come_back_as_they_were_pushed) {
     sandboxed_lua lua;
     const stack in = lua.machine.values();
-    const int height = in.height();
+    const int height = in.gettop();
     const std::array<std::string_view, 3> texts{"a", std::string_view("b\0c", 3), ""};
-    in.push_texts(texts.data(), texts.size());
+    in.pushstrings(texts.data(), texts.size());
     for (int i = 1; i <= 3; ++i) {
-        in.push_raw_element(-1, i);
+        in.rawgeti(-1, i);
         std::string_view text;
-        EXPECT_EQ(in.read_text(-1, text), type::text);
+        EXPECT_EQ(in.read_text(-1, text), value_type::string);
         EXPECT_EQ(text, texts[static_cast<std::size_t>(i) - 1]);
         in.pop();
     }
     in.set_number("n", 2.5);
     in.set_boolean("b", true);
-    in.push_raw_field(-1, "n");
-    EXPECT_EQ(in.number_at(-1), 2.5);
+    in.rawgetfield(-1, "n");
+    EXPECT_EQ(in.tonumber(-1), 2.5);
     std::string_view untouched = "untouched";
-    EXPECT_EQ(in.read_text(-1, untouched), type::number);
+    EXPECT_EQ(in.read_text(-1, untouched), value_type::number);
     EXPECT_EQ(untouched, "untouched");
-    EXPECT_EQ(in.text_at(-1), "2.5");
-    in.push_raw_field(-2, "b");
-    EXPECT_TRUE(in.boolean_at(-1));
-    in.push_field(-3, "none");
-    EXPECT_TRUE(in.is_nil(-1));
-    EXPECT_EQ(in.type_at(height + 100), type::none);
-    in.set_height(height);
+    EXPECT_EQ(in.tostring(-1), "2.5");
+    in.rawgetfield(-2, "b");
+    EXPECT_TRUE(in.toboolean(-1));
+    in.getfield(-3, "none");
+    EXPECT_TRUE(in.isnil(-1));
+    EXPECT_EQ(in.type(height + 100), value_type::none);
+    in.settop(height);
 }
 
 TEST(stack, a_function_has_what_it_was_closed_over) {
     sandboxed_lua lua;
     const stack in = lua.machine.values();
-    in.push_text("closed");
-    in.push_function(
+    in.pushstring("closed");
+    in.pushcclosure(
         [](lua_State* raw) {
             const stack of(raw);
-            of.push_copy(stack::closed_over(1));
-            of.push_copy(1);
-            of.concatenate(2);
+            of.pushvalue(stack::upvalueindex(1));
+            of.pushvalue(1);
+            of.concat(2);
             return 1;
         },
         1);
-    const int kept = in.keep();
-    in.push_kept(kept);
-    in.push_text(" over");
-    ASSERT_TRUE(in.try_call(1, 1));
-    EXPECT_EQ(in.text_at(-1), "closed over");
+    const int kept = in.ref();
+    in.getref(kept);
+    in.pushstring(" over");
+    ASSERT_TRUE(in.pcall(1, 1));
+    EXPECT_EQ(in.tostring(-1), "closed over");
     in.pop();
-    in.forget(kept);
-    in.push_function([](lua_State* raw) -> int { stack(raw).raise_text("no"); });
-    EXPECT_FALSE(in.try_call(0, 0));
-    EXPECT_EQ(in.text_at(-1), "no");
+    in.unref(kept);
+    in.pushcclosure([](lua_State* raw) -> int { stack(raw).error("no"); });
+    EXPECT_FALSE(in.pcall(0, 0));
+    EXPECT_EQ(in.tostring(-1), "no");
     in.pop();
 }
 

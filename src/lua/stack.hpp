@@ -53,17 +53,17 @@ namespace eddy::lua {
 using function = int (*)(lua_State* in);
 
 /// Type of a value; `none` is beyond the top.
-enum class type : std::int8_t {
+enum class value_type : std::int8_t {
     none = -1,
     nil,
     boolean,
-    pointer,
+    lightuserdata,
     number,
-    text,
+    string,
     table,
     function,
     userdata,
-    coroutine
+    thread
 };
 
 struct named_function {
@@ -74,7 +74,7 @@ struct named_function {
 /// State of a coroutine after stack::resume().
 enum class progress : std::uint8_t {
     ended,      ///< its results are its values
-    suspended,  ///< what it has left to stack::suspend() are its values
+    suspended,  ///< what it has left to stack::yield() are its values
     failed,     ///< the error is on top of its values; it cannot be resumed
 };
 
@@ -87,140 +87,142 @@ public:
     lua_State* raw() const noexcept { return in_; }
 
     /// Index of a value that the running function was closed over, from 1 on.
-    static int closed_over(int which) noexcept;
+    static int upvalueindex(int which) noexcept;
 
     // Height and order.
-    int height() const noexcept { return lua_gettop(in_); }
-    void set_height(int height) const noexcept { lua_settop(in_, height); }
+    int gettop() const noexcept { return lua_gettop(in_); }
+    void settop(int height) const noexcept { lua_settop(in_, height); }
     void pop(int count = 1) const noexcept { lua_settop(in_, -count - 1); }
-    void push_copy(int index) const noexcept { lua_pushvalue(in_, index); }
+    void pushvalue(int index) const noexcept { lua_pushvalue(in_, index); }
     /// The value on top goes below the one at `index`, or takes its place.
     void insert(int index) const noexcept { lua_insert(in_, index); }
     void replace(int index) const noexcept { lua_replace(in_, index); }
     void remove(int index) const noexcept { lua_remove(in_, index); }
     /// Room for so many more values; false at Lua's limit, or raises.
-    [[nodiscard]] bool reserve(int slots) const { return lua_checkstack(in_, slots) != 0; }
+    [[nodiscard]] bool checkstack(int slots) const { return lua_checkstack(in_, slots) != 0; }
     /// The same; at the limit it raises "stack overflow (why)".
-    void require(int slots, const char* why) const { luaL_checkstack(in_, slots, why); }
+    void checkstack(int slots, const char* why) const { luaL_checkstack(in_, slots, why); }
 
-    // Reading. None raises but text_at() of a number.
-    type type_at(int index) const noexcept { return static_cast<type>(lua_type(in_, index)); }
-    const char* type_name_at(int index) const noexcept;
-    bool is_nil(int index) const noexcept { return type_at(index) == type::nil; }
-    bool is_table(int index) const noexcept { return type_at(index) == type::table; }
-    bool is_function(int index) const noexcept { return type_at(index) == type::function; }
-    /// A text, or a number, which text_at() makes one of.
-    bool has_text(int index) const noexcept { return lua_isstring(in_, index) != 0; }
+    // Reading. None raises but tostring() of a number.
+    value_type type(int index) const noexcept {
+        return static_cast<value_type>(lua_type(in_, index));
+    }
+    const char* type_name(int index) const noexcept;
+    bool isnil(int index) const noexcept { return type(index) == value_type::nil; }
+    bool istable(int index) const noexcept { return type(index) == value_type::table; }
+    bool isfunction(int index) const noexcept { return type(index) == value_type::function; }
+    /// A text, or a number, which tostring() makes one of.
+    bool isstring(int index) const noexcept { return lua_isstring(in_, index) != 0; }
     /// A number, or a text that is one.
-    bool has_number(int index) const noexcept;
-    bool boolean_at(int index) const noexcept { return lua_toboolean(in_, index) != 0; }
-    double number_at(int index) const noexcept { return lua_tonumber(in_, index); }
+    bool isnumber(int index) const noexcept;
+    bool toboolean(int index) const noexcept { return lua_toboolean(in_, index) != 0; }
+    double tonumber(int index) const noexcept { return lua_tonumber(in_, index); }
     /// Valid as long as the value stands there. Empty when it has none.
-    std::string_view text_at(int index) const {
+    std::string_view tostring(int index) const {
         std::size_t size = 0;
         const char* const text = lua_tolstring(in_, index, &size);
         return {text, size};
     }
     /// Its type; a text is stored in `text`, too.
-    type read_text(int index, std::string_view& text) const noexcept {
-        const type what = type_at(index);
-        if (what == type::text) text = text_at(index);
+    value_type read_text(int index, std::string_view& text) const noexcept {
+        const value_type what = type(index);
+        if (what == value_type::string) text = tostring(index);
         return what;
     }
-    void* pointer_at(int index) const noexcept { return lua_touserdata(in_, index); }
+    void* touserdata(int index) const noexcept { return lua_touserdata(in_, index); }
 
     // New values on top.
-    void push_nil() const noexcept { lua_pushnil(in_); }
-    void push_boolean(bool value) const noexcept { lua_pushboolean(in_, value ? 1 : 0); }
-    void push_number(double value) const noexcept { lua_pushnumber(in_, value); }
-    void push_integer(std::int64_t value) const noexcept;
-    void push_pointer(void* value) const;
-    void push_text(std::string_view text) const { lua_pushlstring(in_, text.data(), text.size()); }
+    void pushnil() const noexcept { lua_pushnil(in_); }
+    void pushboolean(bool value) const noexcept { lua_pushboolean(in_, value ? 1 : 0); }
+    void pushnumber(double value) const noexcept { lua_pushnumber(in_, value); }
+    void pushinteger(std::int64_t value) const noexcept;
+    void pushlightuserdata(void* value) const;
+    void pushstring(std::string_view text) const { lua_pushlstring(in_, text.data(), text.size()); }
     /// A list of texts.
-    void push_texts(const std::string_view* texts, std::size_t count) const;
+    void pushstrings(const std::string_view* texts, std::size_t count) const;
     /// The upper `values` values are popped, and are what it is closed over.
-    void push_function(function run, int values = 0) const { lua_pushcclosure(in_, run, values); }
+    void pushcclosure(function run, int values = 0) const { lua_pushcclosure(in_, run, values); }
     /// Bytes that the collector frees. Their type must have no destructor.
-    void* push_bytes(std::size_t bytes) const;
+    void* newuserdata(std::size_t bytes) const;
     /// A table with room for so many elements and fields.
-    void push_table(int elements = 0, int fields = 0) const {
+    void createtable(int elements = 0, int fields = 0) const {
         lua_createtable(in_, elements, fields);
     }
     /// The upper `count` texts become one.
-    void concatenate(int count) const;
+    void concat(int count) const;
 
     // Tables. Functions with "raw" in their name ignore metatables; the others may raise.
-    void push_field(int index, const char* name) const;
+    void getfield(int index, const char* name) const;
     /// `index` is not that of a closed-over value.
-    void push_raw_field(int index, std::string_view name) const {
-        push_text(name);
+    void rawgetfield(int index, std::string_view name) const {
+        pushstring(name);
         lua_rawget(in_, index < 0 ? index - 1 : index);
     }
-    void push_raw_element(int index, int which) const noexcept { lua_rawgeti(in_, index, which); }
+    void rawgeti(int index, int which) const noexcept { lua_rawgeti(in_, index, which); }
     /// Sets the field of the table at `index` to the value on top, which is popped.
-    void set_field(int index, const char* name) const { lua_setfield(in_, index, name); }
+    void setfield(int index, const char* name) const { lua_setfield(in_, index, name); }
     /// Sets a field of the table on top.
     void set_text(const char* name, std::string_view text) const {
-        push_text(text);
-        set_field(-2, name);
+        pushstring(text);
+        setfield(-2, name);
     }
     void set_boolean(const char* name, bool value) const {
-        push_boolean(value);
-        set_field(-2, name);
+        pushboolean(value);
+        setfield(-2, name);
     }
     void set_number(const char* name, double value) const {
-        push_number(value);
-        set_field(-2, name);
+        pushnumber(value);
+        setfield(-2, name);
     }
     void set_functions(std::initializer_list<named_function> all) const;
     /// The table at `index` gets the value on top as its element, or the two on top as key and
     /// value.
-    void set_raw_element(int index, int which) const { lua_rawseti(in_, index, which); }
-    void set_raw(int index) const { lua_rawset(in_, index); }
+    void rawseti(int index, int which) const { lua_rawseti(in_, index, which); }
+    void rawset(int index) const { lua_rawset(in_, index); }
     /// The pair behind the key on top, which is popped: pushes both, or nothing at the end. Begins
     /// with nil. Raises for a key that is not there.
-    bool push_next(int index) const { return lua_next(in_, index) != 0; }
+    bool next(int index) const { return lua_next(in_, index) != 0; }
     /// Sets the metatable of the value at `index` to the table on top, which is popped.
-    void set_metatable(int index) const;
-    void push_global(const char* name) const;
+    void setmetatable(int index) const;
+    void getglobal(const char* name) const;
 
     // Values that the state keeps. Any number but 0 or less means one.
     /// Pops the value on top. Raises.
-    int keep() const;
-    void push_kept(int kept) const noexcept;
-    void forget(int kept) const noexcept;
+    int ref() const;
+    void getref(int kept) const noexcept;
+    void unref(int kept) const noexcept;
 
     // Calls of the function below its arguments; both are popped.
     /// Raises the function's error.
     void call(int arguments, int results) const;
     /// Protected: true, or false with the error on top. The value at `handler` makes the error of
     /// what was raised, unless it is 0.
-    [[nodiscard]] bool try_call(int arguments, int results, int handler = 0) const {
+    [[nodiscard]] bool pcall(int arguments, int results, int handler = 0) const {
         return lua_pcall(in_, arguments, results, handler) == 0;
     }
 
     // Coroutines, each with values of its own.
     /// A new one, pushed here, which lives as long as its value is referred to. May raise.
-    stack push_coroutine() const;
+    stack newthread() const;
     /// Moves the upper `count` values to another coroutine of the same state, which has room.
-    void move_to(stack other, int count) const noexcept;
+    void xmove(stack other, int count) const noexcept;
     /// Runs this coroutine: it begins with the function below its `arguments`, or continues and
-    /// gets them as results of suspend(). Protected. Before the next call, the caller drops the
-    /// values that suspend() has left.
+    /// gets them as results of yield(). Protected. Before the next call, the caller drops the
+    /// values that yield() has left.
     progress resume(int arguments) const noexcept;
-    /// `return in.suspend(n)` of a function suspends the running coroutine: resume() returns, with
+    /// `return in.yield(n)` of a function suspends the running coroutine: resume() returns, with
     /// the upper `count` values. Raises within functions of C that call back, such as pcall().
-    int suspend(int count) const;
-    /// True if suspend() would not raise here.
-    bool can_suspend() const noexcept;
+    int yield(int count) const;
+    /// True if yield() would not raise here.
+    bool isyieldable() const noexcept;
     /// Sets the table of globals of the function at `index` to the one on top, which is popped.
-    void set_environment(int index) const noexcept;
+    void setfenv(int index) const noexcept;
 
     // Errors.
     /// The value on top.
-    [[noreturn]] void raise() const;
+    [[noreturn]] void error() const;
     /// A text, with the place in Lua that has called the running function.
-    [[noreturn]] void raise_text(const char* text) const;
+    [[noreturn]] void error(const char* text) const;
 
 private:
     lua_State* in_;

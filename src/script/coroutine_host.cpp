@@ -112,43 +112,43 @@ public:
         for (const library& each : options.libraries) {
             const bool is_table = *each.name != '\0';
             if (is_table)
-                in.push_table();
+                in.createtable();
             else
-                in.push_copy(1);
+                in.pushvalue(1);
             for (const library_function& row : each.functions) {
                 push_function(in, each, row);
-                in.set_field(-2, row.name);
+                in.setfield(-2, row.name);
             }
             if (!is_table) {
                 in.pop();
                 continue;
             }
             lua::sandbox::protect(in);
-            in.set_field(1, each.name);
+            in.setfield(1, each.name);
         }
         // LuaJIT's own can be suspended, the sandbox's cannot.
-        in.push_global("pcall");
-        in.set_field(1, "pcall");
+        in.getglobal("pcall");
+        in.setfield(1, "pcall");
     }
 
     static int load(lua_State* raw) {
         const lua::stack in(raw);
-        job& todo = *static_cast<job*>(in.pointer_at(1));
-        in.set_height(0);
+        job& todo = *static_cast<job*>(in.touserdata(1));
+        in.settop(0);
         // Its own globals are a table in front of the sandbox's, which cannot be changed.
-        in.push_table();
-        in.push_table();
-        in.push_global("_G");
-        in.set_field(-2, "__index");
-        in.set_metatable(-2);
-        const lua::stack at = in.push_coroutine();
-        in.push_kept(todo.chunk);
-        in.push_copy(1);
-        in.set_environment(-2);
-        in.move_to(at, 1);
+        in.createtable();
+        in.createtable();
+        in.getglobal("_G");
+        in.setfield(-2, "__index");
+        in.setmetatable(-2);
+        const lua::stack at = in.newthread();
+        in.getref(todo.chunk);
+        in.pushvalue(1);
+        in.setfenv(-2);
+        in.xmove(at, 1);
         switch (at.resume(0)) {
             case lua::progress::ended: break;
-            case lua::progress::suspended: in.raise_text("the file's own statements may not yield");
+            case lua::progress::suspended: in.error("the file's own statements may not yield");
             case lua::progress::failed: describe(at, in, todo); return 0;
         }
         for (std::size_t i = 0; i < todo.functions.size(); ++i) keep_callback(in, todo, i);
@@ -157,15 +157,15 @@ public:
 
     static int begin(lua_State* raw) {
         const lua::stack in(raw);
-        job& todo = *static_cast<job*>(in.pointer_at(1));
+        job& todo = *static_cast<job*>(in.touserdata(1));
         call& of = *todo.of;
-        in.set_height(0);
-        todo.at = in.push_coroutine();
-        in.push_kept(of.host_.functions_[of.callback_]);
+        in.settop(0);
+        todo.at = in.newthread();
+        in.getref(of.host_.functions_[of.callback_]);
         const int arguments = of.push_arguments(in);
         EDDY_ASSERT(arguments >= 0 && arguments <= static_cast<int>(max_values));
-        in.move_to(todo.at, arguments + 1);
-        todo.kept = in.keep();
+        in.xmove(todo.at, arguments + 1);
+        todo.kept = in.ref();
         todo.arguments = arguments;
         return 0;
     }
@@ -173,24 +173,24 @@ public:
     /// The results of the function that the call is suspended in.
     static int push_answer(lua_State* raw) {
         const lua::stack in(raw);
-        job& todo = *static_cast<job*>(in.pointer_at(1));
+        job& todo = *static_cast<job*>(in.touserdata(1));
         call& of = *todo.of;
-        in.set_height(0);
+        in.settop(0);
         todo.arguments = push_results(in, of.answer_, *of.row_);
-        in.move_to(of.at_, todo.arguments);
+        in.xmove(of.at_, todo.arguments);
         return 0;
     }
 
     /// Reads the results of the callback.
     static int read_results(lua_State* raw) {
         const lua::stack in(raw);
-        job& todo = *static_cast<job*>(in.pointer_at(1));
+        job& todo = *static_cast<job*>(in.touserdata(1));
         call& of = *todo.of;
         const int count = static_cast<int>(todo.options->callbacks[of.callback_].results);
-        in.set_height(0);
-        in.require(count + read_slots, "too many results");
-        of.at_.set_height(count);
-        of.at_.move_to(in, count);
+        in.settop(0);
+        in.checkstack(count + read_slots, "too many results");
+        of.at_.settop(count);
+        of.at_.xmove(in, count);
         try {
             for (int i = 1; i <= count && todo.failure.empty(); ++i) {
                 auto result = read_value(in, i);
@@ -208,7 +208,7 @@ public:
 
     static int read_failure(lua_State* raw) {
         const lua::stack in(raw);
-        job& todo = *static_cast<job*>(in.pointer_at(1));
+        job& todo = *static_cast<job*>(in.touserdata(1));
         describe(todo.of->at_, in, todo);
         return 0;
     }
@@ -217,41 +217,41 @@ private:
     static void push_function(lua::stack in, const library& of, const library_function& row) {
         EDDY_ASSERT(row.waits || row.failure != on_failure::ends);
         if (is_pair(row)) {
-            in.push_global("loadstring");
-            in.push_text(pair_text);
-            in.push_text("=library");
+            in.getglobal("loadstring");
+            in.pushstring(pair_text);
+            in.pushstring("=library");
             in.call(2, 1);
         }
-        in.push_pointer(const_cast<library_function*>(&row));
-        in.push_pointer(const_cast<library*>(&of));
-        in.push_function(enter, 2);
+        in.pushlightuserdata(const_cast<library_function*>(&row));
+        in.pushlightuserdata(const_cast<library*>(&of));
+        in.pushcclosure(enter, 2);
         if (!is_pair(row)) return;
-        in.push_function(finish);
+        in.pushcclosure(finish);
         in.call(2, 1);
     }
 
     static void keep_callback(lua::stack in, job& to, std::size_t which) {
         const callback& row = to.options->callbacks[which];
-        in.push_raw_field(1, row.name);
-        if (in.is_function(-1)) {
-            to.functions[which] = in.keep();
+        in.rawgetfield(1, row.name);
+        if (in.isfunction(-1)) {
+            to.functions[which] = in.ref();
             return;
         }
         if (row.is_required) {
-            in.push_text("it defines no function ");
-            in.push_text(row.name);
-            in.push_text("(");
-            in.push_text(row.arguments);
-            in.push_text(")");
-            in.concatenate(5);
-            in.raise();
+            in.pushstring("it defines no function ");
+            in.pushstring(row.name);
+            in.pushstring("(");
+            in.pushstring(row.arguments);
+            in.pushstring(")");
+            in.concat(5);
+            in.error();
         }
-        if (!in.is_nil(-1)) {
-            in.push_text("its ");
-            in.push_text(row.name);
-            in.push_text(" is no function");
-            in.concatenate(3);
-            in.raise();
+        if (!in.isnil(-1)) {
+            in.pushstring("its ");
+            in.pushstring(row.name);
+            in.pushstring(" is no function");
+            in.concat(3);
+            in.error();
         }
         in.pop();
     }
@@ -265,8 +265,8 @@ private:
         const lua::stack in(raw);
         coroutine_host& me = host_of(in);
         const auto& row =
-            *static_cast<const library_function*>(in.pointer_at(lua::stack::closed_over(1)));
-        const auto& of = *static_cast<const library*>(in.pointer_at(lua::stack::closed_over(2)));
+            *static_cast<const library_function*>(in.touserdata(lua::stack::upvalueindex(1)));
+        const auto& of = *static_cast<const library*>(in.touserdata(lua::stack::upvalueindex(2)));
         if (const char* const fault = misplaced(in, me, row)) return raise(in, row, fault);
         if (!take_arguments(in, row)) return raise(in, row, misuse_text(me, row));
         // May leave the script in the middle, or end it.
@@ -283,7 +283,7 @@ private:
         if (!row.waits) return nullptr;
         if (me.running_ == nullptr) return me.outside_text_.c_str();
         if (me.running_->at_.raw() != in.raw()) return me.nested_text_.c_str();
-        return in.can_suspend() ? nullptr : "attempt to yield across C-call boundary";
+        return in.isyieldable() ? nullptr : "attempt to yield across C-call boundary";
     }
 
     /// Checks the arguments, and drops further ones.
@@ -293,26 +293,27 @@ private:
         for (const argument& each : row.arguments) {
             if (each.name.empty()) break;
             ++count;
-            if (each.kind == argument_kind::text && in.type_at(count) == lua::type::number)
-                static_cast<void>(in.text_at(count));
+            if (each.kind == argument_kind::text && in.type(count) == lua::value_type::number)
+                static_cast<void>(in.tostring(count));
             is_copied |= each.kind == argument_kind::any || each.kind == argument_kind::table;
             if (!is_of(in, count, each)) return false;
         }
-        in.set_height(count);
+        in.settop(count);
         // It would make the stack of each coroutine larger.
-        if (is_copied) in.require(read_slots, "too many values");
+        if (is_copied) in.checkstack(read_slots, "too many values");
         return true;
     }
 
     static bool is_of(lua::stack in, int which, const argument& wanted) noexcept {
-        const lua::type found = in.type_at(which);
-        if (found == lua::type::none || found == lua::type::nil) return wanted.is_optional;
+        const lua::value_type found = in.type(which);
+        if (found == lua::value_type::none || found == lua::value_type::nil)
+            return wanted.is_optional;
         switch (wanted.kind) {
             case argument_kind::any: return true;
-            case argument_kind::text: return found == lua::type::text;
-            case argument_kind::number: return in.has_number(which);
-            case argument_kind::boolean: return found == lua::type::boolean;
-            case argument_kind::table: return found == lua::type::table;
+            case argument_kind::text: return found == lua::value_type::string;
+            case argument_kind::number: return in.isnumber(which);
+            case argument_kind::boolean: return found == lua::value_type::boolean;
+            case argument_kind::table: return found == lua::value_type::table;
         }
         return false;
     }
@@ -355,7 +356,7 @@ private:
         }
         if (has_failed && row.failure == on_failure::raises)
             return raise(in, row, std::get<answer::failure>(me.answer_.is_).text.c_str());
-        in.set_height(0);
+        in.settop(0);
         return push_results(in, me.answer_, row);
     }
 
@@ -366,14 +367,14 @@ private:
         of.state_ = why;
         of.row_ = &row;
         of.answer_ = std::move(me.answer_);
-        return in.suspend(0);
+        return in.yield(0);
     }
 
     static int raise(lua::stack in, const library_function& row, const char* why) {
-        if (!is_pair(row)) in.raise_text(why);
-        in.set_height(0);
-        in.push_pointer(mark_pointer());
-        in.push_text(why);
+        if (!is_pair(row)) in.error(why);
+        in.settop(0);
+        in.pushlightuserdata(mark_pointer());
+        in.pushstring(why);
         return 2;
     }
 
@@ -381,10 +382,10 @@ private:
     static int push_results(lua::stack in, const answer& from, const library_function& row) {
         if (const auto* const why = std::get_if<answer::failure>(&from.is_)) {
             if (row.failure == on_failure::raises)
-                in.push_pointer(mark_pointer());
+                in.pushlightuserdata(mark_pointer());
             else
-                in.push_nil();
-            in.push_text(why->text);
+                in.pushnil();
+            in.pushstring(why->text);
             return 2;
         }
         const values& all = std::get<values>(from.is_);
@@ -396,10 +397,10 @@ private:
     /// Second part of a pair.
     static int finish(lua_State* raw) {
         const lua::stack in(raw);
-        if (in.height() == 2 && in.type_at(1) == lua::type::pointer &&
-            in.pointer_at(1) == mark_pointer())
-            in.raise_text(in.text_at(2).data());
-        return in.height();
+        if (in.gettop() == 2 && in.type(1) == lua::value_type::lightuserdata &&
+            in.touserdata(1) == mark_pointer())
+            in.error(in.tostring(2).data());
+        return in.gettop();
     }
 };
 
@@ -439,8 +440,8 @@ std::expected<void, std::string> coroutine_host::load(std::string_view text,
     ending_ = {};
     if (!is_good) {
         const lua::stack in = machine_.values();
-        if (todo.failure.empty() && in.has_text(-1))
-            todo.failure = std::string(name) + ": " + std::string(in.text_at(-1));
+        if (todo.failure.empty() && in.isstring(-1))
+            todo.failure = std::string(name) + ": " + std::string(in.tostring(-1));
         in.pop();
     }
     if (todo.lacks_memory) return std::unexpected(no_memory_text);
@@ -510,7 +511,7 @@ void coroutine_host::go(call& of) noexcept {
 }
 
 void coroutine_host::resume(call& of) {
-    for (const int each : dropped_) machine_.values().forget(each);
+    for (const int each : dropped_) machine_.values().unref(each);
     dropped_.clear();
     collect();
     int arguments = 0;
@@ -544,7 +545,7 @@ bool coroutine_host::begin(call& of, int& arguments) {
 
 /// Pushes the result of the function that the coroutine was suspended in.
 bool coroutine_host::push_answer(call& of, int& arguments) {
-    of.at_.set_height(0);
+    of.at_.settop(0);
     const auto* const results = std::get_if<values>(&of.answer_.is_);
     if (results != nullptr && results->empty()) return true;
     job todo;

@@ -90,11 +90,11 @@ public:
         : in_(in), caller_(caller), context_(context) {}
 
     // Arguments count from 1.
-    bool has(int which) const noexcept { return !in_.is_nil(which); }
+    bool has(int which) const noexcept { return !in_.isnil(which); }
     /// Valid until the code returns.
-    std::string_view text(int which) const noexcept { return in_.text_at(which); }
-    double number(int which) const noexcept { return in_.number_at(which); }
-    bool boolean(int which) const noexcept { return in_.boolean_at(which); }
+    std::string_view text(int which) const noexcept { return in_.tostring(which); }
+    double number(int which) const noexcept { return in_.tonumber(which); }
+    bool boolean(int which) const noexcept { return in_.toboolean(which); }
     /// A copy, as read_value(), of an argument that is `any` or a table.
     std::expected<value, std::string> read(int which) const { return read_value(in_, which); }
 

@@ -20,22 +20,23 @@ namespace {
 
 void push(lua::stack in, const value& of, std::size_t depth) {
     EDDY_ASSERT(depth <= max_value_depth);
-    if (const bool* const truth = of.truth()) return in.push_boolean(*truth);
-    if (const double* const number = of.number()) return in.push_number(*number);
-    if (const std::string* const text = of.text()) return in.push_text(*text);
+    if (const bool* const truth = of.truth()) return in.pushboolean(*truth);
+    if (const double* const number = of.number()) return in.pushnumber(*number);
+    if (const std::string* const text = of.text()) return in.pushstring(*text);
     const table* const whole = of.fields();
-    if (whole == nullptr) return in.push_nil();
-    in.require(4, "too many values");
-    in.push_table(static_cast<int>(whole->elements.size()), static_cast<int>(whole->fields.size()));
+    if (whole == nullptr) return in.pushnil();
+    in.checkstack(4, "too many values");
+    in.createtable(static_cast<int>(whole->elements.size()),
+                   static_cast<int>(whole->fields.size()));
     int which = 0;
     for (const value& each : whole->elements) {
         push(in, each, depth + 1);
-        in.set_raw_element(-2, ++which);
+        in.rawseti(-2, ++which);
     }
     for (const auto& [name, each] : whole->fields) {
-        in.push_text(name);
+        in.pushstring(name);
         push(in, each, depth + 1);
-        in.set_raw(-3);
+        in.rawset(-3);
     }
 }
 
@@ -47,15 +48,15 @@ public:
     std::expected<value, std::string> read(int index, std::size_t depth) {
         std::string_view text;
         switch (in_.read_text(index, text)) {
-            case lua::type::none:
-            case lua::type::nil: return value();
-            case lua::type::boolean: return value(in_.boolean_at(index));
-            case lua::type::number: return value(in_.number_at(index));
-            case lua::type::text:
+            case lua::value_type::none:
+            case lua::value_type::nil: return value();
+            case lua::value_type::boolean: return value(in_.toboolean(index));
+            case lua::value_type::number: return value(in_.tonumber(index));
+            case lua::value_type::string:
                 if (depth > 0 && !count(text.size())) return std::unexpected(too_large());
                 return value(text);
-            case lua::type::table: return read_table(index, depth + 1);
-            default: return std::unexpected(std::string("a ") + in_.type_name_at(index));
+            case lua::value_type::table: return read_table(index, depth + 1);
+            default: return std::unexpected(std::string("a ") + in_.type_name(index));
         }
     }
 
@@ -69,7 +70,7 @@ private:
     /// The value on top, which is popped.
     std::expected<value, std::string> take(std::size_t depth) {
         if (!count(0)) return std::unexpected(too_large());
-        auto read_one = read(in_.height(), depth);
+        auto read_one = read(in_.gettop(), depth);
         in_.pop();
         return read_one;
     }
@@ -77,19 +78,19 @@ private:
     std::expected<value, std::string> read_table(int index, std::size_t depth) {
         if (depth > max_value_depth)
             return std::unexpected(std::string("tables within each other, more than 16"));
-        const int height = in_.height();
+        const int height = in_.gettop();
         table made;
         auto read_all = read_elements(index, depth, made);
         if (read_all) read_all = read_fields(index, depth, made);
-        in_.set_height(height);
+        in_.settop(height);
         if (!read_all) return std::unexpected(std::move(read_all.error()));
         return value(std::move(made));
     }
 
     std::expected<void, std::string> read_elements(int index, std::size_t depth, table& into) {
         for (int which = 1;; ++which) {
-            in_.push_raw_element(index, which);
-            if (in_.is_nil(-1)) return {};
+            in_.rawgeti(index, which);
+            if (in_.isnil(-1)) return {};
             auto element = take(depth);
             if (!element) return std::unexpected(std::move(element.error()));
             into.elements.push_back(std::move(*element));
@@ -97,15 +98,15 @@ private:
     }
 
     std::expected<void, std::string> read_fields(int index, std::size_t depth, table& into) {
-        in_.push_nil();
-        while (in_.push_next(index)) {
+        in_.pushnil();
+        while (in_.next(index)) {
             std::string_view name;
-            const lua::type of_key = in_.read_text(-2, name);
-            if (of_key == lua::type::number && is_element(in_.number_at(-2), into)) {
+            const lua::value_type of_key = in_.read_text(-2, name);
+            if (of_key == lua::value_type::number && is_element(in_.tonumber(-2), into)) {
                 in_.pop();
                 continue;
             }
-            if (of_key != lua::type::text)
+            if (of_key != lua::value_type::string)
                 return std::unexpected(
                     std::string("a table with a key that is no text and no element's number"));
             if (!count(name.size())) return std::unexpected(too_large());

@@ -75,10 +75,10 @@ public:
         const auto called = in.call(
             0, limit_,
             [&](lua::stack of) {
-                of.push_number(number_);
+                of.pushnumber(number_);
                 return 1;
             },
-            1, [&](lua::stack of) { text_ = of.text_at(1); });
+            1, [&](lua::stack of) { text_ = of.tostring(1); });
         if (!called) text_ = called.error();
     }
     void fail_without_memory() noexcept override { text_ = "no memory"; }
@@ -103,7 +103,7 @@ public:
         const auto called = in.call(
             0, 30s,
             [](lua::stack of) {
-                of.push_number(workers::max_lines + 100.0);
+                of.pushnumber(workers::max_lines + 100.0);
                 return 1;
             },
             0, [](lua::stack) {});

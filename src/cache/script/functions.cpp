@@ -36,23 +36,23 @@ bool has_function(const libraries::library& in, std::string_view name) noexcept 
 // Protected call; the library's code is a function in the registry.
 int run_library(lua_State* raw) {
     const lua::stack in(raw);
-    const int function = *static_cast<int*>(in.pointer_at(1));
-    in.set_height(0);
-    in.push_function(lua::note_error);
-    in.push_kept(function);
-    if (in.try_call(0, 0, 1)) return 0;
-    if (in.is_table(-1)) in.push_field(-1, "err");
-    in.raise();
+    const int function = *static_cast<int*>(in.touserdata(1));
+    in.settop(0);
+    in.pushcclosure(lua::note_error);
+    in.getref(function);
+    if (in.pcall(0, 0, 1)) return 0;
+    if (in.istable(-1)) in.getfield(-1, "err");
+    in.error();
 }
 
 // Protected call; the table of globals is in the registry, or 0 for the usual ones.
 int show_globals(lua_State* raw) {
     const lua::stack in(raw);
-    const int table = *static_cast<int*>(in.pointer_at(1));
+    const int table = *static_cast<int*>(in.touserdata(1));
     if (table == 0) {
-        in.push_nil();
+        in.pushnil();
     } else {
-        in.push_kept(table);
+        in.getref(table);
     }
     lua::sandbox::show_globals(in);
     return 0;
@@ -68,11 +68,11 @@ libraries::libraries(script_runner& runner)
 void libraries::furnish(lua::stack in) {
     runner_.seed_random(in);
     push_redis_library(in, true);
-    in.set_field(1, "redis");
-    in.push_pointer(this);
-    in.push_function(register_function, 1);
+    in.setfield(1, "redis");
+    in.pushlightuserdata(this);
+    in.pushcclosure(register_function, 1);
     push_load_globals(in);
-    load_globals_ = in.keep();
+    load_globals_ = in.ref();
 }
 
 void libraries::use_globals(int table) {
@@ -126,7 +126,7 @@ std::string libraries::load(std::string_view code, bool replace, std::string& wh
     if (failed) {
         const lua::stack in = sandbox_.values();
         std::string_view text = "unknown";
-        if (in.has_text(-1)) text = in.text_at(-1);
+        if (in.isstring(-1)) text = in.tostring(-1);
         why = "Error registering functions: " + std::string(text.substr(0, text.find('\0')));
         in.pop();
     } else if (made->functions.empty()) {
@@ -207,17 +207,17 @@ struct registration {
 
 /// Reads the flags in the table on top.
 std::uint32_t read_function_flags(lua::stack in) {
-    if (!in.is_table(-1)) {
+    if (!in.istable(-1)) {
         raise_error(in,
                     "flags argument to redis.register_function must be a table representing "
                     "function flags");
     }
     std::uint32_t flags = 0;
     for (int i = 1;; ++i) {
-        in.push_raw_element(-1, i);
-        if (in.is_nil(-1)) break;
+        in.rawgeti(-1, i);
+        if (in.isnil(-1)) break;
         const std::uint32_t bit =
-            in.type_at(-1) == lua::type::text ? script_flag_named(in.text_at(-1)) : 0;
+            in.type(-1) == lua::value_type::string ? script_flag_named(in.tostring(-1)) : 0;
         if (bit == 0) raise_error(in, "unknown flag given");
         flags |= bit;
         in.pop();
@@ -229,28 +229,28 @@ std::uint32_t read_function_flags(lua::stack in) {
 /// Reads the named argument whose value is on top, for read_named().
 void read_argument(lua::stack in, std::string_view key, registration& into) {
     if (key == "function_name") {
-        if (!in.has_text(-1)) {
+        if (!in.isstring(-1)) {
             raise_error(in,
                         "function_name argument given to redis.register_function must be a string");
         }
-        in.push_copy(-1);
-        static_cast<void>(in.text_at(-1));
+        in.pushvalue(-1);
+        static_cast<void>(in.tostring(-1));
         in.replace(2);
     } else if (key == "description") {
-        if (!in.has_text(-1)) {
+        if (!in.isstring(-1)) {
             raise_error(in,
                         "description argument given to redis.register_function must be a string");
         }
-        in.push_copy(-1);
-        into.description = in.text_at(-1);
+        in.pushvalue(-1);
+        into.description = in.tostring(-1);
         into.is_described = true;
         in.replace(4);
     } else if (key == "callback") {
-        if (!in.is_function(-1)) {
+        if (!in.isfunction(-1)) {
             raise_error(in,
                         "callback argument given to redis.register_function must be a function");
         }
-        in.push_copy(-1);
+        in.pushvalue(-1);
         in.replace(3);
     } else if (key == "flags") {
         into.flags |= read_function_flags(in);
@@ -261,31 +261,31 @@ void read_argument(lua::stack in, std::string_view key, registration& into) {
 
 /// The only argument is a table with names: replaces it by the name and the function.
 void read_named(lua::stack in, registration& into) {
-    in.set_height(1);
-    in.push_nil();  // 2: the name
-    in.push_nil();  // 3: the function
-    in.push_nil();  // 4: the description
-    in.push_nil();
-    while (in.push_next(1)) {
-        if (in.type_at(-2) != lua::type::text) {
+    in.settop(1);
+    in.pushnil();  // 2: the name
+    in.pushnil();  // 3: the function
+    in.pushnil();  // 4: the description
+    in.pushnil();
+    while (in.next(1)) {
+        if (in.type(-2) != lua::value_type::string) {
             raise_error(in, "named argument key given to redis.register_function is not a string");
         }
-        read_argument(in, in.text_at(-2), into);
+        read_argument(in, in.tostring(-2), into);
         in.pop();
     }
-    if (in.is_nil(2)) {
+    if (in.isnil(2)) {
         raise_error(in, "redis.register_function must get a function name argument");
     }
-    if (in.is_nil(3)) raise_error(in, "redis.register_function must get a callback argument");
+    if (in.isnil(3)) raise_error(in, "redis.register_function must get a callback argument");
     in.remove(1);
 }
 
 /// Checks the two arguments, a name and a function.
 void check_unnamed(lua::stack in) {
-    if (!in.has_text(1)) {
+    if (!in.isstring(1)) {
         raise_error(in, "first argument to redis.register_function must be a string");
     }
-    if (!in.is_function(2)) {
+    if (!in.isfunction(2)) {
         raise_error(in, "second argument to redis.register_function must be a function");
     }
 }
@@ -295,14 +295,14 @@ void check_unnamed(lua::stack in) {
 // Takes two arguments, a name and a function, or a table with names.
 int libraries::register_function(lua_State* raw) {
     const lua::stack in(raw);
-    libraries& me = *static_cast<libraries*>(in.pointer_at(lua::stack::closed_over(1)));
+    libraries& me = *static_cast<libraries*>(in.touserdata(lua::stack::upvalueindex(1)));
     if (me.loading_ == nullptr) {
         raise_error(in, "redis.register_function can only be called on FUNCTION LOAD command");
     }
-    const int count = in.height();
+    const int count = in.gettop();
     if (count < 1 || count > 2)
         raise_error(in, "wrong number of arguments to redis.register_function");
-    if (count == 1 && !in.is_table(1)) {
+    if (count == 1 && !in.istable(1)) {
         raise_error(
             in,
             "calling redis.register_function with a single argument is only applicable to Lua "
@@ -313,11 +313,11 @@ int libraries::register_function(lua_State* raw) {
         read_named(in, given);
     else
         check_unnamed(in);
-    const std::string_view name = in.text_at(1);
+    const std::string_view name = in.tostring(1);
     if (!is_name(name)) raise_error(in, bad_name);
     if (has_function(*me.loading_, name)) raise_error(in, "Function already exists in the library");
-    in.push_copy(2);
-    const int reference = in.keep();
+    in.pushvalue(2);
+    const int reference = in.ref();
     auto made = std::make_unique<function>();
     made->name = name;
     made->description = given.description;

@@ -22,7 +22,7 @@ std::size_t index_of(hook_job::kind what) noexcept {
 }
 
 bool is_false(lua::stack in) noexcept {
-    return in.type_at(1) == lua::type::boolean && !in.boolean_at(1);
+    return in.type(1) == lua::value_type::boolean && !in.toboolean(1);
 }
 
 // Two results: a value and its time, or nothing (false) and why.
@@ -31,25 +31,25 @@ void read(lua::stack in, hook_job::kind what, hook_answer& into) {
         into.result.failed = true;
         into.error = why.substr(0, lua::blocking_state::max_error);
     };
-    const bool is_nothing = in.is_nil(1) || is_false(in);
-    if (is_nothing && in.type_at(2) == lua::type::text) return fail(in.text_at(2));
+    const bool is_nothing = in.isnil(1) || is_false(in);
+    if (is_nothing && in.type(2) == lua::value_type::string) return fail(in.tostring(2));
     if (what != hook_job::kind::miss) {
         if (is_false(in)) fail("it returned false");
         return;
     }
-    if (is_nothing && !in.is_nil(1)) return fail("it returned false");
+    if (is_nothing && !in.isnil(1)) return fail("it returned false");
     if (!is_nothing) {
-        const lua::type type = in.type_at(1);
-        if (type != lua::type::text && type != lua::type::number) {
+        const lua::value_type type = in.type(1);
+        if (type != lua::value_type::string && type != lua::value_type::number) {
             fail("it returned a value of type ");
-            into.error += in.type_name_at(1);
+            into.error += in.type_name(1);
             into.error += ", not a string";
             return;
         }
-        into.result.value = in.text_at(1);
+        into.result.value = in.tostring(1);
     }
-    if (in.is_nil(2)) return;
-    const double seconds = in.type_at(2) == lua::type::number ? in.number_at(2) : -1;
+    if (in.isnil(2)) return;
+    const double seconds = in.type(2) == lua::value_type::number ? in.tonumber(2) : -1;
     if (!(seconds >= 0) || std::isinf(seconds))
         return fail("its second result, seconds to live, is no number from 0 on");
     constexpr double longest_s = 1e11;
@@ -59,17 +59,17 @@ void read(lua::stack in, hook_job::kind what, hook_answer& into) {
 }
 
 int push_arguments(lua::stack in, const hook_job& job) {
-    in.push_text(job.key);
+    in.pushstring(job.key);
     int arguments = 1;
     if (job.what == hook_job::kind::write) {
-        in.push_text(*job.value);
+        in.pushstring(*job.value);
         if (job.ttl_ms != 0)
-            in.push_number(static_cast<double>(job.ttl_ms) / 1000);
+            in.pushnumber(static_cast<double>(job.ttl_ms) / 1000);
         else
-            in.push_nil();
+            in.pushnil();
         arguments += 2;
     }
-    in.push_integer(job.database);
+    in.pushinteger(job.database);
     return arguments + 1;
 }
 

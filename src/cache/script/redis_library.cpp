@@ -29,10 +29,10 @@ void make_text(lua::stack in, int index) {
     char digits[1 + resp::max_number_text];
     char* to = digits;
     // As in Redis, zero has no sign here, and NaN may have one.
-    const double value = in.number_at(index) + 0.0;
+    const double value = in.tonumber(index) + 0.0;
     if (std::isnan(value) && std::signbit(value)) *to++ = '-';
     const char* const end = resp::write_number(to, value);
-    in.push_text({digits, static_cast<std::size_t>(end - digits)});
+    in.pushstring({digits, static_cast<std::size_t>(end - digits)});
     in.replace(index);
 }
 
@@ -50,22 +50,22 @@ const std::string_view* take_arguments(lua::stack in, int count, std::string_vie
     if (count > few_size) {
         // There is room on Lua's stack: a function of C has some beyond its arguments.
         args = static_cast<std::string_view*>(
-            in.push_bytes(static_cast<std::size_t>(count) * sizeof(std::string_view)));
+            in.newuserdata(static_cast<std::size_t>(count) * sizeof(std::string_view)));
     }
     for (int i = 0; i < count; ++i) {
-        const lua::type type = in.read_text(i + 1, args[i]);
-        if (type == lua::type::text) [[likely]]
+        const lua::value_type type = in.read_text(i + 1, args[i]);
+        if (type == lua::value_type::string) [[likely]]
             continue;
-        if (type != lua::type::number) return nullptr;
+        if (type != lua::value_type::number) return nullptr;
         make_text(in, i + 1);
-        args[i] = in.text_at(i + 1);
+        args[i] = in.tostring(i + 1);
     }
     return args;
 }
 
 int call_command(lua::stack in, bool raises) {
     script_runner& of = script_runner::of(in);
-    const int count = in.height();
+    const int count = in.gettop();
     if (count == 0) {
         return give_error(in, "Please specify at least one argument for this redis lib call",
                           raises);
@@ -85,16 +85,16 @@ int call_command(lua::stack in, bool raises) {
     std::string_view refusal;
     const std::string_view reply = of.execute(args, static_cast<std::size_t>(count), refusal);
     // Many arguments would leave no room for the reply on the stack.
-    in.set_height(0);
+    in.settop(0);
     if (!refusal.empty()) {
         lua::push_error(in, refusal);
         mark_counted(in);
-        if (raises) in.raise();
+        if (raises) in.error();
         return 1;
     }
     const bool is_error = push_reply(in, reply);
     of.count_executed(in);
-    if (is_error && raises) in.raise();
+    if (is_error && raises) in.error();
     return 1;
 }
 
@@ -103,8 +103,8 @@ int redis_pcall(lua_State* in) { return call_command(in, false); }
 
 int redis_sha1hex(lua_State* raw) {
     const lua::stack in(raw);
-    if (in.height() != 1) raise_error(in, "wrong number of arguments");
-    std::string_view left = in.text_at(1);
+    if (in.gettop() != 1) raise_error(in, "wrong number of arguments");
+    std::string_view left = in.tostring(1);
     constexpr std::size_t piece = 1024 * sha1_sum::block_bytes;
     constexpr std::size_t hashed_bytes_a_step = 4;
     sha1_sum sum;
@@ -119,34 +119,34 @@ int redis_sha1hex(lua_State* raw) {
         *to++ = "0123456789abcdef"[each >> 4];
         *to++ = "0123456789abcdef"[each & 15];
     }
-    in.push_text({digits, sizeof digits});
+    in.pushstring({digits, sizeof digits});
     return 1;
 }
 
 int redis_error_reply(lua_State* raw) {
     const lua::stack in(raw);
-    if (in.height() != 1 || in.type_at(1) != lua::type::text) {
+    if (in.gettop() != 1 || in.type(1) != lua::value_type::string) {
         lua::push_error(in, "wrong number or type of arguments");
         return 1;
     }
-    if (!in.text_at(1).starts_with('-')) {
-        in.push_text("-");
+    if (!in.tostring(1).starts_with('-')) {
+        in.pushstring("-");
         in.insert(1);
-        in.concatenate(2);
+        in.concat(2);
     }
-    lua::push_error(in, in.text_at(1));
+    lua::push_error(in, in.tostring(1));
     return 1;
 }
 
 int redis_status_reply(lua_State* raw) {
     const lua::stack in(raw);
-    if (in.height() != 1 || in.type_at(1) != lua::type::text) {
+    if (in.gettop() != 1 || in.type(1) != lua::value_type::string) {
         lua::push_error(in, "wrong number or type of arguments");
         return 1;
     }
-    in.push_table(0, 1);
-    in.push_copy(1);
-    in.set_field(-2, "ok");
+    in.createtable(0, 1);
+    in.pushvalue(1);
+    in.setfield(-2, "ok");
     return 1;
 }
 
@@ -154,22 +154,22 @@ constexpr int most_log_level = 3;
 
 int redis_log(lua_State* raw) {
     const lua::stack in(raw);
-    const int count = in.height();
+    const int count = in.gettop();
     if (count < 2) raise_error(in, "redis.log() requires two arguments or more.");
-    if (!in.has_number(1)) raise_error(in, "First argument must be a number (log level).");
-    const auto level = static_cast<int>(in.number_at(1));
+    if (!in.isnumber(1)) raise_error(in, "First argument must be a number (log level).");
+    const auto level = static_cast<int>(in.tonumber(1));
     if (level < 0 || level > most_log_level) raise_error(in, "Invalid debug level.");
     constexpr log_level levels[] = {log_level::debug, log_level::debug, log_level::info,
                                     log_level::warn};
     // Arguments other than texts and numbers are left out. The line is built on Lua's stack.
-    in.push_text("");
+    in.pushstring("");
     for (int i = 2; i <= count; ++i) {
-        if (!in.has_text(i)) continue;
-        in.push_text(" ");
-        in.push_copy(i);
-        in.concatenate(3);
+        if (!in.isstring(i)) continue;
+        in.pushstring(" ");
+        in.pushvalue(i);
+        in.concat(3);
     }
-    std::string_view line = in.text_at(-1);
+    std::string_view line = in.tostring(-1);
     if (!line.empty()) line.remove_prefix(1);
     log(levels[level], "script", line);
     return 0;
@@ -177,8 +177,8 @@ int redis_log(lua_State* raw) {
 
 int redis_setresp(lua_State* raw) {
     const lua::stack in(raw);
-    if (in.height() != 1) raise_error(in, "redis.setresp() requires one argument.");
-    const auto version = static_cast<int>(in.number_at(1));
+    if (in.gettop() != 1) raise_error(in, "redis.setresp() requires one argument.");
+    const auto version = static_cast<int>(in.tonumber(1));
     if (version != 2 && version != 3) raise_error(in, "RESP version must be 2 or 3.");
     script_runner::of(in).own_session().protocol = static_cast<std::uint8_t>(version);
     return 0;
@@ -189,8 +189,8 @@ constexpr int replicate_replica = 2;
 
 int redis_set_repl(lua_State* raw) {
     const lua::stack in(raw);
-    if (in.height() != 1) raise_error(in, "redis.set_repl() requires one argument.");
-    const auto flags = static_cast<int>(in.number_at(1));
+    if (in.gettop() != 1) raise_error(in, "redis.set_repl() requires one argument.");
+    const auto flags = static_cast<int>(in.tonumber(1));
     if ((flags & ~(replicate_aof | replicate_replica)) != 0) {
         raise_error(
             in, "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.");
@@ -200,13 +200,13 @@ int redis_set_repl(lua_State* raw) {
 
 int redis_replicate_commands(lua_State* raw) {
     const lua::stack in(raw);
-    in.push_boolean(true);
+    in.pushboolean(true);
     return 1;
 }
 
 int redis_breakpoint(lua_State* raw) {
     const lua::stack in(raw);
-    in.push_boolean(false);
+    in.pushboolean(false);
     return 1;
 }
 
@@ -214,7 +214,7 @@ int redis_debug(lua_State*) { return 0; }
 
 int redis_acl_check_cmd(lua_State* raw) {
     const lua::stack in(raw);
-    const int count = in.height();
+    const int count = in.gettop();
     if (count == 0) raise_error(in, "Please specify at least one argument for this redis lib call");
     constexpr int few_size = 16;
     std::string_view few[few_size];
@@ -227,7 +227,7 @@ int redis_acl_check_cmd(lua_State* raw) {
     if (what == nullptr || !arity_fits(*what, static_cast<std::size_t>(count)))
         raise_error(in, "Invalid command passed to redis.acl_check_cmd()");
     const std::span<const std::string_view> all(args, static_cast<std::size_t>(count));
-    in.push_boolean(script_runner::of(in).may_run(*what, all));
+    in.pushboolean(script_runner::of(in).may_run(*what, all));
     return 1;
 }
 
@@ -255,7 +255,7 @@ void set_version_and_levels(lua::stack in) {
 }  // namespace
 
 void push_redis_library(lua::stack in, bool for_functions) {
-    in.push_table();
+    in.createtable();
     in.set_functions({{"log", redis_log},
                       {"call", redis_call},
                       {"pcall", redis_pcall},
@@ -281,19 +281,19 @@ void push_redis_library(lua::stack in, bool for_functions) {
 
 void push_load_globals(lua::stack in) {
     const auto refuse_others = [in] {
-        in.push_table();
+        in.createtable();
         in.set_functions({{"__index", lua::sandbox::refuse_unknown_global}});
-        in.set_metatable(-2);
+        in.setmetatable(-2);
     };
-    in.push_table();
-    in.push_table();
+    in.createtable();
+    in.createtable();
     in.set_functions({{"log", redis_log}});
-    in.push_copy(-3);
-    in.set_field(-2, "register_function");
+    in.pushvalue(-3);
+    in.setfield(-2, "register_function");
     set_version_and_levels(in);
     refuse_others();
     lua::sandbox::protect(in);
-    in.set_field(-2, "redis");
+    in.setfield(-2, "redis");
     refuse_others();
     in.remove(-2);
 }

@@ -66,18 +66,18 @@ std::size_t steps_of(std::uint64_t flags, std::span<const std::string_view> args
 
 // The text of a field of the table on top; empty without one.
 std::string field_text(lua::stack in, const char* name) {
-    in.push_raw_field(-1, name);
+    in.rawgetfield(-1, name);
     std::string text;
-    if (in.has_text(-1)) text = in.text_at(-1);
+    if (in.isstring(-1)) text = in.tostring(-1);
     in.pop();
     return text;
 }
 
 // The error must be on top.
 void reply_with_error(call& c, lua::stack in, const script_call& what) {
-    if (!in.is_table(-1)) {
+    if (!in.istable(-1)) {
         std::string_view text = "execution failure";
-        if (in.has_text(-1)) text = in.text_at(-1);
+        if (in.isstring(-1)) text = in.tostring(-1);
         text = text.substr(0, std::min(text.find('\0'), max_plain_error));
         c.error("ERR Error running script " + std::string(what.name) + ", " + std::string(text));
         return;
@@ -96,26 +96,26 @@ void reply_with_error(call& c, lua::stack in, const script_call& what) {
 // Protected call: errors raised here are caught nowhere else.
 int run_job(lua_State* raw) {
     const lua::stack in(raw);
-    const job& todo = *static_cast<job*>(in.pointer_at(1));
+    const job& todo = *static_cast<job*>(in.touserdata(1));
     call& c = todo.c;
     const script_call& what = todo.what;
-    in.set_height(0);
-    in.push_function(lua::note_error);
+    in.settop(0);
+    in.pushcclosure(lua::note_error);
     const std::string_view* const keys = c.args + what.first_key;
     int given = 0;
     if (what.is_function) {
-        in.push_kept(what.function);
-        in.push_texts(keys, what.keys);
-        in.push_texts(keys + what.keys, what.arguments);
+        in.getref(what.function);
+        in.pushstrings(keys, what.keys);
+        in.pushstrings(keys + what.keys, what.arguments);
         given = 2;
     } else {
-        in.push_texts(keys, what.keys);
+        in.pushstrings(keys, what.keys);
         lua::sandbox::set_global(in, "KEYS");
-        in.push_texts(keys + what.keys, what.arguments);
+        in.pushstrings(keys + what.keys, what.arguments);
         lua::sandbox::set_global(in, "ARGV");
-        in.push_kept(what.function);
+        in.getref(what.function);
     }
-    if (!in.try_call(given, 1, 1)) {
+    if (!in.pcall(given, 1, 1)) {
         reply_with_error(c, in, what);
     } else {
         reply_with_value(c, in, todo.by.own_session().protocol > 2);
@@ -135,12 +135,12 @@ script_runner::~script_runner() { EDDY_ASSERT(!is_late()); }
 class script_runner::running_mark {
 public:
     running_mark(script_runner& in, const script_call& what, call& c) noexcept
-        : in_(in), machine_(*what.in), height_(machine_.values().height()) {
+        : in_(in), machine_(*what.in), height_(machine_.values().gettop()) {
         in_.running_ = &what;
         in_.running_call_ = &c;
     }
     ~running_mark() {
-        machine_.values().set_height(height_);
+        machine_.values().settop(height_);
         if (in_.killed_) machine_.check_always(false);
         in_.killed_ = in_.is_busy_ = false;
         in_.running_ = nullptr;

@@ -14,7 +14,7 @@ script_cache::script_cache(script_runner& runner)
       sandbox_(runner, runner.state().options.max_script_memory, [this](lua::stack in) {
           runner_.seed_random(in);
           push_redis_library(in, false);
-          in.set_field(1, "redis");
+          in.setfield(1, "redis");
       }) {}
 
 script_cache::~script_cache() {

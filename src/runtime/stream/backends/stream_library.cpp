@@ -64,10 +64,10 @@ constexpr std::array<script::library_function, 2> rows = {{
 }  // namespace
 
 int stream_call::push_arguments(lua::stack in) {
-    in.push_global("cjson");
-    in.push_field(-1, "decode");
+    in.getglobal("cjson");
+    in.getfield(-1, "decode");
     in.remove(-2);
-    in.push_text(from_->message.empty() ? std::string_view("{}") : from_->message);
+    in.pushstring(from_->message.empty() ? std::string_view("{}") : from_->message);
     in.call(1, 1);
     // Texts in any case, whatever the message has.
     in.set_text("user_id", from_->user_id);
