@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""`./eddy-dev` in a checkout of its own, with stand-ins for CMake and dpkg: what it asks CMake for, and what it says of a
-checkout that was moved."""
+"""`./eddy-dev` in a checkout of its own, with stand-ins for CMake and dpkg: its calls of CMake, its
+reports of a checkout that was moved, and a machine without Python."""
 
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -17,6 +18,7 @@ class EddyDev(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="eddy-dev-")
         self.addCleanup(shutil.rmtree, self.folder)
         shutil.copy(os.path.join(ROOT, "eddy-dev"), self.folder)
+        shutil.copytree(os.path.join(ROOT, "tools/dev"), os.path.join(self.folder, "tools/dev"))
         self.calls = os.path.join(self.folder, "calls")
         # Everything is installed, and CMake succeeds at once.
         self.stand_in("dpkg-query", "printf 'install ok installed'")
@@ -38,9 +40,16 @@ class EddyDev(unittest.TestCase):
             file.write(f"CMAKE_HOME_DIRECTORY:INTERNAL={home or self.folder}\n")
             file.writelines(f"{option}\n" for option in options)
 
-    def run_dev(self, *words):
+    def without_python(self):
+        """A PATH with no more than the stub needs: stand-ins, and links to programs of the machine."""
+        for name in ("sh", "cat", "dirname", "env", "id", "ln", "mkdir", "printf", "readlink", "tail"):
+            os.symlink(shutil.which(name), os.path.join(self.folder, "bin", name))
+        return os.path.join(self.folder, "bin")
+
+    def run_dev(self, *words, path=None):
         """Exit status, what it printed, and the calls of CMake."""
-        env = {**os.environ, "PATH": os.path.join(self.folder, "bin") + ":" + os.environ["PATH"]}
+        path = path or os.path.join(self.folder, "bin") + ":" + os.environ["PATH"]
+        env = {**os.environ, "PATH": path}
         done = subprocess.run([os.path.join(self.folder, "eddy-dev"), *words], env=env, capture_output=True, text=True,
                               timeout=DEADLINE_S, check=False)
         calls = []
@@ -78,6 +87,29 @@ class EddyDev(unittest.TestCase):
         os.symlink(self.folder, link)
         self.made_before(home=link)
         self.assertEqual(self.run_dev("build")[0], 0)
+
+    def test_a_machine_without_python_gets_it_from_apt(self):
+        path = self.without_python()
+        self.stand_in("sudo", 'exec "$@"')
+        self.stand_in("apt-get", f"printf 'apt-get %s\\n' \"$*\" >>'{self.calls}'\n"
+                      f"[ $1 = update ] || ln -s '{sys.executable}' '{path}/python3'")
+        status, said, calls = self.run_dev("build", path=path)
+        self.assertEqual(status, 0, said)
+        self.assertIn("Installing python3\nBuilding build/release/eddy\n", said)
+        self.assertEqual(calls[:2], ["apt-get update", "apt-get install -y --no-install-recommends "
+                                     "-o DPkg::Lock::Timeout=300 python3"])
+
+    def test_help_needs_no_python(self):
+        path = self.without_python()
+        status, said, _ = self.run_dev("help", path=path)
+        self.assertEqual(status, 0)
+        self.assertEqual(said, self.run_dev("help")[1])
+        self.assertIn("./eddy-dev COMMAND", said)
+
+    def test_a_system_without_apt_needs_python(self):
+        status, said, _ = self.run_dev("build", path=self.without_python())
+        self.assertEqual(status, 1)
+        self.assertEqual(said, "eddy-dev: this is no Debian or Ubuntu: install python3 yourself\n")
 
 
 if __name__ == "__main__":
