@@ -4,8 +4,8 @@ import os
 import signal
 import sys
 
-from dev import (analysis, apt, benchmarks, building, demo, formatting, fuzzing, output, packages,
-                 packaging, processes, suites, testing)
+from dev import (analysis, apt, benchmarks, build_times, building, demo, formatting, fuzzing,
+                 output, packages, packaging, processes, suites, testing)
 from dev.output import Failure, say, usage, warn
 
 
@@ -30,6 +30,7 @@ def show_help(*_):
 COMMANDS = {
     "install": install,
     "build": build,
+    "build-times": build_times.show,
     "run": lambda *_: demo.run(),
     "test": testing.test,
     "bench": benchmarks.bench,
