@@ -173,7 +173,7 @@ struct trial {
 
 trial run(server answer, const sim_options& world) {
     loop_options options;
-    options.kind = backend_kind::sim;
+    options.kind = io_backend_kind::sim;
     options.sim = world;
     auto made = loop::create(options);
     if (!made) return {fail(made.error()), "there is no loop\n"};

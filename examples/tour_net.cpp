@@ -446,7 +446,7 @@ task<bool> sleep_a_day() { co_return (co_await sleep_for(24h)).has_value(); }
 
 bool simulated() {
     loop_options options;
-    options.kind = backend_kind::sim;
+    options.kind = io_backend_kind::sim;
     options.sim.seed = 42;
     options.sim.short_read = 0.1;
     options.sim.max_delay = 5ms;

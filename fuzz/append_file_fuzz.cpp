@@ -137,7 +137,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
     for (const auto& each : fs::directory_iterator(workplace())) fs::remove_all(each.path());
     loop_options options;
-    options.kind = backend_kind::sim;
+    options.kind = io_backend_kind::sim;
     const auto here = loop::create(options);
     EDDY_ASSERT(here);
     (*here)->run(main_task(workplace(), where, text));

@@ -146,7 +146,7 @@ task<> main_task(std::uint8_t flags, std::string_view rest, random_generator ran
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size < 2) return 0;
     loop_options options;
-    options.kind = backend_kind::sim;
+    options.kind = io_backend_kind::sim;
     options.sim.seed = data[1];
     if ((data[0] & small_sockets) != 0) options.sim.socket_buffer = 500;
     options.sim.max_delay = 20us;

@@ -75,7 +75,7 @@ int run_session(const std::uint8_t* data, std::size_t size, Talk talk) {
     if (size < 2) return 0;
     const session_input what{data[0], data[1], {reinterpret_cast<const char*>(data) + 2, size - 2}};
     loop_options options;
-    options.kind = backend_kind::sim;
+    options.kind = io_backend_kind::sim;
     options.sim.seed = what.seed;
     if ((what.flags & small_sockets) != 0) options.sim.socket_buffer = 256;
     if ((what.flags & shuffled) != 0) options.sim.shuffle = true;

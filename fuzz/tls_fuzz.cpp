@@ -384,7 +384,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size < 3) return 0;
     loop_options options;
-    options.kind = backend_kind::sim;
+    options.kind = io_backend_kind::sim;
     options.sim.seed = data[1];
     if (data[0] & small_sockets) options.sim.socket_buffer = 500;
     if (data[0] & short_reads) options.sim.short_read = 0.2;

@@ -118,7 +118,7 @@ def echo(got, number):
 
 class Case(harness.EddyTest):
     def bench(self, *words):
-        process = subprocess.run([harness.BINARY, "bench", *words, "--backend", self.backend], capture_output=True,
+        process = subprocess.run([harness.BINARY, "bench", *words, "--io-backend", self.backend], capture_output=True,
                                  timeout=harness.DEADLINE_S, stdin=subprocess.DEVNULL)
         return harness.Result(process, process.stdout.decode(), process.stderr.decode())
 
@@ -391,7 +391,7 @@ class BenchHttp(Case):
                 (("http", url, "--resume"), ("--close",)), (("http", url, "--data", "@/nowhere"), ("/nowhere",)),
                 (("http", url, "--data", "@/"), ("the file / cannot be read",)),
                 (("http", url, "--data", "@/dev/zero"), ("/dev/zero has more than",)),
-                (("http", url, "--backend", "sim"), ("--backend",)), (("http", url, "--rate", "0"), ("--rate",)),
+                (("http", url, "--io-backend", "sim"), ("--io-backend",)), (("http", url, "--rate", "0"), ("--rate",)),
                 (("htpp",), ("there is no `eddy bench htpp`", "resp, http, ws")), (("htpp", "--help"), ("no `eddy",))):
             process = subprocess.run([harness.BINARY, "bench", *words], capture_output=True, text=True, check=False)
             with self.subTest(words=words):

@@ -123,7 +123,7 @@ class Bench(harness.EddyTest):
         return harness.Result(process, process.stdout.decode(), process.stderr.decode())
 
     def resp(self, port, *words):
-        return self.bench("bench", "resp", "-p", str(port), "--backend", self.backend, *words)
+        return self.bench("bench", "resp", "-p", str(port), "--io-backend", self.backend, *words)
 
     def fake(self, answer=None):
         return FakeServer(self, answer or Honest())
@@ -335,7 +335,7 @@ class Bench(harness.EddyTest):
                 (("--clients", "0"), 1, "--clients takes a whole number from 1 to 10000", '"0"'),
                 (("--pipeline", "0"), 1, "--pipeline"), (("--requests", "1e6"), 1, "--requests", '"1e6"'),
                 (("--keys", "-1"), 1, "--keys"), (("--value-size", "1048577"), 1, "--value-size"),
-                (("--port", "65536"), 1, "--port"), (("--backend", "sim"), 1, "--backend"),
+                (("--port", "65536"), 1, "--port"), (("--io-backend", "sim"), 1, "--io-backend"),
                 (("--host", "localhost"), 2, "'localhost' is no numeric address"),
                 ((), 2, f"cannot connect to 127.0.0.1:{port}", "Is the server running?")):
             result = self.bench("bench", "resp", "-p", str(port), *words)

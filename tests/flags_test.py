@@ -637,11 +637,11 @@ class DaemonFlags(FlagTest):
             self.create(daemon, "server", f"r{i}")
         self.assertEqual({r["loop"] for r in daemon.list().values()}, {0, 1, 2})
 
-    @effect_of("daemon", "backend")
+    @effect_of("daemon", "io-backend")
     def test_backend(self):
         daemon = self.daemon()
         facts = daemon.request("GET", "/v1/daemon")[1]
-        self.assertEqual(facts["backend"], self.backend)
+        self.assertEqual(facts["io_backend"], self.backend)
 
     @effect_of("daemon", "metrics-port")
     def test_metrics_port(self):

@@ -171,7 +171,7 @@ class Daemon:
         return dict(os.environ, EDDY_SOCKET=self.socket, EDDY_STATE_DIR=self.state)
 
     def command(self):
-        words = [BINARY, "daemon", "--backend", self.backend] + self.flags
+        words = [BINARY, "daemon", "--io-backend", self.backend] + self.flags
         if self.limit_files:
             words = ["sh", "-c", f"ulimit -n {self.limit_files} && exec \"$@\"", "sh"] + words
         return words

@@ -307,10 +307,10 @@ class Lifecycle(harness.EddyTest):
 
     def test_the_ready_line(self):
         daemon = self.daemon()
-        backend = daemon.request("GET", "/v1/daemon")[1]["backend"]
+        backend = daemon.request("GET", "/v1/daemon")[1]["io_backend"]
         self.assertEqual(daemon.ready_line,
                          f"eddy daemon ready: socket {daemon.socket}, state {daemon.state}, "
-                         f"backend {backend}, pid {daemon.pid}")
+                         f"io-backend {backend}, pid {daemon.pid}")
         if self.backend != "auto":
             self.assertEqual(backend, self.backend)
 
@@ -395,7 +395,7 @@ class CommandLine(harness.EddyTest):
 
     def test_backends_that_do_not_exist(self):
         folder = self.folder()
-        for flags, text in ((["--backend", "sim"], "epoll"), (["--backend", "x"], "epoll"),
+        for flags, text in ((["--io-backend", "sim"], "epoll"), (["--io-backend", "x"], "epoll"),
                             (["--loops", "0"], "1 to"), (["--loops", "x"], "1 to"),
                             (["--metrics-port", "65536"], "65535"), (["--drain", "soon"], "100ms"),
                             (["--log-level", "loud"], "debug"), (["--nonsense"], "nonsense")):

@@ -272,7 +272,7 @@ class ProxyTest(RestartTest):
         backend, other = harness.free_port(), harness.free_port()
         for name, port in (("a", backend), ("b", other)):
             self.running.must("create", "cache", name, "-p", str(port), "-s")
-        self.running.must("create", "proxy", "r", "-p", str(self.port), "--backend", f":{backend}", "-s")
+        self.running.must("create", "proxy", "r", "-p", str(self.port), "--source", f":{backend}", "-s")
 
         def talk(number, _):
             with connect(self.port) as peer:
@@ -285,7 +285,7 @@ class ProxyTest(RestartTest):
             held.sendall(b"PING\r\n")
             self.assertEqual(harness.read_line(held), "+PONG")
             with Load(talk) as load:
-                self.change(load, "r", ["--threads", "2"], [], ["--backend", f":{other}"], ["--threads", "1"],
+                self.change(load, "r", ["--threads", "2"], [], ["--source", f":{other}"], ["--threads", "1"],
                             ["--connect-timeout", "3s"])
             held.sendall(b"PING\r\n")
             self.assertEqual(harness.read_line(held), "+PONG", "a connection of before goes on")
@@ -383,7 +383,7 @@ class StreamTest(RestartTest):
             self.assertTrue(client.recv(1))
 
     def test_a_stop_ends_programs_of_the_instance_before(self):
-        self.create("--backend", "exec", "--exec", "sleep 1000")
+        self.create("--source", "exec", "--exec", "sleep 1000")
         with self.begin() as client:
             eventually(lambda: self.running.show("r")["connections"] == 1, "the program")
             self.running.must("edit", "r", "--max-queue", "70000")
@@ -409,7 +409,7 @@ class StreamTest(RestartTest):
                 with open(key, "w", encoding="ascii") as file:
                     file.write(text)
                 if text == "one":
-                    self.create("--backend", "openai", "--backend-url", f"http://127.0.0.1:{api.server_port}/v1", "--key-file", key)
+                    self.create("--source", "openai", "--source-url", f"http://127.0.0.1:{api.server_port}/v1", "--key-file", key)
                 else:
                     self.running.must("reload", "r")
                 with self.begin() as client:

@@ -111,7 +111,7 @@ class State(harness.EddyTest):
                             (["--socket", os.path.join(taken, "s.sock")], "--socket"),
                             (["--socket", "/" + "x" * 200], "107"),
                             (["--state", "/proc/nothing"], "--state")):
-            result = lonely.run("daemon", "--backend", self.backend, *flags)
+            result = lonely.run("daemon", "--io-backend", self.backend, *flags)
             self.assert_refused(result, 2, text)
             self.assertEqual(result.out, "")
 

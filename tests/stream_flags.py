@@ -91,9 +91,9 @@ class StreamFlags(FlagTest):
     def stream(self, *flags):
         self.running.must("create", "stream", "r", "--handoff", f"unix://{self.path}", *flags, "-s")
 
-    @effect_of("stream", "handoff", "backend", "delay", "messages")
+    @effect_of("stream", "handoff", "source", "delay", "messages")
     def test_answers(self):
-        self.stream("--backend", "mock", "--delay", "1ms", "--messages", "3")
+        self.stream("--source", "mock", "--delay", "1ms", "--messages", "3")
         self.assertIn(b"This is message 3 of 3.", answer_of(new_client(self.path)))
         self.running.must("edit", "r", "--delay", "1h")
         with new_client(self.path) as client:
@@ -136,7 +136,7 @@ class StreamFlags(FlagTest):
     @effect_of("stream", "exec")
     def test_programs(self):
         # The end of what the client sends is a hang-up, which this one ignores.
-        self.stream("--backend", "exec", "--exec", 'trap "" HUP; echo "$HANDOFF_DATA"; cat')
+        self.stream("--source", "exec", "--exec", 'trap "" HUP; echo "$HANDOFF_DATA"; cat')
         client = new_client(self.path, b'{"a":1}')
         self.assertEqual(client.recv(1 << 16), b'{"a":1}\n')
         client.sendall(b"echo")
@@ -159,7 +159,7 @@ class StreamFlags(FlagTest):
     @effect_of("stream", "script")
     def test_scripts(self):
         example = os.path.join(EXAMPLES, "answer.lua")
-        self.stream("--backend", "lua", "--script", example)
+        self.stream("--source", "lua", "--script", example)
         answer = answer_of(new_client(self.path, b'{"user_id":7,"prompt":"two words"}'))
         self.assertTrue(answer.endswith(b'\r\n\r\nevent: number\ndata: 1\n\ndata: {"content":"two "}\n\n'
                                         b'data: {"content":"words "}\n\ndata: [DONE]\n\n'), answer)
@@ -171,7 +171,7 @@ class StreamFlags(FlagTest):
         self.assertIn("broken.lua:2: ", refused.err)
         self.assertIn(b"user 8.", answer_of(new_client(self.path, b'{"user_id":8}')))
 
-    @effect_of("stream", "backend-url", "backend-socket", "key-file", "model", "backend-timeout", "heartbeat")
+    @effect_of("stream", "source-url", "source-socket", "key-file", "model", "source-timeout", "heartbeat")
     def test_backends(self):
         """One that reads the request, sends a piece, and goes silent."""
         key = os.path.join(self.folder(), "key")
@@ -181,8 +181,8 @@ class StreamFlags(FlagTest):
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(at)
             listening.listen()
-            self.stream("--backend", "openai", "--backend-url", "http://model/v1", "--backend-socket", at, "--key-file",
-                        key, "--model", "small", "--backend-timeout", "200ms", "--heartbeat", "20ms")
+            self.stream("--source", "openai", "--source-url", "http://model/v1", "--source-socket", at, "--key-file",
+                        key, "--model", "small", "--source-timeout", "200ms", "--heartbeat", "20ms")
             client = new_client(self.path)
             peer = listening.accept()[0]
         with peer:
@@ -203,7 +203,7 @@ class StreamFlags(FlagTest):
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(at)
             listening.listen()
-            self.stream("--backend", "openai", "--backend-url", "http://model/v1", "--backend-socket", at)
+            self.stream("--source", "openai", "--source-url", "http://model/v1", "--source-socket", at)
             for flags, sent in (((), b'data: {"content":"a"}\n\nevent: finish_reason\ndata: {"finish_reason":"stop"}\n\n'),
                                 (("--events", "content"), b'data: {"content":"a"}\n\n'), (("--events", "chunks"), chunk)):
                 if flags:

@@ -238,7 +238,7 @@ class Clients(Streams):
 
     def test_that_never_read_the_end_of_their_stream_are_closed(self):
         """The rest of their stream is below the queue's limit, so that alone does not end them."""
-        self.create("--delay", "1ms", "--messages", "300", "--backend-timeout", "200ms")
+        self.create("--delay", "1ms", "--messages", "300", "--source-timeout", "200ms")
         before = self.running.open_files()
         never = [self.slow_client() for _ in range(20)]
         self.await_error("client_too_slow", 20, kind="stream")
@@ -402,7 +402,7 @@ class Backends(Streams):
         """Status and content of an answer, of a new runtime with this backend."""
         self.made = getattr(self, "made", 0) + 1
         self.name, path = f"s{self.made}", f"{self.path}{self.made}"
-        self.create("--backend", backend, "--backend-url", url, *flags, name=self.name, path=path)
+        self.create("--source", backend, "--source-url", url, *flags, name=self.name, path=path)
         answer = answer_of(new_client(path, b'{"prompt":"hi"}'))
         eventually(lambda: self.active(self.name) == 0, "the end of the stream")
         self.head, _, body = answer.partition(b"\r\n\r\n")
@@ -457,7 +457,7 @@ class Backends(Streams):
         self.assert_error(answer, "backend_status")
         self.assertNotIn(b"Incorrect", answer)
         log = self.running.must("logs", self.name)
-        self.assertIn("a stream failed: the backend answered 401 Unauthorized: Incorrect API key provided: "
+        self.assertIn("a stream failed: the source answered 401 Unauthorized: Incorrect API key provided: "
                       r"***\x1b[2J. (invalid_api_key)", log)
         self.assertNotIn("sk-secret", log)
         self.assertNotIn("sk-secret", self.running.read_log())
@@ -490,10 +490,10 @@ class Backends(Streams):
     def test_that_stall(self):
         for pieces in ((), (HEAD,), (CHUNKED, CHUNK), (CHUNKED, CHUNK, b"5\r\nab")):
             api = self.api(saying(*pieces, ends=stall))
-            status, body = self.answer_from("openai", api.url, "--backend-timeout", "300ms")
+            status, body = self.answer_from("openai", api.url, "--source-timeout", "300ms")
             self.assertEqual(status, 200)
             self.assert_error(body, "backend_stalled", len(pieces) > 1)
-            status, body = self.answer_from("proxy", api.url, "--backend-timeout", "300ms")
+            status, body = self.answer_from("proxy", api.url, "--source-timeout", "300ms")
             if len(pieces) < 2:
                 self.assertEqual((status, json.loads(body)), (502, {"error": "backend_stalled"}))
             else:
@@ -503,7 +503,7 @@ class Backends(Streams):
 
     def test_lose_their_requests_with_clients_that_leave(self):
         api = self.api(saying(CHUNKED, CHUNK, ends=stall))
-        self.create("--backend", "openai", "--backend-url", api.url)
+        self.create("--source", "openai", "--source-url", api.url)
         clients = self.many(300)
         for each in clients:
             while b"tok" not in each.recv(65536):
@@ -522,7 +522,7 @@ class Backends(Streams):
             saying(UNSIZED, TOKEN, b"data: [DONE]\n\n")(connection)
 
         api = self.api(behave)
-        self.create("--backend", "openai", "--backend-url", api.url)
+        self.create("--source", "openai", "--source-url", api.url)
         message = {"prompt": "x\r\n\r\nGET / HTTP/1.1\r\n\r\n", "test_pattern": "a\r\nEvil: 1", "model": "m\r\nEvil: 1"}
         self.assertTrue(answer_of(new_client(self.path, json.dumps(message).encode())).endswith(b"data: [DONE]\n\n"))
         self.assertEqual(len(seen), 1)
@@ -533,7 +533,7 @@ class Programs(Streams):
     """The exec backend."""
 
     def run_for(self, client, command, *flags, name="llm"):
-        self.create("--backend", "exec", "--exec", command, *flags, name=name)
+        self.create("--source", "exec", "--exec", command, *flags, name=name)
         mine, theirs = client
         self.addCleanup(mine.close)
         mine.settimeout(DEADLINE_S)
@@ -542,7 +542,7 @@ class Programs(Streams):
         return mine
 
     def test_that_cannot_start_or_fail_are_counted(self):
-        self.create("--backend", "exec", "--exec", "echo ready; exit 3", "--max-message", "1MiB")
+        self.create("--source", "exec", "--exec", "echo ready; exit 3", "--max-message", "1MiB")
         # More than the kernel takes for a variable of the environment.
         refused = answer_of(new_client(self.path, b'{"a":"' + b"x" * 140_000 + b'"}'))
         self.assertTrue(refused.startswith(b"HTTP/1.1 502 "), refused)
@@ -603,7 +603,7 @@ class Programs(Streams):
         for ignored, on_term in (("HUP", "; trap 'touch TOLD; exit' TERM"), ("HUP TERM", "")):
             told = os.path.join(self.folder(), "told")
             client = self.run_for(tcp_pair(), f"trap '' {ignored}{on_term.replace('TOLD', told)}; echo ready; "
-                                  "while :; do sleep 1; done", "--backend-timeout", "100ms")
+                                  "while :; do sleep 1; done", "--source-timeout", "100ms")
             self.assertEqual(client.recv(6), b"ready\n")
             client.close()
             eventually(lambda: self.active() == 0, "its place is free")
@@ -615,7 +615,7 @@ class Programs(Streams):
         """In what they have left behind, which ends with the client here, and in the web server."""
         for make in (socket.socketpair, tcp_pair):
             for command in ("cat <&1 & echo ready", "echo ready"):
-                self.create("--backend", "exec", "--exec", command)
+                self.create("--source", "exec", "--exec", command)
                 client, kept = make()
                 client.settimeout(DEADLINE_S)
                 with kept:

@@ -126,7 +126,7 @@ class Browsers(harness.EddyTest):
         at = os.path.join(self.folder(), "api")
         model = Model(at)
         self.addCleanup(model.close)
-        self.create("--backend", "openai", "--backend-url", "http://model/v1", "--backend-socket", at)
+        self.create("--source", "openai", "--source-url", "http://model/v1", "--source-socket", at)
         with Browser(self.web_server()) as page:
             eventually(lambda: len(model.clients) == 2, "the page's requests")
             shown = ""

@@ -121,10 +121,10 @@ class ProxiedResponses(harness.EddyTest):
         api = Api(behave)
         self.addCleanup(api.close)
         if not hasattr(self, "api"):
-            self.running.must("create", "stream", "p", "--handoff", f"unix://{self.path}", "--backend", "proxy",
-                              "--backend-url", api.url, "--backend-timeout", "1s", "-s")
+            self.running.must("create", "stream", "p", "--handoff", f"unix://{self.path}", "--source", "proxy",
+                              "--source-url", api.url, "--source-timeout", "1s", "-s")
         else:
-            self.running.must("edit", "p", "--backend-url", api.url)
+            self.running.must("edit", "p", "--source-url", api.url)
         self.api = api
 
     def answers(self):
@@ -150,7 +150,7 @@ class ProxiedResponses(harness.EddyTest):
     def test_node_sends_no_request_over_a_connection_that_ends(self):
         # Nor does the runtime send one to the API so: it closes behind each answer, and says it.
         self.serve(saying(WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)))
-        self.running.must("edit", "p", "--backend-timeout", "1m")
+        self.running.must("edit", "p", "--source-timeout", "1m")
         done = subprocess.run(["node", "-e", NODE_AGAIN, self.web.url], capture_output=True, text=True, timeout=DEADLINE_S,
                               check=False)
         self.assertEqual(done.stdout, "all 60\n", done.stderr)
@@ -158,7 +158,7 @@ class ProxiedResponses(harness.EddyTest):
     @unittest.skipUnless(shutil.which("node"), "there is no node")
     def test_node_notices_where_a_stop_cuts_one(self):
         self.serve(saying(CHUNKED, ends=stall))
-        self.running.must("edit", "p", "--backend-timeout", "1h")
+        self.running.must("edit", "p", "--source-timeout", "1h")
         with subprocess.Popen(["node", "-e", NODE, self.web.url], stdout=subprocess.PIPE, text=True) as node:
             eventually(lambda: self.running.metric("eddy_stream_chunks_sent_total", runtime="p", type="stream") == 2,
                        "the head and a chunk")

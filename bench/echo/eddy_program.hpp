@@ -20,7 +20,7 @@ T must(eddy::result<T> made, const char* what) {
 /// Loop options of `--backend auto|uring|epoll`, `--spin-us N` and `--polling yes|no`.
 inline eddy::loop_options options_of(int argc, char** argv) {
     eddy::loop_options options;
-    options.kind = must(eddy::parse_backend_kind(text_option(argc, argv, "--backend", "auto")),
+    options.kind = must(eddy::parse_io_backend_kind(text_option(argc, argv, "--backend", "auto")),
                         "--backend takes auto, uring or epoll");
     options.spin = std::chrono::microseconds(number_option(argc, argv, "--spin-us", 0));
     options.polling = text_option(argc, argv, "--polling", "yes") != std::string_view("no");

@@ -82,7 +82,7 @@ std::expected<loop*, unreachable> control_client::own_loop() {
     if (loop_) return loop_.get();
     // A short command needs none of io_uring's speed and all of epoll's quick start.
     loop_options options;
-    options.kind = backend_kind::epoll;
+    options.kind = io_backend_kind::epoll;
     auto made = loop::create(options);
     if (!made)
         return std::unexpected(

@@ -30,6 +30,8 @@ struct flag {
     bool is_socket = false;
     /// The value is a URI, or several joined by commas; relative paths within are as with is_path.
     bool is_uri = false;
+    /// Name before a renaming, which is still accepted.
+    std::string former_name = {};
     /// Names in other programs, each with what to write in its place.
     std::vector<std::pair<std::string, std::string>> foreign_names = {};
     /// For a runtime's option: the meaning of its absence; runtime::option::absence.

@@ -67,6 +67,15 @@ TEST(flags, names_of_other_programs_lead_to_the_flag) {
     EXPECT_EQ(refused({"--confi", "x"}), "there is no flag --confi; did you mean --config?");
 }
 
+TEST(flags, former_names_stand_for_the_flag) {
+    const std::vector<flag> renamed = {
+        {.name = "source", .value_name = "KIND", .former_name = "backend"}};
+    EXPECT_EQ(
+        parse_arguments(std::vector<std::string>{"--backend", "lua"}, renamed)->value("source"),
+        "lua");
+    EXPECT_EQ(describe_flags(renamed).find("backend"), std::string::npos);
+}
+
 TEST(flags, the_last_value_counts) { EXPECT_EQ(parse({"-p", "1", "-p", "2"})->value("port"), "2"); }
 
 TEST(flags, two_dashes_end_the_flags) {

@@ -52,6 +52,7 @@ std::vector<eddy::cli::type_flags> type_flags() {
             f.is_uri = option.is_uri;
             for (const eddy::runtime::foreign_name& each : option.foreign_names)
                 f.foreign_names.emplace_back(each.name, each.instead);
+            f.former_name = option.former_name;
             f.absence = option.absence;
             f.choices.assign(option.choices.begin(), option.choices.end());
             if (option.kind == eddy::runtime::option_kind::flag)
@@ -98,13 +99,13 @@ int run_daemon(context& with, const arguments& given) {
     options.name = given.has("name") ? std::string(given.value("name")) : host_name();
     options.types = eddy::runtime::types();
 
-    const auto backend = eddy::parse_backend_kind(given.value("backend", "auto"));
-    if (!backend || *backend == eddy::backend_kind::sim) {
-        complain(fmt::format("--backend cannot be \"{}\"; it may be auto, uring or epoll",
-                             given.value("backend")));
+    const auto io_backend = eddy::parse_io_backend_kind(given.value("io-backend", "auto"));
+    if (!io_backend || *io_backend == eddy::io_backend_kind::sim) {
+        complain(fmt::format("--io-backend cannot be \"{}\"; it may be auto, uring or epoll",
+                             given.value("io-backend")));
         return eddy::cli::exit_bad_input;
     }
-    options.backend = *backend;
+    options.io_backend = *io_backend;
     if (given.has("loops")) {
         const auto loops = whole_number(given.value("loops"), eddy::daemon::loop_limit);
         if (!loops || *loops == 0) {
@@ -155,11 +156,12 @@ eddy::cli::command daemon_command() {
          .value_name = "DIR",
          .help = "the state folder; else $EDDY_STATE_DIR",
          .default_value = eddy::daemon::default_state()},
-        {.name = "backend",
+        {.name = "io-backend",
          .value_name = "KIND",
          .help = "kernel interface: auto is io_uring, or epoll if io_uring is refused",
          .default_value = "auto",
-         .choices = {"auto", "uring", "epoll"}},
+         .choices = {"auto", "uring", "epoll"},
+         .former_name = "backend"},
         {.name = "loops",
          .value_name = "N",
          .help = "event loops for the runtimes, each on a thread; the default is one a processor, "
@@ -241,14 +243,14 @@ std::vector<stream_flag> handoff_flags() {
 }
 
 /// Flags of the source of the events.
-std::vector<stream_flag> backend_flags() {
+std::vector<stream_flag> source_flags() {
     return {
         {{.name = "backend",
           .value_name = "BACKEND",
           .help = "source of the events",
           .default_value = "mock",
           .choices = {"mock", "openai", "proxy", "exec"}},
-         "backend",
+         "source",
          "DAEMON_BACKEND_PROVIDER"},
         {{.name = "exec",
           .value_name = "COMMAND",
@@ -258,23 +260,23 @@ std::vector<stream_flag> backend_flags() {
         {{.name = "openai-base",
           .value_name = "URL",
           .help = "URL of the API, or of the server of proxy; $OPENAI_API_KEY is the key"},
-         "backend_url",
+         "source_url",
          "OPENAI_API_BASE"},
         {{.name = "openai-socket",
           .value_name = "PATH",
           .help = "Unix socket to connect to in place of its host",
           .is_path = true},
-         "backend_socket",
+         "source_socket",
          "OPENAI_API_SOCKET"},
         {{.name = "message-delay",
           .value_name = "TIME",
-          .help = "time between two messages of the mock backend",
+          .help = "time between two messages of the mock source",
           .default_value = "50ms"},
          "delay",
          "DAEMON_MESSAGE_DELAY"},
         {{.name = "messages",
           .value_name = "N",
-          .help = "messages of the mock backend to each client",
+          .help = "messages of the mock source to each client",
           .default_value = "18"},
          "messages",
          "DAEMON_MESSAGES"},
@@ -283,7 +285,7 @@ std::vector<stream_flag> backend_flags() {
 
 std::vector<stream_flag> stream_flags() {
     std::vector<stream_flag> all = handoff_flags();
-    for (stream_flag& each : backend_flags()) all.push_back(std::move(each));
+    for (stream_flag& each : source_flags()) all.push_back(std::move(each));
     return all;
 }
 
@@ -304,7 +306,7 @@ std::string_view flag_or(const arguments& given, std::string_view flag, const ch
     return given.has(flag) ? given.value(flag) : from_environment(variable);
 }
 
-/// Reads the number of processes and their backend; false after a complaint.
+/// Reads the number of processes and their io-backend; false after a complaint.
 bool read_processes(const arguments& given, eddy::daemon::stream_daemon_options& into) {
     const std::string_view workers = flag_or(given, "workers", "DAEMON_WORKERS");
     if (!workers.empty()) {
@@ -317,13 +319,13 @@ bool read_processes(const arguments& given, eddy::daemon::stream_daemon_options&
         into.workers = *read;
     }
     const std::string_view name = flag_or(given, "io-backend", "DAEMON_IO_BACKEND");
-    const auto kind = eddy::parse_backend_kind(name.empty() ? "auto" : name);
-    if (!kind || *kind == eddy::backend_kind::sim) {
+    const auto kind = eddy::parse_io_backend_kind(name.empty() ? "auto" : name);
+    if (!kind || *kind == eddy::io_backend_kind::sim) {
         complain(
             fmt::format("--io-backend cannot be \"{}\"; it may be auto, uring or epoll", name));
         return false;
     }
-    into.backend = *kind;
+    into.io_backend = *kind;
     return true;
 }
 
@@ -348,8 +350,8 @@ int run_stream_daemon(context&, const arguments& given) {
         chosen[each.option] = std::move(taken);
     }
     // The environment may have these for another program.
-    if (chosen["backend"] == "mock" || chosen["backend"] == "exec")
-        for (const char* const name : {"backend_url", "backend_socket"}) chosen.erase(name);
+    if (chosen["source"] == "mock" || chosen["source"] == "exec")
+        for (const char* const name : {"source_url", "source_socket"}) chosen.erase(name);
     const eddy::runtime::type& type = *eddy::runtime::find_type("stream");
     auto options = eddy::runtime::settings::parse(type.options, chosen);
     if (!options) {

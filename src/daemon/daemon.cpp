@@ -11,8 +11,8 @@
 #include <eddy/net/tcp.hpp>
 #include <eddy/net/unix.hpp>
 
-#include "base/log_colour.hpp"
 #include "base/files/private_folder.hpp"
+#include "base/log_colour.hpp"
 #include "base/text/terminal_text.hpp"
 #include "daemon/control/control_api.hpp"
 #include "daemon/control/control_server.hpp"
@@ -152,15 +152,15 @@ outcome<> daemon_process::prepare() {
     if (auto ready = prepare_socket_folder(options_.socket); !ready) return ready;
 
     loop_options on_loop;
-    on_loop.kind = options_.backend;
+    on_loop.kind = options_.io_backend;
     loop_options for_control = on_loop;
     // Requests are few and short.
     for_control.buffer_count = 16;
     auto made = loop::create(for_control);
     if (!made)
-        return refuse(500,
-                      fmt::format("the backend {} cannot be used here: {}. Try --backend epoll",
-                                  to_string(options_.backend), made.error().message()));
+        return refuse(
+            500, fmt::format("the io-backend {} cannot be used here: {}. Try --io-backend epoll",
+                             to_string(options_.io_backend), made.error().message()));
     loop_ = std::move(*made);
 
     loop_group_options group;
@@ -177,7 +177,7 @@ outcome<> daemon_process::prepare() {
     facts_.version = version();
     facts_.socket = options_.socket;
     facts_.state = options_.state;
-    facts_.backend = to_string(loop_->kind());
+    facts_.io_backend = to_string(loop_->kind());
     facts_.loops = loops_->size();
     facts_.started_at = loop_->now();
     return {};
@@ -273,8 +273,9 @@ task<outcome<>> daemon_process::open_metrics_port() {
 }
 
 void daemon_process::announce() const {
-    out_.standard.write(fmt::format("eddy daemon ready: socket {}, state {}, backend {}, pid {}\n",
-                                    options_.socket, options_.state, facts_.backend, ::getpid()));
+    out_.standard.write(
+        fmt::format("eddy daemon ready: socket {}, state {}, io-backend {}, pid {}\n",
+                    options_.socket, options_.state, facts_.io_backend, ::getpid()));
 }
 
 /// Returns when the daemon is to end: at a signal, once all that must last is written; at the next

@@ -20,7 +20,7 @@ struct daemon_options {
     std::string name;    ///< shown by the API and in metrics
     std::string socket;  ///< path of the control socket
     std::string state;   ///< folder of state
-    backend_kind backend = backend_kind::automatic;
+    io_backend_kind io_backend = io_backend_kind::automatic;
     std::size_t loops = 0;  ///< loops for runtimes; 0 means one a processor, at most 4
     std::optional<std::uint16_t> metrics_port;  ///< /metrics on 127.0.0.1; 0 lets the kernel choose
     /// Time for connections to finish when the daemon or a runtime stops.

@@ -31,7 +31,7 @@ struct losses final : client_table::observer {
     int unsent = 0;
 };
 
-class client_tables : public testing::on_backend {
+class client_tables : public testing::on_io_backend {
 protected:
     static constexpr std::size_t max_backlog = 1000;
 
@@ -41,7 +41,7 @@ protected:
 
     /// A client of the table; `theirs` is its own end.
     static task<std::uint32_t> add(client_table& to, stream& theirs, std::string first = "") {
-        if (loop::current().kind() == backend_kind::sim) {
+        if (loop::current().kind() == io_backend_kind::sim) {
             listener listening = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
             theirs = must(co_await loop::current().connect(listening.local()));
             co_return must(to.add(must(co_await listening.accept()), first));
@@ -66,9 +66,9 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(handoff, client_tables,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         testing::io_backend_name);
 
 TEST_P(client_tables, send_in_order_and_close_behind_it) {
     run([]() -> task<void> {

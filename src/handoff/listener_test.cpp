@@ -29,7 +29,7 @@ using namespace handoff::testing;
 using unix_socket::socket_type;
 using namespace std::chrono_literals;
 
-class handoff_listeners : public on_kernel_backend {
+class handoff_listeners : public on_kernel_io_backend {
 protected:
     /// Listens, and counts failures by their reason.
     listener listen(const receiver_options& options = {}) {

@@ -133,7 +133,7 @@ task<void> receiver::close() {
 }
 
 result<> receiver::listen(std::string_view path, const receiver_options& options) {
-    if (loop::current().kind() == backend_kind::sim) return fail(errc::unsupported);
+    if (loop::current().kind() == io_backend_kind::sim) return fail(errc::unsupported);
     auto opened = listen_for_handoffs(path, options);
     if (!opened) return fail(opened.error());
     return adopt(std::move(*opened), options);
@@ -142,7 +142,7 @@ result<> receiver::listen(std::string_view path, const receiver_options& options
 result<> receiver::adopt(handoff_socket from, const receiver_options& options) {
     EDDY_ASSERT(!listening_.socket);
     EDDY_ASSERT(options.max_message > 0);
-    if (loop::current().kind() == backend_kind::sim) return fail(errc::unsupported);
+    if (loop::current().kind() == io_backend_kind::sim) return fail(errc::unsupported);
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) {
         const int error = errno;

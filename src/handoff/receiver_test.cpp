@@ -41,7 +41,7 @@ struct notes : receiver::sink {
     int groups = 0;
 };
 
-class handoff_receivers : public testing::on_kernel_backend {};
+class handoff_receivers : public testing::on_kernel_io_backend {};
 
 EDDY_HANDOFFS_ON_KERNEL_BACKENDS(handoff_receivers);
 

@@ -77,7 +77,7 @@ task<result<>> finish(send_attempt& sending, send_attempt::wait next, time_point
 task<result<>> hand_over(std::string receiver, std::string message, int client,
                          sender_options options) {
     loop& here = loop::current();
-    if (here.kind() == backend_kind::sim) co_return fail(errc::unsupported);
+    if (here.kind() == io_backend_kind::sim) co_return fail(errc::unsupported);
     const auto to = endpoint::unix_path(receiver);
     if (!to) co_return fail(to.error());
     send_attempt sending(*to, options.kind, bytes_of(message), client);

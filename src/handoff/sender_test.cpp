@@ -116,10 +116,10 @@ socket_kind kind_of(int type) {
 }
 const char* const data = R"({"prompt":"hello","user_id":7})";
 
-class handoff_sender : public testing::on_backend {};
+class handoff_sender : public testing::on_io_backend {};
 INSTANTIATE_TEST_SUITE_P(handoff, handoff_sender,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         testing::io_backend_name);
 
 TEST_P(handoff_sender, passes_a_client_and_its_data) {
     run([&]() -> task<> {
@@ -274,7 +274,7 @@ task<> expect_unsupported() {
 
 TEST(handoff_sender_simulated, is_unsupported) {
     loop_options wanted;
-    wanted.kind = backend_kind::sim;
+    wanted.kind = io_backend_kind::sim;
     must(loop::create(wanted))->run(expect_unsupported());
 }
 

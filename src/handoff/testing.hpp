@@ -38,7 +38,7 @@ inline task<void> until(const auto& met) {
 }
 
 /// Fixture with a socket's path in a folder of its own.
-class on_kernel_backend : public on_backend {
+class on_kernel_io_backend : public on_io_backend {
 protected:
     std::string path() const { return folder_.file("s"); }
 
@@ -71,5 +71,5 @@ protected:
 #define EDDY_HANDOFFS_ON_KERNEL_BACKENDS(suite)                                      \
     INSTANTIATE_TEST_SUITE_P(                                                        \
         handoff, suite,                                                              \
-        ::testing::Values(::eddy::backend_kind::uring, ::eddy::backend_kind::epoll), \
-        ::eddy::testing::backend_name)
+        ::testing::Values(::eddy::io_backend_kind::uring, ::eddy::io_backend_kind::epoll), \
+        ::eddy::testing::io_backend_name)

@@ -115,7 +115,7 @@ private:
 /// A server on a loop and a thread of its own, whose coroutine frames come from malloc.
 class served_site {
 public:
-    served_site(backend_kind kind, const std::string& folder) {
+    served_site(io_backend_kind kind, const std::string& folder) {
         std::promise<endpoint> begun;
         std::future<endpoint> address = begun.get_future();
         thread_ = std::thread([this, kind, folder, &begun] {
@@ -278,7 +278,7 @@ std::vector<scenario> scenarios() {
     };
 }
 
-class allocation_failures : public ::testing::TestWithParam<backend_kind> {
+class allocation_failures : public ::testing::TestWithParam<io_backend_kind> {
 protected:
     allocation_failures() {
         std::ofstream(folder_.file("small.txt")) << "small";
@@ -338,8 +338,8 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(http, allocation_failures,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         eddy::testing::io_backend_name);
 
 TEST_P(allocation_failures, leave_a_server_that_answers_and_leaks_nothing) {
     if (!frame_pool_recycles()) GTEST_SKIP() << "the sanitizer's allocator is another one";
@@ -412,7 +412,7 @@ protected:
     void with_pool(std::function<task<void>(connection_pool& pool, stream& server)> body) {
         run([&]() -> task<void> {
             connection_pool pool(
-                {.of_backend = 4, .of_all = 4, .waiting = 4, .waiting_time = 1s, .idle_time = 1h});
+                {.of_upstream = 4, .of_all = 4, .waiting = 4, .waiting_time = 1s, .idle_time = 1h});
             eddy::testing::connection both = co_await connect();
             pool_connection* const first = pool.try_take(key());
             first->through =

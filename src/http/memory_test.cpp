@@ -27,10 +27,10 @@ namespace {
 using namespace std::chrono_literals;
 using eddy::testing::must;
 
-class http_memory : public eddy::testing::on_backend {};
+class http_memory : public eddy::testing::on_io_backend {};
 INSTANTIATE_TEST_SUITE_P(http, http_memory,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         eddy::testing::io_backend_name);
 
 constexpr std::size_t connections = 2000;
 

@@ -45,7 +45,7 @@ public:
 };
 
 /// Runs tests on each backend, with `handler_` behind every connection that is accepted.
-class with_server : public eddy::testing::on_backend {
+class with_server : public eddy::testing::on_io_backend {
 protected:
     with_server() {
         limits_.parser.body = 1000;
@@ -113,10 +113,10 @@ protected:
 
 }  // namespace eddy::http::testing
 
-/// Declares tests of `suite`, a class that derives from on_backend, on all backends.
+/// Declares tests of `suite`, a class that derives from on_io_backend, on all backends.
 #define EDDY_HTTP_ON_EVERY_BACKEND(suite)                                           \
     INSTANTIATE_TEST_SUITE_P(                                                       \
         http, suite,                                                                \
-        ::testing::Values(::eddy::backend_kind::uring, ::eddy::backend_kind::epoll, \
-                          ::eddy::backend_kind::sim),                               \
-        ::eddy::testing::backend_name)
+        ::testing::Values(::eddy::io_backend_kind::uring, ::eddy::io_backend_kind::epoll, \
+                          ::eddy::io_backend_kind::sim),                               \
+        ::eddy::testing::io_backend_name)

@@ -38,8 +38,8 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(allocation_io);
-EDDY_ON_EVERY_KERNEL_BACKEND(allocation_kernel_io);
+EDDY_ON_EVERY_IO_BACKEND(allocation_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(allocation_kernel_io);
 
 task<void> count_echo(stream peer) {
     while (true) {

@@ -50,7 +50,7 @@ std::uint64_t rounds() {
 /// Aborts with the seed when a round does not end: a lost wake-up would else be a silent hang.
 class watchdog {
 public:
-    watchdog(backend_kind kind, std::uint64_t seed)
+    watchdog(io_backend_kind kind, std::uint64_t seed)
         : thread_([this, kind, seed] {
               std::unique_lock lock(mutex_);
               // In ticks, so that a process that was stopped meanwhile is not taken for one that
@@ -553,7 +553,7 @@ task<> starve_descriptors(std::uint64_t seed) {
 task<> call(world& all, address_book& book, std::uint64_t seed) {
     random_generator dice(seed);
     if (!co_await loop::current().sleep_for(random_time(dice, 100ms))) co_return;
-    const bool simulated = loop::current().kind() == backend_kind::sim;
+    const bool simulated = loop::current().kind() == io_backend_kind::sim;
     const std::size_t where = simulated ? all.own_index : dice.below(all.loops);
     const endpoint to = book.any_of(where, dice);
     if (to.family() == AF_UNSPEC) co_return;
@@ -579,7 +579,7 @@ task<> run_world(world& all, address_book& book, std::size_t clients) {
     std::vector<open_listener> listeners(1 + dice.below(3));
     for (open_listener& each : listeners) must(reopen(each, dice));
     book.set(all.own_index, listeners);
-    const bool simulated = loop::current().kind() == backend_kind::sim;
+    const bool simulated = loop::current().kind() == io_backend_kind::sim;
     const bool starving =
         may_starve_descriptors && !simulated && all.loops == 1 && dice.chance(0.3);
     const bool patient = dice.chance(0.5);
@@ -609,7 +609,7 @@ task<> run_world(world& all, address_book& book, std::size_t clients) {
     all.drop_kept();
 }
 
-loop_options random_options(backend_kind kind, std::uint64_t seed) {
+loop_options random_options(io_backend_kind kind, std::uint64_t seed) {
     random_generator dice(seed ^ 0x6f7074696f6e73);
     loop_options options;
     options.kind = kind;
@@ -635,11 +635,11 @@ std::size_t open_descriptors() {
         std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
-class chaos_io : public ::testing::TestWithParam<backend_kind> {};
+class chaos_io : public ::testing::TestWithParam<io_backend_kind> {};
 INSTANTIATE_TEST_SUITE_P(io, chaos_io,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         io_backend_name);
 
 TEST_P(chaos_io, loses_mixes_and_leaves_nothing) {
     std::uint64_t received = 0;
@@ -655,7 +655,7 @@ TEST_P(chaos_io, loses_mixes_and_leaves_nothing) {
         world all(talks, seed, 1, 0);
         {
             auto made = loop::create(random_options(GetParam(), seed));
-            if (!made && GetParam() == backend_kind::uring)
+            if (!made && GetParam() == io_backend_kind::uring)
                 GTEST_SKIP() << "io_uring is refused here: " << made.error().message();
             const std::unique_ptr<loop> here = must(std::move(made));
             here->run(run_world(all, book, 200));
@@ -714,7 +714,7 @@ TEST_P(chaos_io, loops_that_talk_to_each_other_lose_nothing_either) {
             options.threads = loops;
             options.loop = random_options(GetParam(), seed);
             auto group = loop_group::start(options);
-            if (!group && GetParam() == backend_kind::uring)
+            if (!group && GetParam() == io_backend_kind::uring)
                 GTEST_SKIP() << "io_uring is refused here: " << group.error().message();
             std::latch done(loops);
             for (std::size_t i = 0; i < loops; ++i)

@@ -26,8 +26,8 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(faults_io);
-EDDY_ON_EVERY_KERNEL_BACKEND(faults_kernel_io);
+EDDY_ON_EVERY_IO_BACKEND(faults_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(faults_kernel_io);
 
 task<> echo(stream peer) {
     for (;;) {
@@ -98,7 +98,7 @@ enum outcome { worked = 0, failed, wrong_backend, no_filter };
 outcome try_automatic_loop() {
     const auto made = loop::create();
     if (!made) return failed;
-    if ((*made)->kind() != backend_kind::epoll) return wrong_backend;
+    if ((*made)->kind() != io_backend_kind::epoll) return wrong_backend;
     return (*made)->run(says_hello(**made)) ? worked : failed;
 }
 
@@ -121,7 +121,7 @@ TEST(refused_io_uring, a_filter_older_than_epoll_pwait2_is_no_harm) {
 TEST(refused_io_uring, says_so_when_it_was_asked_for) {
     EXPECT_EQ(in_child_process([] {
                   loop_options options;
-                  options.kind = backend_kind::uring;
+                  options.kind = io_backend_kind::uring;
                   std::error_code expected = errno_code(EPERM);
                   // A build without io_uring says that before the kernel could refuse it.
                   if (const auto made = loop::create(options);
@@ -468,17 +468,17 @@ TEST_P(faults_io, a_writer_that_waits_for_a_half_closed_peer_does_not_spin) {
 
 // ---- writes without a copy
 
-class zero_copy_io : public on_backend {
+class zero_copy_io : public on_io_backend {
 protected:
     void SetUp() override {
-        on_backend::SetUp();
+        on_io_backend::SetUp();
         loop_options options;
         options.zero_copy_threshold = 1024;
         make_loop(options);
     }
 };
 INSTANTIATE_TEST_SUITE_P(io, zero_copy_io,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll), backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll), io_backend_name);
 
 TEST_P(zero_copy_io, large_and_small_writes_arrive_in_order) {
     run([this]() -> task<> {

@@ -11,7 +11,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_KERNEL_BACKEND(memory_kernel_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(memory_kernel_io);
 
 constexpr std::size_t connections = 5'000;
 constexpr std::size_t bytes_allowed = 1024;

@@ -22,12 +22,12 @@
 namespace eddy::testing {
 namespace {
 
-class misuse_death : public on_backend {
+class misuse_death : public on_io_backend {
 protected:
     void SetUp() override {
         // Each death is one of a new process, which has a loop of its own; a fork would share ours.
         GTEST_FLAG_SET(death_test_style, "threadsafe");
-        on_backend::SetUp();
+        on_io_backend::SetUp();
     }
 
     /// Runs `body(scope&)`, whose locals die before its scope cancels and awaits the children.
@@ -37,9 +37,9 @@ protected:
     }
 };
 INSTANTIATE_TEST_SUITE_P(io, misuse_death,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         io_backend_name);
 
 task<> wait_for(event& of) { static_cast<void>(co_await of.wait()); }
 

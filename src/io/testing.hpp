@@ -1,4 +1,4 @@
-// Fixture of this layer's tests, which runs each of them on every backend, and helpers for
+// Fixture of this layer's tests, which runs each of them on every io-backend, and helpers for
 // coroutines in tests.
 #pragma once
 
@@ -44,7 +44,7 @@ inline bool sanitizer_needs_descriptors() noexcept {
 }
 
 // So that GoogleTest prints a parameter by its name.
-inline void PrintTo(backend_kind kind, std::ostream* out) { *out << to_string(kind); }
+inline void PrintTo(io_backend_kind kind, std::ostream* out) { *out << to_string(kind); }
 
 }  // namespace eddy
 
@@ -172,7 +172,7 @@ inline task<std::size_t> count_leases(connection& idle) {
 
 /// Runs tests on a loop of each kind. Tests wait for what they expect; a test that waits for longer
 /// than `patience` is cancelled and fails. On the simulator that is virtual time.
-class on_backend : public ::testing::TestWithParam<backend_kind> {
+class on_io_backend : public ::testing::TestWithParam<io_backend_kind> {
 public:
     static constexpr duration patience = 40s;
 
@@ -197,7 +197,7 @@ protected:
         options.kind = GetParam();
         options.sim.seed = seed_of_this_run();
         auto made = loop::create(options);
-        if (!made && GetParam() == backend_kind::uring)
+        if (!made && GetParam() == io_backend_kind::uring)
             GTEST_SKIP() << "io_uring is refused here: " << made.error().message();
         ASSERT_TRUE(made) << made.error().message();
         loop_ = std::move(*made);
@@ -207,7 +207,7 @@ protected:
     void end_loop() noexcept { loop_.reset(); }
 
     loop& here() noexcept { return *loop_; }
-    bool simulated() const noexcept { return GetParam() == backend_kind::sim; }
+    bool simulated() const noexcept { return GetParam() == io_backend_kind::sim; }
     random_generator& random() noexcept { return random_; }
 
     /// Marks of coroutines that were ready in one turn, one character each: in order, unless the
@@ -272,28 +272,28 @@ private:
     random_generator random_{seed_of_this_run()};
 };
 
-inline std::string backend_name(const ::testing::TestParamInfo<backend_kind>& info) {
+inline std::string io_backend_name(const ::testing::TestParamInfo<io_backend_kind>& info) {
     return std::string(to_string(info.param));
 }
 
 // A suite's name declares a class here, where it can have no parentheses.
 // NOLINTBEGIN(bugprone-macro-parentheses)
 
-/// Declares a suite whose tests, written with TEST_P, run on all backends.
-#define EDDY_ON_EVERY_BACKEND(suite)                                                \
-    class suite : public ::eddy::testing::on_backend {};                            \
+/// Declares a suite whose tests, written with TEST_P, run on all io-backends.
+#define EDDY_ON_EVERY_IO_BACKEND(suite)                                                \
+    class suite : public ::eddy::testing::on_io_backend {};                            \
     INSTANTIATE_TEST_SUITE_P(                                                       \
         io, suite,                                                                  \
-        ::testing::Values(::eddy::backend_kind::uring, ::eddy::backend_kind::epoll, \
-                          ::eddy::backend_kind::sim),                               \
-        ::eddy::testing::backend_name)
+        ::testing::Values(::eddy::io_backend_kind::uring, ::eddy::io_backend_kind::epoll, \
+                          ::eddy::io_backend_kind::sim),                               \
+        ::eddy::testing::io_backend_name)
 
 /// The same without the simulator: for what needs descriptors or files.
-#define EDDY_ON_EVERY_KERNEL_BACKEND(suite)                                                     \
-    class suite : public ::eddy::testing::on_backend {};                                        \
+#define EDDY_ON_EVERY_KERNEL_IO_BACKEND(suite)                                                     \
+    class suite : public ::eddy::testing::on_io_backend {};                                        \
     INSTANTIATE_TEST_SUITE_P(                                                                   \
-        io, suite, ::testing::Values(::eddy::backend_kind::uring, ::eddy::backend_kind::epoll), \
-        ::eddy::testing::backend_name)
+        io, suite, ::testing::Values(::eddy::io_backend_kind::uring, ::eddy::io_backend_kind::epoll), \
+        ::eddy::testing::io_backend_name)
 
 // NOLINTEND(bugprone-macro-parentheses)
 

@@ -19,7 +19,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_KERNEL_BACKEND(memory_net);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(memory_net);
 
 /// Far above what any step here asks for.
 constexpr std::uint64_t most_tries = 20'000;

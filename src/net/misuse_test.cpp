@@ -16,18 +16,18 @@ namespace {
 using testing::connection;
 using testing::must;
 
-class net_misuse_death : public testing::on_backend {
+class net_misuse_death : public testing::on_io_backend {
 protected:
     void SetUp() override {
         // Each death is one of a new process, which has a loop of its own; a fork would share ours.
         GTEST_FLAG_SET(death_test_style, "threadsafe");
-        on_backend::SetUp();
+        on_io_backend::SetUp();
     }
 };
 INSTANTIATE_TEST_SUITE_P(net, net_misuse_death,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         testing::io_backend_name);
 
 task<> flush(queued_writer& out) { static_cast<void>(co_await out.flush()); }
 

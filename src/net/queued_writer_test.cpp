@@ -31,7 +31,7 @@ std::vector<std::byte> bytes_of(std::string_view text) {
     return {view.begin(), view.end()};
 }
 
-class a_queued_writer : public testing::on_backend {
+class a_queued_writer : public testing::on_io_backend {
 protected:
     /// A Unix socket's ends: the kernel takes a fixed amount without a reader, and no more later.
     task<connection> connect_ends() {
@@ -103,9 +103,9 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(net, a_queued_writer,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         testing::io_backend_name);
 
 TEST_P(a_queued_writer, sends_every_kind_of_message_in_order) {
     run([&]() -> task<> {
@@ -883,7 +883,7 @@ public:
 
 TEST(queued_writer, gathers_what_is_queued_into_few_writes) {
     loop_options options;
-    options.kind = backend_kind::sim;
+    options.kind = io_backend_kind::sim;
     auto here = must(loop::create(options));
     const auto body = []() -> task<> {
         for (const auto policy : {slow_reader_policy::wait, slow_reader_policy::drop_oldest}) {

@@ -57,7 +57,7 @@ TEST(rate_limiter, survives_absurd_numbers) {
 
 TEST(rate_limiter, makes_a_coroutine_wait) {
     loop_options options;
-    options.kind = backend_kind::sim;
+    options.kind = io_backend_kind::sim;
     auto here = must(loop::create(options));
     const auto body = []() -> task<> {
         rate_limiter limit(1000, 10, loop::current().now());
@@ -76,7 +76,7 @@ TEST(rate_limiter, makes_a_coroutine_wait) {
 
 TEST(rate_limiter, ends_a_wait_that_is_cancelled_and_keeps_its_tokens) {
     loop_options options;
-    options.kind = backend_kind::sim;
+    options.kind = io_backend_kind::sim;
     auto here = must(loop::create(options));
     const auto body = []() -> task<> {
         const time_point begin = loop::current().now();

@@ -384,7 +384,7 @@ task<result<std::vector<endpoint>>> resolver::impl::resolve(std::string host, st
         for (endpoint& one : known) one.set_port(port);
     }
     if (!known.empty()) co_return known;
-    if (loop::current().kind() == backend_kind::sim) co_return fail(errc::name_not_found);
+    if (loop::current().kind() == io_backend_kind::sim) co_return fail(errc::name_not_found);
 
     auto slot = co_await awaiting<slot_operation>(*this);
     if (!slot) co_return fail(slot.error());

@@ -43,11 +43,11 @@ task<void> look_up_into(resolver& names, std::string host, std::error_code& erro
     error = error_of(co_await names.resolve(std::move(host), 80));
 }
 
-class a_resolver : public testing::on_backend {};
+class a_resolver : public testing::on_io_backend {};
 INSTANTIATE_TEST_SUITE_P(net, a_resolver,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         testing::io_backend_name);
 
 TEST_P(a_resolver, knows_numbers_and_localhost_without_asking) {
     run([&]() -> task<> {
@@ -124,7 +124,7 @@ TEST_P(a_resolver, has_no_dns_in_the_simulator) {
     });
 }
 
-class a_dns_query : public testing::on_backend {
+class a_dns_query : public testing::on_io_backend {
 protected:
     /// Runs `body(server, names)` with a name server and a resolver that asks it.
     template <class Body>
@@ -144,8 +144,8 @@ protected:
     }
 };
 INSTANTIATE_TEST_SUITE_P(net, a_dns_query,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         testing::io_backend_name);
 
 TEST_P(a_dns_query, finds_both_families) {
     with_server([](dns_server& server, resolver& names) -> task<> {

@@ -1,4 +1,4 @@
-// TCP connects by name and by several addresses at once, on every backend and in virtual time.
+// TCP connects by name and by several addresses at once, on every io-backend and in virtual time.
 #include <eddy/net/tcp.hpp>
 
 #include <eddy/net/resolver.hpp>
@@ -40,11 +40,11 @@ std::pair<int, int> lingering(const stream& connection) {
     return {how.l_onoff, how.l_linger};
 }
 
-class tcp_sockets : public testing::on_backend {};
+class tcp_sockets : public testing::on_io_backend {};
 INSTANTIATE_TEST_SUITE_P(net, tcp_sockets,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         testing::io_backend_name);
 
 TEST_P(tcp_sockets, connect_to_localhost_by_name) {
     run([&]() -> task<> {
@@ -326,7 +326,7 @@ task<std::error_code> cancelled_race(std::vector<endpoint> addresses) {
 }
 
 /// The race, in virtual time. 192.0.2.x and 2001:db8:: never answer there.
-class happy_eyeballs : public testing::on_backend {
+class happy_eyeballs : public testing::on_io_backend {
 protected:
     static constexpr std::uint16_t port = 80;
 
@@ -340,8 +340,8 @@ protected:
         co_return attempt{std::move(outcome), loop::current().now() - start};
     }
 };
-INSTANTIATE_TEST_SUITE_P(net, happy_eyeballs, ::testing::Values(backend_kind::sim),
-                         testing::backend_name);
+INSTANTIATE_TEST_SUITE_P(net, happy_eyeballs, ::testing::Values(io_backend_kind::sim),
+                         testing::io_backend_name);
 
 TEST_P(happy_eyeballs, a_silent_address_delays_the_next_by_a_quarter_second) {
     run([&]() -> task<> {
@@ -440,10 +440,10 @@ TEST_P(happy_eyeballs, races_the_addresses_of_a_name) {
 }
 
 /// The race in the kernel, where an address that gives no answer is a listener whose queue is full.
-class happy_eyeballs_kernel : public testing::on_backend {};
+class happy_eyeballs_kernel : public testing::on_io_backend {};
 INSTANTIATE_TEST_SUITE_P(net, happy_eyeballs_kernel,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         testing::io_backend_name);
 
 TEST_P(happy_eyeballs_kernel, an_address_that_gives_no_answer_delays_the_next_and_is_given_up) {
     run([&]() -> task<> {

@@ -1,4 +1,4 @@
-// UDP sockets: binding, connecting by name, multicast groups and options, on every backend.
+// UDP sockets: binding, connecting by name, multicast groups and options, on every io-backend.
 #include <eddy/net/udp.hpp>
 
 #include <eddy/net/resolver.hpp>
@@ -20,16 +20,16 @@ namespace {
 using testing::error_of;
 using testing::must;
 
-class udp_sockets : public testing::on_backend {};
+class udp_sockets : public testing::on_io_backend {};
 INSTANTIATE_TEST_SUITE_P(net, udp_sockets,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         testing::io_backend_name);
 
-class udp_kernel_sockets : public testing::on_backend {};
+class udp_kernel_sockets : public testing::on_io_backend {};
 INSTANTIATE_TEST_SUITE_P(net, udp_kernel_sockets,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         testing::io_backend_name);
 
 TEST_P(udp_sockets, exchange_datagrams) {
     run([&]() -> task<> {

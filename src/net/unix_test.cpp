@@ -18,7 +18,7 @@ using testing::error_of;
 using testing::must;
 using namespace std::chrono_literals;
 
-class unix_sockets : public testing::on_backend {
+class unix_sockets : public testing::on_io_backend {
 protected:
     static task<void> exchange(std::string path) {
         listener accepting = must(unix_socket::listen(path));
@@ -36,9 +36,9 @@ protected:
     }
 };
 INSTANTIATE_TEST_SUITE_P(net, unix_sockets,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         testing::io_backend_name);
 
 TEST_P(unix_sockets, connect_by_path_and_know_their_peer) {
     const testing::temporary_folder folder;

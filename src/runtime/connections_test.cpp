@@ -14,7 +14,7 @@ namespace {
 
 using namespace runtime::testing;
 
-EDDY_ON_EVERY_KERNEL_BACKEND(descriptors);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(descriptors);
 
 /// Leaves the process few descriptors, for as long as it lives.
 class few_descriptors {
@@ -105,7 +105,7 @@ TEST_P(descriptors, clients_leave_some_to_the_rest_of_the_process) {
     });
 }
 
-EDDY_ON_EVERY_BACKEND(refusals);
+EDDY_ON_EVERY_IO_BACKEND(refusals);
 
 /// Sends much more than the kernels of both ends hold, then reads.
 task<std::string> rest_after_much(talker& client, std::string_view each) {
@@ -158,9 +158,9 @@ TEST_P(refusals, in_the_middle_of_what_a_client_sends_reach_it) {
 }
 
 /// On virtual time, where nothing but the clock decides.
-class idle_times : public on_backend {};
-INSTANTIATE_TEST_SUITE_P(io, idle_times, ::testing::Values(backend_kind::sim),
-                         eddy::testing::backend_name);
+class idle_times : public on_io_backend {};
+INSTANTIATE_TEST_SUITE_P(io, idle_times, ::testing::Values(io_backend_kind::sim),
+                         eddy::testing::io_backend_name);
 
 TEST_P(idle_times, a_client_is_closed_between_its_limit_and_a_little_later) {
     run_with_threads([&]() -> task<void> {

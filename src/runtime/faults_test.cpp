@@ -11,13 +11,13 @@ namespace {
 
 using namespace runtime::testing;
 
-class bad_network : public on_backend {
+class bad_network : public on_io_backend {
 protected:
     static constexpr int rounds = 20;
 
     loop_options faults(int round) const {
         loop_options options;
-        options.kind = backend_kind::sim;
+        options.kind = io_backend_kind::sim;
         options.buffer_count = 8;
         options.buffer_size = 256;
         options.sim.seed = eddy::testing::seed_of_this_run() + static_cast<std::uint64_t>(round);
@@ -43,8 +43,8 @@ protected:
         }
     }
 };
-INSTANTIATE_TEST_SUITE_P(io, bad_network, ::testing::Values(backend_kind::sim),
-                         eddy::testing::backend_name);
+INSTANTIATE_TEST_SUITE_P(io, bad_network, ::testing::Values(io_backend_kind::sim),
+                         eddy::testing::io_backend_name);
 
 /// Sets and gets what only it knows, in pipelines, until its connection is reset; true when what it
 /// got was right as far as it came.

@@ -20,7 +20,7 @@ namespace {
 using namespace runtime::testing;
 using ::testing::HasSubstr;
 
-class handed_over : public handoff::testing::on_kernel_backend {
+class handed_over : public handoff::testing::on_kernel_io_backend {
 protected:
     json listening(json options = {}, std::string_view query = {}) const {
         options["listen"] = "handoff://" + path() + std::string(query);

@@ -16,7 +16,7 @@ namespace {
 using namespace runtime::testing;
 using ::testing::HasSubstr;
 
-EDDY_ON_EVERY_KERNEL_BACKEND(addresses);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(addresses);
 
 problem refusal_of(const std::string& uri) {
     const auto where = transport::parse(uri);

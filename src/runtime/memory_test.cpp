@@ -14,7 +14,7 @@ namespace {
 
 using namespace runtime::testing;
 
-EDDY_ON_EVERY_KERNEL_BACKEND(idle_connections);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(idle_connections);
 
 constexpr std::uint64_t connections = 2000;
 constexpr std::size_t most_bytes_each = 1024;

@@ -675,7 +675,7 @@ task<void> it_logs_in_as_a_user_to_replicate(std::string type) {
 
 // --- The walk ---------------------------------------------------------------------------------
 
-constexpr auto sim = backend_kind::sim;
+constexpr auto sim = io_backend_kind::sim;
 
 const effect_table own_effects = {
     {{"server", "port"}, {port_is_served}},

@@ -15,7 +15,7 @@ namespace {
 using namespace runtime::testing;
 using ::testing::MatchesRegex;
 
-EDDY_ON_EVERY_KERNEL_BACKEND(reset_clients);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(reset_clients);
 
 constexpr std::uint64_t clients = 10;
 

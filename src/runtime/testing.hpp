@@ -36,7 +36,7 @@
 namespace eddy::runtime::testing {
 
 using eddy::testing::must;
-using eddy::testing::on_backend;
+using eddy::testing::on_io_backend;
 using eddy::testing::temporary_folder;
 using nlohmann::json;
 using serving::testing::recorder;
@@ -80,7 +80,7 @@ inline std::optional<double> sample_of(const instance& of, std::string_view name
 inline json on_threads(std::string_view type_name, json options) {
     const char* const threads = std::getenv("EDDY_CACHE_THREADS");
     if (threads != nullptr && type_name == "cache" && !options.contains("threads") &&
-        loop::current().kind() != backend_kind::sim)
+        loop::current().kind() != io_backend_kind::sim)
         options["threads"] = std::stoi(threads);
     return options;
 }

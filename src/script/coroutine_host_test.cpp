@@ -29,7 +29,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_BACKEND(coroutine_host_io);
+EDDY_ON_EVERY_IO_BACKEND(coroutine_host_io);
 
 /// State that the functions below share.
 struct workshop {

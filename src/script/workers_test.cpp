@@ -24,7 +24,7 @@ namespace {
 using namespace eddy::testing;
 
 // Threads of the system: not on the simulator.
-EDDY_ON_EVERY_KERNEL_BACKEND(workers_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(workers_io);
 
 constexpr std::array<const char*, 2> names = {"answer", "other"};
 

@@ -35,7 +35,7 @@ loop_pool::~loop_pool() { EDDY_ASSERT(!here_ && others_.empty()); }
 result<> loop_pool::start_threads(std::size_t threads, std::string thread_name) {
     EDDY_ASSERT(!here_ && loops_.empty());
     if (threads < 2) return {};
-    if (loop::current().kind() == backend_kind::sim) {
+    if (loop::current().kind() == io_backend_kind::sim) {
         loops_.assign(threads, executor::current());
         return {};
     }

@@ -21,7 +21,7 @@ namespace {
 using namespace serving::testing;
 using ::testing::HasSubstr;
 
-EDDY_ON_EVERY_BACKEND(serving_loops);
+EDDY_ON_EVERY_IO_BACKEND(serving_loops);
 
 constexpr std::string_view full = "full\n";
 

@@ -18,7 +18,7 @@
 namespace eddy::serving::testing {
 
 using eddy::testing::must;
-using eddy::testing::on_backend;
+using eddy::testing::on_io_backend;
 using namespace std::chrono_literals;
 
 class recorder final : public journal {

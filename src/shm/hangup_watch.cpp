@@ -49,7 +49,7 @@ result<loop_group*> watching_thread() {
         options.name = "eddy-shm";
         // A ring of io_uring holds the sockets that it polls until its own end, which comes
         // milliseconds after that of a killed process: the peer would notice that late.
-        options.loop.kind = backend_kind::epoll;
+        options.loop.kind = io_backend_kind::epoll;
         auto started = loop_group::start(options);
         if (!started) return fail(started.error());
         only.group = std::move(*started);

@@ -16,7 +16,7 @@ namespace {
 
 using testing::must;
 
-EDDY_ON_EVERY_KERNEL_BACKEND(shm_hangup_watch);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(shm_hangup_watch);
 
 struct watched {
     std::shared_ptr<liveness> life;

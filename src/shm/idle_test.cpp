@@ -106,7 +106,7 @@ TEST(shm_idle, streams_of_a_loop_take_little_memory_and_no_wakeups) {
     const testing::temporary_folder folder;
     std::thread looping([&] {
         loop_options chosen;
-        chosen.kind = backend_kind::epoll;
+        chosen.kind = io_backend_kind::epoll;
         must(loop::create(chosen))->run(echo_in_a_loop(folder.file("s")));
     });
     const auto deadline = std::chrono::steady_clock::now() + 40s;
@@ -161,7 +161,7 @@ TEST(shm_busy, connections_allocate_nothing) {
     }
 }
 
-class shm_busy_streams : public testing::on_backend {
+class shm_busy_streams : public testing::on_io_backend {
 protected:
     static task<void> echo(listener* from) {
         stream peer = must(co_await from->accept());
@@ -173,8 +173,8 @@ protected:
     }
 };
 INSTANTIATE_TEST_SUITE_P(shm, shm_busy_streams,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         testing::io_backend_name);
 
 TEST_P(shm_busy_streams, allocate_nothing) {
     run([]() -> task<> {

@@ -101,7 +101,7 @@ TEST(shm_kills, of_servers_leave_nothing_in_a_client) {
     expect_nothing_left(before);
 }
 
-class shm_kills_in_a_loop : public testing::on_backend {
+class shm_kills_in_a_loop : public testing::on_io_backend {
 protected:
     static task<void> expect_end_of(stream survivor, pid_t child) {
         std::vector<std::byte> buffer(greeting.size());
@@ -118,8 +118,8 @@ protected:
     temporary_folder folder_;
 };
 INSTANTIATE_TEST_SUITE_P(shm, shm_kills_in_a_loop,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         testing::io_backend_name);
 
 TEST_P(shm_kills_in_a_loop, of_clients_leave_nothing_in_a_server) {
     const endpoint where = must(endpoint::unix_path(folder_.file("s")));

@@ -82,7 +82,7 @@ task<result<stream>> shake_hands(stream plain, side own, std::vector<uid_t> user
 
 result<listener> listen(std::string_view path, const listen_options& wanted) try {
     if (auto usable = check(wanted); !usable) return fail(usable.error());
-    if (loop::current().kind() == backend_kind::sim) return fail(errc::unsupported);
+    if (loop::current().kind() == io_backend_kind::sim) return fail(errc::unsupported);
     eddy::listen_options below;
     if (!path.starts_with('@')) below.unix_mode = wanted.mode;
     auto plain = unix_socket::listen(path, below);
@@ -101,7 +101,7 @@ std::uint64_t failed_handshakes(const listener& of) noexcept {
 }
 
 task<result<stream>> connect(std::string path, options wanted) {
-    if (loop::current().kind() == backend_kind::sim) co_return fail(errc::unsupported);
+    if (loop::current().kind() == io_backend_kind::sim) co_return fail(errc::unsupported);
     auto plain = co_await unix_socket::connect(std::move(path));
     if (!plain) co_return fail(plain.error());
     std::vector<uid_t> users = wanted.server_users;

@@ -39,7 +39,7 @@ struct ends {
     stream server;
 };
 
-class shm_streams : public testing::on_backend {
+class shm_streams : public testing::on_io_backend {
 protected:
     std::string path() const { return folder_.file("s"); }
 
@@ -93,7 +93,7 @@ protected:
         const pid_t child = ::fork();
         if (child != 0) return child;
         loop_options chosen;
-        chosen.kind = backend_kind::epoll;
+        chosen.kind = io_backend_kind::epoll;
         auto own = loop::create(chosen);
         if (own) (*own)->run(connect_and_wait(at));
         ::_exit(1);
@@ -115,8 +115,8 @@ private:
     testing::temporary_folder folder_;
 };
 INSTANTIATE_TEST_SUITE_P(shm, shm_streams,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         testing::io_backend_name);
 
 TEST_P(shm_streams, carry_bytes_both_ways) {
     run([&]() -> task<> {

@@ -32,8 +32,8 @@ const bool counts_apart =
 
 class tls_allocation_io : public with_secure_pairs {};
 INSTANTIATE_TEST_SUITE_P(tls, tls_allocation_io,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         testing::io_backend_name);
 
 task<> echo_bytes(stream& peer) {
     while (auto received = co_await peer.read())

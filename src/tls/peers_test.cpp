@@ -32,10 +32,10 @@ bool have(const std::string& program) {
     return false;
 }
 
-class tls_peers : public testing::on_backend {
+class tls_peers : public testing::on_io_backend {
 protected:
     void SetUp() override {
-        on_backend::SetUp();
+        on_io_backend::SetUp();
         const auto write = [&](const std::string& name, const std::string& text) {
             std::ofstream(folder_.file(name)) << text;
         };
@@ -51,8 +51,8 @@ private:
     testing::temporary_folder folder_;
 };
 INSTANTIATE_TEST_SUITE_P(tls, tls_peers,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         testing::io_backend_name);
 
 /// The output of a program until its end.
 task<std::string> output_of(process& program) {

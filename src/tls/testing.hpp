@@ -164,7 +164,7 @@ inline task<both_ends> shake_hands(testing::connection plain, context client, co
 }
 
 /// A fixture whose connections are made under the usual options.
-class with_secure_pairs : public testing::on_backend {
+class with_secure_pairs : public testing::on_io_backend {
 protected:
     task<testing::connection> secure() {
         both_ends made = co_await shake_hands(co_await connect(), client_, server_);

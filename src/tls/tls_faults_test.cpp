@@ -18,9 +18,9 @@ using testing::pattern;
 
 class tls_faults : public with_secure_pairs {};
 INSTANTIATE_TEST_SUITE_P(tls, tls_faults,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         testing::io_backend_name);
 
 TEST_P(tls_faults, distinguish_rubbish_from_tls) {
     run([&]() -> task<> {
@@ -296,7 +296,7 @@ TEST_P(tls_faults, a_handshake_has_a_deadline) {
 /// ready, so there time passes instead.
 task<> pass(std::size_t turns) {
     loop& here = loop::current();
-    if (here.kind() == backend_kind::sim) must(co_await here.sleep_for(turns * 20us));
+    if (here.kind() == io_backend_kind::sim) must(co_await here.sleep_for(turns * 20us));
     for (std::size_t i = 0; i < turns; ++i) co_await here.yield();
 }
 

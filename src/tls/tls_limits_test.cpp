@@ -22,9 +22,9 @@ using testing::pattern;
 
 class tls_limits : public with_secure_pairs {};
 INSTANTIATE_TEST_SUITE_P(tls, tls_limits,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         testing::io_backend_name);
 
 // ---- a full socket
 
@@ -122,9 +122,9 @@ protected:
     }
 };
 INSTANTIATE_TEST_SUITE_P(tls, tls_full_socket,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         testing::io_backend_name);
 
 /// A record of TLS 1.3 adds 22 bytes; close_notify is two of plaintext.
 constexpr std::size_t record_overhead = 22;
@@ -393,9 +393,9 @@ protected:
     }
 };
 INSTANTIATE_TEST_SUITE_P(tls, tls_handshake_limit,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         testing::io_backend_name);
 
 TEST_P(tls_handshake_limit, waits_for_a_place) {
     run([&]() -> task<> {

@@ -1,4 +1,4 @@
-// TLS streams: unchanged bytes, trust, negotiation. The same tests on every backend; on the
+// TLS streams: unchanged bytes, trust, negotiation. The same tests on every io-backend; on the
 // simulator with every kind of split.
 #include <eddy/io/executor.hpp>
 #include <eddy/io/frames.hpp>
@@ -41,7 +41,7 @@ using testing::error_of;
 using testing::must;
 using testing::pattern;
 
-class tls_io : public testing::on_backend {
+class tls_io : public testing::on_io_backend {
 protected:
     /// Connects with these options; both ends must succeed.
     task<testing::connection> secure(client_options client = usual_client(),
@@ -59,9 +59,9 @@ protected:
     }
 };
 INSTANTIATE_TEST_SUITE_P(tls, tls_io,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         testing::io_backend_name);
 
 TEST_P(tls_io, socket_options_reach_the_socket_below) {
     run([&]() -> task<> {

@@ -19,7 +19,7 @@ using eddy::testing::must;
 using ::testing::HasSubstr;
 using unix_socket::socket_type;
 
-class handoff_scheme : public handoff::testing::on_kernel_backend {
+class handoff_scheme : public handoff::testing::on_kernel_io_backend {
 protected:
     std::string uri(std::string_view query = {}) const {
         return "handoff://" + path() + std::string(query);

@@ -12,7 +12,7 @@ namespace {
 using testing::error_of;
 using ::testing::HasSubstr;
 
-EDDY_ON_EVERY_BACKEND(transport_without_tls);
+EDDY_ON_EVERY_IO_BACKEND(transport_without_tls);
 
 TEST_P(transport_without_tls, says_so) {
     run([]() -> task<> {

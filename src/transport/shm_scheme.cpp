@@ -34,7 +34,7 @@ task<result<stream>> failed(std::error_code error) { co_return fail(error); }
 
 /// Handshakes are made where the connections are served.
 result<listener_parts> make_shm_parts(const address& where) {
-    if (loop::current().kind() == backend_kind::sim) return fail(errc::unsupported);
+    if (loop::current().kind() == io_backend_kind::sim) return fail(errc::unsupported);
     const auto with = options_of(where, {});
     if (!with) return fail(with.error());
     return listener_parts{listener(), [with = *with](stream connected, duration timeout) {

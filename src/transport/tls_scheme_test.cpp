@@ -19,10 +19,10 @@ using testing::error_of;
 using ::testing::HasSubstr;
 using testing::must;
 
-class transport_tls : public testing::on_backend {
+class transport_tls : public testing::on_io_backend {
 protected:
     void SetUp() override {
-        on_backend::SetUp();
+        on_io_backend::SetUp();
         const tls::certificate& own = tls::localhost_certificate();
         write("cert.pem", own.chain);
         write("key.pem", own.key);
@@ -63,9 +63,9 @@ private:
     testing::temporary_folder folder_;
 };
 INSTANTIATE_TEST_SUITE_P(transport, transport_tls,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         testing::io_backend_name);
 
 TEST_P(transport_tls, a_listener_in_parts_is_finished_where_the_connection_has_come_to) {
     run([&]() -> task<> {
@@ -77,7 +77,7 @@ TEST_P(transport_tls, a_listener_in_parts_is_finished_where_the_connection_has_c
                 tasks.spawn([](listener_parts& from) -> task<> {
                     stream peer = must(co_await from.below.accept());
                     // The simulator's connections stay on their loop.
-                    if (loop::current().kind() != backend_kind::sim)
+                    if (loop::current().kind() != io_backend_kind::sim)
                         peer = must(loop::current().adopt(must(peer.detach())));
                     if (from.finish)
                         peer = must(co_await from.finish(std::move(peer), std::chrono::seconds(9)));

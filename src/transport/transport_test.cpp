@@ -207,7 +207,7 @@ TEST(transport_uri, explains_failures_with_advice) {
     EXPECT_THAT(said("tls://h:80", errc::not_tls), HasSubstr("tcp://"));
 }
 
-class transports : public testing::on_backend {
+class transports : public testing::on_io_backend {
 protected:
     static task<void> echo_over(std::string uri) {
         listener accepting = must(transport::listen(uri));
@@ -221,9 +221,9 @@ protected:
     }
 };
 INSTANTIATE_TEST_SUITE_P(transport, transports,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         testing::io_backend_name);
 
 TEST_P(transports, carry_streams) {
     const testing::temporary_folder folder;

@@ -9,13 +9,13 @@ namespace {
 
 TEST(without_uring, is_refused_and_not_chosen) {
     loop_options options;
-    options.kind = backend_kind::uring;
+    options.kind = io_backend_kind::uring;
     const auto refused = loop::create(options);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error(), errc::unsupported);
     const auto made = loop::create();
     ASSERT_TRUE(made) << made.error().message();
-    EXPECT_EQ((*made)->kind(), backend_kind::epoll);
+    EXPECT_EQ((*made)->kind(), io_backend_kind::epoll);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// datagram: message socket (UDP) over any backend.
+// datagram: message socket (UDP) over any io-backend.
 //
 // Messages keep their bounds: each arrives whole or not at all. One received message may stand for
 // several datagrams that the kernel has joined (UDP_GRO), and one sent buffer may go out as several
@@ -244,7 +244,7 @@ public:
     }
 };
 
-/// Driver of a message socket: the backend's half. At most one receive waits at a time. One loop's
+/// Driver of a message socket: the io-backend's half. At most one receive waits at a time. One loop's
 /// thread.
 class datagram_driver {
 public:

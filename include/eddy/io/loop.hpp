@@ -1,4 +1,4 @@
-// Event loop, one a thread: a backend (io_uring, epoll or the simulator), timers, and the list of
+// Event loop, one a thread: an io-backend (io_uring, epoll or the simulator), timers, and the list of
 // ready coroutines.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace eddy {
 
-class backend;
+class io_backend;
 class blocking_pool;
 class executor;
 class scope;
@@ -35,8 +35,8 @@ class promise_state;
 struct posted_task_access;
 }  // namespace detail
 
-/// Kinds of backend.
-enum class backend_kind {
+/// Kinds of io-backend.
+enum class io_backend_kind {
     automatic,  ///< io_uring, or epoll where the kernel or a container refuses it
     uring,
     epoll,
@@ -44,9 +44,9 @@ enum class backend_kind {
 };
 
 /// "auto", "uring", "epoll", "sim".
-std::string_view to_string(backend_kind kind) noexcept;
+std::string_view to_string(io_backend_kind kind) noexcept;
 /// The kind of that name, exactly as to_string() writes it; else errc::malformed.
-[[nodiscard]] result<backend_kind> parse_backend_kind(std::string_view text) noexcept;
+[[nodiscard]] result<io_backend_kind> parse_io_backend_kind(std::string_view text) noexcept;
 
 /// Faults that the simulator injects; each is a chance from 0 to 1 an operation.
 struct sim_options {
@@ -84,8 +84,8 @@ struct loop_options {
     /// Most threads for files.
     static constexpr std::size_t max_file_threads = 256;
 
-    /// Kind of backend.
-    backend_kind kind = backend_kind::automatic;
+    /// Kind of io-backend.
+    io_backend_kind kind = io_backend_kind::automatic;
     /// Receive buffers lent to all connections of the loop (io_uring rounds up to a power of 2). 1
     /// to max_buffer_count; beyond that it is the nearest of these.
     std::uint32_t buffer_count = 256;
@@ -129,7 +129,7 @@ struct loop_options {
     /// At most so many pieces of work wait for them; one more fails with errc::limit_reached.
     /// SIZE_MAX for no limit.
     std::size_t max_file_queue = 1024;
-    /// Only for backend_kind::sim.
+    /// Only for io_backend_kind::sim.
     sim_options sim;
 };
 
@@ -154,8 +154,8 @@ enum class readiness { readable, writable, hung_up };
 /// poll(2). For descriptors of other libraries; Eddy's sockets have their own operations.
 class poll_operation final : public operation, private completion {
 public:
-    poll_operation(backend& where, int fd, readiness wanted) noexcept
-        : backend_(&where), fd_(fd), wanted_(wanted) {}
+    poll_operation(io_backend& where, int fd, readiness wanted) noexcept
+        : io_backend_(&where), fd_(fd), wanted_(wanted) {}
     void set_error(std::error_code error) noexcept override { error_ = error; }
     result<> take_result() const noexcept {
         if (error_) return fail(error_);
@@ -167,7 +167,7 @@ private:
     void on_cancel() noexcept override;
     void on_completion(int result, unsigned flags) override;
 
-    backend* backend_;
+    io_backend* io_backend_;
     int fd_;
     readiness wanted_;
     std::error_code error_;
@@ -209,9 +209,9 @@ private:
 /// Waits for an outgoing connection.
 class connect_operation final : public operation, private completion {
 public:
-    connect_operation(backend& where, const endpoint& peer,
+    connect_operation(io_backend& where, const endpoint& peer,
                       const local_binding* from = nullptr) noexcept
-        : backend_(&where), peer_(peer), from_(from) {}
+        : io_backend_(&where), peer_(peer), from_(from) {}
     const endpoint& peer() const noexcept { return peer_; }
     /// Local address to bind first; null for none.
     const local_binding* from() const noexcept { return from_; }
@@ -221,7 +221,7 @@ public:
         if (error_) return fail(error_);
         return std::move(connected_);
     }
-    /// For the backend: the socket that is connecting, and its completion.
+    /// For the io-backend: the socket that is connecting, and its completion.
     unique_fd& socket() noexcept { return socket_; }
     completion& when_done() noexcept { return *this; }
 
@@ -230,7 +230,7 @@ private:
     void on_cancel() noexcept override;
     void on_completion(int result, unsigned flags) override;
 
-    backend* backend_;
+    io_backend* io_backend_;
     endpoint peer_;
     const local_binding* from_;
     unique_fd socket_;
@@ -242,7 +242,7 @@ private:
 /// member function but post() belongs to that thread.
 class loop {
 public:
-    /// Fails with the backend's error when no backend of the wanted kind is available, and with
+    /// Fails with the io-backend's error when no io-backend of the wanted kind is available, and with
     /// EINVAL for options out of their range.
     [[nodiscard]] static result<std::unique_ptr<loop>> create(const loop_options& wanted = {});
     /// Closes its executors. Posted tasks that have not begun run now, cancelled from their
@@ -266,8 +266,8 @@ public:
     /// The same for a task without a value.
     void run(task<void> root) { run_until_done(std::move(root)); }
 
-    /// The backend that was chosen; never `automatic`.
-    backend_kind kind() const noexcept;
+    /// The io-backend that was chosen; never `automatic`.
+    io_backend_kind kind() const noexcept;
     /// The time of this turn, read from the clock once it has ended waiting.
     time_point now() const noexcept {
         if (!now_is_known_) read_clock();
@@ -308,12 +308,12 @@ public:
     /// with_timeout(). `peer` is copied. The stream allocates its driver; waiting costs nothing
     /// more once warm.
     [[nodiscard]] awaiting<connect_operation> connect(const endpoint& peer) {
-        return awaiting<connect_operation>(*backend_, peer);
+        return awaiting<connect_operation>(*io_backend_, peer);
     }
     /// The same from an address or a device of this machine. `from` must live until completion.
     [[nodiscard]] awaiting<connect_operation> connect(const endpoint& peer,
                                                       const local_binding& from) {
-        return awaiting<connect_operation>(*backend_, peer, &from);
+        return awaiting<connect_operation>(*io_backend_, peer, &from);
     }
     /// A temporary would be gone. Name it first.
     awaiting<connect_operation> connect(const endpoint& peer, const local_binding&& from) = delete;
@@ -326,19 +326,19 @@ public:
                                                     const datagram_options& options = {});
     /// Takes over a message socket (UDP, or Unix SOCK_DGRAM, whose senders are known by short names
     /// alone: datagram_message::from) that something else has opened, and changes its O_NONBLOCK
-    /// flag as the backend needs it. Errors are errc::unsupported on the
+    /// flag as the io-backend needs it. Errors are errc::unsupported on the
     /// simulator, ENOMEM, and the kernel's for that flag, such as EBADF; the socket is closed then.
     [[nodiscard]] result<datagram> adopt_datagram(unique_fd socket);
     /// Takes over a listening stream socket (TCP, or Unix SOCK_STREAM) that something else has
     /// opened, such as systemd (sd_listen_fds(3)). Its descriptor becomes close-on-exec, accepted
-    /// TCP sockets have TCP_NODELAY, and the O_NONBLOCK flag is changed as the backend needs it, in
+    /// TCP sockets have TCP_NODELAY, and the O_NONBLOCK flag is changed as the io-backend needs it, in
     /// all processes that share the socket. They keep listening when this listener is closed, and a
     /// Unix socket's file stays; connections that this one has taken and not accepted are reset.
     /// Errors are errc::unsupported for sockets of other types, such as UDP or SOCK_SEQPACKET, and
     /// on the simulator, EINVAL for one that does not listen, ENOTSOCK, and the kernel's for those
     /// changes, such as EBADF; the descriptor is closed then.
     [[nodiscard]] result<listener> adopt_listener(unique_fd socket);
-    /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the backend needs
+    /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the io-backend needs
     /// it. The same for an end of a pipe (pipe.hpp), a FIFO, or a terminal: it gets an open file
     /// description of its own, where /proc gives one, so that others that share the old one (a
     /// shell, a child, another stream) neither see that flag nor can clear it. Elsewhere the flag
@@ -347,19 +347,19 @@ public:
     [[nodiscard]] result<stream> adopt(unique_fd from);
 
     /// Awaits that `fd`, which stays the caller's and open, is readable or has failed; poll(2).
-    /// Yields a result<>: errc::cancelled, or the backend's error. For descriptors of other
+    /// Yields a result<>: errc::cancelled, or the io-backend's error. For descriptors of other
     /// libraries.
     [[nodiscard]] awaiting<poll_operation> wait_readable(int fd) {
-        return awaiting<poll_operation>(*backend_, fd, readiness::readable);
+        return awaiting<poll_operation>(*io_backend_, fd, readiness::readable);
     }
     /// The same for writable.
     [[nodiscard]] awaiting<poll_operation> wait_writable(int fd) {
-        return awaiting<poll_operation>(*backend_, fd, readiness::writable);
+        return awaiting<poll_operation>(*io_backend_, fd, readiness::writable);
     }
     /// The same for the end of what comes from a connected stream socket's peer, which has closed
     /// or shut its sending side down (POLLRDHUP), also while bytes before it are unread.
     [[nodiscard]] awaiting<poll_operation> wait_hangup(int fd) {
-        return awaiting<poll_operation>(*backend_, fd, readiness::hung_up);
+        return awaiting<poll_operation>(*io_backend_, fd, readiness::hung_up);
     }
 
     /// Operations in a row that may complete at once before a coroutine waits for the next turn.
@@ -406,7 +406,7 @@ private:
         detail::current_frame_memory = nullptr;
     }
 
-    std::unique_ptr<backend> backend_;
+    std::unique_ptr<io_backend> io_backend_;
     std::unique_ptr<blocking_pool> file_threads_;
     std::size_t most_file_threads_;
     std::size_t most_file_queue_;

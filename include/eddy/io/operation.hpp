@@ -109,12 +109,12 @@ private:
     };
 };
 
-/// Callback of a backend for a request that the kernel has completed: exactly once for a one-shot
+/// Callback of an io-backend for a request that the kernel has completed: exactly once for a one-shot
 /// request, however it ended. The object must live until then. One loop's thread.
 class completion {
 public:
     /// `result` as a system call inside the kernel returns it: a count, or a negative errno.
-    /// `flags` mean what the backend says.
+    /// `flags` mean what the io-backend says.
     virtual void on_completion(int result, unsigned flags) = 0;
 
 protected:

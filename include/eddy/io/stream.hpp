@@ -1,7 +1,7 @@
 // stream and listener: a connection and an accepting socket over any carrier (TCP, a Unix socket,
 // TLS, a pipe, the simulator). Message sockets are in datagram.hpp.
 //
-// Handles are move-only values; behind each stands a driver, an abstract class that the backends
+// Handles are move-only values; behind each stands a driver, an abstract class that the io-backends
 // implement. Closing a handle cancels the waits of its coroutines; the driver frees itself after
 // its last completion. One loop's thread for everything here.
 #pragma once
@@ -147,7 +147,7 @@ private:
     std::error_code error_;
 };
 
-/// Driver of a stream: the backend's half. At most one read and one write wait at a time. One
+/// Driver of a stream: the io-backend's half. At most one read and one write wait at a time. One
 /// loop's thread.
 class stream_driver {
 public:

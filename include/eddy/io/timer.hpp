@@ -18,7 +18,7 @@ namespace eddy {
 
 /// Every length of time.
 using duration = std::chrono::nanoseconds;
-/// Time on a loop's clock: monotonic on real backends, virtual on the simulated one.
+/// Time on a loop's clock: monotonic on real io-backends, virtual on the simulated one.
 using time_point = std::chrono::time_point<std::chrono::steady_clock, duration>;
 
 /// A moment at which fire() is called, once, from the loop's turn. The owner arms it through

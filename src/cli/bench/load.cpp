@@ -562,7 +562,7 @@ load_result run_load(const load_options& wanted, protocol& speaks, progress_line
     loop_group_options choices;
     choices.threads = wanted.threads;
     choices.name = "eddy-bench";
-    choices.loop.kind = wanted.backend;
+    choices.loop.kind = wanted.io_backend;
     auto group = loop_group::start(choices);
     if (!group) give_up("could not make an event loop: " + group.error().message());
     const auto post = [&](std::size_t index, task<void> work) {

@@ -107,7 +107,7 @@ struct load_options {
     int timeout_s = 10;
     bool closes = false;  ///< a connection for each batch
     int server_pid = 0;
-    backend_kind backend = backend_kind::automatic;
+    io_backend_kind io_backend = io_backend_kind::automatic;
 };
 
 struct load_result {

@@ -146,11 +146,11 @@ bool read_duration(const arguments& given, std::string_view name, duration& into
     return true;
 }
 
-bool read_backend(const arguments& given, backend_kind& into) {
-    const auto kind = parse_backend_kind(given.value("backend", "auto"));
-    if (!kind || *kind == backend_kind::sim) {
-        complain(fmt::format("--backend cannot be \"{}\"; it may be auto, uring or epoll",
-                             given.value("backend")));
+bool read_io_backend(const arguments& given, io_backend_kind& into) {
+    const auto kind = parse_io_backend_kind(given.value("io-backend", "auto"));
+    if (!kind || *kind == io_backend_kind::sim) {
+        complain(fmt::format("--io-backend cannot be \"{}\"; it may be auto, uring or epoll",
+                             given.value("io-backend")));
         return false;
     }
     into = *kind;
@@ -166,10 +166,11 @@ std::vector<flag> common_flags() {
          .value_name = "SECONDS",
          .help = "give up if the server sends nothing for this time",
          .default_value = "10"},
-        {.name = "backend",
+        {.name = "io-backend",
          .value_name = "KIND",
-         .help = "auto, uring or epoll",
-         .default_value = "auto"},
+         .help = "kernel interface: auto, uring or epoll",
+         .default_value = "auto",
+         .former_name = "backend"},
         {.name = "no-progress", .help = "show no progress on the terminal"},
     };
 }

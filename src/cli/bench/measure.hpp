@@ -72,10 +72,10 @@ bool read_seconds(const arguments& given, std::string_view name, double least, d
 /// a number alone is seconds.
 bool read_duration(const arguments& given, std::string_view name, duration& into);
 
-/// Reads --backend: auto, uring or epoll.
-bool read_backend(const arguments& given, backend_kind& into);
+/// Reads --io-backend: auto, uring or epoll.
+bool read_io_backend(const arguments& given, io_backend_kind& into);
 
-/// --server-pid, --timeout, --backend and --no-progress.
+/// --server-pid, --timeout, --io-backend and --no-progress.
 std::vector<flag> common_flags();
 
 }  // namespace eddy::cli::bench

@@ -124,7 +124,7 @@ bool read_load_options(const arguments& given, const target& to, load_options& i
     into.server.tls.ca = given.value("ca");
     if (given.is_set("insecure")) into.server.tls.verify = "none";
     std::uint64_t rate = 0;
-    if (!read_backend(given, into.backend) ||
+    if (!read_io_backend(given, into.io_backend) ||
         !read_number(given, "connections", 1, 100'000, into.connections) ||
         !read_number(given, "threads", 1, 256, into.threads) ||
         !read_number(given, "pipeline", 1, 10'000, into.pipeline) ||

@@ -36,7 +36,7 @@ struct options {
     int timeout_s = 10;
     bool json = false;
     bool progress = false;
-    backend_kind backend = backend_kind::automatic;
+    io_backend_kind io_backend = io_backend_kind::automatic;
 };
 
 /// A row of the report.
@@ -366,7 +366,7 @@ bool read_options(const context& with, const arguments& given, options& wanted) 
     wanted.json = with.json;
     wanted.progress = wants_progress(given);
     if (given.has("tests") && !read_tests(given.value("tests"), wanted.tests)) return false;
-    return read_backend(given, wanted.backend) &&
+    return read_io_backend(given, wanted.io_backend) &&
            read_number(given, "port", 1, 65'535, wanted.port) &&
            read_number(given, "clients", 1, 10'000, wanted.clients) &&
            read_number(given, "pipeline", 1, 10'000, wanted.shape.pipeline) &&
@@ -382,7 +382,7 @@ int run_bench(context& with, const arguments& given) {
     options wanted;
     if (!read_options(with, given, wanted)) return exit_bad_input;
     loop_options choices;
-    choices.kind = wanted.backend;
+    choices.kind = wanted.io_backend;
     try {
         auto made = loop::create(choices);
         if (!made) give_up("could not make an event loop: " + made.error().message());

@@ -441,7 +441,7 @@ int run_db(context& with, const arguments& given) {
         return exit_bad_input;
     }
     loop_options options;
-    options.kind = backend_kind::epoll;
+    options.kind = io_backend_kind::epoll;
     auto here = loop::create(options);
     if (!here) {
         complain(fmt::format("could not make an event loop: {}", here.error().message()));

@@ -227,7 +227,7 @@ task<http::response> control_api::get_daemon(http::request&) {
     co_return json_response(200, {{"name", facts_.name},
                                   {"pid", ::getpid()},
                                   {"version", facts_.version},
-                                  {"backend", facts_.backend},
+                                  {"io_backend", facts_.io_backend},
                                   {"loops", facts_.loops},
                                   {"socket", facts_.socket},
                                   {"state", facts_.state},

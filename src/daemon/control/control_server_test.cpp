@@ -26,7 +26,7 @@ public:
     http::response reject(int status, std::string_view) override { return http::response(status); }
 };
 
-class control_server_test : public ::testing::TestWithParam<backend_kind> {
+class control_server_test : public ::testing::TestWithParam<io_backend_kind> {
 public:
     void SetUp() override {
         loop_options options;
@@ -109,7 +109,7 @@ TEST_P(control_server_test, an_exception_is_answered) {
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, control_server_test,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
 TEST(may_control, its_own_user_and_root) {

@@ -32,7 +32,7 @@ struct daemon_facts {
     std::string version;
     std::string socket;
     std::string state;
-    std::string backend;
+    std::string io_backend;
     std::size_t loops = 0;
     time_point started_at{};
     bool ready = false;  ///< all that ran before has started or failed

@@ -36,7 +36,7 @@ task<void> render(runtime_parts& runtimes, std::string& page) {
     daemon_facts facts;
     facts.name = "my \"host\"";
     facts.version = "1.2.3";
-    facts.backend = "epoll";
+    facts.io_backend = "epoll";
     facts.loops = 1;
     daemon_counters counted;
     counted.answers[2] = 5;
@@ -52,7 +52,7 @@ std::string make_page() {
         const state_folder store(folder.path());
         EXPECT_TRUE(store.prepare());
         loop_options options;
-        options.kind = backend_kind::epoll;
+        options.kind = io_backend_kind::epoll;
         auto control = std::move(*loop::create(options));
         loop_group_options group;
         group.threads = 1;
@@ -73,7 +73,7 @@ std::string make_page() {
 TEST(metrics, shows_what_the_daemon_and_its_runtimes_count) {
     const std::string page = make_page();
     for (const char* line :
-         {"eddy_build_info{version=\"1.2.3\",backend=\"epoll\",name=\"my \\\"host\\\"\"} 1\n",
+         {"eddy_build_info{version=\"1.2.3\",io_backend=\"epoll\",name=\"my \\\"host\\\"\"} 1\n",
           "eddy_runtimes{status=\"running\"} 1\n", "eddy_runtimes{status=\"created\"} 1\n",
           "eddy_runtimes{status=\"failed\"} 0\n", "eddy_control_requests_total{status=\"2xx\"} 5\n",
           "eddy_control_request_duration_seconds_bucket{le=\"1e-05\"} 0\n",

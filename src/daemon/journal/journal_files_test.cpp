@@ -39,7 +39,7 @@ class journal_files_test : public ::testing::Test {
 protected:
     journal_files_test() {
         loop_options options;
-        options.kind = backend_kind::epoll;
+        options.kind = io_backend_kind::epoll;
         loop_ = std::move(*loop::create(options));
     }
 

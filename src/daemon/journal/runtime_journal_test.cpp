@@ -20,7 +20,7 @@ class runtime_journal_test : public testing::Test {
 protected:
     runtime_journal_test() {
         loop_options options;
-        options.kind = backend_kind::epoll;
+        options.kind = io_backend_kind::epoll;
         loop_ = std::move(*loop::create(options));
         journal_ = std::make_shared<runtime_journal>(*loop_);
     }

@@ -61,7 +61,7 @@ public:
 private:
     static loop_options epoll() {
         loop_options options;
-        options.kind = backend_kind::epoll;
+        options.kind = io_backend_kind::epoll;
         return options;
     }
     static loop_group_options one_loop() {

@@ -43,7 +43,7 @@ public:  // for coroutines, which are no members
 private:
     static loop_options epoll() {
         loop_options options;
-        options.kind = backend_kind::epoll;
+        options.kind = io_backend_kind::epoll;
         return options;
     }
 };

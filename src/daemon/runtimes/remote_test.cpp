@@ -42,11 +42,11 @@ class remote_calls : public ::testing::Test {
 protected:
     remote_calls() {
         loop_options options;
-        options.kind = backend_kind::epoll;
+        options.kind = io_backend_kind::epoll;
         home_ = std::move(*loop::create(options));
         loop_group_options others;
         others.threads = 1;
-        others.loop.kind = backend_kind::epoll;
+        others.loop.kind = io_backend_kind::epoll;
         others_ = std::move(*loop_group::start(others));
     }
     ~remote_calls() override { gate_->open(); }

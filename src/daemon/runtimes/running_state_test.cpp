@@ -25,7 +25,7 @@ protected:
     static loop_group_options one_loop() {
         loop_group_options options;
         options.threads = 1;
-        options.loop.kind = backend_kind::epoll;
+        options.loop.kind = io_backend_kind::epoll;
         return options;
     }
     const std::unique_ptr<loop_group> loops_ = std::move(*loop_group::start(one_loop()));

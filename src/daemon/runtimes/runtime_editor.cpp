@@ -46,6 +46,8 @@ void end_journal(runtime_journal& journal) {
 runtime_ref runtime_editor::adopt(runtime_record stored, std::vector<journal_line> earlier) {
     auto journal = std::make_shared<runtime_journal>(loop::current());
     journal->keep(journals_, stored.name, std::move(earlier));
+    if (const auto type = registry_.find_type(stored.type))
+        runtime::use_current_names((*type)->options, stored.options);
     auto fresh = std::make_shared<managed_runtime>(std::move(stored), std::move(journal));
     registry_.add(fresh);
     return fresh;
@@ -185,6 +187,7 @@ task<outcome<runtime_editor::prepared_edit>> runtime_editor::prepare_edit(runtim
             co_return std::unexpected(std::move(valid.error()));
         fresh.group = std::move(*wanted.group);
     }
+    runtime::use_current_names(desired.type->options, wanted.options);
     if (auto known = unmask_secrets(*desired.type, fresh.options, wanted.options); !known)
         co_return std::unexpected(std::move(known.error()));
     fresh.options.merge_patch(wanted.options);
@@ -300,6 +303,7 @@ task<outcome<>> runtime_editor::follow(runtime_ref which, const runtime_record& 
                                           name));
     if (!desired.type)
         co_return refuse(409, fmt::format("\"{}\": {}", name, which->running.reason()));
+    runtime::use_current_names(desired.type->options, stored.options);
     auto options = check_options(*desired.type, stored.options);
     if (!options)
         co_return with_context(fmt::format("the state file of \"{}\" is not valid", name),

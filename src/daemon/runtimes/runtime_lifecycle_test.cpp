@@ -56,7 +56,7 @@ private:
     static loop_group_options two_loops() {
         loop_group_options options;
         options.threads = 2;
-        options.loop.kind = backend_kind::epoll;
+        options.loop.kind = io_backend_kind::epoll;
         return options;
     }
     static task<void> lead(runtime_lifecycle_test& with, steps body) {

@@ -60,7 +60,7 @@ protected:
 private:
     void live(steps body, bool meanwhile) {
         loop_options options;
-        options.kind = backend_kind::epoll;
+        options.kind = io_backend_kind::epoll;
         auto control = std::move(*loop::create(options));
         loop_group_options group;
         group.threads = 2;

@@ -224,6 +224,33 @@ TEST_F(runtime_parts_test, edits_live_what_it_can_and_restarts_for_the_rest) {
     EXPECT_EQ(saved("a").at("group"), "g");
 }
 
+TEST_F(runtime_parts_test, options_by_their_former_names_are_created_edited_and_read_again) {
+    static std::string path;
+    path = folder_ + "/runtimes/a.json";
+    live([](runtime_parts& runtimes) -> task<void> {
+        const runtime_ref a = co_await make(runtimes, wanted("a", {{"depth", 2}}));
+        EXPECT_EQ(a->desired.record.options, json({{"level", 2}}));
+        EXPECT_TRUE(co_await runtimes.lifecycle.start(a));
+        EXPECT_EQ(*co_await runtimes.editor.edit(a, {.options = {{"depth", 3}}}),
+                  edit_effect::live);
+        EXPECT_EQ(a->desired.record.options, json({{"level", 3}}));
+
+        // A file of an earlier version.
+        json record = json::parse(std::ifstream(path));
+        record["options"] = {{"depth", 4}};
+        std::ofstream(path) << record;
+        EXPECT_TRUE(co_await runtimes.restore.reread());
+        EXPECT_EQ(a->desired.record.options, json({{"level", 4}}));
+    });
+    json record = saved("a");
+    record["options"] = {{"depth", 5}};
+    std::ofstream(path) << record;
+    live([](runtime_parts& runtimes) -> task<void> {
+        EXPECT_EQ((*runtimes.registry.find("a"))->desired.record.options, json({{"level", 5}}));
+        co_return;
+    });
+}
+
 TEST_F(runtime_parts_test, a_planned_edit_names_its_effect_and_changes_nothing) {
     live([](runtime_parts& runtimes) -> task<void> {
         const runtime_ref a = co_await make(runtimes, wanted("a", {{"port", 80}}));

@@ -41,7 +41,7 @@ protected:
     /// Runs `body` with parts that have loaded the store and started what is to run.
     void live(steps body) {
         loop_options options;
-        options.kind = backend_kind::epoll;
+        options.kind = io_backend_kind::epoll;
         const auto control = std::move(*loop::create(options));
         loop_group_options group;
         group.threads = 1;

@@ -35,7 +35,7 @@ task<void> use(const state_access& state, testing::memory_store& store) {
 
 TEST(state_access_test, makes_the_calls_of_any_store_and_passes_their_refusals_on) {
     loop_options options;
-    options.kind = backend_kind::epoll;
+    options.kind = io_backend_kind::epoll;
     const auto here = std::move(*loop::create(options));
     testing::memory_store store;
     blocking_pool disk;

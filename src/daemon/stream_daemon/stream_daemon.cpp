@@ -65,7 +65,7 @@ private:
     std::size_t needed_workers() {
         rlimit limit{};
         const auto read = runtime::stream::read_config(options_.runtime);
-        if (loop::current().kind() != backend_kind::epoll || !read ||
+        if (loop::current().kind() != io_backend_kind::epoll || !read ||
             ::getrlimit(RLIMIT_NOFILE, &limit) < 0)
             return 1;
         const std::uint64_t each = runtime::stream::streams_within(*read, limit.rlim_cur);
@@ -128,7 +128,7 @@ int run_stream_daemon(const stream_daemon_options& options) {
         journal.complain(fmt::format("cannot receive signals: {}", signals.error().message()));
         return exit_fatal;
     }
-    const auto here = make_stream_loop(options.backend, journal);
+    const auto here = make_stream_loop(options.io_backend, journal);
     if (!here) return exit_fatal;
     return here->run(stream_daemon(options, std::move(*signals)).run());
 }

@@ -20,7 +20,7 @@ struct stream_daemon_options {
     /// Numeric address and port of /metrics and /healthz; none without one.
     std::optional<endpoint> metrics;
     duration drain = std::chrono::seconds(10);  ///< for streams that are under way at the end
-    backend_kind backend = backend_kind::automatic;
+    io_backend_kind io_backend = io_backend_kind::automatic;
     /// Processes that stream, at most runtime::stream::max_workers; 0: one where clients are no
     /// open files (io_uring), else as many as the limits of streams and of open files require.
     std::size_t workers = 0;

@@ -19,13 +19,13 @@ void stderr_journal::complain(std::string_view line) {
     out_.write(fmt::format("eddy stream-daemon: {}{}\n", prefix_, line));
 }
 
-std::unique_ptr<loop> make_stream_loop(backend_kind kind, stderr_journal& journal) {
+std::unique_ptr<loop> make_stream_loop(io_backend_kind kind, stderr_journal& journal) {
     loop_options on_loop;
     on_loop.kind = kind;
     on_loop.buffer_count = 16;  // requests for metrics are few and short
     auto made = loop::create(on_loop);
     if (made) return std::move(*made);
-    journal.complain(fmt::format("the backend {} cannot be used here: {}", to_string(kind),
+    journal.complain(fmt::format("the io-backend {} cannot be used here: {}", to_string(kind),
                                  made.error().message()));
     return nullptr;
 }

@@ -35,7 +35,7 @@ private:
 };
 
 /// A loop of this kind; null after a complaint about why there is none.
-std::unique_ptr<loop> make_stream_loop(backend_kind kind, stderr_journal& journal);
+std::unique_ptr<loop> make_stream_loop(io_backend_kind kind, stderr_journal& journal);
 
 /// Source of the pages /metrics and /healthz. One loop's thread.
 class status_source {

@@ -142,7 +142,7 @@ int run_stream_worker(const stream_daemon_options& options, worker_identity self
         journal.complain("cannot begin as a worker");
         return exit_fatal;
     }
-    const auto here = make_stream_loop(options.backend, journal);
+    const auto here = make_stream_loop(options.io_backend, journal);
     if (!here) return exit_fatal;
     return here->run(stream_worker(options, self, std::move(channel), std::move(*signals)).run());
 }

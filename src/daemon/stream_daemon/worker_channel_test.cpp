@@ -40,10 +40,10 @@ TEST(worker_channel, numbers_pages) {
         EXPECT_FALSE(parse_page(each)) << each;
 }
 
-class worker_channels : public eddy::testing::on_backend {};
+class worker_channels : public eddy::testing::on_io_backend {};
 INSTANTIATE_TEST_SUITE_P(daemon, worker_channels,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         eddy::testing::io_backend_name);
 
 TEST_P(worker_channels, keep_messages_apart) {
     run([]() -> task<void> {

@@ -43,7 +43,7 @@ std::size_t connection_pool::hash::operator()(const connection_key& of) const no
     return static_cast<std::size_t>(made);
 }
 
-pool_backend::pool_backend(const connection_key& of)
+pool_upstream::pool_upstream(const connection_key& of)
     : texts(texts_of(of)), key(key_within(texts, of)) {}
 
 connection_pool::~connection_pool() {
@@ -74,10 +74,10 @@ task<result<pool_connection*>> connection_pool::take(connection_key key) {
 pool_connection* connection_pool::try_take(const connection_key& key) {
     if (is_closed_) return nullptr;
     const auto same = backends_.find(key);
-    pool_backend* to = same == backends_.end() ? nullptr : same->second.get();
+    pool_upstream* to = same == backends_.end() ? nullptr : same->second.get();
     if (to != nullptr) {
         if (pool_connection* const found = take_idle(*to)) return found;
-        if (to->count >= limits_.of_backend) return nullptr;
+        if (to->count >= limits_.of_upstream) return nullptr;
     }
     if (size() >= limits_.of_all) {
         if (idle_.empty()) return nullptr;
@@ -88,7 +88,7 @@ pool_connection* connection_pool::try_take(const connection_key& key) {
 
 /// The idle connection that was used last. Unusable ones are closed; the last of the backend is
 /// returned without its connection, so that the backend remains.
-pool_connection* connection_pool::take_idle(pool_backend& from) noexcept {
+pool_connection* connection_pool::take_idle(pool_upstream& from) noexcept {
     while (!from.idle.empty()) {
         pool_connection& last = from.idle.back();
         const bool is_fresh = limits_.idle_time == duration::max() ||
@@ -106,10 +106,10 @@ pool_connection* connection_pool::take_idle(pool_backend& from) noexcept {
 }
 
 /// A new one, for a backend that there is, or for a new one of the key.
-pool_connection& connection_pool::add(pool_backend* to, const connection_key& key) {
-    std::unique_ptr<pool_backend> fresh;
+pool_connection& connection_pool::add(pool_upstream* to, const connection_key& key) {
+    std::unique_ptr<pool_upstream> fresh;
     if (to == nullptr) {
-        fresh = std::make_unique<pool_backend>(key);
+        fresh = std::make_unique<pool_upstream>(key);
         to = fresh.get();
     }
     pool_connection& made = all_.emplace_back(*to);
@@ -127,7 +127,7 @@ pool_connection& connection_pool::add(pool_backend* to, const connection_key& ke
 }
 
 void connection_pool::leave_idle(pool_connection& which) noexcept {
-    static_cast<list_link<pool_backend>&>(which).unlink();
+    static_cast<list_link<pool_upstream>&>(which).unlink();
     static_cast<list_link<connection_pool>&>(which).unlink();
     --idle_count_;
 }
@@ -138,7 +138,7 @@ void connection_pool::drop_idle(pool_connection& which) noexcept {
 }
 
 void connection_pool::remove(pool_connection& which) noexcept {
-    pool_backend& from = which.of;
+    pool_upstream& from = which.of;
     all_.erase(which.self);
     if (--from.count == 0) backends_.erase(backends_.find(from.key));
 }

@@ -44,25 +44,25 @@ struct connection_key {
 };
 
 /// State shared by the connections of one key; it exists as long as one of them does.
-struct pool_backend {
+struct pool_upstream {
     /// For the key's texts, which are copied.
-    explicit pool_backend(const connection_key& of);
-    pool_backend(const pool_backend&) = delete;
-    pool_backend& operator=(const pool_backend&) = delete;
+    explicit pool_upstream(const connection_key& of);
+    pool_upstream(const pool_upstream&) = delete;
+    pool_upstream& operator=(const pool_upstream&) = delete;
 
     const std::string texts;
     const connection_key key;  ///< views of `texts`
     std::size_t count = 0;     ///< of connections, busy and idle
     /// Options of connecting; for the users of the pool, null until one sets it.
     std::shared_ptr<const detail::client_plan> plan;
-    intrusive_list<struct pool_connection, pool_backend> idle;  ///< the one used last at the end
+    intrusive_list<struct pool_connection, pool_upstream> idle;  ///< the one used last at the end
 };
 
 /// A connection, or the place for one.
-struct pool_connection : list_link<pool_backend>, list_link<class connection_pool> {
-    explicit pool_connection(pool_backend& server) noexcept : of(server) {}
+struct pool_connection : list_link<pool_upstream>, list_link<class connection_pool> {
+    explicit pool_connection(pool_upstream& server) noexcept : of(server) {}
 
-    pool_backend& of;
+    pool_upstream& of;
     /// Null until its first user has connected; null again where it was lost.
     std::shared_ptr<client_connection> through;
     time_point idle_since{};
@@ -74,7 +74,7 @@ struct pool_connection : list_link<pool_backend>, list_link<class connection_poo
 class connection_pool final : private timer {
 public:
     struct limits {
-        std::size_t of_backend;  ///< connections
+        std::size_t of_upstream;  ///< connections
         std::size_t of_all;      ///< connections; at the limit an idle one of another is closed
         std::size_t waiting;     ///< requests that wait; one more is errc::limit_reached
         duration waiting_time;   ///< of each; errc::timed_out
@@ -114,8 +114,8 @@ private:
         std::size_t operator()(const connection_key& of) const noexcept;
     };
 
-    pool_connection* take_idle(pool_backend& from) noexcept;
-    pool_connection& add(pool_backend* to, const connection_key& key);
+    pool_connection* take_idle(pool_upstream& from) noexcept;
+    pool_connection& add(pool_upstream* to, const connection_key& key);
     void leave_idle(pool_connection& which) noexcept;
     void drop_idle(pool_connection& which) noexcept;
     void remove(pool_connection& which) noexcept;
@@ -125,7 +125,7 @@ private:
 
     limits limits_;
     // By key, which views the backend's own texts.
-    std::unordered_map<connection_key, std::unique_ptr<pool_backend>, hash> backends_;
+    std::unordered_map<connection_key, std::unique_ptr<pool_upstream>, hash> backends_;
     std::list<pool_connection> all_;
     intrusive_list<pool_connection, connection_pool> idle_;  // the one idle for longest first
     std::size_t idle_count_ = 0;

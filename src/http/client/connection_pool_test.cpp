@@ -22,7 +22,7 @@ using testing::error_of;
 using testing::must;
 
 constexpr connection_pool::limits roomy{
-    .of_backend = 10, .of_all = 20, .waiting = 10, .waiting_time = 30s, .idle_time = 30s};
+    .of_upstream = 10, .of_all = 20, .waiting = 10, .waiting_time = 30s, .idle_time = 30s};
 
 connection_key key_of(std::string_view place) {
     connection_key made;
@@ -167,7 +167,7 @@ TEST_P(http_connection_pool, one_that_cannot_be_used_again_is_not_kept) {
 
 TEST_P(http_connection_pool, has_a_limit_for_each_backend) {
     connection_pool::limits bounds = roomy;
-    bounds.of_backend = 2;
+    bounds.of_upstream = 2;
     with_pool(bounds, [](connection_pool& pool) -> task<void> {
         pool_connection* const first = pool.try_take(key_of("a"));
         pool_connection* const second = pool.try_take(key_of("a"));
@@ -206,7 +206,7 @@ TEST_P(http_connection_pool, at_the_limit_of_all_the_one_that_idled_for_longest_
 
 TEST_P(http_connection_pool, requests_wait_in_their_order_and_by_key) {
     connection_pool::limits bounds = roomy;
-    bounds.of_backend = 1;
+    bounds.of_upstream = 1;
     with_pool(bounds, [this](connection_pool& pool) -> task<void> {
         pool_connection* const a = co_await open(pool, key_of("a"));
         pool_connection* const b = co_await open(pool, key_of("b"));
@@ -235,7 +235,7 @@ TEST_P(http_connection_pool, requests_wait_in_their_order_and_by_key) {
 
 TEST_P(http_connection_pool, waits_are_limited_in_number_and_time) {
     connection_pool::limits bounds = roomy;
-    bounds.of_backend = 1;
+    bounds.of_upstream = 1;
     bounds.waiting = 1;
     bounds.waiting_time = 20ms;
     with_pool(bounds, [](connection_pool& pool) -> task<void> {
@@ -273,7 +273,7 @@ TEST_P(http_connection_pool, an_idle_one_is_closed_after_its_time) {
 
 TEST_P(http_connection_pool, a_closed_one_gives_nothing_and_keeps_nothing) {
     connection_pool::limits bounds = roomy;
-    bounds.of_backend = 2;
+    bounds.of_upstream = 2;
     with_pool(bounds, [this](connection_pool& pool) -> task<void> {
         pool_connection* const busy = co_await open(pool, key_of("a"));
         pool_connection* const idle = co_await open(pool, key_of("a"));

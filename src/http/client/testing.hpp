@@ -17,7 +17,7 @@
 namespace eddy::http::testing {
 
 /// Runs tests with a client_connection and the stream of its server, which the test plays.
-class with_connection : public eddy::testing::on_backend {
+class with_connection : public eddy::testing::on_io_backend {
 protected:
     using steps = std::function<task<void>(client_connection& with, stream& server)>;
 

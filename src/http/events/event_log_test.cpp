@@ -33,7 +33,7 @@ public:
     int waiting = 0;
 };
 
-class http_event_log : public eddy::testing::on_backend {
+class http_event_log : public eddy::testing::on_io_backend {
 protected:
     static response follow(event_log& log, std::string_view id = {}) {
         sse_options options;

@@ -207,8 +207,8 @@ TEST(http_router_patterns, must_be_sound_and_new) {
     EXPECT_DEATH(to.mount("/api/", router()), "the prefix begins with a '/' and does not end");
 }
 
-INSTANTIATE_TEST_SUITE_P(http, http_router, ::testing::Values(backend_kind::sim),
-                         eddy::testing::backend_name);
+INSTANTIATE_TEST_SUITE_P(http, http_router, ::testing::Values(io_backend_kind::sim),
+                         eddy::testing::io_backend_name);
 
 }  // namespace
 }  // namespace eddy::http

@@ -34,12 +34,12 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class http_server : public eddy::testing::on_backend {};
+class http_server : public eddy::testing::on_io_backend {};
 
 INSTANTIATE_TEST_SUITE_P(http, http_server,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         eddy::testing::io_backend_name);
 
 server_options on_any_port(std::size_t threads = 1) {
     server_options made;

@@ -46,7 +46,7 @@ task<response> open_echo(request& incoming) {
     co_return upgrade(incoming, websocket_options(), echo);
 }
 
-class http_server_tls : public eddy::testing::on_backend {
+class http_server_tls : public eddy::testing::on_io_backend {
 protected:
     http_server_tls() {
         transport::write_test_certificates(folder_);
@@ -114,9 +114,9 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(http, http_server_tls,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         eddy::testing::io_backend_name);
 
 TEST_P(http_server_tls, serves_requests_and_websockets) {
     with_server("cert=" + file("both.pem"), [&](server& site) -> task<void> {

@@ -91,8 +91,8 @@ protected:
     }
 };
 
-INSTANTIATE_TEST_SUITE_P(http, http_slow_clients, ::testing::Values(backend_kind::sim),
-                         eddy::testing::backend_name);
+INSTANTIATE_TEST_SUITE_P(http, http_slow_clients, ::testing::Values(io_backend_kind::sim),
+                         eddy::testing::io_backend_name);
 
 TEST_P(http_slow_clients, whose_heads_trickle_are_cut) {
     const duration taken = time_of(

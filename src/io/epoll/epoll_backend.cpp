@@ -1,4 +1,4 @@
-// A turn of the epoll backend, and the requests that need no driver.
+// A turn of the epoll io-backend, and the requests that need no driver.
 #include "io/epoll/epoll_backend.hpp"
 
 #include "io/epoll/epoll_datagram.hpp"
@@ -29,7 +29,7 @@ void make_room(std::vector<Element>& in, std::size_t size) {
 
 }  // namespace
 
-result<std::unique_ptr<backend>> make_epoll_backend(const loop_options& options) {
+result<std::unique_ptr<io_backend>> make_epoll_backend(const loop_options& options) {
     auto made = std::make_unique<epoll_backend>(options);
     if (auto opened = made->open(); !opened) return fail(opened.error());
     return made;

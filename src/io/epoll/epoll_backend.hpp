@@ -1,4 +1,4 @@
-// The epoll backend: for kernels and containers that refuse io_uring. See epoll(7).
+// The epoll io-backend: for kernels and containers that refuse io_uring. See epoll(7).
 //
 // A stream or listener is registered once, edge-triggered, and keeps epoll's last report: reading
 // or writing may get further. Operations are tried inline first and wait only after EAGAIN (or
@@ -11,7 +11,7 @@
 #include <eddy/base/intrusive_list.hpp>
 #include <eddy/base/unique_fd.hpp>
 
-#include "io/backend.hpp"
+#include "io/io_backend.hpp"
 #include "io/posix/posix_datagram.hpp"
 #include "io/posix/sockets.hpp"
 
@@ -36,19 +36,19 @@ protected:
     ~event_target() = default;
 };
 
-/// A driver that owns a registered socket and is freed by the backend after its close().
+/// A driver that owns a registered socket and is freed by the io-backend after its close().
 class epoll_driver : public event_target, public list_link<> {
 public:
     virtual ~epoll_driver() = default;
 };
 
-class epoll_backend final : public backend {
+class epoll_backend final : public io_backend {
 public:
     explicit epoll_backend(const loop_options& options) noexcept;
     ~epoll_backend() override;
     result<> open();
 
-    backend_kind kind() const noexcept override { return backend_kind::epoll; }
+    io_backend_kind kind() const noexcept override { return io_backend_kind::epoll; }
     time_point now() const noexcept override;
     bool poll(time_point until) override;
     void wake() noexcept override;

@@ -18,8 +18,8 @@ constexpr std::uint32_t watched = EPOLLIN | EPOLLET;
 
 result<> epoll_datagram::open() {
     // Registration itself reports what is true already: messages that came first are not missed.
-    if (auto added = backend_.add(fd(), watched, *this); !added) return added;
-    backend_.driver_opened();
+    if (auto added = io_backend_.add(fd(), watched, *this); !added) return added;
+    io_backend_.driver_opened();
     return {};
 }
 
@@ -28,14 +28,14 @@ int epoll_datagram::receive(datagram_message& into) noexcept {
     if (queue_.empty()) {
         if (const int error = take_error(); error != 0) return error;
         if (!readable_) return EAGAIN;
-        const auto outcome = backend_.reader().read(fd(), message_reader::most, queue_);
+        const auto outcome = io_backend_.reader().read(fd(), message_reader::most, queue_);
         // A batch may have stopped short at an error, which the next call reports. Only connected
         // sockets have those; the others need no further call.
         if (outcome.error == EAGAIN || (outcome.error == 0 && outcome.drained && !connected()))
             readable_ = false;
         if (outcome.error != 0) return outcome.error;
     }
-    backend_.reader().deliver(queue_.pop(), port(), into);
+    io_backend_.reader().deliver(queue_.pop(), port(), into);
     return 0;
 }
 
@@ -68,7 +68,7 @@ void epoll_datagram::on_events(std::uint32_t events) {
         if (senders_wait()) send_waiting();
         if (watching_room_ && !senders_wait()) {
             watching_room_ = false;
-            backend_.report_again(fd(), watched, *this);
+            io_backend_.report_again(fd(), watched, *this);
         }
     }
     if (!receiver_) return;
@@ -81,7 +81,7 @@ void epoll_datagram::on_events(std::uint32_t events) {
 void epoll_datagram::wait_writable() noexcept {
     if (watching_room_) return;
     watching_room_ = true;
-    backend_.report_again(fd(), watched | EPOLLOUT, *this);
+    io_backend_.report_again(fd(), watched | EPOLLOUT, *this);
 }
 
 void epoll_datagram::cancel(receive_from_operation& op) noexcept {
@@ -94,10 +94,10 @@ void epoll_datagram::cancel(receive_from_operation& op) noexcept {
 void epoll_datagram::close() noexcept {
     if (receiver_) cancel(*receiver_);
     end_senders(errc::cancelled);
-    backend_.reader().drop(queue_);
-    backend_.remove(fd());
+    io_backend_.reader().drop(queue_);
+    io_backend_.remove(fd());
     close_socket();
-    backend_.retire(*this);
+    io_backend_.retire(*this);
 }
 
 }  // namespace eddy

@@ -12,8 +12,8 @@ namespace eddy {
 
 class epoll_datagram final : public posix_datagram, public epoll_driver {
 public:
-    epoll_datagram(epoll_backend& backend, unique_fd socket) noexcept
-        : posix_datagram(std::move(socket)), backend_(backend) {}
+    epoll_datagram(epoll_backend& io_backend, unique_fd socket) noexcept
+        : posix_datagram(std::move(socket)), io_backend_(io_backend) {}
     static void* operator new(std::size_t size) { return frame_allocate(size); }
     static void operator delete(void* block, std::size_t size) noexcept { frame_free(block, size); }
     /// Registers the socket. After a failure the object may be deleted directly.
@@ -32,7 +32,7 @@ private:
     int receive(datagram_message& into) noexcept;
     void wait_writable() noexcept override;
 
-    epoll_backend& backend_;
+    epoll_backend& io_backend_;
     receive_from_operation* receiver_ = nullptr;
     message_queue queue_;
     bool readable_ = false;  // a receive may find something

@@ -8,8 +8,8 @@
 
 namespace eddy {
 result<> epoll_listener::open() {
-    if (auto added = backend_.add(socket_.get(), EPOLLIN | EPOLLET, *this); !added) return added;
-    backend_.driver_opened();
+    if (auto added = io_backend_.add(socket_.get(), EPOLLIN | EPOLLET, *this); !added) return added;
+    io_backend_.driver_opened();
     return {};
 }
 
@@ -27,7 +27,7 @@ bool epoll_listener::accept(accept_operation& op) {
     for (;;) {
         unique_fd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (socket) {
-            auto accepted = backend_.wrap(std::move(socket));
+            auto accepted = io_backend_.wrap(std::move(socket));
             if (accepted)
                 op.set_accepted(std::move(*accepted));
             else
@@ -64,9 +64,9 @@ void epoll_listener::cancel(accept_operation& op) noexcept {
 void epoll_listener::close() noexcept {
     if (acceptor_) end_acceptor();
     remove_socket_file(local(), file_);
-    backend_.remove(socket_.get());
+    io_backend_.remove(socket_.get());
     socket_.reset();
-    backend_.retire(*this);
+    io_backend_.retire(*this);
 }
 
 }  // namespace eddy

@@ -10,8 +10,8 @@ namespace eddy {
 
 class epoll_listener final : public listener_driver, public epoll_driver {
 public:
-    epoll_listener(epoll_backend& backend, opened_listener opened) noexcept
-        : backend_(backend),
+    epoll_listener(epoll_backend& io_backend, opened_listener opened) noexcept
+        : io_backend_(io_backend),
           socket_(std::move(opened.socket)),
           file_(opened.file),
           local_(opened.local) {}
@@ -30,7 +30,7 @@ private:
     bool accept(accept_operation& op);
     void end_acceptor() noexcept;
 
-    epoll_backend& backend_;
+    epoll_backend& io_backend_;
     unique_fd socket_;  // none after close()
     socket_file file_;
     endpoint local_;

@@ -13,13 +13,13 @@ namespace eddy {
 
 class epoll_socket_bank final : public batching_bank, private epoll_watch::observer {
 public:
-    static result<std::unique_ptr<socket_bank>> open(backend& where, driver_counts& drivers,
+    static result<std::unique_ptr<socket_bank>> open(io_backend& where, driver_counts& drivers,
                                                      const socket_bank_options& options,
                                                      bank_observer& to);
     explicit epoll_socket_bank(bank_observer& to) noexcept : batching_bank(to) {}
     ~epoll_socket_bank() override;
 
-    backend_kind kind() const noexcept override { return backend_kind::epoll; }
+    io_backend_kind kind() const noexcept override { return io_backend_kind::epoll; }
     result<std::uint32_t> add(unique_fd socket) override;
     result<std::uint32_t> add(stream connection) override;
     void write(std::uint32_t slot, const_bytes bytes) override;

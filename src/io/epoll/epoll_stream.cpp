@@ -21,8 +21,8 @@ result<> epoll_stream::open() {
     if (getsockopt(socket_.get(), SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0) return fail_errno();
     short_read_drains_ = domain == AF_INET || domain == AF_INET6;
     // Registration itself reports what is true already: bytes that came first are not missed.
-    if (auto added = backend_.add(socket_.get(), watched, *this); !added) return added;
-    backend_.driver_opened();
+    if (auto added = io_backend_.add(socket_.get(), watched, *this); !added) return added;
+    io_backend_.driver_opened();
     return {};
 }
 
@@ -30,7 +30,7 @@ bool epoll_stream::start(read_operation& op) {
     EDDY_PRECONDITION(!reader_, "a second read of one stream: await the first before the next");
     if (readable_ && !had_much_ && !op.had_its_share() && receive(op)) return true;
     reader_ = &op;
-    if (readable_) backend_.report_again(socket_.get(), watched, *this);
+    if (readable_) io_backend_.report_again(socket_.get(), watched, *this);
     return false;
 }
 
@@ -41,10 +41,10 @@ bool epoll_stream::receive(read_operation& op) {
         return true;
     }
     const bool lend = op.into().empty();
-    buffer_pool& large_ones = backend_.large_buffers();
+    buffer_pool& large_ones = io_backend_.large_buffers();
     std::byte* const large =
         lend && fills_.wants_large() && large_ones.has_spare() ? large_ones.take() : nullptr;
-    buffer_pool& buffers = large ? large_ones : backend_.buffers();
+    buffer_pool& buffers = large ? large_ones : io_backend_.buffers();
     std::byte* const bytes = large ? large : lend ? buffers.take() : op.into().data();
     const std::size_t room = lend ? buffers.buffer_size() : op.into().size();
     if (!bytes) {
@@ -61,7 +61,7 @@ bool epoll_stream::receive(read_operation& op) {
         if (size < room && short_read_drains_) readable_ = false;
         if (large && size == room) had_much_ = true;
         if (lend) {
-            fills_.note(size, backend_.buffers().buffer_size());
+            fills_.note(size, io_backend_.buffers().buffer_size());
             op.set_received(buffers.lend(bytes, size));
         }
         op.set_size(size);
@@ -99,7 +99,7 @@ bool epoll_stream::send(write_operation& op) {
         return false;
     }
     if (error == EINPROGRESS) {
-        backend_.report_again(socket_.get(), watched, *this);
+        io_backend_.report_again(socket_.get(), watched, *this);
         return false;
     }
     if (error != 0) {
@@ -187,9 +187,9 @@ result<> epoll_stream::shutdown_write() noexcept {
 void epoll_stream::close() noexcept {
     if (reader_) end_reader(errc::cancelled);
     if (writer_) end_writer(errc::cancelled);
-    backend_.remove(socket_.get());
+    io_backend_.remove(socket_.get());
     socket_.reset();
-    backend_.retire(*this);
+    io_backend_.retire(*this);
 }
 
 void epoll_stream::abort() noexcept {

@@ -14,8 +14,8 @@ namespace eddy {
 
 class epoll_stream final : public stream_driver, public epoll_driver {
 public:
-    epoll_stream(epoll_backend& backend, unique_fd socket) noexcept
-        : backend_(backend), socket_(std::move(socket)) {}
+    epoll_stream(epoll_backend& io_backend, unique_fd socket) noexcept
+        : io_backend_(io_backend), socket_(std::move(socket)) {}
     static void* operator new(std::size_t size) { return frame_allocate(size); }
     static void operator delete(void* block, std::size_t size) noexcept { frame_free(block, size); }
     /// Registers the socket. After a failure the object may be deleted directly.
@@ -43,7 +43,7 @@ private:
     void end_reader(std::error_code error) noexcept;
     void end_writer(std::error_code error) noexcept;
 
-    epoll_backend& backend_;
+    epoll_backend& io_backend_;
     unique_fd socket_;  // none after close()
     read_operation* reader_ = nullptr;
     write_operation* writer_ = nullptr;

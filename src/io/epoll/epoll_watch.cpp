@@ -1,4 +1,4 @@
-// Epoll instances that a backend polls, as any descriptor of another library.
+// Epoll instances that an io-backend polls, as any descriptor of another library.
 #include "io/epoll/epoll_watch.hpp"
 
 #include <algorithm>
@@ -10,8 +10,8 @@ namespace eddy {
 /// A poll on the instance. Its last completion comes after the watch has gone, so it owns itself.
 class epoll_watch::waiter final : public completion {
 public:
-    waiter(backend& where, driver_counts& drivers, observer& to, unique_fd epoll) noexcept
-        : backend_(&where), drivers_(&drivers), observer_(&to), epoll_(std::move(epoll)) {
+    waiter(io_backend& where, driver_counts& drivers, observer& to, unique_fd epoll) noexcept
+        : io_backend_(&where), drivers_(&drivers), observer_(&to), epoll_(std::move(epoll)) {
         ++drivers.existing;
         ++drivers.open;
         start();
@@ -22,7 +22,7 @@ public:
     void close() noexcept {
         observer_ = nullptr;
         --drivers_->open;
-        backend_->cancel_poll(*this);
+        io_backend_->cancel_poll(*this);
     }
 
     void on_completion(int, unsigned) override {
@@ -36,9 +36,9 @@ public:
     }
 
 private:
-    void start() { backend_->start_poll(epoll_.get(), readiness::readable, *this); }
+    void start() { io_backend_->start_poll(epoll_.get(), readiness::readable, *this); }
 
-    backend* backend_;
+    io_backend* io_backend_;
     driver_counts* drivers_;
     observer* observer_;
     unique_fd epoll_;
@@ -48,7 +48,7 @@ epoll_watch::~epoll_watch() {
     if (waiter_) waiter_->close();
 }
 
-result<> epoll_watch::open(backend& where, driver_counts& drivers, observer& to) {
+result<> epoll_watch::open(io_backend& where, driver_counts& drivers, observer& to) {
     EDDY_ASSERT(!waiter_);
     unique_fd epoll(epoll_create1(EPOLL_CLOEXEC));
     if (!epoll) return fail_errno();

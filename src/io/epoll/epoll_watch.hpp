@@ -1,10 +1,10 @@
-// Epoll instance beside a loop's backend, on which that backend waits: for sockets by the thousand
+// Epoll instance beside a loop's io-backend, on which that io-backend waits: for sockets by the thousand
 // whose events carry a number instead of an object.
 #pragma once
 
 #include <eddy/base/result.hpp>
 
-#include "io/backend.hpp"
+#include "io/io_backend.hpp"
 #include "io/posix/sockets.hpp"
 
 #include <sys/epoll.h>
@@ -30,9 +30,9 @@ public:
     epoll_watch(const epoll_watch&) = delete;
     epoll_watch& operator=(const epoll_watch&) = delete;
 
-    /// `drivers` counts the wait until its last completion, which the backend must outlive. Errors
+    /// `drivers` counts the wait until its last completion, which the io-backend must outlive. Errors
     /// are epoll_create1(2)'s. Once.
-    result<> open(backend& where, driver_counts& drivers, observer& to);
+    result<> open(io_backend& where, driver_counts& drivers, observer& to);
 
     /// Errors are epoll_ctl(2)'s.
     result<> add(int fd, std::uint32_t events, std::uint64_t data) noexcept;

@@ -19,7 +19,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(blocking_io);
+EDDY_ON_EVERY_IO_BACKEND(blocking_io);
 
 TEST_P(blocking_io, brings_back_what_the_work_returned) {
     run_with_threads([]() -> task<> {

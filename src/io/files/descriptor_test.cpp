@@ -22,7 +22,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_KERNEL_BACKEND(descriptor_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(descriptor_io);
 
 struct descriptor_pair {
     unique_fd first;

@@ -5,7 +5,7 @@
 #include <eddy/io/loop.hpp>
 
 #include "base/files/regular_file.hpp"
-#include "io/backend.hpp"
+#include "io/io_backend.hpp"
 #include "io/files/file_access.hpp"
 
 #include <dirent.h>
@@ -57,7 +57,7 @@ result<std::size_t> do_now(const file_request& what) noexcept {
 template <class Call>
 task<std::invoke_result_t<Call>> off_loop(Call call) {
     loop& here = loop::current();
-    if (here.kind() == backend_kind::sim) {
+    if (here.kind() == io_backend_kind::sim) {
         const cancel_source* const stop = co_await current_source();
         if (stop && stop->requested()) co_return fail(errc::cancelled);
         co_return call();
@@ -126,7 +126,7 @@ result<std::vector<folder_entry>> list_now(int folder, const char* path, std::si
 
 task<result<std::size_t>> do_step(file_request what) {
     loop& here = loop::current();
-    backend& kernel = file_access::backend_of(here);
+    io_backend& kernel = file_access::io_backend_of(here);
     if (kernel.has_file_requests()) co_return co_await awaiting<file_operation>(kernel, what);
     co_return co_await off_loop([what] { return do_now(what); });
 }

@@ -5,7 +5,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/operation.hpp>
 
-#include "io/backend.hpp"
+#include "io/io_backend.hpp"
 
 #include <cerrno>
 #include <cstddef>
@@ -15,7 +15,7 @@
 namespace eddy {
 
 struct file_access {
-    static backend& backend_of(loop& of) noexcept { return *of.backend_; }
+    static io_backend& io_backend_of(loop& of) noexcept { return *of.io_backend_; }
     /// The loop's threads for files, made when they are first needed.
     static blocking_pool& threads(loop& of) {
         if (!of.file_threads_)
@@ -25,11 +25,11 @@ struct file_access {
     }
 };
 
-/// A request of a backend that has_file_requests().
+/// A request of an io-backend that has_file_requests().
 class file_operation final : public operation, private completion {
 public:
-    file_operation(backend& where, const file_request& what) noexcept
-        : backend_(&where), what_(what) {}
+    file_operation(io_backend& where, const file_request& what) noexcept
+        : io_backend_(&where), what_(what) {}
     void set_error(std::error_code error) noexcept override { error_ = error; }
     result<std::size_t> take_result() const noexcept {
         if (error_) return fail(error_);
@@ -38,17 +38,17 @@ public:
 
 private:
     bool start() override {
-        backend_->start_file(what_, *this);
+        io_backend_->start_file(what_, *this);
         return false;
     }
     void on_cancel() noexcept override {
         stopped_ = true;
-        backend_->cancel_file(*this);
+        io_backend_->cancel_file(*this);
     }
     void on_completion(int result, unsigned) override {
         // EINTR is how the kernel answers, too, when it stopped a request that had begun to wait.
         const bool ended_early = result == -ECANCELED || result == -EINTR;
-        if (ended_early && !stopped_) return backend_->start_file(what_, *this);
+        if (ended_early && !stopped_) return io_backend_->start_file(what_, *this);
         if (ended_early)
             error_ = errc::cancelled;
         else if (result < 0)
@@ -58,7 +58,7 @@ private:
         complete_now();
     }
 
-    backend* backend_;
+    io_backend* io_backend_;
     file_request what_;
     std::size_t count_ = 0;
     std::error_code error_;

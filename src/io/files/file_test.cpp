@@ -23,7 +23,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(file_io);
+EDDY_ON_EVERY_IO_BACKEND(file_io);
 
 TEST_P(file_io, what_is_written_is_read_again) {
     run_with_threads([]() -> task<> {
@@ -170,9 +170,9 @@ TEST_P(file_io, what_is_in_memory_is_read_at_once) {
 }
 
 /// A kernel whose answers the test gives.
-class slow_kernel final : public backend {
+class slow_kernel final : public io_backend {
 public:
-    backend_kind kind() const noexcept override { return backend_kind::sim; }
+    io_backend_kind kind() const noexcept override { return io_backend_kind::sim; }
     time_point now() const noexcept override { return {}; }
     bool poll(time_point) override { return false; }
     void wake() noexcept override {}
@@ -208,7 +208,7 @@ public:
     completion* waiting = nullptr;
 };
 
-task<> read_into(backend& from, result<std::size_t>& outcome) {
+task<> read_into(io_backend& from, result<std::size_t>& outcome) {
     outcome = co_await awaiting<file_operation>(from, file_request());
 }
 
@@ -328,7 +328,7 @@ TEST_P(file_io, cancelling_awaits_the_use_of_the_bytes) {
 }
 
 TEST_P(file_io, a_read_that_waits_for_ever_is_cancelled_on_the_ring) {
-    if (GetParam() != backend_kind::uring) GTEST_SKIP() << "a thread cannot be stopped in a read";
+    if (GetParam() != io_backend_kind::uring) GTEST_SKIP() << "a thread cannot be stopped in a read";
     run([]() -> task<> {
         // A FIFO opened as a file: its read waits, as one from a broken network disk would.
         const temporary_folder folder;
@@ -401,7 +401,7 @@ TEST_P(file_io, what_is_cancelled_beforehand_does_nothing) {
 }
 
 TEST_P(file_io, a_write_that_waits_for_ever_is_cancelled_on_the_ring) {
-    if (GetParam() != backend_kind::uring) GTEST_SKIP() << "a thread cannot be stopped in a write";
+    if (GetParam() != io_backend_kind::uring) GTEST_SKIP() << "a thread cannot be stopped in a write";
     run([]() -> task<> {
         const temporary_folder folder;
         const std::string path = folder.path() + "/fifo";
@@ -443,7 +443,7 @@ TEST_P(file_io, a_cancelled_open_ends_at_once_in_the_queue_and_keeps_its_file_on
                 // Behind it all waits.
                 EXPECT_EQ(co_await cancelled_during(file::open(path, O_RDONLY)), errc::cancelled);
                 EXPECT_EQ(co_await cancelled_during(other.truncate(5)), errc::cancelled);
-                if (GetParam() == backend_kind::epoll) {
+                if (GetParam() == io_backend_kind::epoll) {
                     EXPECT_EQ(co_await cancelled_during(other.write_at(0, as_bytes("x"))),
                               errc::cancelled);
                     EXPECT_EQ(co_await cancelled_during(other.sync()), errc::cancelled);
@@ -512,7 +512,7 @@ TEST_P(file_io, work_beyond_the_queue_is_refused) {
 }
 
 TEST_P(file_io, reads_cost_no_allocation_on_the_ring) {
-    if (GetParam() != backend_kind::uring || !frame_pool_recycles())
+    if (GetParam() != io_backend_kind::uring || !frame_pool_recycles())
         GTEST_SKIP() << "for the ring, with frames from the pool";
     run([]() -> task<> {
         const temporary_folder folder;

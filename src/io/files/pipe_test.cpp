@@ -26,8 +26,8 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(pipe_io);
-EDDY_ON_EVERY_KERNEL_BACKEND(pipe_kernel_io);
+EDDY_ON_EVERY_IO_BACKEND(pipe_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(pipe_kernel_io);
 
 task<void> write_pattern(stream& to, std::size_t total) {
     pattern from(3);
@@ -424,8 +424,8 @@ TEST_P(pipe_io, a_full_pipe_holds_its_writer_and_no_more) {
 
 // ---- simulated pipes
 
-class simulated_pipe : public on_backend {};
-INSTANTIATE_TEST_SUITE_P(io, simulated_pipe, ::testing::Values(backend_kind::sim), backend_name);
+class simulated_pipe : public on_io_backend {};
+INSTANTIATE_TEST_SUITE_P(io, simulated_pipe, ::testing::Values(io_backend_kind::sim), io_backend_name);
 
 TEST_P(simulated_pipe, has_no_descriptor_and_no_address) {
     run([]() -> task<> {

@@ -30,7 +30,7 @@ using testing::connection;
 using testing::error_of;
 using testing::must;
 
-class send_file_io : public testing::on_backend {
+class send_file_io : public testing::on_io_backend {
 protected:
     /// A descriptor of a file with `content`.
     unique_fd file_of(std::string_view content) {
@@ -41,7 +41,7 @@ protected:
 
     bool is_supported() const {
         const bool is_sqpoll =
-            GetParam() == backend_kind::uring && testing::with_environment({}).sqpoll;
+            GetParam() == io_backend_kind::uring && testing::with_environment({}).sqpoll;
         return !simulated() && !is_sqpoll;
     }
 
@@ -49,9 +49,9 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(io, send_file_io,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         testing::io_backend_name);
 
 /// Text that repeats nowhere at a page's distance.
 std::string long_text(std::size_t size) {
@@ -245,7 +245,7 @@ TEST_P(send_file_io, a_read_that_waits_is_not_disturbed) {
             EXPECT_TRUE(came.starts_with(content) && came.ends_with(content));
         }
         const bool blocks = (::fcntl(pair.server.native_handle(), F_GETFL) & O_NONBLOCK) == 0;
-        EXPECT_EQ(blocks, GetParam() == backend_kind::uring);
+        EXPECT_EQ(blocks, GetParam() == io_backend_kind::uring);
     });
 }
 

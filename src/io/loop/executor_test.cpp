@@ -26,7 +26,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(executor_io);
+EDDY_ON_EVERY_IO_BACKEND(executor_io);
 
 task<void> count(std::atomic<int>& ran) {
     ++ran;
@@ -414,7 +414,7 @@ TEST_P(executor_io, a_deadline_and_the_works_own_source_both_end_a_remote_call) 
             const auto ended =
                 co_await with_timeout(1h, resume_on(other.where(), wait_begun(begun).under(own)));
             // Time passes at once on the simulator, where the deadline may be first.
-            if (GetParam() != backend_kind::sim) EXPECT_EQ(error_of(ended), errc::cancelled);
+            if (GetParam() != io_backend_kind::sim) EXPECT_EQ(error_of(ended), errc::cancelled);
         });
     });
 }

@@ -18,7 +18,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(fairness_io);
+EDDY_ON_EVERY_IO_BACKEND(fairness_io);
 
 constexpr std::size_t quiet_connections = 499;
 constexpr int rounds = 20;

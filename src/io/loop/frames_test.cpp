@@ -35,7 +35,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(frames_io);
+EDDY_ON_EVERY_IO_BACKEND(frames_io);
 
 // Coroutines with counted frames: not inlined, since a compiler may put the frame of a coroutine
 // that it sees into the caller's.

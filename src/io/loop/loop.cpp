@@ -1,4 +1,4 @@
-// A turn of a loop: posted work, ready coroutines, timers, then the backend.
+// A turn of a loop: posted work, ready coroutines, timers, then the io-backend.
 #include <eddy/io/loop.hpp>
 
 #include <eddy/base/random.hpp>
@@ -6,7 +6,7 @@
 #include <eddy/io/loop_lock.hpp>
 #include <eddy/io/scope.hpp>
 
-#include "io/backend.hpp"
+#include "io/io_backend.hpp"
 #include "io/loop/loop_gate.hpp"
 #include "io/loop/loop_mutex.hpp"
 
@@ -30,12 +30,12 @@ time_point later(time_point from, duration time) noexcept {
     return time < time_point::max() - from ? from + time : time_point::max();
 }
 
-result<std::unique_ptr<backend>> make_backend(const loop_options& options) {
+result<std::unique_ptr<io_backend>> make_backend(const loop_options& options) {
     switch (options.kind) {
-        case backend_kind::sim: return make_sim_backend(options);
-        case backend_kind::epoll: return make_epoll_backend(options);
-        case backend_kind::uring: return make_uring_backend(options);
-        case backend_kind::automatic: break;
+        case io_backend_kind::sim: return make_sim_backend(options);
+        case io_backend_kind::epoll: return make_epoll_backend(options);
+        case io_backend_kind::uring: return make_uring_backend(options);
+        case io_backend_kind::automatic: break;
     }
     auto ring = make_uring_backend(options);
     return ring ? std::move(ring) : make_epoll_backend(options);
@@ -47,24 +47,24 @@ bool in_range(const loop_options& options) noexcept {
     };
     return is_buffer_size(options.buffer_size) && is_buffer_size(options.datagram_size) &&
            options.file_threads >= 1 && options.file_threads <= loop_options::max_file_threads &&
-           (options.kind != backend_kind::sim || options.sim.socket_buffer > 0);
+           (options.kind != io_backend_kind::sim || options.sim.socket_buffer > 0);
 }
 
 }  // namespace
 
-std::string_view to_string(backend_kind kind) noexcept {
+std::string_view to_string(io_backend_kind kind) noexcept {
     switch (kind) {
-        case backend_kind::automatic: return "auto";
-        case backend_kind::uring: return "uring";
-        case backend_kind::epoll: return "epoll";
-        case backend_kind::sim: return "sim";
+        case io_backend_kind::automatic: return "auto";
+        case io_backend_kind::uring: return "uring";
+        case io_backend_kind::epoll: return "epoll";
+        case io_backend_kind::sim: return "sim";
     }
     return "unknown";
 }
 
-result<backend_kind> parse_backend_kind(std::string_view text) noexcept {
-    for (backend_kind kind :
-         {backend_kind::automatic, backend_kind::uring, backend_kind::epoll, backend_kind::sim})
+result<io_backend_kind> parse_io_backend_kind(std::string_view text) noexcept {
+    for (io_backend_kind kind :
+         {io_backend_kind::automatic, io_backend_kind::uring, io_backend_kind::epoll, io_backend_kind::sim})
         if (text == to_string(kind)) return kind;
     return fail(errc::malformed);
 }
@@ -91,11 +91,11 @@ loop::loop(const loop_options& options)
       most_file_queue_(options.max_file_queue),
       spin_(options.spin),
       // The simulator's time passes only in waits.
-      polling_(options.polling && options.kind != backend_kind::sim),
+      polling_(options.polling && options.kind != io_backend_kind::sim),
       gate_(std::make_shared<detail::loop_gate>(*this, options.max_posted)) {
     EDDY_PRECONDITION(!current_loop,
                       "a second loop on one thread: a thread has one loop at a time");
-    if (options.kind == backend_kind::sim && options.sim.shuffle)
+    if (options.kind == io_backend_kind::sim && options.sim.shuffle)
         shuffler_ = std::make_unique<shuffler>(options.sim.seed);
     current_loop = this;
 }
@@ -106,10 +106,10 @@ result<std::unique_ptr<loop>> loop::create(const loop_options& wanted) {
     for (std::uint32_t* count : {&options.buffer_count, &options.datagram_count})
         *count = std::clamp(*count, 1u, loop_options::max_buffer_count);
     options.max_spare_buffers = std::max(options.max_spare_buffers, 1u);
-    auto backend = make_backend(options);
-    if (!backend) return fail(backend.error());
+    auto io_backend = make_backend(options);
+    if (!io_backend) return fail(io_backend.error());
     std::unique_ptr<loop> made(new loop(options));
-    made->backend_ = std::move(*backend);
+    made->io_backend_ = std::move(*io_backend);
     return made;
 }
 
@@ -129,8 +129,8 @@ loop::~loop() {
     file_threads_.reset();
     gate_->wait_until_left();
     // Drivers whose handles are gone may still await their last completions, which end operations
-    // that are already out of the ready list: the backend drains them while the loop exists.
-    backend_.reset();
+    // that are already out of the ready list: the io-backend drains them while the loop exists.
+    io_backend_.reset();
     EDDY_ASSERT(ready_.empty() && !mutex_);
     current_loop = nullptr;
 }
@@ -150,7 +150,7 @@ loop& loop::current() noexcept {
 
 loop* loop::of_this_thread() noexcept { return current_loop; }
 
-backend_kind loop::kind() const noexcept { return backend_->kind(); }
+io_backend_kind loop::kind() const noexcept { return io_backend_->kind(); }
 
 void loop::run_until_done(task<void> root) {
     EDDY_PRECONDITION(!posted_tasks_, "run() of a loop that runs already: await the task instead");
@@ -185,26 +185,26 @@ void loop::run_while_any(const scope& tasks) {
 }
 
 void loop::read_clock() const noexcept {
-    now_ = backend_->now();
+    now_ = io_backend_->now();
     now_is_known_ = true;
 }
 
 void loop::poll(time_point until) {
     if (until == time_point::min()) {
-        backend_->poll(until);
+        io_backend_->poll(until);
         return;
     }
     if (spin_ > duration::zero()) {
-        const time_point begin = backend_->now();
+        const time_point begin = io_backend_->now();
         if (spin(begin, std::min(until, later(begin, spin_)))) return;
     } else if (polling_ && poll_adaptively(until)) {
         return;
     }
     // Work begun under a loop_lock meanwhile may have used up its wake-up, too.
-    if (mutex_ && (!ready_.empty() || backend_->has_begun())) until = time_point::min();
+    if (mutex_ && (!ready_.empty() || io_backend_->has_begun())) until = time_point::min();
     if (mutex_) until = std::min(until, timers_.next());
-    backend_->poll(until);
-    working_since_ = backend_->woke_at();
+    io_backend_->poll(until);
+    working_since_ = io_backend_->woke_at();
 }
 
 /// Polls without sleeping, at least a few times, until completions arrive or `stop` has passed.
@@ -215,8 +215,8 @@ bool loop::spin(time_point begin, time_point stop) {
     working_since_ = begin;
     do {
         for (int i = 0; i < polls_between_clock_reads; ++i)
-            if (backend_->poll(time_point::min())) return true;
-        working_since_ = backend_->now();
+            if (io_backend_->poll(time_point::min())) return true;
+        working_since_ = io_backend_->now();
         // The wake-up for what was posted may be used up by now; waiting would be for ever.
         if (posted_.load(std::memory_order_relaxed)) return true;
     } while (working_since_ < stop);
@@ -236,7 +236,7 @@ bool loop::poll_adaptively(time_point until) {
         --waits_without_polling_;
         return false;
     }
-    const time_point begin = backend_->now();
+    const time_point begin = io_backend_->now();
     const duration worked = begin - working_since_;
     polling_budget_ = std::min<duration>(polling_budget_ + worked / work_per_polling, most_saved);
     const bool came = spin(begin, std::min(until, begin + polling_budget_));
@@ -251,7 +251,7 @@ bool loop::poll_adaptively(time_point until) {
 }
 
 void loop::run_ready() {
-    // Only operations that are ready now: later ones wait until the backend was polled.
+    // Only operations that are ready now: later ones wait until the io-backend was polled.
     intrusive_list<operation> batch;
     batch.splice_back(ready_);
     if (shuffler_) shuffler_->shuffle(batch);
@@ -283,7 +283,7 @@ void loop::post(posted_work& work) noexcept {
     } while (!posted_.compare_exchange_weak(head, &work, std::memory_order_release,
                                             std::memory_order_relaxed));
     // The thread that finds the list empty wakes the loop; the others need not.
-    if (!head) backend_->wake();
+    if (!head) io_backend_->wake();
     gate_->leave();
 }
 
@@ -294,7 +294,7 @@ lockable_loop::lockable_loop(loop_lock_observer* observer)
         home_.mutex_ = std::make_unique<detail::loop_mutex>();
         // This is a turn of the loop.
         home_.mutex_->lock_for_loop();
-        home_.backend_->set_mutex(home_.mutex_.get());
+        home_.io_backend_->set_mutex(home_.mutex_.get());
     }
     ++home_.mutex_->owners;
     if (observer_ != nullptr) home_.mutex_->add(*observer_);
@@ -305,7 +305,7 @@ lockable_loop::~lockable_loop() {
                       "a lockable_loop was destroyed on another thread than its loop's");
     if (observer_ != nullptr) home_.mutex_->remove(*observer_);
     if (--home_.mutex_->owners > 0) return;
-    home_.backend_->set_mutex(nullptr);
+    home_.io_backend_->set_mutex(nullptr);
     home_.mutex_->unlock_for_loop();
     home_.mutex_.reset();
 }
@@ -314,7 +314,7 @@ loop_lock::loop_lock(lockable_loop* to) noexcept {
     if (to == nullptr || &to->home() == current_loop) return;
     home_ = &to->home();
     home_->mutex_->lock();
-    const backend& there = *home_->backend_;
+    const io_backend& there = *home_->io_backend_;
     if (!there.has_room_for_lock()) [[unlikely]]
         home_->mutex_->wait_for_loop([&there] { return there.has_room_for_lock(); });
     own_ = std::exchange(current_loop, home_);
@@ -322,9 +322,9 @@ loop_lock::loop_lock(lockable_loop* to) noexcept {
 }
 
 void loop_lock::unlock() noexcept {
-    const bool has_left_work = !home_->ready_.empty() || home_->backend_->has_begun() ||
+    const bool has_left_work = !home_->ready_.empty() || home_->io_backend_->has_begun() ||
                                home_->timers_.next() < home_->waits_until_;
-    if (has_left_work && home_->mutex_->take_wake()) home_->backend_->wake();
+    if (has_left_work && home_->mutex_->take_wake()) home_->io_backend_->wake();
     // Reading the clock here is no reason for the loop not to read it after its wait.
     home_->now_is_known_ = false;
     current_loop = own_;
@@ -356,31 +356,31 @@ void loop::fire_timers() noexcept {
 }
 
 result<listener> loop::listen(const endpoint& local, const listen_options& options) {
-    return backend_->listen(local, options);
+    return io_backend_->listen(local, options);
 }
 
 result<datagram> loop::bind_datagram(const endpoint& local, const datagram_options& options) {
-    return backend_->open_datagram(local, {}, options);
+    return io_backend_->open_datagram(local, {}, options);
 }
 result<datagram> loop::connect_datagram(const endpoint& peer, const datagram_options& options) {
-    return backend_->open_datagram({}, peer, options);
+    return io_backend_->open_datagram({}, peer, options);
 }
 result<datagram> loop::adopt_datagram(unique_fd socket) {
-    return backend_->adopt_datagram(std::move(socket));
+    return io_backend_->adopt_datagram(std::move(socket));
 }
 
 result<listener> loop::adopt_listener(unique_fd socket) {
-    return backend_->adopt_listener(std::move(socket));
+    return io_backend_->adopt_listener(std::move(socket));
 }
 
-result<stream> loop::adopt(unique_fd from) { return backend_->adopt(std::move(from)); }
+result<stream> loop::adopt(unique_fd from) { return io_backend_->adopt(std::move(from)); }
 
 bool poll_operation::start() {
-    backend_->start_poll(fd_, wanted_, *this);
+    io_backend_->start_poll(fd_, wanted_, *this);
     return false;
 }
 
-void poll_operation::on_cancel() noexcept { backend_->cancel_poll(*this); }
+void poll_operation::on_cancel() noexcept { io_backend_->cancel_poll(*this); }
 
 void poll_operation::on_completion(int result, unsigned) {
     if (result < 0)
@@ -410,9 +410,9 @@ bool yield_operation::start() {
     return false;
 }
 
-bool connect_operation::start() { return backend_->start(*this); }
+bool connect_operation::start() { return io_backend_->start(*this); }
 
-void connect_operation::on_cancel() noexcept { backend_->cancel(*this); }
+void connect_operation::on_cancel() noexcept { io_backend_->cancel(*this); }
 
 void connect_operation::on_completion(int result, unsigned) {
     int error = -result;
@@ -421,7 +421,7 @@ void connect_operation::on_completion(int result, unsigned) {
         if (getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size) < 0) error = errno;
     }
     if (error == 0) {
-        auto adopted = backend_->adopt(std::move(socket_));
+        auto adopted = io_backend_->adopt(std::move(socket_));
         if (adopted)
             connected_ = std::move(*adopted);
         else

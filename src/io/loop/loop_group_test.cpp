@@ -20,7 +20,7 @@
 namespace eddy::testing {
 namespace {
 
-class loop_group_io : public ::testing::TestWithParam<backend_kind> {
+class loop_group_io : public ::testing::TestWithParam<io_backend_kind> {
 protected:
     /// Null where the kernel refuses io_uring.
     static std::unique_ptr<loop_group> start(std::size_t threads) {
@@ -28,15 +28,15 @@ protected:
         options.threads = threads;
         options.loop.kind = GetParam();
         auto made = loop_group::start(options);
-        if (!made && GetParam() == backend_kind::uring) return nullptr;
+        if (!made && GetParam() == io_backend_kind::uring) return nullptr;
         return must(std::move(made));
     }
 };
 
 INSTANTIATE_TEST_SUITE_P(io, loop_group_io,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         io_backend_name);
 
 #define EDDY_SKIP_IF_REFUSED(group) \
     if (!(group)) GTEST_SKIP() << "io_uring is refused here"
@@ -77,7 +77,7 @@ task<void> sleep_until_cancelled(std::atomic<int>& begun, std::atomic<int>& canc
 }
 
 TEST_P(loop_group_io, stopping_cancels_and_awaits_every_task) {
-    if (GetParam() == backend_kind::sim) GTEST_SKIP() << "an hour passes at once there";
+    if (GetParam() == io_backend_kind::sim) GTEST_SKIP() << "an hour passes at once there";
     auto group = start(2);
     EDDY_SKIP_IF_REFUSED(group);
     std::atomic<int> begun{0};
@@ -166,7 +166,7 @@ task<void> connect_once(endpoint where, std::latch& done) {
 }
 
 TEST_P(loop_group_io, loops_share_a_port) {
-    if (GetParam() == backend_kind::sim) GTEST_SKIP() << "each simulator has its own network";
+    if (GetParam() == io_backend_kind::sim) GTEST_SKIP() << "each simulator has its own network";
     auto group = start(2);
     EDDY_SKIP_IF_REFUSED(group);
     endpoint where = must(endpoint::ip("127.0.0.1", 0));
@@ -211,7 +211,7 @@ task<void> ask(endpoint where, std::string question, std::atomic<int>& right, st
 }
 
 TEST_P(loop_group_io, a_connection_moves_to_another_loop) {
-    if (GetParam() == backend_kind::sim) GTEST_SKIP() << "each simulator has its own network";
+    if (GetParam() == io_backend_kind::sim) GTEST_SKIP() << "each simulator has its own network";
     auto group = start(2);
     EDDY_SKIP_IF_REFUSED(group);
     std::promise<endpoint> listening;
@@ -229,7 +229,7 @@ TEST_P(loop_group_io, a_connection_moves_to_another_loop) {
 
 TEST(loop_group_test, makes_a_loop_for_each_processor_by_default) {
     loop_group_options options;
-    options.loop.kind = backend_kind::epoll;
+    options.loop.kind = io_backend_kind::epoll;
     auto group = must(loop_group::start(options));
     EXPECT_GE(group->size(), 1u);
     EXPECT_LE(group->size(), std::thread::hardware_concurrency());

@@ -27,7 +27,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-EDDY_ON_EVERY_KERNEL_BACKEND(loop_lock_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(loop_lock_io);
 
 /// Cancels the tasks from another thread, under the lock, and awaits their end.
 task<void> cancel_from_elsewhere(lockable_loop& lockable, scope& tasks) {
@@ -276,13 +276,13 @@ TEST_P(loop_lock_io, threads_begin_and_cancel_more_together_than_the_kernel_take
     run([]() -> task<void> {
         lockable_loop lockable;
         // On epoll each wait of these has a descriptor of its own.
-        const unsigned count = loop::current().kind() == backend_kind::uring ? 200 : 20;
+        const unsigned count = loop::current().kind() == io_backend_kind::uring ? 200 : 20;
         co_await begin_and_cancel(lockable, 8, count, 10);
     });
 }
 
 TEST_P(loop_lock_io, one_lock_begins_as_many_requests_as_its_limit) {
-    if (GetParam() != backend_kind::uring) GTEST_SKIP() << "epoll has no such limit";
+    if (GetParam() != io_backend_kind::uring) GTEST_SKIP() << "epoll has no such limit";
     run([]() -> task<void> {
         lockable_loop lockable;
         co_await begin_and_cancel(lockable, 2, loop_lock::max_requests, 10);

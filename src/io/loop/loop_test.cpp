@@ -22,21 +22,21 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(loop_io);
-EDDY_ON_EVERY_KERNEL_BACKEND(loop_kernel_io);
+EDDY_ON_EVERY_IO_BACKEND(loop_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(loop_kernel_io);
 
 TEST(loop_options_test, backend_names_are_read_back) {
-    for (const backend_kind kind :
-         {backend_kind::automatic, backend_kind::uring, backend_kind::epoll, backend_kind::sim})
-        EXPECT_EQ(must(parse_backend_kind(to_string(kind))), kind);
-    EXPECT_EQ(error_of(parse_backend_kind("kqueue")), errc::malformed);
-    EXPECT_EQ(error_of(parse_backend_kind("")), errc::malformed);
+    for (const io_backend_kind kind :
+         {io_backend_kind::automatic, io_backend_kind::uring, io_backend_kind::epoll, io_backend_kind::sim})
+        EXPECT_EQ(must(parse_io_backend_kind(to_string(kind))), kind);
+    EXPECT_EQ(error_of(parse_io_backend_kind("kqueue")), errc::malformed);
+    EXPECT_EQ(error_of(parse_io_backend_kind("")), errc::malformed);
 }
 
 TEST(loop_options_test, automatic_chooses_a_backend_of_the_kernel) {
     auto made = loop::create();
     ASSERT_TRUE(made) << made.error().message();
-    EXPECT_TRUE((*made)->kind() == backend_kind::uring || (*made)->kind() == backend_kind::epoll);
+    EXPECT_TRUE((*made)->kind() == io_backend_kind::uring || (*made)->kind() == io_backend_kind::epoll);
 }
 
 TEST_P(loop_io, options_out_of_their_ranges_are_refused) {
@@ -491,7 +491,7 @@ TEST_P(loop_kernel_io, leaves_no_descriptor_behind) {
             must(co_await pair.client.write_all("x"));
             static_cast<void>(must(co_await pair.server.read()));
         }
-        // A backend may need a turn or two to withdraw its requests from the kernel.
+        // An io-backend may need a turn or two to withdraw its requests from the kernel.
         while (open_descriptors() > begin) must(co_await here().sleep_for(1ms));
     });
     EXPECT_EQ(open_descriptors(), before);

@@ -13,7 +13,7 @@ namespace eddy::testing {
 /// A loop of the same kind as the test's.
 class other_loop {
 public:
-    explicit other_loop(backend_kind kind) {
+    explicit other_loop(io_backend_kind kind) {
         loop_group_options options;
         options.threads = 1;
         options.loop.kind = kind;

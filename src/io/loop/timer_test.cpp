@@ -13,7 +13,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(timer_io);
+EDDY_ON_EVERY_IO_BACKEND(timer_io);
 
 /// Writes down when it fires, and disarms `victim` if it has one.
 struct recording_timer final : timer {

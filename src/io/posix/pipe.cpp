@@ -1,8 +1,8 @@
 // Streams over pipes and terminals, with read(2) and write(2): socket calls refuse them. One driver
-// over readiness serves both kernel backends, as for UDP.
+// over readiness serves both kernel io-backends, as for UDP.
 #include <eddy/io/pipe.hpp>
 
-#include "io/backend.hpp"
+#include "io/io_backend.hpp"
 #include "io/posix/signals.hpp"
 #include "io/posix/sockets.hpp"
 
@@ -67,8 +67,8 @@ bool open_again(int fd, int flags) noexcept {
 
 class posix_pipe final : public stream_driver {
 public:
-    posix_pipe(backend& where, buffer_pool& buffers, driver_counts& drivers, unique_fd fd) noexcept
-        : backend_(&where), buffers_(&buffers), drivers_(&drivers), fd_(std::move(fd)) {
+    posix_pipe(io_backend& where, buffer_pool& buffers, driver_counts& drivers, unique_fd fd) noexcept
+        : io_backend_(&where), buffers_(&buffers), drivers_(&drivers), fd_(std::move(fd)) {
         ++drivers.existing;
     }
     ~posix_pipe() { --drivers_->existing; }
@@ -157,10 +157,10 @@ private:
             : owner_(&owner), ready_(ready) {}
         void wait(readiness wanted) {
             if (std::exchange(armed_, true)) return;
-            owner_->backend_->start_poll(owner_->fd_.get(), wanted, *this);
+            owner_->io_backend_->start_poll(owner_->fd_.get(), wanted, *this);
         }
         void cancel() noexcept {
-            if (armed_) owner_->backend_->cancel_poll(*this);
+            if (armed_) owner_->io_backend_->cancel_poll(*this);
         }
         bool armed() const noexcept { return armed_; }
 
@@ -269,7 +269,7 @@ private:
         if (!readable_.armed() && !writable_.armed()) delete this;
     }
 
-    backend* backend_;
+    io_backend* io_backend_;
     buffer_pool* buffers_;
     driver_counts* drivers_;
     unique_fd fd_;
@@ -293,7 +293,7 @@ result<bool> is_pipe_like(int fd) noexcept {
     return !S_ISSOCK(what.st_mode);
 }
 
-result<stream> make_posix_pipe(backend& where, buffer_pool& buffers, driver_counts& drivers,
+result<stream> make_posix_pipe(io_backend& where, buffer_pool& buffers, driver_counts& drivers,
                                unique_fd fd, pipe_origin origin) try {
     // Memory first: other processes may share the descriptor, and must not find its flag changed
     // after a failure.
@@ -305,7 +305,7 @@ result<stream> make_posix_pipe(backend& where, buffer_pool& buffers, driver_coun
     return fail_errno(ENOMEM);
 }
 
-result<pipe_ends> backend::open_pipe() {
+result<pipe_ends> io_backend::open_pipe() {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return fail_errno();
     unique_fd first(ends[0]);
@@ -317,6 +317,6 @@ result<pipe_ends> backend::open_pipe() {
     return pipe_ends{std::move(*reader), std::move(*writer)};
 }
 
-result<pipe_ends> make_pipe() { return loop::current().backend_->open_pipe(); }
+result<pipe_ends> make_pipe() { return loop::current().io_backend_->open_pipe(); }
 
 }  // namespace eddy

@@ -1,4 +1,4 @@
-// Sockets of the kernel backends: opening, binding, naming; the inline send; the pool of receive
+// Sockets of the kernel io-backends: opening, binding, naming; the inline send; the pool of receive
 // buffers.
 #include "io/posix/sockets.hpp"
 

@@ -1,4 +1,4 @@
-// Common parts of the io_uring and epoll backends: opening sockets, the speculative inline send,
+// Common parts of the io_uring and epoll io-backends: opening sockets, the speculative inline send,
 // and the pool of receive buffers that are lent as leases.
 #pragma once
 
@@ -156,7 +156,7 @@ private:
     std::uint8_t score_ = 0;
 };
 
-class backend;
+class io_backend;
 
 /// True if a stream over `fd` needs read(2) and write(2): all but sockets. errc::unsupported for
 /// descriptors that are always ready, such as files.
@@ -168,17 +168,17 @@ enum class pipe_origin : std::uint8_t {
     foreign,  ///< others, in this process or another, may share its open file description
 };
 
-/// A backend's drivers. One whose handle was closed may exist for a while: until its last
+/// An io-backend's drivers. One whose handle was closed may exist for a while: until its last
 /// completion.
 struct driver_counts {
     std::size_t existing = 0;
     std::size_t open = 0;
 };
 
-/// A driver for a pipe, FIFO or terminal over a backend's readiness polls. `drivers` counts it
-/// while it exists: after close() that is until its last poll has ended, which the backend must
+/// A driver for a pipe, FIFO or terminal over an io-backend's readiness polls. `drivers` counts it
+/// while it exists: after close() that is until its last poll has ended, which the io-backend must
 /// outlive.
-result<stream> make_posix_pipe(backend& where, buffer_pool& buffers, driver_counts& drivers,
+result<stream> make_posix_pipe(io_backend& where, buffer_pool& buffers, driver_counts& drivers,
                                unique_fd fd, pipe_origin origin);
 
 }  // namespace eddy

@@ -22,7 +22,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_KERNEL_BACKEND(process_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(process_io);
 
 task<std::string> read_all(stream& from) {
     std::string text;

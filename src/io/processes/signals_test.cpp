@@ -12,7 +12,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_KERNEL_BACKEND(signals_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(signals_io);
 
 TEST_P(signals_io, come_in_the_order_of_their_numbers_and_once_each) {
     run([]() -> task<> {

@@ -18,7 +18,7 @@ constexpr std::string_view in_order = "abcdefgh";
 
 std::unique_ptr<loop> make_loop(std::uint64_t seed, bool shuffle) {
     loop_options options;
-    options.kind = backend_kind::sim;
+    options.kind = io_backend_kind::sim;
     options.sim.seed = seed;
     options.sim.shuffle = shuffle;
     options.sim.max_delay = 1ms;

@@ -463,7 +463,7 @@ void sim_backend::cancel_poll(completion& done) noexcept {
         waiting->second = -ECANCELED;
 }
 
-result<std::unique_ptr<backend>> make_sim_backend(const loop_options& options) {
+result<std::unique_ptr<io_backend>> make_sim_backend(const loop_options& options) {
     return std::make_unique<sim_backend>(options);
 }
 

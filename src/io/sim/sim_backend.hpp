@@ -1,17 +1,17 @@
-// The simulator: a backend whose clock, network and faults exist in memory only.
+// The simulator: an io-backend whose clock, network and faults exist in memory only.
 //
 // Everything that will happen is an event with a time. When the loop has nothing to do, the clock
 // jumps to the next event, so a year of sleeping costs nothing. All choices come from one seeded
 // generator, so a run repeats exactly from its seed, as long as only this thread posts work.
 //
-// The network is one host that owns every address; the backend knows its listeners, streams and
+// The network is one host that owns every address; the io-backend knows its listeners, streams and
 // datagram sockets. Addresses of 192.0.2.0/24 and 2001:db8::/32 (documentation, RFC 5737 and
 // RFC 3849) never answer a connect.
 #pragma once
 
 #include <eddy/base/random.hpp>
 
-#include "io/backend.hpp"
+#include "io/io_backend.hpp"
 
 #include <condition_variable>
 #include <cstddef>
@@ -40,12 +40,12 @@ bool sim_is_multicast(const endpoint& address);
 /// True if a socket bound to `bound` receives datagrams to `to`, which is unmapped.
 bool sim_reaches(const endpoint& bound, bool dual_stack, const endpoint& to);
 
-class sim_backend final : public backend, public lease_owner {
+class sim_backend final : public io_backend, public lease_owner {
 public:
     explicit sim_backend(const loop_options& options);
     ~sim_backend() override;
 
-    backend_kind kind() const noexcept override { return backend_kind::sim; }
+    io_backend_kind kind() const noexcept override { return io_backend_kind::sim; }
     time_point now() const noexcept override { return now_; }
     bool poll(time_point until) override;
     void wake() noexcept override;

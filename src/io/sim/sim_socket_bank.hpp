@@ -20,7 +20,7 @@ public:
     explicit sim_socket_bank(bank_observer& to);
     ~sim_socket_bank() override;
 
-    backend_kind kind() const noexcept override { return backend_kind::sim; }
+    io_backend_kind kind() const noexcept override { return io_backend_kind::sim; }
     result<std::uint32_t> add(unique_fd socket) override;
     result<std::uint32_t> add(stream connection) override;
     void write(std::uint32_t slot, const_bytes bytes) override;

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 std::unique_ptr<loop> make_loop(const sim_options& options = {}) {
     loop_options all;
-    all.kind = backend_kind::sim;
+    all.kind = io_backend_kind::sim;
     all.sim = options;
     auto made = loop::create(all);
     EXPECT_TRUE(made);

@@ -80,7 +80,7 @@ public:
     socket_bank& operator=(const socket_bank&) = delete;
 
     /// Implementation in use: uring with direct descriptors, epoll, or sim.
-    virtual backend_kind kind() const noexcept = 0;
+    virtual io_backend_kind kind() const noexcept = 0;
 
     /// Takes a connected stream socket over and returns its slot. The open file description, which
     /// another process may share, keeps its flags (O_NONBLOCK). errc::limit_reached at capacity,

@@ -16,7 +16,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_KERNEL_BACKEND(socket_bank_kernel_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(socket_bank_kernel_io);
 
 struct socket_ends {
     unique_fd banked;
@@ -56,7 +56,7 @@ TEST_P(socket_bank_kernel_io, has_the_implementation_of_its_loop) {
         socket_bank_options options;
         options.capacity = 4;
         options.direct_descriptors = false;
-        EXPECT_EQ(checked_bank(options, seen).kind(), backend_kind::epoll);
+        EXPECT_EQ(checked_bank(options, seen).kind(), io_backend_kind::epoll);
         co_return;
     });
 }
@@ -310,7 +310,7 @@ TEST_P(socket_bank_kernel_io, more_sockets_than_the_process_may_have_files) {
         recorder peers_seen;
         checked_bank bank(pairs, seen);
         checked_bank peers(pairs, peers_seen);
-        if (bank.kind() != backend_kind::uring) co_return;  // without direct descriptors
+        if (bank.kind() != io_backend_kind::uring) co_return;  // without direct descriptors
         for (std::uint32_t i = 0; i < pairs; ++i) {
             socket_ends ends = make_sockets();
             must(bank.add(std::move(ends.banked)));
@@ -450,7 +450,7 @@ TEST_P(socket_bank_kernel_io, a_socket_that_cannot_be_added_is_closed) {
         EXPECT_EQ(error_of(bank.add(unique_fd())), errno_code(EBADF));
         must(bank.add(make_sockets().banked));
         EXPECT_EQ(bank.size(), 1u);
-        if (bank.kind() != backend_kind::uring || sanitizer_needs_descriptors()) co_return;
+        if (bank.kind() != io_backend_kind::uring || sanitizer_needs_descriptors()) co_return;
         // No descriptor is left for the next ring.
         socket_ends ends = make_sockets();
         rlimit usual{};

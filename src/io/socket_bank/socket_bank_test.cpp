@@ -1,4 +1,4 @@
-// Socket banks on every backend: order, backpressure, hang-ups, slots, and random use.
+// Socket banks on every io-backend: order, backpressure, hang-ups, slots, and random use.
 #include "io/socket_bank/socket_bank.hpp"
 
 #include "base/test_rounds.hpp"
@@ -14,7 +14,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(socket_bank_io);
+EDDY_ON_EVERY_IO_BACKEND(socket_bank_io);
 
 TEST_P(socket_bank_io, carries_bytes_in_order) {
     run([this]() -> task<> {

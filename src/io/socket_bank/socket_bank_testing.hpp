@@ -82,7 +82,7 @@ public:
 
     result<std::uint32_t> add(stream connection) {
         const quiet here(*seen_);
-        if (bank_->kind() == backend_kind::sim) return bank_->add(std::move(connection));
+        if (bank_->kind() == io_backend_kind::sim) return bank_->add(std::move(connection));
         return bank_->add(must(connection.detach()));
     }
     result<std::uint32_t> add(unique_fd socket) {
@@ -105,7 +105,7 @@ public:
     }
     void flush() { bank_->flush(); }
     std::uint32_t size() const { return bank_->size(); }
-    backend_kind kind() const { return bank_->kind(); }
+    io_backend_kind kind() const { return bank_->kind(); }
     void reset() { bank_.reset(); }
 
 private:

@@ -16,7 +16,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(buffers_io);
+EDDY_ON_EVERY_IO_BACKEND(buffers_io);
 
 constexpr std::size_t stream_count = 200;
 constexpr std::size_t bytes_each = 20'000;

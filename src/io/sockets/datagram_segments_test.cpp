@@ -15,7 +15,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(segments_io);
+EDDY_ON_EVERY_IO_BACKEND(segments_io);
 
 std::vector<std::string> texts_of(const datagram_message& message) {
     std::vector<std::string> texts;

@@ -16,8 +16,8 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(datagram_stress_io);
-EDDY_ON_EVERY_KERNEL_BACKEND(datagram_room_io);
+EDDY_ON_EVERY_IO_BACKEND(datagram_stress_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(datagram_room_io);
 
 constexpr std::size_t socket_count = 100;
 constexpr std::size_t datagrams_each = 20;

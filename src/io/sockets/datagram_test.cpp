@@ -16,8 +16,8 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(datagram_io);
-EDDY_ON_EVERY_KERNEL_BACKEND(datagram_kernel_io);
+EDDY_ON_EVERY_IO_BACKEND(datagram_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(datagram_kernel_io);
 
 task<void> expect_conversation(loop& here, const char* host) {
     datagram a = must(here.bind_datagram(must(endpoint::ip(host, 0))));

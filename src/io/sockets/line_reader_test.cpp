@@ -61,7 +61,7 @@ task<> read_heads(stream& from, std::size_t limit, std::string& seen) {
     from.close();
 }
 
-class line_reader_io : public on_backend {
+class line_reader_io : public on_io_backend {
 protected:
     using reading = task<> (*)(stream& from, std::size_t limit, std::string& seen);
 
@@ -98,9 +98,9 @@ protected:
     static std::string limit_reached() { return make_error_code(errc::limit_reached).message(); }
 };
 INSTANTIATE_TEST_SUITE_P(io, line_reader_io,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         io_backend_name);
 
 TEST_P(line_reader_io, every_split_gives_the_same_lines) {
     expect_of_every_split(read_lines, 100, "one\r\n\ntwo\n\r\r\nth\rree\r\n",

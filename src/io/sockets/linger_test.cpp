@@ -15,7 +15,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(linger_io);
+EDDY_ON_EVERY_IO_BACKEND(linger_io);
 
 constexpr linger_limits endless{.whole = 1h, .idle = 1h};
 

@@ -20,8 +20,8 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(listener_io);
-EDDY_ON_EVERY_KERNEL_BACKEND(listener_kernel_io);
+EDDY_ON_EVERY_IO_BACKEND(listener_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(listener_kernel_io);
 
 task<void> expect_conversation(loop& here, listener& accepting, endpoint to) {
     stream client = must(co_await here.connect(to));
@@ -106,7 +106,7 @@ TEST_P(listener_io, closing_ends_unaccepted_connections) {
         std::vector<stream> clients;
         for (int i = 0; i < 10; ++i)
             clients.push_back(must(co_await here().connect(accepting.local())));
-        // On some backends part of them has left the kernel's queue by now.
+        // On some io-backends part of them has left the kernel's queue by now.
         static_cast<void>(must(co_await accepting.accept()));
         accepting.close();
         for (std::size_t i = 1; i < clients.size(); ++i) {
@@ -287,7 +287,7 @@ TEST_P(listener_kernel_io, says_why_a_unix_path_cannot_be_had) {
 
 TEST_P(listener_kernel_io, takes_an_abstract_unix_name) {
     run([this]() -> task<> {
-        // The backends are tried at the same time, from the same seed.
+        // The io-backends are tried at the same time, from the same seed.
         const endpoint where =
             must(endpoint::unix_path("@eddy-io-test-" + std::to_string(::getpid())));
         listener accepting = must(here().listen(where));

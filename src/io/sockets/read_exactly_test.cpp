@@ -21,8 +21,8 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(read_exactly_io);
-EDDY_ON_EVERY_KERNEL_BACKEND(read_exactly_kernel_io);
+EDDY_ON_EVERY_IO_BACKEND(read_exactly_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(read_exactly_kernel_io);
 
 task<void> send_and_close(stream& to, std::uint64_t number, std::size_t total, std::uint64_t seed) {
     co_await send_pattern(to, number, total, seed, 18);
@@ -267,7 +267,7 @@ TEST_P(read_exactly_kernel_io, a_socket_with_much_to_read_leaves_others_their_tu
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     const unique_fd out(ends[0]);
     unique_fd in(ends[1]);
-    if (GetParam() == backend_kind::uring)
+    if (GetParam() == io_backend_kind::uring)
         GTEST_SKIP() << "reads of the ring end with the buffers of a turn";
     expect_turns(here(), out, must(here().adopt(std::move(in))));
 }

@@ -18,7 +18,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(stream_io);
+EDDY_ON_EVERY_IO_BACKEND(stream_io);
 
 enum class reading { lease, into };
 

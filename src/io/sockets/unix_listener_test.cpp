@@ -24,7 +24,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_KERNEL_BACKEND(unix_listener_kernel_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(unix_listener_kernel_io);
 
 endpoint at(const std::string& path) { return must(endpoint::unix_path(path)); }
 

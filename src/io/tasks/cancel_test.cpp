@@ -14,7 +14,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(cancel_io);
+EDDY_ON_EVERY_IO_BACKEND(cancel_io);
 
 /// Starts `wait` in a scope, lets the loop turn, cancels, and returns the error of the wait.
 template <class Wait>

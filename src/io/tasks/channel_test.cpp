@@ -13,7 +13,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(channel_io);
+EDDY_ON_EVERY_IO_BACKEND(channel_io);
 
 task<void> produce(channel<int>& to, int from, int count, int& sent) {
     for (int i = from; i < from + count; ++i) {

@@ -10,7 +10,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(event_io);
+EDDY_ON_EVERY_IO_BACKEND(event_io);
 
 task<void> wait_and_say(event& of, std::string& order, char name) {
     const auto passed = co_await of.wait();

@@ -16,7 +16,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(generator_io);
+EDDY_ON_EVERY_IO_BACKEND(generator_io);
 
 async_generator<int> count_to(int last, int& made) {
     for (int i = 1; i <= last; ++i) {

@@ -14,7 +14,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(limited_scope_io);
+EDDY_ON_EVERY_IO_BACKEND(limited_scope_io);
 
 struct counts {
     int now = 0;

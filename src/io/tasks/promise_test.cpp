@@ -18,7 +18,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(promise_io);
+EDDY_ON_EVERY_IO_BACKEND(promise_io);
 
 task<> wait_for(future<int> of, result<int>& got) { got = co_await of.wait(); }
 

@@ -11,7 +11,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(scope_io);
+EDDY_ON_EVERY_IO_BACKEND(scope_io);
 
 struct tally {
     int begun = 0;

@@ -20,7 +20,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(select_io);
+EDDY_ON_EVERY_IO_BACKEND(select_io);
 
 task<> send_range(channel<int>& to, int from, int end) {
     for (int i = from; i < end; ++i) {

@@ -18,9 +18,9 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(strand_io);
+EDDY_ON_EVERY_IO_BACKEND(strand_io);
 
-std::unique_ptr<loop_group> start_loops(backend_kind kind, std::size_t threads) {
+std::unique_ptr<loop_group> start_loops(io_backend_kind kind, std::size_t threads) {
     loop_group_options options;
     options.threads = threads;
     options.loop.kind = kind;

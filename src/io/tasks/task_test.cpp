@@ -12,7 +12,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(task_io);
+EDDY_ON_EVERY_IO_BACKEND(task_io);
 
 task<int> depth(int levels) {
     if (levels == 0) co_return 0;
@@ -42,7 +42,7 @@ task<void> count(int& calls) {
 }
 
 struct chain_run {
-    backend_kind kind;
+    io_backend_kind kind;
     std::uint64_t seed;
     int depth_seen = 0;
     int sum = 0;

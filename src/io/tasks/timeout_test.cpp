@@ -9,7 +9,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(timeout_io);
+EDDY_ON_EVERY_IO_BACKEND(timeout_io);
 
 task<result<int>> value_after(duration time) {
     const auto slept = co_await loop::current().sleep_for(time);

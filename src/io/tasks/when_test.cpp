@@ -13,7 +13,7 @@
 namespace eddy::testing {
 namespace {
 
-EDDY_ON_EVERY_BACKEND(when_io);
+EDDY_ON_EVERY_IO_BACKEND(when_io);
 
 task<std::string> text_after(duration time, std::string text) {
     static_cast<void>(co_await loop::current().sleep_for(time));

@@ -1,4 +1,4 @@
-// Setup of the ring, a turn of the io_uring backend, and the requests that need no driver.
+// Setup of the ring, a turn of the io_uring io-backend, and the requests that need no driver.
 #include "io/uring/uring_backend.hpp"
 
 #include <eddy/io/loop_lock.hpp>
@@ -115,7 +115,7 @@ void receive_ring::give_back(std::byte*, std::uint32_t id) noexcept {
     publish();
 }
 
-result<std::unique_ptr<backend>> make_uring_backend(const loop_options& options) {
+result<std::unique_ptr<io_backend>> make_uring_backend(const loop_options& options) {
     auto made = std::make_unique<uring_backend>(options);
     if (auto opened = made->open(options); !opened) return fail(opened.error());
     return made;

@@ -1,4 +1,4 @@
-// The io_uring backend: one ring a loop, set up for a single issuer with deferred task work, so the
+// The io_uring io-backend: one ring a loop, set up for a single issuer with deferred task work, so the
 // kernel completes requests only when the loop polls. Needs Linux 6.1; loops fall back to epoll
 // elsewhere. See io_uring(7), io_uring_enter(2).
 //
@@ -8,7 +8,7 @@
 
 #include <eddy/base/unique_fd.hpp>
 
-#include "io/backend.hpp"
+#include "io/io_backend.hpp"
 #include "io/posix/posix_datagram.hpp"
 #include "io/posix/sockets.hpp"
 
@@ -116,13 +116,13 @@ private:
     std::unique_ptr<slot[]> slots_;
 };
 
-class uring_backend final : public backend {
+class uring_backend final : public io_backend {
 public:
     explicit uring_backend(const loop_options& options) noexcept;
     ~uring_backend() override;
     result<> open(const loop_options& options);
 
-    backend_kind kind() const noexcept override { return backend_kind::uring; }
+    io_backend_kind kind() const noexcept override { return io_backend_kind::uring; }
     time_point now() const noexcept override;
     bool poll(time_point until) override;
     void wake() noexcept override;

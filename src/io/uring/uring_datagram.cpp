@@ -13,19 +13,19 @@ static_assert(sizeof(io_uring_recvmsg_out) == sizeof(message_head) &&
               offsetof(io_uring_recvmsg_out, controllen) == offsetof(message_head, control_size) &&
               offsetof(io_uring_recvmsg_out, flags) == offsetof(message_head, flags));
 
-uring_datagram::uring_datagram(uring_backend& backend, unique_fd socket) noexcept
-    : posix_datagram(std::move(socket)), backend_(backend) {
+uring_datagram::uring_datagram(uring_backend& io_backend, unique_fd socket) noexcept
+    : posix_datagram(std::move(socket)), io_backend_(io_backend) {
     sizes_.msg_namelen = message_name_room;
     sizes_.msg_controllen = message_control_room;
-    backend_.driver_opened();
+    io_backend_.driver_opened();
 }
 
-uring_datagram::~uring_datagram() { backend_.driver_gone(); }
+uring_datagram::~uring_datagram() { io_backend_.driver_gone(); }
 
 /// Takes the first message of the queue.
 bool uring_datagram::take(datagram_message& into) noexcept {
     if (queued_ == 0) return false;
-    receive_ring& ring = backend_.messages();
+    receive_ring& ring = io_backend_.messages();
     const std::uint16_t id = first_;
     const receive_ring::slot front = ring.at(id);
     first_ = front.next;
@@ -62,25 +62,25 @@ result<> uring_datagram::try_receive(datagram_message& into) noexcept {
 void uring_datagram::want_messages() {
     // A receive that is being stopped arms itself again from its last completion.
     if (receiving_ || polling_readable_) return;
-    if (!backend_.messages().exhausted() && backend_.multishot_messages()) return arm_receive();
+    if (!io_backend_.messages().exhausted() && io_backend_.multishot_messages()) return arm_receive();
     polling_readable_ = true;
-    backend_.start_poll(fd(), readiness::readable, readable_);
+    io_backend_.start_poll(fd(), readiness::readable, readable_);
     ++in_flight_;
 }
 
 void uring_datagram::arm_receive() {
-    io_uring_sqe& entry = backend_.submission();
+    io_uring_sqe& entry = io_backend_.submission();
     io_uring_prep_recvmsg_multishot(&entry, fd(), &sizes_, 0);
     io_uring_sqe_set_data(&entry, &received_);
     entry.flags |= IOSQE_BUFFER_SELECT;
-    entry.buf_group = backend_.messages().group();
+    entry.buf_group = io_backend_.messages().group();
     receiving_ = true;
     ++in_flight_;
 }
 
 void uring_datagram::stop_receive() {
     stopping_ = true;
-    backend_.cancel_request(received_, &cancelled_);
+    io_backend_.cancel_request(received_, &cancelled_);
     ++in_flight_;
 }
 
@@ -90,7 +90,7 @@ void uring_datagram::on_received(int result, unsigned flags) {
         stopping_ = false;
         request_done();
     }
-    receive_ring& ring = backend_.messages();
+    receive_ring& ring = io_backend_.messages();
     if (flags & IORING_CQE_F_BUFFER) {
         const auto id = static_cast<std::uint16_t>(flags >> IORING_CQE_BUFFER_SHIFT);
         ring.taken();
@@ -115,7 +115,7 @@ void uring_datagram::on_received(int result, unsigned flags) {
         case -EINVAL:
         case -EOPNOTSUPP:
             // A kernel without it: wait for readiness instead. With it, this is the same, slower.
-            backend_.refuse_multishot_messages();
+            io_backend_.refuse_multishot_messages();
             break;
         default:
             if (result < 0) note_error(-result);
@@ -140,11 +140,11 @@ void uring_datagram::on_readable(int result, unsigned) {
 
     // The ring was empty. Only this call holds a buffer, so a thousand starved sockets need one.
     message_queue one;
-    const int error = result < 0 ? -result : backend_.reader().read(fd(), 1, one).error;
+    const int error = result < 0 ? -result : io_backend_.reader().read(fd(), 1, one).error;
     if (error == EAGAIN) return want_messages();
     receive_from_operation& op = *std::exchange(receiver_, nullptr);
     if (error == 0)
-        backend_.reader().deliver(one.pop(), port(), op.message());
+        io_backend_.reader().deliver(one.pop(), port(), op.message());
     else
         op.set_error(receive_error(error));
     op.complete_now();
@@ -161,7 +161,7 @@ void uring_datagram::cancel(receive_from_operation& op) noexcept {
 void uring_datagram::wait_writable() noexcept {
     if (polling_writable_) return;
     polling_writable_ = true;
-    backend_.start_poll(fd(), readiness::writable, writable_);
+    io_backend_.start_poll(fd(), readiness::writable, writable_);
     ++in_flight_;
 }
 
@@ -181,7 +181,7 @@ void uring_datagram::on_cancelled(int, unsigned) {
 }
 
 void uring_datagram::drop_queue() noexcept {
-    receive_ring& ring = backend_.messages();
+    receive_ring& ring = io_backend_.messages();
     for (; queued_ > 0; --queued_) {
         const std::uint16_t id = first_;
         first_ = ring.at(id).next;
@@ -191,13 +191,13 @@ void uring_datagram::drop_queue() noexcept {
 
 void uring_datagram::close() noexcept {
     closing_ = true;
-    backend_.driver_closed();
+    io_backend_.driver_closed();
     drop_queue();
     if (receiver_) cancel(*receiver_);
     end_senders(errc::cancelled);
     const auto cancel_if = [&](bool armed, completion& target) {
         if (!armed) return;
-        backend_.cancel_request(target, &cancelled_);
+        io_backend_.cancel_request(target, &cancelled_);
         ++in_flight_;
     };
     cancel_if(receiving_ && !stopping_, received_);

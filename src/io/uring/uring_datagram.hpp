@@ -19,7 +19,7 @@ namespace eddy {
 
 class uring_datagram final : public posix_datagram {
 public:
-    uring_datagram(uring_backend& backend, unique_fd socket) noexcept;
+    uring_datagram(uring_backend& io_backend, unique_fd socket) noexcept;
     static void* operator new(std::size_t size) { return frame_allocate(size); }
     static void operator delete(void* block, std::size_t size) noexcept { frame_free(block, size); }
 
@@ -55,7 +55,7 @@ private:
     }
     void free_if_done() noexcept;
 
-    uring_backend& backend_;
+    uring_backend& io_backend_;
     receive_from_operation* receiver_ = nullptr;
     msghdr sizes_{};  // how much of a buffer is for the address and the control messages
     member_completion<uring_datagram, &uring_datagram::on_received> received_{*this};

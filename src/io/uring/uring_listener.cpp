@@ -36,7 +36,7 @@ bool uring_listener::start(accept_operation& op) {
 }
 
 void uring_listener::give(accept_operation& op, unique_fd socket) noexcept {
-    auto accepted = backend_.wrap(std::move(socket));
+    auto accepted = io_backend_.wrap(std::move(socket));
     if (accepted)
         op.set_accepted(std::move(*accepted));
     else
@@ -44,7 +44,7 @@ void uring_listener::give(accept_operation& op, unique_fd socket) noexcept {
 }
 
 void uring_listener::arm() {
-    io_uring_sqe& entry = backend_.submission();
+    io_uring_sqe& entry = io_backend_.submission();
     if (is_table_filling())
         io_uring_prep_accept(&entry, socket_.get(), nullptr, nullptr, SOCK_CLOEXEC);
     else
@@ -94,7 +94,7 @@ void uring_listener::on_accepted(int result, unsigned flags) {
 void uring_listener::stop_accepting() noexcept {
     if (!accepting_ || stopping_) return;
     stopping_ = true;
-    backend_.cancel_request(accepted_, &cancelled_);
+    io_backend_.cancel_request(accepted_, &cancelled_);
     ++in_flight_;
 }
 
@@ -137,7 +137,7 @@ void uring_listener::cancel(accept_operation& op) noexcept {
 
 void uring_listener::close() noexcept {
     closing_ = true;
-    backend_.driver_closed();
+    io_backend_.driver_closed();
     remove_socket_file(local(), file_);
     // The port is free for others now, and not only when the accept request has ended. For an
     // adopted socket that would end listening in the other processes, too.

@@ -11,14 +11,14 @@ namespace eddy {
 
 class uring_listener final : public listener_driver {
 public:
-    uring_listener(uring_backend& backend, opened_listener opened) noexcept
-        : backend_(backend),
+    uring_listener(uring_backend& io_backend, opened_listener opened) noexcept
+        : io_backend_(io_backend),
           socket_(std::move(opened.socket)),
           file_(opened.file),
           local_(opened.local),
           is_adopted_(opened.is_adopted),
           latest_(socket_.get()) {
-        backend_.driver_opened();
+        io_backend_.driver_opened();
     }
 
     bool start(accept_operation& op) override;
@@ -36,7 +36,7 @@ public:
     static constexpr int multishot_headroom = 512;
 
 private:
-    ~uring_listener() { backend_.driver_gone(); }
+    ~uring_listener() { io_backend_.driver_gone(); }
     void on_accepted(int result, unsigned flags);
     void on_cancelled(int result, unsigned flags);
     void arm();
@@ -47,7 +47,7 @@ private:
     unique_fd next_waiting() noexcept;
     void free_if_done() noexcept;
 
-    uring_backend& backend_;
+    uring_backend& io_backend_;
     unique_fd socket_;
     socket_file file_;
     endpoint local_;

@@ -21,13 +21,13 @@ namespace eddy {
 class uring_socket_bank final : public batching_bank, private epoll_watch::observer {
 public:
     /// Makes the first ring, too, and fails with its errors where the kernel refuses it.
-    static result<std::unique_ptr<socket_bank>> open(backend& where, driver_counts& drivers,
+    static result<std::unique_ptr<socket_bank>> open(io_backend& where, driver_counts& drivers,
                                                      const socket_bank_options& options,
                                                      bank_observer& to);
     explicit uring_socket_bank(bank_observer& to) noexcept;
     ~uring_socket_bank() override;
 
-    backend_kind kind() const noexcept override { return backend_kind::uring; }
+    io_backend_kind kind() const noexcept override { return io_backend_kind::uring; }
     result<std::uint32_t> add(unique_fd socket) override;
     result<std::uint32_t> add(stream connection) override;
     void write(std::uint32_t slot, const_bytes bytes) override;

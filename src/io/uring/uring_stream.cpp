@@ -16,7 +16,7 @@
 
 namespace eddy {
 
-uring_stream::~uring_stream() { backend_.driver_gone(); }
+uring_stream::~uring_stream() { io_backend_.driver_gone(); }
 
 bool uring_stream::start(read_operation& op) {
     EDDY_PRECONDITION(!reader_, "a second read of one stream: await the first before the next");
@@ -43,7 +43,7 @@ void uring_stream::want_bytes() {
     // A receive that is being stopped comes back here with its last completion.
     if (receiving_) return check_for_end();
     if (watching_) return;
-    if (!by_readiness_ && backend_.receives().exhausted()) {
+    if (!by_readiness_ && io_backend_.receives().exhausted()) {
         bulk_score_ = most_bulk_score;
         go_by_readiness();
     }
@@ -55,7 +55,7 @@ void uring_stream::want_bytes() {
 
 /// Chooses the way of receiving by the number of received bytes.
 void uring_stream::weigh(std::size_t size) {
-    receive_ring& ring = backend_.receives();
+    receive_ring& ring = io_backend_.receives();
     if (size >= ring.buffer_size() / 2)
         bulk_score_ = std::min<std::uint16_t>(bulk_score_ + bulk_step, most_bulk_score);
     else if (bulk_score_ > 0)
@@ -108,11 +108,11 @@ ssize_t uring_stream::receive_some(std::byte* into, std::size_t room) noexcept {
 }
 
 void uring_stream::arm_receive() {
-    io_uring_sqe& entry = backend_.submission();
+    io_uring_sqe& entry = io_backend_.submission();
     io_uring_prep_recv_multishot(&entry, socket_.get(), nullptr, 0, 0);
     io_uring_sqe_set_data(&entry, done<stream_request::receive>());
     entry.flags |= IOSQE_BUFFER_SELECT;
-    entry.buf_group = backend_.receives().group();
+    entry.buf_group = io_backend_.receives().group();
     receiving_ = true;
     end_may_hide_ = false;
     ++in_flight_;
@@ -147,7 +147,7 @@ void uring_stream::stop_receive() {
 
 /// Reports only changes, like an edge-triggered epoll, until it is stopped.
 void uring_stream::watch() {
-    io_uring_sqe& entry = backend_.submission();
+    io_uring_sqe& entry = io_backend_.submission();
     io_uring_prep_poll_multishot(&entry, socket_.get(), POLLIN | POLLRDHUP);
     io_uring_sqe_set_data(&entry, done<stream_request::watch>());
     watching_ = true;
@@ -155,12 +155,12 @@ void uring_stream::watch() {
 }
 
 void uring_stream::stop(completion& request) {
-    backend_.cancel_request(request, done<stream_request::cancel>());
+    io_backend_.cancel_request(request, done<stream_request::cancel>());
     ++in_flight_;
 }
 
 void uring_stream::enqueue(std::uint16_t id, std::uint32_t size) noexcept {
-    receive_ring& ring = backend_.receives();
+    receive_ring& ring = io_backend_.receives();
     ring.at(id) = {size, receive_ring::none};
     if (queued_++ == 0)
         first_ = id;
@@ -170,7 +170,7 @@ void uring_stream::enqueue(std::uint16_t id, std::uint32_t size) noexcept {
 }
 
 void uring_stream::deliver(read_operation& op) noexcept {
-    receive_ring& ring = backend_.receives();
+    receive_ring& ring = io_backend_.receives();
     const std::uint16_t id = first_;
     const receive_ring::slot front = ring.at(id);
     std::byte* bytes = ring.data(id) + front_offset_;
@@ -195,7 +195,7 @@ void uring_stream::deliver(read_operation& op) noexcept {
 }
 
 void uring_stream::drop_queue() noexcept {
-    receive_ring& ring = backend_.receives();
+    receive_ring& ring = io_backend_.receives();
     for (; queued_ > 0; --queued_) {
         const std::uint16_t id = first_;
         first_ = ring.at(id).next;
@@ -211,16 +211,16 @@ void uring_stream::on_received(int result, unsigned flags) {
     }
     if (flags & IORING_CQE_F_BUFFER) {
         const auto id = static_cast<std::uint16_t>(flags >> IORING_CQE_BUFFER_SHIFT);
-        backend_.receives().taken();
+        io_backend_.receives().taken();
         if (closing_ || result <= 0) {
-            backend_.receives().give_back(nullptr, id);
+            io_backend_.receives().give_back(nullptr, id);
         } else {
             end_may_hide_ = !(flags & IORING_CQE_F_SOCK_NONEMPTY);
             enqueue(id, static_cast<std::uint32_t>(result));
             weigh(static_cast<std::size_t>(result));
         }
     }
-    if (result == -ENOBUFS) backend_.receives().ran_out();
+    if (result == -ENOBUFS) io_backend_.receives().ran_out();
     if (closing_) return free_if_done();
 
     if (result == 0)
@@ -260,13 +260,13 @@ void uring_stream::on_readable(int result, unsigned flags) {
 
 /// True when `op` has bytes or an error.
 bool uring_stream::receive(read_operation& op) {
-    receive_ring& ring = backend_.receives();
-    buffer_pool& spares = backend_.spares();
+    receive_ring& ring = io_backend_.receives();
+    buffer_pool& spares = io_backend_.spares();
     const bool lend = op.into().empty();
     std::byte* bytes = op.into().data();
     std::size_t room = op.into().size();
     std::uint16_t id = receive_ring::none;
-    buffer_pool& large_ones = backend_.large_receives();
+    buffer_pool& large_ones = io_backend_.large_receives();
     std::byte* const large =
         lend && fills_.wants_large() && large_ones.has_spare() ? large_ones.take() : nullptr;
     if (large) {
@@ -364,7 +364,7 @@ bool uring_stream::start(write_operation& op) {
 /// Sends as much as possible. True when `op` is finished, well or not; otherwise an event of its
 /// socket follows.
 bool uring_stream::send(write_operation& op) {
-    if (!zero_copy_refused_ && op.piece(0).size() >= backend_.zero_copy_threshold()) {
+    if (!zero_copy_refused_ && op.piece(0).size() >= io_backend_.zero_copy_threshold()) {
         queue_zero_copy(op.piece(0));
         return false;
     }
@@ -405,7 +405,7 @@ result<std::size_t> uring_stream::try_write(const_bytes bytes) noexcept {
 /// meanwhile, except for the kernel's thread of SQPOLL.
 result<std::size_t> uring_stream::try_send_file(const_bytes head, int file, std::uint64_t offset,
                                                 std::size_t size) noexcept {
-    if (backend_.has_submitting_thread()) return fail(errc::unsupported);
+    if (io_backend_.has_submitting_thread()) return fail(errc::unsupported);
     if (writer_) return 0;
     int on = 1;
     if (::ioctl(socket_.get(), FIONBIO, &on) < 0) return fail(errc::unsupported);
@@ -427,7 +427,7 @@ result<std::size_t> uring_stream::try_send_file(const_bytes head, int file, std:
 /// thread of its own for each writer that waits. A one-shot poll would turn without end.
 void uring_stream::wait_writable() {
     if (polling_writable_) return;
-    io_uring_sqe& entry = backend_.submission();
+    io_uring_sqe& entry = io_backend_.submission();
     io_uring_prep_poll_multishot(&entry, socket_.get(), POLLOUT);
     io_uring_sqe_set_data(&entry, done<stream_request::write_watch>());
     polling_writable_ = true;
@@ -451,7 +451,7 @@ void uring_stream::on_writable(int result, unsigned flags) {
 
 /// One zero-copy send, which never waits.
 void uring_stream::queue_zero_copy(const_bytes piece) {
-    io_uring_sqe& entry = backend_.submission();
+    io_uring_sqe& entry = io_backend_.submission();
     io_uring_prep_send_zc(&entry, socket_.get(), piece.data(),
                           std::min(piece.size(), most_bytes_a_turn), MSG_NOSIGNAL | MSG_DONTWAIT,
                           0);
@@ -474,7 +474,7 @@ void uring_stream::pause_reading() {
 }
 
 void uring_stream::queue_pause(completion& done) {
-    io_uring_sqe& entry = backend_.submission();
+    io_uring_sqe& entry = io_backend_.submission();
     io_uring_prep_nop(&entry);
     io_uring_sqe_set_data(&entry, &done);
     ++in_flight_;
@@ -568,7 +568,7 @@ result<> uring_stream::shutdown_write() noexcept {
 
 void uring_stream::close() noexcept {
     closing_ = true;
-    backend_.driver_closed();
+    io_backend_.driver_closed();
     // A detached socket stays open, and its new owner expects no change.
     if (reports_rest_) set_reports_rest(false);
     drop_queue();

@@ -29,9 +29,9 @@ class uring_stream final : public stream_driver,
                            private stream_completion<stream_request::send>,
                            private stream_completion<stream_request::cancel> {
 public:
-    uring_stream(uring_backend& backend, unique_fd socket) noexcept
-        : backend_(backend), socket_(std::move(socket)) {
-        backend_.driver_opened();
+    uring_stream(uring_backend& io_backend, unique_fd socket) noexcept
+        : io_backend_(io_backend), socket_(std::move(socket)) {
+        io_backend_.driver_opened();
     }
     static void* operator new(std::size_t size) { return frame_allocate(size); }
     static void operator delete(void* block, std::size_t size) noexcept { frame_free(block, size); }
@@ -124,7 +124,7 @@ private:
     }
     void free_if_done() noexcept;
 
-    uring_backend& backend_;
+    uring_backend& io_backend_;
     read_operation* reader_ = nullptr;
     write_operation* writer_ = nullptr;
     unique_fd socket_;

@@ -45,7 +45,7 @@ class engine_clock {
 public:
     explicit engine_clock(eddy::cache::engine& of) : engine_(of), kind_(loop::current().kind()) {
         // A simulated run is repeated exactly: no slice of work may depend on how fast it went.
-        if (kind_ == backend_kind::sim) engine_.set_slice_clock(nullptr);
+        if (kind_ == io_backend_kind::sim) engine_.set_slice_clock(nullptr);
     }
 
     /// `now` is that of the calling thread's own loop. Of several loops the latest counts: the
@@ -54,7 +54,7 @@ public:
         if (now <= updated_at_) return;
         updated_at_ = now;
         using namespace std::chrono;
-        of_day_ = kind_ == backend_kind::sim
+        of_day_ = kind_ == io_backend_kind::sim
                       ? duration_cast<microseconds>(now.time_since_epoch())
                       : duration_cast<microseconds>(system_clock::now().time_since_epoch());
         const auto even = duration_cast<microseconds>(now.time_since_epoch());
@@ -72,7 +72,7 @@ public:
 
 private:
     eddy::cache::engine& engine_;
-    backend_kind kind_;
+    io_backend_kind kind_;
     time_point updated_at_{};
     std::chrono::microseconds of_day_{};
     /// Between the loops' time and the system's, when this began.

@@ -17,7 +17,7 @@ using namespace runtime::testing;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_BACKEND(cache_faults);
+EDDY_ON_EVERY_IO_BACKEND(cache_faults);
 
 /// Bytes of this process in memory.
 std::size_t resident_bytes() {

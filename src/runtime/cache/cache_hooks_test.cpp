@@ -19,7 +19,7 @@ using namespace runtime::testing;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_KERNEL_BACKEND(cache_hooks);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(cache_hooks);
 
 /// A folder with a script, whose global FOLDER names it. Its backend is a file a key.
 class backend {

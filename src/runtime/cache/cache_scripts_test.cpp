@@ -16,7 +16,7 @@ using namespace runtime::testing;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_BACKEND(cache_scripts);
+EDDY_ON_EVERY_IO_BACKEND(cache_scripts);
 
 /// Until others get BUSY.
 task<void> wait_until_busy(talker& other) {

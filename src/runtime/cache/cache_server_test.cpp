@@ -15,7 +15,7 @@ using namespace runtime::testing;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_BACKEND(cache_server);
+EDDY_ON_EVERY_IO_BACKEND(cache_server);
 
 double extra(subject& cache, std::string_view name) {
     const std::optional<double> found = sample_of(*cache, name);

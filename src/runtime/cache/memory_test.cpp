@@ -26,7 +26,7 @@ using namespace runtime::testing;
 using eddy::testing::no_memory;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_KERNEL_BACKEND(cache_memory);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(cache_memory);
 
 std::string random_command(random_generator& dice) {
     static constexpr std::array forms = {"SET s%d %v",

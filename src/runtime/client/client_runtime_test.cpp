@@ -13,7 +13,7 @@ namespace {
 using namespace runtime::testing;
 using ::testing::HasSubstr;
 
-EDDY_ON_EVERY_BACKEND(client_runtime);
+EDDY_ON_EVERY_IO_BACKEND(client_runtime);
 
 listener server_on(endpoint where, const listen_options& options = {}) {
     return must(loop::current().listen(where, options));
@@ -77,7 +77,7 @@ TEST_P(client_runtime, long_lines_are_cut) {
 struct full_server {
     static listen_options short_queue() {
         listen_options made;
-        made.backlog = loop::current().kind() == backend_kind::sim ? 1 : 0;
+        made.backlog = loop::current().kind() == io_backend_kind::sim ? 1 : 0;
         return made;
     }
     listener server = any_server(short_queue());

@@ -16,7 +16,7 @@ namespace {
 using namespace runtime::testing;
 using ::testing::HasSubstr;
 
-EDDY_ON_EVERY_BACKEND(hosts);
+EDDY_ON_EVERY_IO_BACKEND(hosts);
 
 struct lone_host final : host {
     void request_stop() override {}

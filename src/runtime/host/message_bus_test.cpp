@@ -23,7 +23,7 @@ namespace {
 using namespace runtime::testing;
 using ::testing::HasSubstr;
 
-EDDY_ON_EVERY_BACKEND(subscriptions);
+EDDY_ON_EVERY_IO_BACKEND(subscriptions);
 
 task<std::string> next_text(subscription& from) {
     const bus_message got = must(co_await from.next());
@@ -163,7 +163,7 @@ constexpr std::string_view last = "last";
 std::unique_ptr<loop_group> start_loops() {
     loop_group_options options;
     options.threads = loops;
-    options.loop.kind = backend_kind::epoll;
+    options.loop.kind = io_backend_kind::epoll;
     return std::move(*loop_group::start(options));
 }
 

@@ -25,7 +25,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-EDDY_ON_EVERY_BACKEND(address_watches);
+EDDY_ON_EVERY_IO_BACKEND(address_watches);
 
 address_note serve(registry& in, std::string name, std::uint16_t port,
                    std::string host = "127.0.0.1") {
@@ -260,7 +260,7 @@ task<void> follow(std::shared_ptr<host> of, std::string target, std::string last
 TEST(registry, watches_of_several_loops_see_the_last_of_many_changes) {
     loop_group_options options;
     options.threads = 3;
-    options.loop.kind = backend_kind::epoll;
+    options.loop.kind = io_backend_kind::epoll;
     auto group = std::move(*loop_group::start(options));
     const neighbours all;
     all.runtimes->add("site", "1", "g");

@@ -201,7 +201,7 @@ TEST(access_log, the_address_of_a_client_is_one_that_readers_take) {
     EXPECT_EQ(log_label(access_format::json, endpoint(), "").address, "-");
 }
 
-class access_log_clients : public on_backend {
+class access_log_clients : public on_io_backend {
 protected:
     access_log_clients() { write_file(folder_, "a.txt", "hello"); }
 
@@ -227,8 +227,8 @@ protected:
 
 // The log's thread is none of the simulator's.
 INSTANTIATE_TEST_SUITE_P(runtime, access_log_clients,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         eddy::testing::io_backend_name);
 
 TEST_P(access_log_clients, that_reset_at_once_are_named) {
     constexpr int clients = 10;

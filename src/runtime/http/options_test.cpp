@@ -19,7 +19,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr auto sim = backend_kind::sim;
+constexpr auto sim = io_backend_kind::sim;
 
 /// A site of `in` with these options.
 json site_of(const temporary_folder& in, json options) {

@@ -17,7 +17,7 @@ namespace {
 using namespace http::testing;
 using ::testing::HasSubstr;
 
-class http_site : public on_backend {
+class http_site : public on_io_backend {
 protected:
     http_site() { write_file(folder_, "a.txt", "hello"); }
 
@@ -38,9 +38,9 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(runtime, http_site,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         eddy::testing::io_backend_name);
 
 TEST_P(http_site, answers_pipelined_requests_in_order) {
     run([this]() -> task<void> {

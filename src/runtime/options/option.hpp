@@ -37,6 +37,8 @@ struct option {
     bool is_uri = false;  ///< one or several, joined by commas: the same of paths within
     /// Shown form of a value that has a secret: `hidden` in the secret's place. Null: the value.
     std::string (*shown)(const std::string& value) = nullptr;
+    /// Name before a renaming: flags, requests and stored options with it are accepted.
+    std::string_view former_name = {};
     /// Names that users of other programs may try; none is an option of the same type.
     std::vector<foreign_name> foreign_names = {};
     /// Consequence of its absence, which `eddy create` reports behind the runtime's name and before

@@ -14,7 +14,7 @@ namespace eddy::runtime::testing {
 
 struct effect {
     task<void> (*seen)(std::string type);
-    backend_kind on = backend_kind::automatic;  // the simulator where time decides
+    io_backend_kind on = io_backend_kind::automatic;  // the simulator where time decides
 };
 
 /// By type and name.

@@ -184,10 +184,23 @@ outcome<std::string> read_choice(const option& of, const json& written) {
 
 }  // namespace
 
+void use_current_names(std::span<const option> table, json& given) {
+    if (!given.is_object()) return;
+    for (const option& each : table) {
+        if (each.former_name.empty()) continue;
+        const auto found = given.find(option_key(each.former_name));
+        if (found == given.end() || given.contains(option_key(each.name))) continue;
+        given[option_key(each.name)] = std::move(*found);
+        given.erase(option_key(each.former_name));
+    }
+}
+
 outcome<settings> settings::parse(std::span<const option> table, const json& given) {
     if (!given.is_object() && !given.is_null())
         return refuse(400, "options must be a JSON object such as {\"port\": 9000}");
-    for (const auto& [name, ignored] : given.items()) {
+    json named = given;
+    use_current_names(table, named);
+    for (const auto& [name, ignored] : named.items()) {
         const bool known = std::any_of(table.begin(), table.end(),
                                        [&](const option& o) { return option_key(o.name) == name; });
         if (!known) return refuse(400, unknown_option(table, name));
@@ -197,9 +210,9 @@ outcome<settings> settings::parse(std::span<const option> table, const json& giv
     checked.values_.reserve(table.size());
     for (const option& o : table) {
         json written;
-        if (!given.is_null()) {
-            const auto found = given.find(option_key(o.name));
-            if (found != given.end()) written = *found;
+        if (!named.is_null()) {
+            const auto found = named.find(option_key(o.name));
+            if (found != named.end()) written = *found;
         }
         // null means "not given", so that a caller can take an option back.
         const bool is_given = !written.is_null();

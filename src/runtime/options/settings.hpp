@@ -44,4 +44,8 @@ private:
     std::vector<value> values_;
 };
 
+/// Gives members of `given` that have an option's former name its current one, unless `given` has
+/// both. Called before options are merged with others; settings::parse() does it by itself.
+void use_current_names(std::span<const option> table, nlohmann::json& given);
+
 }  // namespace eddy::runtime

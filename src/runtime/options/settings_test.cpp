@@ -32,7 +32,7 @@ const std::array table{
            .minimum = 1024,
            .maximum = 1 << 30},
     option{.name = "idle-timeout", .kind = option_kind::duration},
-    option{.name = "path", .kind = option_kind::text},
+    option{.name = "path", .kind = option_kind::text, .former_name = "old-path"},
     option{.name = "mode",
            .kind = option_kind::choice,
            .default_value = "inout",
@@ -67,6 +67,14 @@ TEST(settings, defaults_hold_where_nothing_is_given) {
         EXPECT_FALSE(s.has("idle-timeout"));
         EXPECT_EQ(s.to_json(), json::object());
     }
+}
+
+TEST(settings, options_have_their_former_names_too) {
+    EXPECT_EQ(parsed({{"old_path", "/a"}}).to_json(), json({{"path", "/a"}}));
+    EXPECT_THAT(complaint({{"old_path", "/a"}, {"path", "/b"}}), HasSubstr("\"old_path\""));
+    json given = {{"old_path", "/a"}, {"mode", "in"}};
+    use_current_names(table, given);
+    EXPECT_EQ(given, json({{"path", "/a"}, {"mode", "in"}}));
 }
 
 TEST(settings, every_kind_is_taken_as_json_and_as_text) {

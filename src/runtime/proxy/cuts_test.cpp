@@ -47,7 +47,7 @@ void cut_off(hand& which, cut how) {
         which.its.socket.abort();
 }
 
-class proxy_cuts : public on_backend {
+class proxy_cuts : public on_io_backend {
 protected:
     proxy_cuts() { transport::write_test_certificates(folder_); }
 
@@ -195,9 +195,9 @@ protected:
     int paths_ = 0;
 };
 INSTANTIATE_TEST_SUITE_P(io, proxy_cuts,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         eddy::testing::io_backend_name);
 
 TEST_P(proxy_cuts, are_no_ends_to_the_other_side) {
     run([&]() -> task<void> {
@@ -303,7 +303,7 @@ TEST_P(proxy_cuts, an_early_answer_reaches_a_client_that_sends_much_more) {
 }
 
 TEST_P(proxy_cuts, a_client_that_goes_on_sending_after_a_cut_is_reset) {
-    if (GetParam() != backend_kind::sim)
+    if (GetParam() != io_backend_kind::sim)
         GTEST_SKIP() << "it takes seconds, which the simulator skips";
     run([&]() -> task<void> {
         std::unique_ptr<tunnel> t = co_await open(carrier::tcp, carrier::tcp);
@@ -320,7 +320,7 @@ TEST_P(proxy_cuts, a_client_that_goes_on_sending_after_a_cut_is_reset) {
 }
 
 TEST_P(proxy_cuts, a_client_that_is_gone_is_not_kept_by_a_backend_that_does_not_read) {
-    if (GetParam() != backend_kind::sim)
+    if (GetParam() != io_backend_kind::sim)
         GTEST_SKIP() << "it takes half a minute, which the simulator skips";
     run([&]() -> task<void> {
         std::unique_ptr<tunnel> t = co_await open(carrier::tcp, carrier::tcp);

@@ -24,7 +24,7 @@ using namespace proxy::testing;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr auto sim = backend_kind::sim;
+constexpr auto sim = io_backend_kind::sim;
 
 /// A line each way.
 task<void> converse(talker& client, talker& backend) {

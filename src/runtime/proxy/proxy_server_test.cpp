@@ -21,7 +21,7 @@ namespace {
 using namespace proxy::testing;
 using ::testing::HasSubstr;
 
-class proxies : public on_backend {
+class proxies : public on_io_backend {
 protected:
     /// Runs the body, and a proxy before one backend meanwhile.
     template <class Body>
@@ -48,9 +48,9 @@ protected:
     }
 };
 INSTANTIATE_TEST_SUITE_P(io, proxies,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         eddy::testing::io_backend_name);
 
 /// Bytes whose order shows.
 std::string pattern(std::size_t size) {
@@ -287,7 +287,7 @@ TEST_P(proxies, pass_on_what_a_backend_says_before_it_refuses_the_rest) {
         t.backend.socket.close();
         EXPECT_EQ(co_await t.client.line(), "too much");
         // Further bytes of the client are dropped, for half a minute.
-        if (loop::current().kind() == backend_kind::sim)
+        if (loop::current().kind() == io_backend_kind::sim)
             while (co_await t.client.socket.write_all("more"))
                 must(co_await loop::current().sleep_for(10ms));
         else
@@ -299,7 +299,7 @@ TEST_P(proxies, pass_on_what_a_backend_says_before_it_refuses_the_rest) {
 TEST_P(proxies, close_idle_tunnels_and_keep_busy_ones) {
     run_before_one(
         [](subject& s, backend_end& backend) -> task<void> {
-            if (loop::current().kind() != backend_kind::sim) co_return;  // by a clock of its own
+            if (loop::current().kind() != io_backend_kind::sim) co_return;  // by a clock of its own
             tunnel_ends idle = co_await through(s, backend);
             tunnel_ends busy = co_await through(s, backend);
             for (int i = 0; i < 30; ++i) {

@@ -19,7 +19,7 @@ using ::testing::StartsWith;
 
 constexpr std::size_t limit = std::size_t{2} << 20;
 
-class script_files : public on_backend {
+class script_files : public on_io_backend {
 protected:
     std::string write(const std::string& name, std::string_view text) {
         std::ofstream(folder_.file(name)) << text;
@@ -39,8 +39,8 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(runtime, script_files,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         eddy::testing::io_backend_name);
 
 TEST_P(script_files, have_a_text_and_a_name) {
     run([this]() -> task<void> {

@@ -15,7 +15,7 @@ namespace {
 using namespace runtime::testing;
 using ::testing::HasSubstr;
 
-class datagram_server : public on_backend {
+class datagram_server : public on_io_backend {
 public:
     /// A UDP socket of a test.
     struct mouth {
@@ -47,9 +47,9 @@ public:
     }
 };
 INSTANTIATE_TEST_SUITE_P(io, datagram_server,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll,
-                                           backend_kind::sim),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll,
+                                           io_backend_kind::sim),
+                         eddy::testing::io_backend_name);
 
 json over_udp(json options) {
     options["udp"] = true;

@@ -13,7 +13,7 @@ namespace {
 
 using namespace runtime::testing;
 
-EDDY_ON_EVERY_BACKEND(server_exchange);
+EDDY_ON_EVERY_IO_BACKEND(server_exchange);
 
 shared_messages of(std::string_view text) {
     byte_buffer bytes;

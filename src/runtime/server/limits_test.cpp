@@ -14,7 +14,7 @@ namespace {
 using namespace runtime::testing;
 using ::testing::HasSubstr;
 
-EDDY_ON_EVERY_BACKEND(server_limits);
+EDDY_ON_EVERY_IO_BACKEND(server_limits);
 
 task<talker> join(subject& server) {
     const std::uint64_t before = server->count().connections_now;

@@ -21,7 +21,7 @@ using server::request_lines;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_BACKEND(server_requests);
+EDDY_ON_EVERY_IO_BACKEND(server_requests);
 
 constexpr std::string_view fields =
     "Host: x\r\nConnection: close\r\nCookie: secret\r\nContent-Length: 7\r\n\r\nsecret\n";

@@ -13,7 +13,7 @@ namespace {
 using namespace runtime::testing;
 using ::testing::HasSubstr;
 
-EDDY_ON_EVERY_BACKEND(stream_server);
+EDDY_ON_EVERY_IO_BACKEND(stream_server);
 
 /// A client that the server knows of: `eddy send` has reached it.
 task<talker> join(subject& server) {

@@ -19,7 +19,7 @@ namespace {
 using namespace runtime::testing;
 using ::testing::HasSubstr;
 
-EDDY_ON_EVERY_BACKEND(server_threads);
+EDDY_ON_EVERY_IO_BACKEND(server_threads);
 
 json with(json options) {
     options.update({{"port", 0}, {"bind", "127.0.0.1"}, {"threads", 3}});

@@ -22,7 +22,7 @@ using eddy::websocket::opcode;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_BACKEND(server_websocket);
+EDDY_ON_EVERY_IO_BACKEND(server_websocket);
 
 constexpr std::string_view request =
     "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

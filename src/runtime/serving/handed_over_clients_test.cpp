@@ -21,7 +21,7 @@ namespace {
 
 using namespace testing;
 
-class handed_over_clients : public handoff::testing::on_kernel_backend {};
+class handed_over_clients : public handoff::testing::on_kernel_io_backend {};
 EDDY_HANDOFFS_ON_KERNEL_BACKENDS(handed_over_clients);
 
 /// Worker that sends its number to each client.

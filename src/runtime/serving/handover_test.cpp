@@ -14,7 +14,7 @@ namespace {
 
 using namespace runtime::testing;
 
-EDDY_ON_EVERY_BACKEND(handover);
+EDDY_ON_EVERY_IO_BACKEND(handover);
 
 /// An instance that begins with the listeners of another one.
 struct successor {

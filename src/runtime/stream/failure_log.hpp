@@ -1,5 +1,5 @@
 // Log of failed streams: lines of the journal, of each kind at most one in an interval, so that a
-// backend that fails for all clients does not fill the journal.
+// source that fails for all clients does not fill the journal.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -16,7 +16,7 @@
 
 namespace eddy::runtime::stream {
 
-/// The least time between two lines about failures of one kind of a backend.
+/// The least time between two lines about failures of one kind of a source.
 inline constexpr std::chrono::seconds failure_log_interval{10};
 
 /// One loop's thread.

@@ -15,14 +15,14 @@ using namespace runtime::testing;
 using ::testing::ElementsAre;
 
 /// On the simulator, whose time the tests control.
-class stream_failure_log : public on_backend {
+class stream_failure_log : public on_io_backend {
 protected:
     static task<void> wait(duration time) { must(co_await loop::current().sleep_for(time)); }
     recorder journal_;
 };
 
-INSTANTIATE_TEST_SUITE_P(runtime, stream_failure_log, ::testing::Values(backend_kind::sim),
-                         eddy::testing::backend_name);
+INSTANTIATE_TEST_SUITE_P(runtime, stream_failure_log, ::testing::Values(io_backend_kind::sim),
+                         eddy::testing::io_backend_name);
 
 TEST_P(stream_failure_log, has_a_line_of_a_kind_in_each_interval) {
     run([this]() -> task<void> {

@@ -1,9 +1,9 @@
-// Failures of backends: their reasons, what the journal and the metrics have of them, and what
+// Failures of sources: their reasons, what the journal and the metrics have of them, and what
 // stays out of the journal.
 #include <eddy/transport/transport.hpp>
 
-#include "runtime/stream/backends/provider_text.hpp"
 #include "runtime/stream/failure_log.hpp"
+#include "runtime/stream/sources/provider_text.hpp"
 #include "runtime/stream/testing.hpp"
 #include "transport/test_certificates.hpp"
 
@@ -26,12 +26,12 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class failing_streams : public on_backend {
+class failing_streams : public on_io_backend {
 protected:
     subject make(const std::string& url, json options = {}) {
         options["handoff"] = "unix://" + folder_.file("handoff.sock");
-        options["backend_url"] = url;
-        return subject("stream", with(std::move(options), {{"backend", "openai"}}));
+        options["source_url"] = url;
+        return subject("stream", with(std::move(options), {{"source", "openai"}}));
     }
     static task<std::string> answer_of(subject& s, std::string message = "{}") {
         talker client = make_client(s, message);
@@ -47,7 +47,7 @@ protected:
                              [](const std::string& each) { return each.contains("failed"); });
         return found;
     }
-    /// The line that is logged for an answer of this backend; there must be one.
+    /// The line that is logged for an answer of this source; there must be one.
     task<std::string> line_of_failure(std::vector<std::string> pieces, std::string head,
                                       std::string_view reason, json options = {}) {
         chat_api model(std::move(pieces), std::move(head));
@@ -67,50 +67,49 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(runtime, failing_streams,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         eddy::testing::io_backend_name);
 
 TEST_P(failing_streams, say_why_in_the_journal) {
     run([this]() -> task<void> {
-        EXPECT_EQ(
-            co_await line_of_failure({R"({"error":{"message":"Slow down.","type":"limit"}})"},
-                                     "429 Too Many Requests", "backend_status"),
-            "a stream failed: the backend answered 429 Too Many Requests: Slow down. (limit)");
+        EXPECT_EQ(co_await line_of_failure({R"({"error":{"message":"Slow down.","type":"limit"}})"},
+                                           "429 Too Many Requests", "backend_status"),
+                  "a stream failed: the source answered 429 Too Many Requests: Slow down. (limit)");
         EXPECT_EQ(co_await line_of_failure({"<h1>\x1b[2J\nforged"}, "502 Bad", "backend_status"),
-                  "a stream failed: the backend answered 502 Bad Gateway: <h1>\\x1b[2J\\x0aforged");
+                  "a stream failed: the source answered 502 Bad Gateway: <h1>\\x1b[2J\\x0aforged");
         EXPECT_EQ(co_await line_of_failure({}, "500 No", "backend_status"),
-                  "a stream failed: the backend answered 500 Internal Server Error");
+                  "a stream failed: the source answered 500 Internal Server Error");
         EXPECT_EQ(co_await line_of_failure(
                       {chunk("a"), "data: {\"error\":{\"message\":\"overloaded\"}}\n\n"}, "200 OK",
                       "backend_error"),
-                  "a stream failed: the backend reports: overloaded");
+                  "a stream failed: the source reports: overloaded");
         EXPECT_EQ(co_await line_of_failure({"event: error\ndata: {\"message\":\"gone\"}\n\n"},
                                            "200 OK", "backend_error"),
-                  "a stream failed: the backend reports: gone");
+                  "a stream failed: the source reports: gone");
         EXPECT_EQ(co_await line_of_failure({"data: garbage\n\n"}, "200 OK", "backend_malformed"),
-                  "a stream failed: the backend's answer cannot be read: an event of it is no "
+                  "a stream failed: the source's answer cannot be read: an event of it is no "
                   "JSON: garbage");
         EXPECT_EQ(co_await line_of_failure({chunk("a")}, "200 OK", "backend_broke_off"),
-                  "a stream failed: the backend's answer ended without a finish_reason and "
+                  "a stream failed: the source's answer ended without a finish_reason and "
                   "without [DONE]");
         EXPECT_EQ(
             co_await line_of_failure({"<h1>Log", " in</h1>"}, "200 OK\r\nContent-Type: text/html",
                                      "backend_malformed"),
-            "a stream failed: the backend's answer is no event stream: <h1>Log in</h1>");
+            "a stream failed: the source's answer is no event stream: <h1>Log in</h1>");
         EXPECT_THAT(co_await line_of_failure({": ping\n\n"}, "200 OK", "backend_broke_off"),
                     HasSubstr("without a finish_reason"));
         EXPECT_THAT(co_await line_of_failure({chunk("a")}, "200 OK\r\nContent-Length: 999",
                                              "backend_broke_off"),
-                    StartsWith("a stream failed: the backend's answer broke off: "));
+                    StartsWith("a stream failed: the source's answer broke off: "));
         EXPECT_THAT(co_await line_of_failure({}, "200 OK\r\nBad\x01: x", "backend_malformed_head"),
-                    StartsWith("a stream failed: the backend gave no response: "));
+                    StartsWith("a stream failed: the source gave no response: "));
         EXPECT_EQ(co_await line_of_failure({"x"}, "200 OK\r\nContent-Encoding: gzip",
                                            "backend_malformed"),
-                  "a stream failed: the backend's answer has a content coding, gzip: x");
+                  "a stream failed: the source's answer has a content coding, gzip: x");
     });
 }
 
-TEST_P(failing_streams, whose_backend_sends_one_object_say_so) {
+TEST_P(failing_streams, whose_source_sends_one_object_say_so) {
     run([this]() -> task<void> {
         struct whole {
             std::string content;
@@ -140,11 +139,11 @@ TEST_P(failing_streams, whose_backend_sends_one_object_say_so) {
 
 TEST_P(failing_streams, without_a_connection_say_why) {
     run([this]() -> task<void> {
-        for (const std::string_view backend : {"openai", "proxy"}) {
-            subject s = make("http://127.0.0.1:1/v1", {{"backend", backend}});
+        for (const std::string_view source : {"openai", "proxy"}) {
+            subject s = make("http://127.0.0.1:1/v1", {{"source", source}});
             co_await s.start();
             EXPECT_THAT(co_await answer_of(s), HasSubstr("backend_unreachable"));
-            EXPECT_EQ(lines_of(s).at(0), "a stream failed: the backend gave no response: " +
+            EXPECT_EQ(lines_of(s).at(0), "a stream failed: the source gave no response: " +
                                              errno_code(ECONNREFUSED).message());
             co_await s->stop(0s);
         }
@@ -159,7 +158,7 @@ task<void> answer_all(listener& from, std::string_view answer) {
     }
 }
 
-TEST_P(failing_streams, whose_backend_has_a_bad_certificate_say_so) {
+TEST_P(failing_streams, whose_source_has_a_bad_certificate_say_so) {
     run([this]() -> task<void> {
         transport::write_test_certificates(folder_);
         auto secure = transport::listen("tls://127.0.0.1:0?cert=" + folder_.file("both.pem"));
@@ -170,13 +169,12 @@ TEST_P(failing_streams, whose_backend_has_a_bad_certificate_say_so) {
         serving.spawn(answer_all(plain, "HTTP/1.1 400 Bad Request\r\n\r\n"));
         const auto expect = [&](const listener& at, std::string_view reason,
                                 std::string_view why) -> task<void> {
-            for (const std::string_view backend : {"openai", "proxy"}) {
-                subject s =
-                    make("https://" + at.local().to_string() + "/v1", {{"backend", backend}});
+            for (const std::string_view source : {"openai", "proxy"}) {
+                subject s = make("https://" + at.local().to_string() + "/v1", {{"source", source}});
                 co_await s.start();
                 const std::string answer = co_await answer_of(s);
                 EXPECT_THAT(answer, HasSubstr("{\"error\":\"" + std::string(reason) + "\"}"));
-                if (backend == "proxy") EXPECT_THAT(answer, StartsWith("HTTP/1.1 502 "));
+                if (source == "proxy") EXPECT_THAT(answer, StartsWith("HTTP/1.1 502 "));
                 EXPECT_EQ(faults(s, reason), 1) << reason;
                 EXPECT_THAT(lines_of(s).at(0), HasSubstr(std::string(why)));
                 co_await s->stop(0s);
@@ -209,15 +207,15 @@ TEST_P(failing_streams, are_logged_once_a_kind_and_interval) {
 
 TEST_P(failing_streams, are_counted_by_status) {
     run([this]() -> task<void> {
-        for (const std::string_view backend : {"openai", "proxy"}) {
+        for (const std::string_view source : {"openai", "proxy"}) {
             chat_api site({"data: [DONE]\n\n"}, "503 Busy");
-            subject s = make(site.url(), {{"backend", backend}});
+            subject s = make(site.url(), {{"source", source}});
             co_await s.start();
             co_await answer_of(s);
-            EXPECT_EQ(count_of(s, "backend_responses_total", "503"), 1) << backend;
-            EXPECT_EQ(count_of(s, "backend_responses_total", "200"), 0) << backend;
+            EXPECT_EQ(count_of(s, "backend_responses_total", "503"), 1) << source;
+            EXPECT_EQ(count_of(s, "backend_responses_total", "200"), 0) << source;
             // The client of a proxy has the response: the stream is whole.
-            EXPECT_EQ(lines_of(s).size(), backend == "openai" ? 1U : 0U);
+            EXPECT_EQ(lines_of(s).size(), source == "openai" ? 1U : 0U);
             co_await s->stop(0s);
             co_await site.close();
         }
@@ -244,7 +242,7 @@ TEST_P(failing_streams, have_no_key_in_the_journal) {
         }
         EXPECT_THAT(co_await line_of_failure({"data: {\"error\":\"bad key " + key + "\"}\n\n"},
                                              "200 OK", "backend_error", options),
-                    EndsWith("the backend reports: bad key ***"));
+                    EndsWith("the source reports: bad key ***"));
         EXPECT_THAT(co_await line_of_failure({"data: " + key + "\n\n"}, "200 OK",
                                              "backend_malformed", options),
                     EndsWith("no JSON: ***"));
@@ -263,7 +261,7 @@ TEST_P(failing_streams, do_not_wait_for_texts_that_do_not_come) {
     });
 }
 
-TEST_P(failing_streams, that_their_client_left_are_no_failures_of_the_backend) {
+TEST_P(failing_streams, that_their_client_left_are_no_failures_of_the_source) {
     run([this]() -> task<void> {
         chat_api model({chunk("a")}, "200 OK", false);
         subject s = make(model.url());
@@ -283,7 +281,7 @@ TEST_P(failing_streams, that_their_client_left_are_no_failures_of_the_backend) {
 
 TEST_P(failing_streams, of_a_proxy_can_be_read_by_a_page) {
     run([this]() -> task<void> {
-        subject s = make("http://127.0.0.1:1/", {{"backend", "proxy"}});
+        subject s = make("http://127.0.0.1:1/", {{"source", "proxy"}});
         co_await s.start();
         const std::string cors =
             R"("response_headers":{"Access-Control-Allow-Origin":"https://a","X-A":"1"})";

@@ -78,9 +78,9 @@ outcome<std::chrono::seconds> read_keepalive(const settings& chosen, const confi
 /// Open files of a process beside those of its streams, about: its loop, listeners and logs.
 constexpr std::uint64_t own_files = 24;
 
-/// True when its backend is a URL.
+/// True when its source is a URL.
 bool has_url(const config& of) noexcept {
-    return of.backend == backend_type::openai || of.backend == backend_type::proxy;
+    return of.source == source_type::openai || of.source == source_type::proxy;
 }
 
 /// Bytes of a key's file at most.
@@ -102,36 +102,36 @@ outcome<std::string> read_key(const std::string& path) {
 /// Bytes of a script's file at most.
 constexpr std::size_t max_script = std::size_t{1} << 20;
 
-/// Refuses options that the backend needs or has no use for.
-outcome<> check_backend(const settings& chosen, const config& read) {
-    const std::string& name = chosen.text("backend");
-    const bool is_exec = read.backend == backend_type::exec;
-    const bool is_lua = read.backend == backend_type::lua;
+/// Refuses options that the source needs or has no use for.
+outcome<> check_source(const settings& chosen, const config& read) {
+    const std::string& name = chosen.text("source");
+    const bool is_exec = read.source == source_type::exec;
+    const bool is_lua = read.source == source_type::lua;
     if (is_exec == read.command.empty())
-        return refuse(400, is_exec ? "--backend exec runs a program; say which by --exec COMMAND"
-                                   : "--exec has no effect without --backend exec");
+        return refuse(400, is_exec ? "--source exec runs a program; say which by --exec COMMAND"
+                                   : "--exec has no effect without --source exec");
     if (is_lua != chosen.has("script"))
-        return refuse(400, is_lua ? "--backend lua runs a script; say which by --script FILE"
-                                  : "--script has no effect without --backend lua");
-    if (read.backend != backend_type::openai && chosen.given("events"))
-        return refuse(400, fmt::format("--events has no effect with --backend {}", name));
+        return refuse(400, is_lua ? "--source lua runs a script; say which by --script FILE"
+                                  : "--script has no effect without --source lua");
+    if (read.source != source_type::openai && chosen.given("events"))
+        return refuse(400, fmt::format("--events has no effect with --source {}", name));
     if (has_url(read)) return {};
-    for (const std::string_view other : {"backend-url", "backend-socket", "key-file"})
+    for (const std::string_view other : {"source-url", "source-socket", "key-file"})
         if (chosen.given(other))
-            return refuse(400, fmt::format("--{} has no effect with --backend {}", other, name));
+            return refuse(400, fmt::format("--{} has no effect with --source {}", other, name));
     return {};
 }
 
 /// URL and key of openai and proxy.
 outcome<> complete_url(const settings& chosen, config& into) {
-    const bool is_openai = into.backend == backend_type::openai;
-    if (into.backend_url.empty() && is_openai) into.backend_url = "https://api.openai.com/v1";
-    while (into.backend_url.ends_with('/') && is_openai) into.backend_url.pop_back();
-    if (!into.backend_url.starts_with("http://") && !into.backend_url.starts_with("https://"))
+    const bool is_openai = into.source == source_type::openai;
+    if (into.source_url.empty() && is_openai) into.source_url = "https://api.openai.com/v1";
+    while (into.source_url.ends_with('/') && is_openai) into.source_url.pop_back();
+    if (!into.source_url.starts_with("http://") && !into.source_url.starts_with("https://"))
         return refuse(400,
-                      fmt::format("--backend-url cannot be \"{}\": write http://HOST:PORT/PATH, or "
+                      fmt::format("--source-url cannot be \"{}\": write http://HOST:PORT/PATH, or "
                                   "the same with https",
-                                  into.backend_url));
+                                  into.source_url));
     if (!chosen.has("key-file")) {
         const char* key = std::getenv("OPENAI_API_KEY");
         if (key != nullptr && is_openai && http1::is_field_value(key)) into.key = key;
@@ -143,11 +143,11 @@ outcome<> complete_url(const settings& chosen, config& into) {
     return {};
 }
 
-/// Checks the backend's options, and reads its files.
-outcome<> complete_backend(const settings& chosen, config& into) {
-    if (auto good = check_backend(chosen, into); !good) return good;
+/// Checks the source's options, and reads its files.
+outcome<> complete_source(const settings& chosen, config& into) {
+    if (auto good = check_source(chosen, into); !good) return good;
     if (has_url(into)) return complete_url(chosen, into);
-    if (into.backend != backend_type::lua) return {};
+    if (into.source != source_type::lua) return {};
     auto script = read_script("--script", chosen.text("script"), max_script);
     if (!script) return std::unexpected(script.error());
     into.script = std::move(*script);
@@ -191,22 +191,23 @@ bound_options<config> handoff_rows() {
 }
 
 /// The source of the events.
-bound_options<config> backend_rows() {
+bound_options<config> source_rows() {
     return {
-        row::choice(&config::backend,
-                    {.name = "backend",
+        row::choice(&config::source,
+                    {.name = "source",
                      .kind = option_kind::choice,
-                     .value_name = "BACKEND",
+                     .value_name = "SOURCE",
                      .default_value = "mock",
                      .help = "source of the events: mock sends test messages; openai requests chat "
                              "completions from an OpenAI-style API and sends each piece of the "
                              "answer; lua runs a script that sends events; proxy forwards the "
-                             "response of a URL; exec runs a program for each client"},
-                    {{"mock", backend_type::mock},
-                     {"openai", backend_type::openai},
-                     {"lua", backend_type::lua},
-                     {"proxy", backend_type::proxy},
-                     {"exec", backend_type::exec}}),
+                             "response of a URL; exec runs a program for each client",
+                     .former_name = "backend"},
+                    {{"mock", source_type::mock},
+                     {"openai", source_type::openai},
+                     {"lua", source_type::lua},
+                     {"proxy", source_type::proxy},
+                     {"exec", source_type::exec}}),
         row::unbound({.name = "script",
                       .value_name = "FILE",
                       .help = "Lua script of lua, read at each start: its function handle(request) "
@@ -219,7 +220,7 @@ bound_options<config> backend_rows() {
                     .help = "sh command of exec, with the client's socket as its standard input "
                             "and output, and the handoff's message in $HANDOFF_DATA; it writes the "
                             "whole response, and gets SIGHUP when its client disconnects, SIGTERM "
-                            "after --backend-timeout more. At most 1000 run at a time"}),
+                            "after --source-timeout more. At most 1000 run at a time"}),
     };
 }
 
@@ -227,16 +228,18 @@ bound_options<config> backend_rows() {
 bound_options<config> url_rows() {
     return {
         row::bound(
-            &config::backend_url,
-            {.name = "backend-url",
+            &config::source_url,
+            {.name = "source-url",
              .value_name = "URL",
              .help = "URL for requests of openai and proxy, such as http://127.0.0.1:11434/v1; the "
-                     "default of openai is https://api.openai.com/v1"}),
-        row::bound(&config::backend_socket,
-                   {.name = "backend-socket",
+                     "default of openai is https://api.openai.com/v1",
+             .former_name = "backend-url"}),
+        row::bound(&config::source_socket,
+                   {.name = "source-socket",
                     .value_name = "PATH",
                     .help = "Unix socket to connect to instead of that URL's host",
-                    .is_path = true}),
+                    .is_path = true,
+                    .former_name = "backend-socket"}),
         row::unbound({.name = "key-file",
                       .value_name = "FILE",
                       .help = "file with the key of the API, which is sent as Authorization: "
@@ -264,15 +267,16 @@ bound_options<config> url_rows() {
 /// Time limits, and events that are kept for clients that reconnect.
 bound_options<config> time_rows() {
     return {
-        row::bound(&config::backend_timeout,
-                   {.name = "backend-timeout",
+        row::bound(&config::source_timeout,
+                   {.name = "source-timeout",
                     .kind = option_kind::duration,
                     .value_name = "TIME",
                     .default_value = "60s",
-                    .help = "time for a backend to begin its response, and for each pause in it, "
+                    .help = "time for a source to begin its response, and for each pause in it, "
                             "for a client to read the rest of an ended stream, and for a program "
                             "of exec to end after its client has disconnected",
-                    .minimum = 1'000'000}),
+                    .minimum = 1'000'000,
+                    .former_name = "backend-timeout"}),
         row::bound(&config::heartbeat, {.name = "heartbeat",
                                         .kind = option_kind::duration,
                                         .value_name = "TIME",
@@ -302,24 +306,23 @@ bound_options<config> time_rows() {
     };
 }
 
-/// Rows of the mock backend.
+/// Rows of the mock source.
 bound_options<config> mock_rows() {
     return {
         row::bound(&config::delay, {.name = "delay",
                                     .kind = option_kind::duration,
                                     .value_name = "TIME",
                                     .default_value = "50ms",
-                                    .help = "time between two messages of the mock backend",
+                                    .help = "time between two messages of the mock source",
                                     .minimum = 1'000'000,
                                     .maximum = std::int64_t{3600} * 1'000'000'000}),
-        row::bound(&config::messages,
-                   {.name = "messages",
-                    .kind = option_kind::integer,
-                    .value_name = "N",
-                    .default_value = "18",
-                    .help = "messages that the mock backend sends to each client",
-                    .minimum = 1,
-                    .maximum = 10'000}),
+        row::bound(&config::messages, {.name = "messages",
+                                       .kind = option_kind::integer,
+                                       .value_name = "N",
+                                       .default_value = "18",
+                                       .help = "messages that the mock source sends to each client",
+                                       .minimum = 1,
+                                       .maximum = 10'000}),
     };
 }
 
@@ -360,8 +363,8 @@ bound_options<config> limit_rows() {
 }  // namespace
 
 const bound_options<config>& option_rows() {
-    static const bound_options<config> rows = joined(
-        {handoff_rows(), backend_rows(), url_rows(), time_rows(), mock_rows(), limit_rows()});
+    static const bound_options<config> rows =
+        joined({handoff_rows(), source_rows(), url_rows(), time_rows(), mock_rows(), limit_rows()});
     return rows;
 }
 
@@ -369,11 +372,11 @@ outcome<config> read_config(const settings& chosen) {
     config read;
     if (auto bound = read_bound(option_rows(), chosen, read); !bound)
         return std::unexpected(bound.error());
-    if (auto good = complete_backend(chosen, read); !good) return std::unexpected(good.error());
+    if (auto good = complete_source(chosen, read); !good) return std::unexpected(good.error());
     if (read.replay_memory > 0 &&
-        (read.backend == backend_type::proxy || read.backend == backend_type::exec))
-        return refuse(400, fmt::format("--replay-memory has no effect with --backend {}",
-                                       chosen.text("backend")));
+        (read.source == source_type::proxy || read.source == source_type::exec))
+        return refuse(400, fmt::format("--replay-memory has no effect with --source {}",
+                                       chosen.text("source")));
     if (read.replay_memory == 0 && chosen.given("replay-time"))
         return refuse(400, "--replay-time has no effect without --replay-memory");
     return read;
@@ -382,8 +385,8 @@ outcome<config> read_config(const settings& chosen) {
 std::uint64_t streams_within(const config& chosen, std::uint64_t files) noexcept {
     const std::uint64_t usable = handoff::receiver::usable_descriptors(files);
     const std::uint64_t left = usable - std::min(own_files, usable);
-    // A stream has its client, and the connection to its backend or two handles of its program.
-    const std::uint64_t each = chosen.backend == backend_type::exec ? 3 : has_url(chosen) ? 2 : 1;
+    // A stream has its client, and the connection to its source or two handles of its program.
+    const std::uint64_t each = chosen.source == source_type::exec ? 3 : has_url(chosen) ? 2 : 1;
     return std::max<std::uint64_t>(left / each, 1);
 }
 

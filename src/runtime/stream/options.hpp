@@ -24,7 +24,7 @@ namespace eddy::runtime::stream {
 inline constexpr std::uint32_t max_streams = 1'000'000;
 
 /// Sources of events.
-enum class backend_type : std::uint8_t {
+enum class source_type : std::uint8_t {
     mock,    ///< texts of its own
     openai,  ///< chat completions of an API as OpenAI's
     lua,     ///< a script
@@ -50,17 +50,17 @@ struct config {
     std::uint32_t max_connections = 0;
     std::size_t max_queue = 0;         ///< bytes that may wait for one client
     std::chrono::seconds keepalive{};  ///< of clients; 0: as it was
-    backend_type backend = backend_type::mock;
-    duration delay{};  ///< between messages of the mock backend
+    source_type source = source_type::mock;
+    duration delay{};  ///< between messages of the mock source
     std::uint32_t messages = 0;
-    std::string backend_url = {};     ///< without a slash at its end
-    std::string backend_socket = {};  ///< path of a Unix socket to connect to in place of its host
-    std::string key = {};             ///< sent as a bearer's token; empty: none
-    std::string command = {};         ///< of exec, for sh(1)
-    script_file script = {};          ///< of lua
-    std::string model = {};           ///< where a request names none
+    std::string source_url = {};     ///< without a slash at its end
+    std::string source_socket = {};  ///< path of a Unix socket to connect to in place of its host
+    std::string key = {};            ///< sent as a bearer's token; empty: none
+    std::string command = {};        ///< of exec, for sh(1)
+    script_file script = {};         ///< of lua
+    std::string model = {};          ///< where a request names none
     completion_events events = completion_events::pieces;
-    duration backend_timeout{};  ///< until the head of a response, and between pieces of its body
+    duration source_timeout{};  ///< until the head of a response, and between pieces of its body
     std::size_t replay_memory = 0;  ///< bytes of the events that are kept; 0: none are
     duration replay_time{};         ///< for which they are, and streams without a client run
     duration heartbeat{};           ///< between signs of life while nothing else is sent

@@ -107,9 +107,9 @@ task<void> silent_clients_are_probed(std::string type) {
     co_await s->stop(0s);
 }
 
-task<void> the_mock_backend_answers(std::string type) {
+task<void> the_mock_source_answers(std::string type) {
     const temporary_folder folder;
-    subject s(type, stream_of(folder, {{"backend", "mock"}}));
+    subject s(type, stream_of(folder, {{"source", "mock"}}));
     co_await s.start();
     talker client = make_client(s, "{}");
     EXPECT_THAT(co_await client.rest(), HasSubstr("Hello from Eddy!"));
@@ -180,8 +180,8 @@ task<std::string> answer_of_model(std::string type, json options, std::string* a
                                   bool closes = true) {
     const temporary_folder folder;
     chat_api model({chunk("Good"), closes ? "data: [DONE]\n\n" : ""}, "200 OK", closes);
-    options["backend"] = "openai";
-    options["backend_url"] = model.url();
+    options["source"] = "openai";
+    options["source_url"] = model.url();
     subject s(type, with(std::move(options), {{"handoff", "unix://" + folder.file("s")}}));
     co_await s.start();
     talker client = make_client(s, "{}");
@@ -192,22 +192,22 @@ task<std::string> answer_of_model(std::string type, json options, std::string* a
     co_return answer;
 }
 
-task<void> a_backend_has_a_url(std::string type) {
+task<void> a_source_has_a_url(std::string type) {
     std::string asked;
     EXPECT_THAT(co_await answer_of_model(type, {}, &asked), HasSubstr("Good"));
     EXPECT_THAT(asked, StartsWith("POST /v1/chat/completions "));
-    const json bad = {{"handoff", "/s"}, {"backend", "proxy"}, {"backend_url", "ftp://a/"}};
-    EXPECT_THAT(refusal_of(type, bad), HasSubstr("--backend-url cannot be \"ftp://a/\""));
-    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"backend_url", "http://a/"}}),
-                HasSubstr("no effect with --backend mock"));
+    const json bad = {{"handoff", "/s"}, {"source", "proxy"}, {"source_url", "ftp://a/"}};
+    EXPECT_THAT(refusal_of(type, bad), HasSubstr("--source-url cannot be \"ftp://a/\""));
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"source_url", "http://a/"}}),
+                HasSubstr("no effect with --source mock"));
 }
 
-task<void> a_backend_may_be_at_a_socket(std::string type) {
+task<void> a_source_may_be_at_a_socket(std::string type) {
     const temporary_folder folder;
     subject s(type, {{"handoff", "unix://" + folder.file("s")},
-                     {"backend", "proxy"},
-                     {"backend_url", "http://model/"},
-                     {"backend_socket", folder.file("api")}});
+                     {"source", "proxy"},
+                     {"source_url", "http://model/"},
+                     {"source_socket", folder.file("api")}});
     co_await s.start();
     listener listening =
         must(loop::current().listen(must(endpoint::unix_path(folder.file("api")))));
@@ -226,7 +226,7 @@ task<void> a_key_is_sent(std::string type) {
     EXPECT_THAT(asked, HasSubstr("\r\nAuthorization: Bearer sk-1\r\n"));
     for (const std::string_view name : {"bad", "none"})
         EXPECT_THAT(refusal_of(type, {{"handoff", "/s"},
-                                      {"backend", "openai"},
+                                      {"source", "openai"},
                                       {"key_file", folder.file(std::string(name))}}),
                     StartsWith("--key-file: "));
 }
@@ -244,19 +244,19 @@ task<void> events_of_a_completion_are_chosen(std::string type) {
     EXPECT_THAT(co_await answer_of_model(type, {}, &asked),
                 HasSubstr("\r\n\r\ndata: {\"content\":\"Good\"}"));
     EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"events", "chunks"}}),
-                HasSubstr("--events has no effect with --backend mock"));
+                HasSubstr("--events has no effect with --source mock"));
 }
 
-task<void> silent_backends_are_given_up(std::string type) {
+task<void> silent_sources_are_given_up(std::string type) {
     std::string asked;
-    EXPECT_THAT(co_await answer_of_model(type, {{"backend_timeout", "20ms"}}, &asked, false),
+    EXPECT_THAT(co_await answer_of_model(type, {{"source_timeout", "20ms"}}, &asked, false),
                 HasSubstr("backend_stalled"));
 }
 
 task<void> clients_get_signs_of_life(std::string type) {
     std::string asked;
-    EXPECT_THAT(co_await answer_of_model(
-                    type, {{"backend_timeout", "100ms"}, {"heartbeat", "10ms"}}, &asked, false),
+    EXPECT_THAT(co_await answer_of_model(type, {{"source_timeout", "100ms"}, {"heartbeat", "10ms"}},
+                                         &asked, false),
                 HasSubstr("\n\n: heartbeat\n\n"));
     const temporary_folder folder;
     subject s(type, stream_of(folder, {{"delay", "1h"}, {"heartbeat", "10ms"}}));
@@ -270,7 +270,7 @@ task<void> clients_get_signs_of_life(std::string type) {
 task<void> a_program_answers(std::string type) {
     const temporary_folder folder;
     subject s(type, {{"handoff", "unix://" + folder.file("s")},
-                     {"backend", "exec"},
+                     {"source", "exec"},
                      {"exec", "printf '%s|' \"$HANDOFF_DATA\"; head -c 3"}});
     co_await s.start();
     talker client = make_client(s, R"({"prompt":"hi"})");
@@ -294,10 +294,10 @@ task<void> a_program_answers(std::string type) {
     co_await s->stop(0s);
     EXPECT_EQ(co_await cut.rest(), "");
     EXPECT_TRUE(s.events.has("1 streams were cut off"));
-    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"backend", "exec"}}),
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"source", "exec"}}),
                 HasSubstr("--exec COMMAND"));
     EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"exec", "true"}}),
-                HasSubstr("no effect without --backend exec"));
+                HasSubstr("no effect without --source exec"));
 }
 
 TEST(stream_options, say_how_many_streams_open_files_are_room_for) {
@@ -305,11 +305,11 @@ TEST(stream_options, say_how_many_streams_open_files_are_room_for) {
     EXPECT_GT(streams_within(chosen, 1024), 700U);
     EXPECT_LT(streams_within(chosen, 1024), 768U) << "a quarter is a reserve";
     EXPECT_GT(streams_within(chosen, 20'000), 19'000U);
-    chosen.backend = backend_type::lua;
+    chosen.source = source_type::lua;
     EXPECT_GT(streams_within(chosen, 20'000), 19'000U) << "a script opens no files";
-    chosen.backend = backend_type::openai;
-    EXPECT_LT(streams_within(chosen, 20'000), 10'000U) << "each has a connection to the backend";
-    chosen.backend = backend_type::exec;
+    chosen.source = source_type::openai;
+    EXPECT_LT(streams_within(chosen, 20'000), 10'000U) << "each has a connection to the source";
+    chosen.source = source_type::exec;
     EXPECT_LT(streams_within(chosen, 20'000), 6'667U) << "each has two handles of its program";
     for (const std::uint64_t few : {0U, 3U, 30U}) EXPECT_GE(streams_within(chosen, few), 1U);
 }
@@ -333,12 +333,12 @@ task<void> missed_events_are_replayed(std::string type) {
     EXPECT_THAT(co_await answer_when_it_comes_again(type, {{"replay_memory", "1MiB"}}),
                 HasSubstr("\r\n\r\nid: 2\ndata: "));
     EXPECT_THAT(co_await answer_when_it_comes_again(type, {}), HasSubstr("\r\n\r\ndata: "));
-    for (const std::string_view backend : {"proxy", "exec"})
+    for (const std::string_view source : {"proxy", "exec"})
         EXPECT_THAT(refusal_of(type, {{"handoff", "/s"},
-                                      {"backend", backend},
-                                      {backend == "exec" ? "exec" : "backend_url", "http://a/"},
+                                      {"source", source},
+                                      {source == "exec" ? "exec" : "source_url", "http://a/"},
                                       {"replay_memory", 1}}),
-                    HasSubstr("no effect with --backend"));
+                    HasSubstr("no effect with --source"));
 }
 
 task<void> events_are_kept_for_a_time(std::string type) {
@@ -353,20 +353,20 @@ task<void> a_script_answers(std::string type) {
     const temporary_folder folder;
     std::ofstream(folder.file("a.lua")) << "function handle(r) send('for ' .. r.prompt) end";
     subject s(type, {{"handoff", "unix://" + folder.file("s")},
-                     {"backend", "lua"},
+                     {"source", "lua"},
                      {"script", folder.file("a.lua")}});
-    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"backend", "lua"}}),
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"source", "lua"}}),
                 HasSubstr("--script FILE"));
     EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"script", folder.file("a.lua")}}),
-                HasSubstr("no effect without --backend lua"));
+                HasSubstr("no effect without --source lua"));
     EXPECT_THAT(
         refusal_of(type,
-                   {{"handoff", "/s"}, {"backend", "lua"}, {"script", folder.file("none.lua")}}),
+                   {{"handoff", "/s"}, {"source", "lua"}, {"script", folder.file("none.lua")}}),
         HasSubstr("cannot be read"));
     std::ofstream(folder.file("large.lua")) << std::string((1 << 20) + 1, ' ');
     EXPECT_THAT(
         refusal_of(type,
-                   {{"handoff", "/s"}, {"backend", "lua"}, {"script", folder.file("large.lua")}}),
+                   {{"handoff", "/s"}, {"source", "lua"}, {"script", folder.file("large.lua")}}),
         HasSubstr("larger than 1 MiB"));
     if (const auto started = co_await s->start(); !started) {
         EXPECT_THAT(started.error().message, HasSubstr("without scripts"));
@@ -380,17 +380,17 @@ task<void> a_script_answers(std::string type) {
 TEST(stream_options, each_is_read_into_its_member_and_changed_live) {
     const json before = {{"handoff", "unix:///s"}};
     const auto with_more = [&](json more) { return with(std::move(more), before); };
-    const json openai = with_more({{"backend", "openai"}});
-    const json proxied = with_more({{"backend", "proxy"}, {"backend_url", "http://a"}});
+    const json openai = with_more({{"source", "openai"}});
+    const json proxied = with_more({{"source", "proxy"}, {"source_url", "http://a"}});
     const json replayed = with_more({{"replay_memory", "1M"}});
-    const json program = with_more({{"backend", "exec"}, {"exec", "a"}});
+    const json program = with_more({{"source", "exec"}, {"exec", "a"}});
     const option_changes own = {{"handoff", {before, {{"handoff", "unix:///t"}}}},
                                 {"mode", {before, {{"mode", "0600"}}}},
                                 {"allow-users", {before, {{"allow_users", "0"}}}},
-                                {"backend", {proxied, {{"backend", "openai"}}}},
+                                {"source", {proxied, {{"source", "openai"}}}},
                                 {"exec", {program, {{"exec", "b"}}}},
-                                {"backend-url", {openai, {{"backend_url", "http://b"}}}},
-                                {"backend-socket", {openai, {{"backend_socket", "/b"}}}},
+                                {"source-url", {openai, {{"source_url", "http://b"}}}},
+                                {"source-socket", {openai, {{"source_socket", "/b"}}}},
                                 {"events", {openai, {{"events", "chunks"}}}},
                                 {"replay-time", {replayed, {{"replay_time", "9s"}}}},
                                 {"tcp-keepalive", {before, {{"tcp_keepalive", "9s"}}}}};
@@ -411,17 +411,17 @@ effect_table stream_effects() {
         {{"stream", "mode"}, {the_file_has_the_mode}},
         {{"stream", "allow-users"}, {other_users_are_refused}},
         {{"stream", "tcp-keepalive"}, {silent_clients_are_probed}},
-        {{"stream", "backend"}, {the_mock_backend_answers}},
+        {{"stream", "source"}, {the_mock_source_answers}},
         {{"stream", "exec"}, {a_program_answers}},
         {{"stream", "script"}, {a_script_answers}},
         {{"stream", "replay-memory"}, {missed_events_are_replayed}},
         {{"stream", "replay-time"}, {events_are_kept_for_a_time}},
-        {{"stream", "backend-url"}, {a_backend_has_a_url}},
-        {{"stream", "backend-socket"}, {a_backend_may_be_at_a_socket}},
+        {{"stream", "source-url"}, {a_source_has_a_url}},
+        {{"stream", "source-socket"}, {a_source_may_be_at_a_socket}},
         {{"stream", "key-file"}, {a_key_is_sent}},
         {{"stream", "model"}, {a_model_is_named}},
         {{"stream", "events"}, {events_of_a_completion_are_chosen}},
-        {{"stream", "backend-timeout"}, {silent_backends_are_given_up}},
+        {{"stream", "source-timeout"}, {silent_sources_are_given_up}},
         {{"stream", "heartbeat"}, {clients_get_signs_of_life}},
         {{"stream", "delay"}, {messages_come_at_their_pace}},
         {{"stream", "messages"}, {messages_come_at_their_pace}},

@@ -23,7 +23,7 @@ struct response_header {
     std::string value;
 };
 
-/// Members that a message has; the others are for the backend, which gets `message` whole.
+/// Members that a message has; the others are for the source, which gets `message` whole.
 struct request {
     std::string message;  ///< the JSON text; empty for a NUL byte
     std::string user_id;  ///< a text, or a number's digits

@@ -1,4 +1,4 @@
-// Sessions of a stream runtime: between its backend, which produces streams, and the table of its
+// Sessions of a stream runtime: between its source, which produces streams, and the table of its
 // clients. A stream's session is its client, as long as nothing is to be replayed.
 //
 // With replay a session outlives its client: the stream continues for a while, and its events are

@@ -13,11 +13,11 @@
 #include "runtime/listening.hpp"
 #include "runtime/serving/inherited_listeners.hpp"
 #include "runtime/stream/answer.hpp"
-#include "runtime/stream/backends/lua_backend.hpp"
-#include "runtime/stream/backends/mock_backend.hpp"
-#include "runtime/stream/backends/relay_backend.hpp"
 #include "runtime/stream/metrics.hpp"
 #include "runtime/stream/programs/programs.hpp"
+#include "runtime/stream/sources/lua_source.hpp"
+#include "runtime/stream/sources/mock_source.hpp"
+#include "runtime/stream/sources/relay_source.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -44,7 +44,7 @@ constexpr metric handoff_errors_total{.name = "handoff_errors_total",
                                       .labels = {"reason"}};
 constexpr metric backend_responses_total{.name = "backend_responses_total",
                                          .kind = metric_kind::counter,
-                                         .help = "Responses of the backend, by status.",
+                                         .help = "Responses of the source, by status.",
                                          .labels = {"status"}};
 constexpr metric chunks_sent_total{
     .name = "chunks_sent_total", .kind = metric_kind::counter, .help = "Messages sent to clients."};
@@ -87,18 +87,18 @@ transport::address address_of(const config& chosen) {
 }
 
 /// Null for exec.
-outcome<std::unique_ptr<backend>> make_backend(sessions& clients, backend::observer& owner,
-                                               const config& chosen, journal& lines) {
-    switch (chosen.backend) {
-        case backend_type::mock:
-            return std::make_unique<mock_backend>(clients, owner, chosen.delay, chosen.messages,
-                                                  chosen.heartbeat);
-        case backend_type::openai:
-            return std::make_unique<openai_backend>(clients, owner, chosen, lines);
-        case backend_type::lua: return make_lua_backend(clients, owner, chosen, lines);
-        case backend_type::proxy:
-            return std::make_unique<proxy_backend>(clients, owner, chosen, lines);
-        case backend_type::exec: return std::unique_ptr<backend>();
+outcome<std::unique_ptr<source>> make_source(sessions& clients, source::observer& owner,
+                                             const config& chosen, journal& lines) {
+    switch (chosen.source) {
+        case source_type::mock:
+            return std::make_unique<mock_source>(clients, owner, chosen.delay, chosen.messages,
+                                                 chosen.heartbeat);
+        case source_type::openai:
+            return std::make_unique<openai_source>(clients, owner, chosen, lines);
+        case source_type::lua: return make_lua_source(clients, owner, chosen, lines);
+        case source_type::proxy:
+            return std::make_unique<proxy_source>(clients, owner, chosen, lines);
+        case source_type::exec: return std::unique_ptr<source>();
     }
     EDDY_ASSERT(false);
 }
@@ -119,7 +119,7 @@ struct stream_runtime::running {
     handoff::receiver receiving;
     std::unique_ptr<sessions> clients;
     // One of these.
-    std::unique_ptr<stream::backend> backend;
+    std::unique_ptr<stream::source> source;
     std::unique_ptr<stream::programs> programs;
 
     std::uint64_t streams() const noexcept {
@@ -159,7 +159,7 @@ task<outcome<>> stream_runtime::start() {
     session_options keeping;
     keeping.capacity = max_streams;
     keeping.max_queue = config_.max_queue;
-    keeping.finish_time = config_.backend_timeout;
+    keeping.finish_time = config_.source_timeout;
     keeping.replay_memory = config_.replay_memory;
     keeping.replay_time = config_.replay_time;
     sessions::observer& owner = *this;
@@ -168,13 +168,13 @@ task<outcome<>> stream_runtime::start() {
         co_return runtime::refuse(
             500, fmt::format("cannot keep clients: {}", clients.error().message()));
     made->clients = std::move(*clients);
-    auto answering = make_backend(*made->clients, *this, config_, events_);
+    auto answering = make_source(*made->clients, *this, config_, events_);
     if (!answering) co_return std::unexpected(answering.error());
-    made->backend = std::move(*answering);
-    if (!made->backend) {
-        backend::observer& observer = *this;
+    made->source = std::move(*answering);
+    if (!made->source) {
+        source::observer& observer = *this;
         made->programs =
-            std::make_unique<programs>(config_.command, config_.backend_timeout, observer, events_);
+            std::make_unique<programs>(config_.command, config_.source_timeout, observer, events_);
         if (auto opened = made->programs->open(); !opened)
             co_return runtime::refuse(
                 500, fmt::format("cannot start /bin/sh: {}", opened.error().message()));
@@ -222,7 +222,7 @@ result<> stream_runtime::open_receiver(const handoff::receiver_options& receivin
 
 /// Clients beyond the limit of open files wait in the handoff socket's queue without an answer.
 void stream_runtime::warn_of_limit() {
-    if (loop::current().kind() != backend_kind::epoll) return;
+    if (loop::current().kind() != io_backend_kind::epoll) return;
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
     const std::uint64_t most = streams_within(config_, limit.rlim_cur);
@@ -294,7 +294,7 @@ task<void> stream_runtime::stop(duration drain) {
     static_cast<void>(
         co_await with_deadline(until, running_->clients->all_closed()).under(*running_->draining));
     cut_ = running_->clients->unsent();
-    if (running_->backend) co_await running_->backend->close();
+    if (running_->source) co_await running_->source->close();
     if (running_->programs) {
         const std::uint64_t before = killed_;
         co_await running_->programs->close(until - here.now()).under(*running_->draining);
@@ -303,8 +303,8 @@ task<void> stream_runtime::stop(duration drain) {
     running_->refused.cancel();
     co_await running_->refused.join();
     if (cut_ > 0) events_.write(fmt::format("{} streams were cut off", cut_));
-    if (running_->backend) messages_before_ += running_->backend->messages_sent();
-    running_->backend.reset();
+    if (running_->source) messages_before_ += running_->source->messages_sent();
+    running_->source.reset();
     co_await running_->clients->close();
     bytes_before_ += running_->clients->bytes_sent();
     running_.reset();
@@ -324,7 +324,7 @@ metrics stream_runtime::count() const {
     std::uint64_t bytes = bytes_before_;
     std::uint64_t active = 0;
     if (running_) {
-        if (running_->backend) messages += running_->backend->messages_sent();
+        if (running_->source) messages += running_->source->messages_sent();
         bytes += running_->clients->bytes_sent();
         active = running_->streams();
     }
@@ -367,7 +367,7 @@ outcome<> stream_runtime::apply(const settings& changed) {
 task<outcome<>> stream_runtime::check_restart(settings next, bool /*discards_data*/) {
     outcome<config> read = read_config(next);
     if (!read) co_return std::unexpected(read.error());
-    if (read->backend == backend_type::lua)
+    if (read->source == source_type::lua)
         if (auto good = try_script(*read); !good) co_return std::unexpected(good.error());
     const endpoint own = local();
     co_return try_address(address_of(*read), std::span(&own, 1), *host_);
@@ -411,13 +411,13 @@ void stream_runtime::arrive(handoff::arrival what) {
 }
 
 /// True for a request whose response has no content, which is sent: of a client that has its whole
-/// stream, and HEAD, where the head does not depend on a backend.
+/// stream, and HEAD, where the head does not depend on a source.
 bool stream_runtime::answer_without_stream(unique_fd& client, const request& from) {
     std::string head;
     if (running_->clients->has_whole(from))
         head = no_content(from);
-    else if (running_->backend && from.is_head)
-        head = running_->backend->opening(from);
+    else if (running_->source && from.is_head)
+        head = running_->source->opening(from);
     if (head.empty()) return false;
     send_and_close(std::move(client), head);
     return true;
@@ -433,12 +433,12 @@ void stream_runtime::release() noexcept {
 }
 
 void stream_runtime::begin(unique_fd client, request from, bool is_counted) {
-    stream::backend& backend = *running_->backend;
+    stream::source& source = *running_->source;
     rollback admission([this, is_counted] {
         if (!is_counted) release();
     });
     const result<sessions::beginning> begun = running_->clients->begin(
-        std::move(client), from, backend.opening(from), backend.first_event(from));
+        std::move(client), from, source.opening(from), source.first_event(from));
     if (!begun) return count_fault("client_failed");
     admission.keep();
     if (begun->is_reset) ++reset_;
@@ -447,7 +447,7 @@ void stream_runtime::begin(unique_fd client, request from, bool is_counted) {
         return;
     }
     try {
-        backend.begin(begun->stream, std::move(from));
+        source.begin(begun->stream, std::move(from));
     } catch (const std::bad_alloc&) {
         running_->clients->abandon(begun->stream);
         on_fault(begun->stream, "no_memory");
@@ -481,24 +481,24 @@ void stream_runtime::end_group() noexcept { running_->clients->flush(); }
 bool stream_runtime::prefers_others() const noexcept { return share_ && share_->is_ahead(); }
 
 void stream_runtime::on_loss(std::uint32_t stream, handoff::loss why) noexcept {
-    running_->backend->forget(stream);
+    running_->source->forget(stream);
     release();
     count_loss(to_string(why));
 }
 
 void stream_runtime::on_detach(std::uint32_t stream, std::string_view why) noexcept {
-    running_->backend->on_idle(stream);
+    running_->source->on_idle(stream);
     count_loss(why);
 }
 
 void stream_runtime::on_unsent() noexcept { count_loss(to_string(handoff::loss::too_slow)); }
 
 void stream_runtime::on_expiry(std::uint32_t stream) noexcept {
-    running_->backend->forget(stream);
+    running_->source->forget(stream);
     release();
 }
 
-void stream_runtime::on_idle(std::uint32_t stream) noexcept { running_->backend->on_idle(stream); }
+void stream_runtime::on_idle(std::uint32_t stream) noexcept { running_->source->on_idle(stream); }
 
 void stream_runtime::on_end(std::uint32_t /*stream*/, duration since_begin) noexcept {
     ++ended_;

@@ -4,9 +4,9 @@
 #include "handoff/receiver.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/metrics.hpp"
-#include "runtime/stream/backends/backend.hpp"
 #include "runtime/stream/options.hpp"
 #include "runtime/stream/sessions.hpp"
+#include "runtime/stream/sources/source.hpp"
 #include "runtime/stream/worker_share.hpp"
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct worker_place {
 class stream_runtime final : public instance,
                              handoff::receiver::sink,
                              sessions::observer,
-                             backend::observer {
+                             source::observer {
 public:
     explicit stream_runtime(creation from);
     /// One of several workers. It can be started once; its limit of streams is that of all workers,
@@ -98,7 +98,7 @@ private:
     std::uint64_t peak_ = 0;
     std::uint64_t cut_ = 0;              // by the last stop
     std::uint64_t killed_ = 0;           // programs, at an end
-    std::uint64_t messages_before_ = 0;  // of instances of the backend before
+    std::uint64_t messages_before_ = 0;  // of instances of the source before
     std::uint64_t bytes_before_ = 0;
 
     // State of a worker.

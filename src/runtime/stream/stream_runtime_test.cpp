@@ -52,7 +52,7 @@ struct reading {
     }
 };
 
-class stream_clients : public on_backend {
+class stream_clients : public on_io_backend {
 protected:
     subject make(json options = {}) {
         options["handoff"] = "unix://" + folder_.file("handoff.sock");
@@ -64,10 +64,10 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(runtime, stream_clients,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         eddy::testing::io_backend_name);
 
-TEST_P(stream_clients, are_sent_the_events_of_the_mock_backend) {
+TEST_P(stream_clients, are_sent_the_events_of_the_mock_source) {
     run([this]() -> task<void> {
         subject s = make();
         co_await s.start();
@@ -310,7 +310,7 @@ TEST_P(stream_clients, of_a_program_that_was_killed_see_a_reset) {
     run([]() -> task<void> {
         const temporary_folder folder;
         subject s("stream", {{"handoff", "unix://" + folder.file("handoff.sock")},
-                             {"backend", "exec"},
+                             {"source", "exec"},
                              {"exec", "printf half; kill -9 $$"}});
         co_await s.start();
         kept_client made = co_await make_kept_client(s, "{}");
@@ -548,7 +548,7 @@ TEST_P(stream_clients, beyond_the_limit_of_open_files_are_warned_of_on_epoll) {
     run([this]() -> task<void> {
         subject s = make({{"max_connections", 1'000'000}});
         co_await s.start();
-        EXPECT_EQ(s.events.has("open files"), loop::current().kind() == backend_kind::epoll);
+        EXPECT_EQ(s.events.has("open files"), loop::current().kind() == io_backend_kind::epoll);
         co_await stop(s);
         subject small = make({{"max_connections", 10}});
         co_await small.start();

@@ -1,8 +1,8 @@
 // Both ends of the opening handshake.
 #include <eddy/wire/websocket/handshake.hpp>
 
-#include "base/text/base64.hpp"
 #include "base/sha1.hpp"
+#include "base/text/base64.hpp"
 #include "wire/http1/text.hpp"
 #include "wire/websocket/extensions.hpp"
 

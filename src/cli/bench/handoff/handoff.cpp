@@ -44,7 +44,7 @@ bool read_options(const arguments& given, handoff_options& into) {
         !read_duration(given, "interval", into.interval) ||
         !read_number(given, "processes", 0, process_limit, into.processes) ||
         !read_number(given, "server-pid", 1, 1 << 22, into.server_pid) ||
-        !read_kind(given, into.kind) || !read_backend(given, into.backend))
+        !read_kind(given, into.kind) || !read_io_backend(given, into.io_backend))
         return false;
     if (into.processes > into.connections) {
         complain(fmt::format("{} processes have no use for {} streams; raise --connections",

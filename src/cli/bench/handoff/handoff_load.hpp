@@ -38,7 +38,7 @@ struct handoff_options {
     std::size_t processes = 0;   ///< 0: as many as the limit of open files asks for
     int server_pid = 0;
     bool is_verbose = false;
-    backend_kind backend = backend_kind::automatic;
+    io_backend_kind io_backend = io_backend_kind::automatic;
 };
 
 /// Streams of one process at most, so that it stays below a limit of 20,000 open files.

@@ -105,7 +105,7 @@ runtime::answer always(std::string text) {
     };
 }
 
-class bench_handoff : public ::testing::TestWithParam<backend_kind> {
+class bench_handoff : public ::testing::TestWithParam<io_backend_kind> {
 protected:
     void SetUp() override {
         loop_options wanted;
@@ -119,7 +119,7 @@ protected:
         made.socket = socket;
         made.connections = 5;
         made.ramp_up = 5ms;
-        made.backend = GetParam();
+        made.io_backend = GetParam();
         return made;
     }
 
@@ -144,7 +144,7 @@ protected:
     }
 };
 INSTANTIATE_TEST_SUITE_P(cli, bench_handoff,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
                          [](const auto& of) { return std::string(to_string(of.param)); });
 
 TEST_P(bench_handoff, counts_whole_answers) {
@@ -436,7 +436,7 @@ TEST(bench_handoff_command, takes_the_other_flags) {
                                  "2",
                                  "--server-pid",
                                  std::to_string(::getpid()),
-                                 "--backend",
+                                 "--io-backend",
                                  "epoll",
                                  "--svg",
                                  figure,
@@ -478,7 +478,7 @@ TEST(bench_handoff_command, refuses_wrong_values) {
              {{"-connections", "2", "--processes", "3"}, "3 processes have no use for 2 streams"},
              {{"-socket", std::string(108, 'x')}, "at most 107 bytes"},
              {{"-socket", ""}, "is no path"},
-             {{"--backend", "sim"}, "--backend cannot be"},
+             {{"--io-backend", "sim"}, "--io-backend cannot be"},
              {{"-conections", "5"}, "there is no flag"}}) {
         const run_result made = run(words);
         EXPECT_EQ(made.status, 1) << words[0];

@@ -350,7 +350,7 @@ void handoff_board::begin_stream() noexcept {
 void run_handoff_worker(const handoff_options& wanted, std::size_t index, std::size_t processes,
                         handoff_board& board, handoff_share& share) {
     loop_options choices;
-    choices.kind = wanted.backend;
+    choices.kind = wanted.io_backend;
     // Measured: it costs a quarter more CPU, and brings no first byte earlier.
     choices.polling = false;
     auto made = loop::create(choices);

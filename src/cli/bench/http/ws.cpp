@@ -2,8 +2,8 @@
 #include <eddy/base/random.hpp>
 
 #include "cli/bench/commands.hpp"
-#include "cli/bench/options.hpp"
 #include "cli/bench/http/ws_conversation.hpp"
+#include "cli/bench/options.hpp"
 
 #include <memory>
 #include <utility>

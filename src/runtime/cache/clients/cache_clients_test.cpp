@@ -15,7 +15,7 @@ using namespace runtime::testing;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_BACKEND(cache_clients);
+EDDY_ON_EVERY_IO_BACKEND(cache_clients);
 
 std::string bulk(const std::string& text) {
     return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";

@@ -17,7 +17,7 @@ namespace {
 using namespace runtime::testing;
 using ::testing::HasSubstr;
 
-EDDY_ON_EVERY_BACKEND(cache_duplex);
+EDDY_ON_EVERY_IO_BACKEND(cache_duplex);
 
 std::string bulk(const std::string& text) {
     return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";

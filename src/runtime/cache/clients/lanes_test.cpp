@@ -25,7 +25,7 @@ namespace {
 using namespace runtime::testing;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_KERNEL_BACKEND(cache_threads_many_keys);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(cache_threads_many_keys);
 
 constexpr int threads = 3;
 

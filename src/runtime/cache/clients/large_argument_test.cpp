@@ -16,7 +16,7 @@ namespace {
 using namespace runtime::testing;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_BACKEND(cache_large_arguments);
+EDDY_ON_EVERY_IO_BACKEND(cache_large_arguments);
 
 const json admin = {{"port", 0}, {"mode", "admin"}};
 constexpr std::size_t large = 300'000;

@@ -27,9 +27,9 @@ using namespace runtime::testing;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_KERNEL_BACKEND(cache_threads);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(cache_threads);
 /// Also on the simulator, where all workers are on one loop.
-EDDY_ON_EVERY_BACKEND(cache_loops);
+EDDY_ON_EVERY_IO_BACKEND(cache_loops);
 
 constexpr int threads = 3;
 

@@ -28,7 +28,7 @@ using ::testing::StartsWith;
 /// The guard is off where the user gives --bind.
 json unbound(json options) { return with(std::move(options), {{"port", 0}}); }
 
-EDDY_ON_EVERY_BACKEND(cache_guard);
+EDDY_ON_EVERY_IO_BACKEND(cache_guard);
 
 void write(const std::string& path, std::string_view text) {
     std::ofstream(path, std::ios::binary)

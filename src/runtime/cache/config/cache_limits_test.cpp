@@ -15,8 +15,8 @@ namespace {
 using namespace runtime::testing;
 using ::testing::HasSubstr;
 
-EDDY_ON_EVERY_BACKEND(cache_limits);
-EDDY_ON_EVERY_KERNEL_BACKEND(cache_limits_kernel);
+EDDY_ON_EVERY_IO_BACKEND(cache_limits);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(cache_limits_kernel);
 
 task<keepalive> of_a_new_client(const endpoint& where) {
     talker client = co_await talker::to(where);

@@ -24,7 +24,7 @@ using namespace runtime::testing;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_BACKEND(cache_append);
+EDDY_ON_EVERY_IO_BACKEND(cache_append);
 
 constexpr const char* policies[] = {"always", "everysec", "no"};
 
@@ -535,7 +535,7 @@ TEST_P(cache_append, waitaof_waits_until_the_disk_takes_it) {
 
 /// One transaction may be larger than what may wait; its client waits until it is written.
 TEST_P(cache_append, a_value_beyond_the_limit_of_what_waits_is_written) {
-    if (GetParam() != backend_kind::sim) GTEST_SKIP() << "64 MiB are a lot where time is real";
+    if (GetParam() != io_backend_kind::sim) GTEST_SKIP() << "64 MiB are a lot where time is real";
     run([&]() -> task<void> {
         const temporary_folder folder;
         subject cache("cache", kept_in(folder, {{"appendfsync", "no"}}));

@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_BACKEND(cache_append_load);
+EDDY_ON_EVERY_IO_BACKEND(cache_append_load);
 
 TEST_P(cache_append_load, what_its_commands_delete_is_freed_as_it_is_loaded) {
     run([&]() -> task<void> {

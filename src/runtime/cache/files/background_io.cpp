@@ -31,7 +31,7 @@ blocking_pool& threads() {
 
 template <class Work>
 task<std::invoke_result_t<Work&>> in_background(Work work) {
-    if (loop::current().kind() == backend_kind::sim) co_return work();
+    if (loop::current().kind() == io_backend_kind::sim) co_return work();
     co_return co_await run_blocking(threads(), [&work] {
         thread_local bool is_lowered = false;
         if (!std::exchange(is_lowered, true))

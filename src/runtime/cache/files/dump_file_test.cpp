@@ -18,7 +18,7 @@ using namespace runtime::testing;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_BACKEND(cache_dump);
+EDDY_ON_EVERY_IO_BACKEND(cache_dump);
 
 json kept_in(const temporary_folder& folder, json more = json::object()) {
     json options = {{"port", 0}, {"dir", folder.path()}};

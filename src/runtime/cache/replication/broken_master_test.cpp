@@ -19,7 +19,7 @@ namespace {
 
 using namespace runtime::testing;
 
-EDDY_ON_EVERY_BACKEND(cache_masters);
+EDDY_ON_EVERY_IO_BACKEND(cache_masters);
 
 TEST_P(cache_masters, what_a_broken_master_sends_does_no_harm) {
     run([&]() -> task<void> {

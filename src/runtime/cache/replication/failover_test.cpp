@@ -17,7 +17,7 @@ using namespace runtime::testing;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_BACKEND(cache_failover);
+EDDY_ON_EVERY_IO_BACKEND(cache_failover);
 
 constexpr std::string_view read_only = "-READONLY You can't write against a read only replica.";
 constexpr std::string_view is_master_text = "-ERR PSYNC FAILOVER can't be sent to a master.\r\n";

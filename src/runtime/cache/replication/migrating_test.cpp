@@ -18,7 +18,7 @@ using namespace runtime::testing;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_BACKEND(cache_migration);
+EDDY_ON_EVERY_IO_BACKEND(cache_migration);
 
 std::string order(const std::string& port, std::string_view rest) {
     return "MIGRATE 127.0.0.1 " + port + " " + std::string(rest);

@@ -17,8 +17,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_BACKEND(cache_copies);
-EDDY_ON_EVERY_KERNEL_BACKEND(cache_copies_kernel);
+EDDY_ON_EVERY_IO_BACKEND(cache_copies);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(cache_copies_kernel);
 
 /// The next line that is not empty; empty ones are signs of life.
 task<std::string> line_with_text(talker& from) {

@@ -19,7 +19,7 @@ using namespace runtime::testing;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-EDDY_ON_EVERY_BACKEND(cache_replication);
+EDDY_ON_EVERY_IO_BACKEND(cache_replication);
 
 std::string some_change(random_generator& dice) {
     const std::string key = std::to_string(dice.below(30));

@@ -90,11 +90,11 @@ task<void> programs::serve(process program, unique_fd ended, unique_fd client) {
     guard_.remove(group);
     // Killed by close(), with its object.
     if (!status && status.error() == errc::cancelled)
-        owner_.on_fault(backend::no_client, "program_killed");
+        owner_.on_fault(source::no_client, "program_killed");
     else if (status && status->success())
-        owner_.on_end(backend::no_client, here.now() - begun);
+        owner_.on_end(source::no_client, here.now() - begun);
     else if (has_left)
-        owner_.on_fault(backend::no_client, "client_hung_up");
+        owner_.on_fault(source::no_client, "client_hung_up");
     else
         note_failure(status);
 }
@@ -109,7 +109,7 @@ void programs::note_failure(const result<exit_status>& status) noexcept {
                             : fmt::format("the program ended with status {}", status->code));
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
     }
-    owner_.on_fault(backend::no_client, reason);
+    owner_.on_fault(source::no_client, reason);
 }
 
 task<void> programs::close(duration limit) {

@@ -10,10 +10,10 @@
 #include <eddy/io/timer.hpp>
 
 #include "runtime/problem.hpp"
-#include "runtime/stream/backends/backend.hpp"
 #include "runtime/stream/failure_log.hpp"
 #include "runtime/stream/programs/program_guard.hpp"
 #include "runtime/stream/request.hpp"
+#include "runtime/stream/sources/source.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -32,8 +32,7 @@ public:
     /// `command` is for sh(1). `hangup_patience` is the time for a program to end after its client
     /// has left. Failures are written to `lines`, at most one of a kind in failure_log_interval.
     /// `owner` and `lines` outlive it.
-    programs(std::string command, duration hangup_patience, backend::observer& owner,
-             journal& lines)
+    programs(std::string command, duration hangup_patience, source::observer& owner, journal& lines)
         : command_(std::move(command)),
           hangup_patience_(hangup_patience),
           owner_(owner),
@@ -64,7 +63,7 @@ private:
 
     std::string command_;
     duration hangup_patience_;
-    backend::observer& owner_;
+    source::observer& owner_;
     failure_log failures_;
     program_guard guard_;
     event ended_;  // one more

@@ -31,7 +31,7 @@ std::string events_of(std::string_view answer) {
     return std::string(answer.substr(std::min(answer.find("\r\n\r\n") + 4, answer.size())));
 }
 
-class replayed_streams : public on_backend {
+class replayed_streams : public on_io_backend {
 protected:
     json options(json more) {
         return with(std::move(more), {{"handoff", "unix://" + folder_.file("handoff.sock")},
@@ -66,8 +66,8 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(runtime, replayed_streams,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         eddy::testing::io_backend_name);
 
 const std::string whole =
     "id: 1\ndata: {\"content\":\"Hello from Eddy! Prompt: \"}\n\n"
@@ -326,7 +326,7 @@ TEST_P(replayed_streams, that_are_over_wait_for_one_slow_client_each) {
 
 TEST_P(replayed_streams, that_are_over_do_not_wait_for_long) {
     run([this]() -> task<void> {
-        subject s = make({{"messages", 500}, {"backend_timeout", "50ms"}});
+        subject s = make({{"messages", 500}, {"source_timeout", "50ms"}});
         co_await s.start();
         talker client = make_client(s, ours);
         co_await leave_behind(client, 1);
@@ -449,7 +449,7 @@ TEST_P(replayed_streams, of_a_worker_count_until_their_end) {
 TEST_P(replayed_streams, of_a_model_are_asked_for_once) {
     run([this]() -> task<void> {
         chat_api model({chunk("a"), chunk("b"), chunk("c"), "data: [DONE]\n\n"});
-        subject s = make({{"backend", "openai"}, {"backend_url", model.url()}});
+        subject s = make({{"source", "openai"}, {"source_url", model.url()}});
         co_await s.start();
         const std::string all =
             "id: 1\ndata: {\"content\":\"a\"}\n\nid: 2\ndata: {\"content\":\"b\"}\n\n"
@@ -469,7 +469,7 @@ TEST_P(replayed_streams, of_a_model_are_asked_for_once) {
 
 TEST_P(replayed_streams, that_failed_have_ended_too) {
     run([this]() -> task<void> {
-        subject s = make({{"backend", "openai"}, {"backend_url", "http://127.0.0.1:1/v1"}});
+        subject s = make({{"source", "openai"}, {"source_url", "http://127.0.0.1:1/v1"}});
         co_await s.start();
         const std::string failed = "id: 1\ndata: {\"error\":\"backend_unreachable\"}\n\n";
         EXPECT_EQ(co_await answer_of(s, std::string(ours)), failed);
@@ -484,8 +484,8 @@ TEST_P(replayed_streams, that_failed_have_ended_too) {
 TEST_P(replayed_streams, whose_client_does_not_come_again_are_cancelled) {
     run([this]() -> task<void> {
         chat_api model({chunk("a")}, "200 OK", false);
-        subject s = make({{"backend", "openai"},
-                          {"backend_url", model.url()},
+        subject s = make({{"source", "openai"},
+                          {"source_url", model.url()},
                           {"heartbeat", "5ms"},
                           {"replay_time", "200ms"}});
         co_await s.start();

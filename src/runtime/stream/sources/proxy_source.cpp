@@ -1,7 +1,7 @@
-// Proxy backend: the response of a URL, passed through as it comes.
+// Proxy source: the response of a URL, passed through as it comes.
 #include "runtime/stream/answer.hpp"
-#include "runtime/stream/backends/proxied_head.hpp"
-#include "runtime/stream/backends/relay_backend.hpp"
+#include "runtime/stream/sources/proxied_head.hpp"
+#include "runtime/stream/sources/relay_source.hpp"
 
 #include <string>
 #include <string_view>
@@ -13,12 +13,12 @@ namespace {
 using framing_kind = http1::body_framing::kind;
 
 constexpr std::string_view switches =
-    "the backend answered 101 Switching Protocols, which was not asked for";
+    "the source answered 101 Switching Protocols, which was not asked for";
 
 }  // namespace
 
-/// Sends the request, which keeps its fields for the response alone. As openai_backend::ask().
-task<result<http::pool_response>> proxy_backend::ask(request& from) {
+/// Sends the request, which keeps its fields for the response alone. As openai_source::ask().
+task<result<http::pool_response>> proxy_source::ask(request& from) {
     http::pool_request asked = upstream("");
     // The codings that the client takes are not known here.
     add_field(asked, "Accept-Encoding", "identity");
@@ -28,7 +28,7 @@ task<result<http::pool_response>> proxy_backend::ask(request& from) {
     return web().send(std::move(asked));
 }
 
-task<std::string_view> proxy_backend::run(relay& to, std::unique_ptr<request> from) {
+task<std::string_view> proxy_source::run(relay& to, std::unique_ptr<request> from) {
     auto answer = co_await ask(*from);
     if (answer) note_response(*answer);
     if (!answer || answer->status < 200) {

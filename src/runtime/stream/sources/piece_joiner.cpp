@@ -1,5 +1,5 @@
 // Joining of characters across pieces.
-#include "runtime/stream/backends/piece_joiner.hpp"
+#include "runtime/stream/sources/piece_joiner.hpp"
 
 #include <eddy/base/assert.hpp>
 #include <eddy/base/utf8.hpp>

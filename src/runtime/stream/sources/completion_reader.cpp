@@ -1,12 +1,12 @@
 // Chunks of chat completions.
-#include "runtime/stream/backends/completion_reader.hpp"
+#include "runtime/stream/sources/completion_reader.hpp"
 
 #include <eddy/base/assert.hpp>
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/wire/json.hpp>
 
 #include "runtime/stream/answer.hpp"
-#include "runtime/stream/backends/provider_text.hpp"
+#include "runtime/stream/sources/provider_text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // Heads of proxied responses.
-#include "runtime/stream/backends/proxied_head.hpp"
+#include "runtime/stream/sources/proxied_head.hpp"
 
 #include <eddy/base/assert.hpp>
 #include <eddy/base/byte_buffer.hpp>

@@ -1,5 +1,5 @@
 // Events that scripts send, and the request as a table.
-#include "runtime/stream/backends/stream_library.hpp"
+#include "runtime/stream/sources/stream_library.hpp"
 
 #include <eddy/base/assert.hpp>
 #include <eddy/base/byte_buffer.hpp>

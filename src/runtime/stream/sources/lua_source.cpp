@@ -1,11 +1,11 @@
-// Lua backend: a script answers, in which each stream is a coroutine.
-#include "runtime/stream/backends/lua_backend.hpp"
+// Lua source: a script answers, in which each stream is a coroutine.
+#include "runtime/stream/sources/lua_source.hpp"
 
 #include <eddy/io/loop.hpp>
 
 #include "runtime/stream/answer.hpp"
-#include "runtime/stream/backends/relay_backend.hpp"
-#include "runtime/stream/backends/stream_library.hpp"
+#include "runtime/stream/sources/relay_source.hpp"
+#include "runtime/stream/sources/stream_library.hpp"
 #include "script/coroutine_host.hpp"
 
 #include <fmt/format.h>
@@ -15,10 +15,10 @@
 namespace eddy::runtime::stream {
 namespace {
 
-class scripted_backend final : public relay_backend {
+class scripted_source final : public relay_source {
 public:
-    scripted_backend(sessions& in, observer& owner, const config& chosen, journal& lines)
-        : relay_backend(in, owner, chosen, lines, script_log_interval),
+    scripted_source(sessions& in, observer& owner, const config& chosen, journal& lines)
+        : relay_source(in, owner, chosen, lines, script_log_interval),
           script_(stream_host_options()) {}
 
     std::expected<void, std::string> load(const config& from) {
@@ -29,7 +29,7 @@ public:
 private:
     class scripted_stream final : public stream_call {
     public:
-        scripted_stream(scripted_backend& of, relay& to, std::unique_ptr<request> from) noexcept
+        scripted_stream(scripted_source& of, relay& to, std::unique_ptr<request> from) noexcept
             : stream_call(of.script_, std::move(from)), of_(of), to_(to) {}
 
         script::answer send(std::string event) override {
@@ -42,7 +42,7 @@ private:
         }
 
     private:
-        scripted_backend& of_;
+        scripted_source& of_;
         relay& to_;
     };
 
@@ -68,9 +68,9 @@ private:
 
 }  // namespace
 
-outcome<std::unique_ptr<backend>> make_lua_backend(sessions& in, backend::observer& owner,
-                                                   const config& chosen, journal& lines) {
-    auto made = std::make_unique<scripted_backend>(in, owner, chosen, lines);
+outcome<std::unique_ptr<source>> make_lua_source(sessions& in, source::observer& owner,
+                                                 const config& chosen, journal& lines) {
+    auto made = std::make_unique<scripted_source>(in, owner, chosen, lines);
     if (auto loaded = made->load(chosen); !loaded)
         return refuse(400, fmt::format("--script: {}", loaded.error()));
     return made;

@@ -9,8 +9,8 @@
 
 #include <eddy/wire/sse.hpp>
 
-#include "runtime/stream/backends/piece_joiner.hpp"
 #include "runtime/stream/options.hpp"
+#include "runtime/stream/sources/piece_joiner.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -1,4 +1,4 @@
-// OpenAI backend: chat completions with "stream": true, of OpenAI's API and of the many programs
+// OpenAI source: chat completions with "stream": true, of OpenAI's API and of the many programs
 // that have the same one.
 //
 // https://platform.openai.com/docs/api-reference/chat/streaming
@@ -6,9 +6,9 @@
 #include <eddy/wire/sse.hpp>
 
 #include "runtime/stream/answer.hpp"
-#include "runtime/stream/backends/completion_reader.hpp"
-#include "runtime/stream/backends/provider_text.hpp"
-#include "runtime/stream/backends/relay_backend.hpp"
+#include "runtime/stream/sources/completion_reader.hpp"
+#include "runtime/stream/sources/provider_text.hpp"
+#include "runtime/stream/sources/relay_source.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -46,7 +46,7 @@ constexpr std::string_view missing_end = "\n\n";
 std::string fault_of(const http1::header_list& fields) {
     const auto coding = fields.find("Content-Encoding");
     if (!coding || http1::equal_ignoring_case(*coding, "identity")) return {};
-    return fmt::format("the backend's answer has a content coding, {}", *coding);
+    return fmt::format("the source's answer has a content coding, {}", *coding);
 }
 
 /// True for a response that claims to be one object. Some servers label event streams so, too.
@@ -77,13 +77,13 @@ bool may_be_events(std::string_view beginning) noexcept {
 
 }  // namespace
 
-std::string openai_backend::opening(const request& from) const {
+std::string openai_source::opening(const request& from) const {
     return response_head(from.headers);
 }
 
 /// Sends the request, and frees the handoff's. It is no coroutine: what it makes is the task's that
 /// it returns, and goes with that.
-task<result<http::pool_response>> openai_backend::ask(std::unique_ptr<request>& from) {
+task<result<http::pool_response>> openai_source::ask(std::unique_ptr<request>& from) {
     http::pool_request asked = upstream("/chat/completions");
     add_field(asked, "Accept", sse::content_type);
     add_field(asked, "Accept-Encoding", "identity");
@@ -95,34 +95,34 @@ task<result<http::pool_response>> openai_backend::ask(std::unique_ptr<request>& 
 }
 
 /// The end of a stream by an event; none where the stream continues.
-std::optional<std::string_view> openai_backend::end_of(relay& to, completion_reader& reader,
-                                                       completion_reader::step what) {
+std::optional<std::string_view> openai_source::end_of(relay& to, completion_reader& reader,
+                                                      completion_reader::step what) {
     switch (what) {
         case completion_reader::step::pieces: return std::nullopt;
         case completion_reader::step::done: return "";
         case completion_reader::step::error:
-            return note_failure(to, "backend_error", "the backend reports: " + reader.detail());
+            return note_failure(to, "backend_error", "the source reports: " + reader.detail());
         case completion_reader::step::malformed:
             return note_failure(to, "backend_malformed",
-                                "the backend's answer cannot be read: " + reader.detail());
+                                "the source's answer cannot be read: " + reader.detail());
     }
     EDDY_ASSERT(false);
 }
 
-/// The end of a stream whose backend has ended the content.
-std::string_view openai_backend::end_of_content(relay& to, const completion_reader& reader) {
+/// The end of a stream whose source has ended the content.
+std::string_view openai_source::end_of_content(relay& to, const completion_reader& reader) {
     if (reader.is_finished()) return "";
     return note_failure(to, "backend_broke_off",
-                        "the backend's answer ended without a finish_reason and without [DONE]");
+                        "the source's answer ended without a finish_reason and without [DONE]");
 }
 
-task<bool> openai_backend::send_all(relay& to, std::vector<std::string> events) {
+task<bool> openai_source::send_all(relay& to, std::vector<std::string> events) {
     for (std::string& each : events)
         if (!co_await send(to, std::move(each))) co_return false;
     co_return true;
 }
 
-task<std::string_view> openai_backend::run(relay& to, std::unique_ptr<request> from) {
+task<std::string_view> openai_source::run(relay& to, std::unique_ptr<request> from) {
     to.has_head = true;
     to.ends_by = stream_end::event;
     auto answer = co_await ask(from);
@@ -136,7 +136,7 @@ task<std::string_view> openai_backend::run(relay& to, std::unique_ptr<request> f
         // Without one the next read yields the error again.
         if (const auto first = co_await answer->body().read()) piece = *first;
         if (begins_as_json(piece))
-            co_return co_await note_content(to, *answer, "the backend's answer is no event stream",
+            co_return co_await note_content(to, *answer, "the source's answer is no event stream",
                                             std::string(piece));
     }
     answer->headers = {};
@@ -163,11 +163,10 @@ task<std::string_view> openai_backend::run(relay& to, std::unique_ptr<request> f
                 co_return "";
             end = end_of(to, reader, what);
         } else if (has_ended) {
-            end =
-                has_events || may_be_events(beginning)
-                    ? end_of_content(to, reader)
-                    : note_failure(to, "backend_malformed",
-                                   "the backend's answer is no event stream: " + shown(beginning));
+            end = has_events || may_be_events(beginning)
+                      ? end_of_content(to, reader)
+                      : note_failure(to, "backend_malformed",
+                                     "the source's answer is no event stream: " + shown(beginning));
         } else {
             const auto next = co_await answer->body().read();
             has_ended = !next && next.error() == errc::end_of_stream;

@@ -1,5 +1,5 @@
 // Chunks of chat completions: what clients get of each, and ends with and without [DONE].
-#include "runtime/stream/backends/completion_reader.hpp"
+#include "runtime/stream/sources/completion_reader.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Heads of proxied responses: which fields of a backend's response a client gets, and how the
+// Heads of proxied responses: which fields of a source's response a client gets, and how the
 // content is framed for it.
 #pragma once
 
@@ -12,16 +12,16 @@
 namespace eddy::runtime::stream {
 
 /// A head, and the framing of the content behind it, by which the client notices that the content
-/// broke off: none behind 204, 304 and responses to HEAD; the backend's Content-Length; chunks; for
+/// broke off: none behind 204, 304 and responses to HEAD; the source's Content-Length; chunks; for
 /// clients that have none the end of the connection.
 struct proxied_head {
     std::string text;
     http1::body_framing::kind framing = http1::body_framing::kind::none;
 };
 
-/// Head of the response to `to` for a backend's response. It has the backend's fields without
+/// Head of the response to `to` for a source's response. It has the source's fields without
 /// hop-by-hop fields (RFC 9110 7.6.1) and without commands to a web server before the client
-/// (X-Accel-*, X-Sendfile). The fields of `to` come in place of the backend's of the same name, but
+/// (X-Accel-*, X-Sendfile). The fields of `to` come in place of the source's of the same name, but
 /// for Set-Cookie, of which the client gets all.
 proxied_head make_proxied_head(int status, const http1::header_list& fields, const request& to);
 

@@ -1,5 +1,5 @@
-// Texts of backends about their failures.
-#include "runtime/stream/backends/provider_text.hpp"
+// Texts of sources about their failures.
+#include "runtime/stream/sources/provider_text.hpp"
 
 #include <eddy/wire/http1/target.hpp>
 #include <eddy/wire/json.hpp>

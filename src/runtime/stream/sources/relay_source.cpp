@@ -1,12 +1,12 @@
-// Relay backends: what they have in common.
-#include "runtime/stream/backends/relay_backend.hpp"
+// Relay sources: what they have in common.
+#include "runtime/stream/sources/relay_source.hpp"
 
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
 #include "runtime/stream/answer.hpp"
-#include "runtime/stream/backends/proxied_head.hpp"
+#include "runtime/stream/sources/proxied_head.hpp"
 
 #include <fmt/format.h>
 
@@ -23,8 +23,8 @@ http::client_pool_options pool_options(const config& chosen) {
     options.host_connections = max_streams;
     options.connections = max_streams;
     options.waiting = max_streams;
-    options.limits.response_time = chosen.backend_timeout;
-    options.limits.read_time = chosen.backend_timeout;
+    options.limits.response_time = chosen.source_timeout;
+    options.limits.read_time = chosen.source_timeout;
     options.redirects = 0;
     options.decompress = false;
     return options;
@@ -32,39 +32,39 @@ http::client_pool_options pool_options(const config& chosen) {
 
 }  // namespace
 
-relay_backend::relay_backend(sessions& in, observer& owner, const config& chosen, journal& lines,
-                             duration interval)
+relay_source::relay_source(sessions& in, observer& owner, const config& chosen, journal& lines,
+                           duration interval)
     : sessions_(in),
       owner_(owner),
       config_(chosen),
       web_(pool_options(chosen)),
-      secrets_(chosen.key, chosen.backend_url),
+      secrets_(chosen.key, chosen.source_url),
       failures_(lines, interval) {}
 
-relay_backend::~relay_backend() {
+relay_source::~relay_source() {
     EDDY_ASSERT(tasks_.children() == 0);
     loop::current().disarm(*this);
 }
 
-void relay_backend::begin(std::uint32_t client, request from) {
+void relay_source::begin(std::uint32_t client, request from) {
     if (client >= relays_.size()) relays_.resize(client + 1);
     EDDY_ASSERT(relays_[client] == nullptr);
     tasks_.spawn(serve(client, std::make_unique<request>(std::move(from))));
 }
 
-void relay_backend::forget(std::uint32_t client) noexcept {
+void relay_source::forget(std::uint32_t client) noexcept {
     if (client < relays_.size() && relays_[client] != nullptr) leave(*relays_[client]);
 }
 
 /// Ends the stream of a client that has gone.
-void relay_backend::leave(relay& gone) noexcept {
+void relay_source::leave(relay& gone) noexcept {
     gone.is_gone = true;
     gone.unlink();
     gone.source.request();
     relays_[gone.client] = nullptr;
 }
 
-task<void> relay_backend::close() {
+task<void> relay_source::close() {
     for (relay* const each : relays_) {
         if (each == nullptr) continue;
         const std::uint32_t client = each->client;
@@ -78,7 +78,7 @@ task<void> relay_backend::close() {
 }
 
 /// Its frame is there as long as the stream: it holds the relay and nothing else of weight.
-task<void> relay_backend::serve(std::uint32_t client, std::unique_ptr<request> from) {
+task<void> relay_source::serve(std::uint32_t client, std::unique_ptr<request> from) {
     relay to(client);
     relays_[client] = &to;
     if (sends_heartbeats()) {
@@ -95,7 +95,7 @@ task<void> relay_backend::serve(std::uint32_t client, std::unique_ptr<request> f
     end(to, fault);
 }
 
-void relay_backend::end(relay& to, std::string_view fault) {
+void relay_source::end(relay& to, std::string_view fault) {
     to.unlink();
     if (to.is_gone) return;
     // Without the request's fields, which went with its task.
@@ -119,8 +119,8 @@ void relay_backend::end(relay& to, std::string_view fault) {
         owner_.on_fault(to.client, fault);
 }
 
-/// Heartbeats for clients that were sent nothing else, whatever their backend does meanwhile.
-void relay_backend::fire() noexcept {
+/// Heartbeats for clients that were sent nothing else, whatever their source does meanwhile.
+void relay_source::fire() noexcept {
     loop& here = loop::current();
     for (unsigned i = 0; i < burst && !quiet_.empty(); ++i) {
         relay& first = quiet_.front();
@@ -138,21 +138,21 @@ void relay_backend::fire() noexcept {
     if (!quiet_.empty()) here.arm(*this, quiet_.front().last_sent + config_.heartbeat);
 }
 
-void relay_backend::beat(relay& to) {
+void relay_source::beat(relay& to) {
     note_sent(to);
     // A client that is lost over it is forgotten.
     static_cast<void>(sessions_.send_comment(to.client, heartbeat_event));
 }
 
 /// Puts its next heartbeat off.
-void relay_backend::note_sent(relay& to) noexcept {
+void relay_source::note_sent(relay& to) noexcept {
     to.last_sent = loop::current().now();
     if (!to.linked()) return;
     to.unlink();
     quiet_.push_back(to);
 }
 
-bool relay_backend::pass_on(relay& to, std::string bytes) {
+bool relay_source::pass_on(relay& to, std::string bytes) {
     if (to.is_gone) return false;
     ++messages_sent_;
     note_sent(to);
@@ -160,25 +160,25 @@ bool relay_backend::pass_on(relay& to, std::string bytes) {
     return sessions_.send_owned(to.client, std::move(bytes));
 }
 
-task<bool> relay_backend::send(relay& to, std::string bytes) {
+task<bool> relay_source::send(relay& to, std::string bytes) {
     const sent how = try_send(to, std::move(bytes));
     if (how != sent::waits) co_return how == sent::all;
     co_return co_await await_client(to);
 }
 
-relay_backend::sent relay_backend::try_send(relay& to, std::string bytes) {
+relay_source::sent relay_source::try_send(relay& to, std::string bytes) {
     if (!pass_on(to, std::move(bytes))) return sent::gone;
     sessions_.flush();
     if (to.is_gone) return sent::gone;
     return sessions_.is_writing(to.client) ? sent::waits : sent::all;
 }
 
-task<bool> relay_backend::await_client(relay& to) {
+task<bool> relay_source::await_client(relay& to) {
     if (to.is_gone || !sessions_.is_writing(to.client)) co_return !to.is_gone;
-    // The backend waits for a client that reads more slowly than it sends.
+    // The source waits for a client that reads more slowly than it sends.
     to.has_caught_up.reset();
     sessions_.notify_when_idle(to.client);
-    auto waited = co_await with_timeout(config_.backend_timeout, to.has_caught_up.wait());
+    auto waited = co_await with_timeout(config_.source_timeout, to.has_caught_up.wait());
     if (!waited && waited.error() == errc::timed_out && !to.is_gone) {
         if (!sessions_.cut(to.client)) {
             owner_.on_fault(to.client, to_string(handoff::loss::too_slow));
@@ -188,40 +188,40 @@ task<bool> relay_backend::await_client(relay& to) {
     co_return !to.is_gone;
 }
 
-void relay_backend::on_idle(std::uint32_t client) noexcept {
+void relay_source::on_idle(std::uint32_t client) noexcept {
     if (client < relays_.size() && relays_[client] != nullptr) relays_[client]->has_caught_up.set();
 }
 
-void relay_backend::end_by_close(relay& to) {
+void relay_source::end_by_close(relay& to) {
     if (to.is_gone) return;
     to.ends_by = stream_end::close;
     sessions_.reset_unless_finished(to.client);
 }
 
-void relay_backend::refuse(relay& to, const request& from, std::string_view reason) {
+void relay_source::refuse(relay& to, const request& from, std::string_view reason) {
     to.has_head = true;
     pass_on(to, refusal(502, reason, from));
 }
 
-std::string_view relay_backend::note_failure(const relay& of, std::string_view reason,
-                                             std::string_view why) {
+std::string_view relay_source::note_failure(const relay& of, std::string_view reason,
+                                            std::string_view why) {
     if (!of.is_gone) failures_.write(reason, shown(secrets_.hide(why)));
     return reason;
 }
 
-std::string_view relay_backend::note_no_response(const relay& of, std::error_code error) {
+std::string_view relay_source::note_no_response(const relay& of, std::error_code error) {
     const std::string_view reason = reason_of(error);
-    return note_failure(of, reason, "the backend gave no response: " + error.message());
+    return note_failure(of, reason, "the source gave no response: " + error.message());
 }
 
-std::string_view relay_backend::note_broken(const relay& of, std::error_code error) {
+std::string_view relay_source::note_broken(const relay& of, std::error_code error) {
     if (error == errc::timed_out)
-        return note_failure(of, "backend_stalled", "the backend's answer does not go on");
+        return note_failure(of, "backend_stalled", "the source's answer does not go on");
     return note_failure(of, "backend_broke_off",
-                        "the backend's answer broke off: " + error.message());
+                        "the source's answer broke off: " + error.message());
 }
 
-task<std::string_view> relay_backend::note_status(const relay& of, http::pool_response& answer) {
+task<std::string_view> relay_source::note_status(const relay& of, http::pool_response& answer) {
     constexpr std::string_view reason = "backend_status";
     const std::string kind = fmt::format("{} {}", reason, answer.status);
     if (of.is_gone) co_return reason;
@@ -229,13 +229,13 @@ task<std::string_view> relay_backend::note_status(const relay& of, http::pool_re
     if (failures_.is_due(kind)) text = co_await read_failure(answer);
     if (of.is_gone) co_return reason;
     const std::string_view colon = text.empty() ? "" : ": ";
-    failures_.write(kind, fmt::format("the backend answered {} {}{}{}", answer.status,
+    failures_.write(kind, fmt::format("the source answered {} {}{}{}", answer.status,
                                       http1::reason_phrase(answer.status), colon, shown(text)));
     co_return reason;
 }
 
-task<std::string_view> relay_backend::note_content(const relay& of, http::pool_response& answer,
-                                                   std::string why, std::string content) {
+task<std::string_view> relay_source::note_content(const relay& of, http::pool_response& answer,
+                                                  std::string why, std::string content) {
     bool is_error = false;
     const std::string text = co_await read_failure(answer, std::move(content), &is_error);
     if (!text.empty()) why.append(": ").append(text);
@@ -243,8 +243,8 @@ task<std::string_view> relay_backend::note_content(const relay& of, http::pool_r
 }
 
 /// The text of a response's content that says what failed, without secrets.
-task<std::string> relay_backend::read_failure(http::pool_response& of, std::string content,
-                                              bool* is_error) {
+task<std::string> relay_source::read_failure(http::pool_response& of, std::string content,
+                                             bool* is_error) {
     const time_point until = loop::current().after(failure_text_time);
     content.resize(std::min(content.size(), max_failure_text));
     bool is_whole = false;
@@ -259,7 +259,7 @@ task<std::string> relay_backend::read_failure(http::pool_response& of, std::stri
 }
 
 /// Reason of a request that got no response.
-std::string_view relay_backend::reason_of(std::error_code error) noexcept {
+std::string_view relay_source::reason_of(std::error_code error) noexcept {
     if (error == errc::timed_out) return "backend_stalled";
     if (error == errc::malformed || error == errc::limit_reached) return "backend_malformed_head";
     for (const errc each : {errc::untrusted_certificate, errc::certificate_name_mismatch,
@@ -271,22 +271,22 @@ std::string_view relay_backend::reason_of(std::error_code error) noexcept {
     return "backend_unreachable";
 }
 
-void relay_backend::add_field(http::pool_request& to, std::string_view name,
-                              std::string_view value) {
+void relay_source::add_field(http::pool_request& to, std::string_view name,
+                             std::string_view value) {
     const result<> added = to.headers.add(name, value);
     EDDY_ASSERT(added);
 }
 
-http::pool_request relay_backend::upstream(std::string_view path) const {
+http::pool_request relay_source::upstream(std::string_view path) const {
     http::pool_request made;
     made.method = "POST";
-    made.url = config_.backend_url + std::string(path);
+    made.url = config_.source_url + std::string(path);
     add_field(made, "Content-Type", "application/json");
     if (!config_.key.empty()) add_field(made, "Authorization", "Bearer " + config_.key);
-    if (!config_.backend_socket.empty()) {
+    if (!config_.source_socket.empty()) {
         transport::address at;
         at.kind = transport::scheme::unix_socket;
-        at.path = config_.backend_socket;
+        at.path = config_.source_socket;
         made.connect_to = at;
     }
     return made;

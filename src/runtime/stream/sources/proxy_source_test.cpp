@@ -1,7 +1,7 @@
-// Proxied responses: what clients of each version see of a backend's response, of its end, and of
+// Proxied responses: what clients of each version see of a source's response, of its end, and of
 // one that broke off.
-#include "runtime/stream/backends/proxied_head.hpp"
-#include "runtime/stream/backends/relay_backend.hpp"
+#include "runtime/stream/sources/proxied_head.hpp"
+#include "runtime/stream/sources/relay_source.hpp"
 #include "runtime/stream/testing.hpp"
 
 #include <gmock/gmock.h>
@@ -23,12 +23,12 @@ using ::testing::StartsWith;
 
 constexpr std::string_view http_1_0 = R"({"http_version":"HTTP/1.0"})";
 
-class proxied_streams : public on_backend {
+class proxied_streams : public on_io_backend {
 protected:
     subject make(const std::string& url, json options = {}) {
         options["handoff"] = "unix://" + folder_.file("handoff.sock");
-        options["backend_url"] = url;
-        return subject("stream", with(std::move(options), {{"backend", "proxy"}}));
+        options["source_url"] = url;
+        return subject("stream", with(std::move(options), {{"source", "proxy"}}));
     }
     static task<std::string> answer_of(subject& s, std::string message) {
         talker client = make_client(s, message);
@@ -42,8 +42,8 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(runtime, proxied_streams,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         eddy::testing::io_backend_name);
 
 TEST_P(proxied_streams, pass_a_response_through) {
     run([this]() -> task<void> {
@@ -95,7 +95,7 @@ TEST_P(proxied_streams, that_break_off_are_no_whole_ones) {
         };
         for (const ending& each : all) {
             chat_api site({each.content}, "200 OK\r\n" + each.framing, each.closes);
-            subject s = make(site.url(), {{"backend_timeout", "100ms"}});
+            subject s = make(site.url(), {{"source_timeout", "100ms"}});
             co_await s.start();
             // Over a Unix socket, which has no resets, and over TCP.
             const parsed_answer got = parse_answer(co_await answer_of(s, "{}"));
@@ -134,7 +134,7 @@ TEST_P(proxied_streams, of_clients_without_chunks_end_with_the_connection) {
         };
         for (const ending& each : all) {
             chat_api site({each.content}, "200 OK\r\n" + each.framing, each.closes);
-            subject s = make(site.url(), {{"backend_timeout", "100ms"}});
+            subject s = make(site.url(), {{"source_timeout", "100ms"}});
             co_await s.start();
             kept_client kept = co_await make_kept_client(s, std::string(http_1_0));
             const last_bytes got = co_await rest_of(kept.client);
@@ -168,7 +168,7 @@ TEST_P(proxied_streams, that_are_cut_off_are_no_whole_ones) {
             }
             // Since the client takes nothing.
             chat_api site({std::string(3'000'000, 'x')});
-            subject s = make(site.url(), {{"backend_timeout", "50ms"}});
+            subject s = make(site.url(), {{"source_timeout", "50ms"}});
             co_await s.start();
             kept_client kept = co_await make_kept_client(s, std::string(message));
             const int few = 20'000;
@@ -199,7 +199,7 @@ TEST_P(proxied_streams, without_content_have_none) {
             co_await s->stop(0s);
             co_await site.close();
         }
-        // A client that asked for the head alone, of a backend whose content never ends.
+        // A client that asked for the head alone, of a source whose content never ends.
         chat_api site({"5\r\nhello\r\n"}, "200 OK\r\nTransfer-Encoding: chunked", false);
         subject s = make(site.url());
         co_await s.start();

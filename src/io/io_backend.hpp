@@ -1,4 +1,4 @@
-// Backend of a loop: the abstract class between it and the kernel, implemented by io_uring, epoll
+// Io-backend of a loop: the abstract class between it and the kernel, implemented by io_uring, epoll
 // and the simulator. The layers above see completions, never readiness.
 #pragma once
 
@@ -29,11 +29,11 @@ struct file_request {
     std::uint64_t offset = 0;
 };
 
-class backend {
+class io_backend {
 public:
-    virtual ~backend() = default;
+    virtual ~io_backend() = default;
 
-    virtual backend_kind kind() const noexcept = 0;
+    virtual io_backend_kind kind() const noexcept = 0;
 
     /// The clock that timers follow.
     virtual time_point now() const noexcept = 0;
@@ -76,7 +76,7 @@ public:
         const socket_bank_options& options, bank_observer& to);
 
     /// True when the operation completed at once, as in stream_driver. Otherwise op.when_done() is
-    /// called with 0 or a negative errno, or the backend sets the result and completes it.
+    /// called with 0 or a negative errno, or the io-backend sets the result and completes it.
     virtual bool start(connect_operation& op) = 0;
     /// Ends a connect that waits; it completes soon, with success if that came first.
     virtual void cancel(connect_operation& op) noexcept = 0;
@@ -103,8 +103,8 @@ private:
     time_point woke_at_{};
 };
 
-result<std::unique_ptr<backend>> make_uring_backend(const loop_options& options);
-result<std::unique_ptr<backend>> make_epoll_backend(const loop_options& options);
-result<std::unique_ptr<backend>> make_sim_backend(const loop_options& options);
+result<std::unique_ptr<io_backend>> make_uring_backend(const loop_options& options);
+result<std::unique_ptr<io_backend>> make_epoll_backend(const loop_options& options);
+result<std::unique_ptr<io_backend>> make_sim_backend(const loop_options& options);
 
 }  // namespace eddy

@@ -1,4 +1,4 @@
-// Functions of the lua backend's scripts, send() and event(), and the calls of handle(request) that
+// Functions of the lua source's scripts, send() and event(), and the calls of handle(request) that
 // they belong to.
 #pragma once
 
@@ -33,7 +33,7 @@ private:
 /// Global functions, for hosts whose calls are stream_calls.
 script::library stream_library();
 
-/// Options of a host for scripts of the lua backend.
+/// Options of a host for scripts of the lua source.
 script::host_options stream_host_options();
 
 }  // namespace eddy::runtime::stream

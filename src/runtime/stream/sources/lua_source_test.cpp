@@ -1,7 +1,7 @@
-// Lua backend: what clients see of a script, and the limits of one that goes wrong.
-#include "runtime/stream/backends/lua_backend.hpp"
+// Lua source: what clients see of a script, and the limits of one that goes wrong.
+#include "runtime/stream/sources/lua_source.hpp"
 
-#include "runtime/stream/backends/stream_library.hpp"
+#include "runtime/stream/sources/stream_library.hpp"
 #include "runtime/stream/testing.hpp"
 #include "script/testing.hpp"
 
@@ -22,12 +22,12 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class scripted_streams : public on_backend {
+class scripted_streams : public on_io_backend {
 protected:
     json options(std::string_view script, json more = {}) {
         std::ofstream(folder_.file("answer.lua")) << script;
         return with(std::move(more), {{"handoff", "unix://" + folder_.file("handoff.sock")},
-                                      {"backend", "lua"},
+                                      {"source", "lua"},
                                       {"script", folder_.file("answer.lua")}});
     }
     subject make(std::string_view script, json more = {}) {
@@ -48,8 +48,8 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(runtime, scripted_streams,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         eddy::testing::io_backend_name);
 
 TEST_P(scripted_streams, are_what_the_script_sends) {
     run([this]() -> task<void> {

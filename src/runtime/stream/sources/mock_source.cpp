@@ -1,5 +1,5 @@
-// Mock backend: texts and pace.
-#include "runtime/stream/backends/mock_backend.hpp"
+// Mock source: texts and pace.
+#include "runtime/stream/sources/mock_source.hpp"
 
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
@@ -30,8 +30,8 @@ std::string_view first_characters(std::string_view text, std::size_t most) noexc
 
 }  // namespace
 
-mock_backend::mock_backend(sessions& in, observer& owner, duration delay, std::uint32_t messages,
-                           duration heartbeat)
+mock_source::mock_source(sessions& in, observer& owner, duration delay, std::uint32_t messages,
+                         duration heartbeat)
     : sessions_(in),
       owner_(owner),
       delay_ms_(static_cast<std::uint32_t>(delay / std::chrono::milliseconds(1))),
@@ -46,29 +46,29 @@ mock_backend::mock_backend(sessions& in, observer& owner, duration delay, std::u
     }
 }
 
-mock_backend::~mock_backend() { loop::current().disarm(*this); }
+mock_source::~mock_source() { loop::current().disarm(*this); }
 
-std::string mock_backend::opening(const request& from) const { return response_head(from.headers); }
+std::string mock_source::opening(const request& from) const { return response_head(from.headers); }
 
-std::string mock_backend::first_event(const request& from) const {
+std::string mock_source::first_event(const request& from) const {
     const std::string_view shown = first_characters(from.prompt, prompt_characters);
     return with_end(1, content_event(fmt::format("Hello from Eddy! Prompt: {}", shown)));
 }
 
 /// The end of an answer goes with the last event, in one packet. Where that has an id, it is not
 /// part of it: a client that has the event may have missed the end.
-std::string mock_backend::with_end(std::uint32_t message, std::string event) const {
+std::string mock_source::with_end(std::uint32_t message, std::string event) const {
     if (is_last(message) && !sessions_.has_replay()) event += done_event;
     return event;
 }
 
 /// Ends the stream behind its last message.
-void mock_backend::end(std::uint32_t client, std::uint32_t begun_ms) {
+void mock_source::end(std::uint32_t client, std::uint32_t begun_ms) {
     if (!sessions_.finish(client, std::string(sessions_.has_replay() ? done_event : ""))) return;
     owner_.on_end(client, std::chrono::milliseconds(clock_ms() - begun_ms));
 }
 
-void mock_backend::begin(std::uint32_t client, request from) {
+void mock_source::begin(std::uint32_t client, request from) {
     streams_.make_room(client);
     if (has_beats()) beats_.make_room(client);
     stream& its = streams_[client];
@@ -82,14 +82,14 @@ void mock_backend::begin(std::uint32_t client, request from) {
     if (!armed()) arm();
 }
 
-void mock_backend::forget(std::uint32_t client) noexcept {
+void mock_source::forget(std::uint32_t client) noexcept {
     if (!streams_.has(client)) return;
     streams_.remove(client);
     beats_.remove(client);
     streams_[client].second.reset();
 }
 
-void mock_backend::fire() noexcept {
+void mock_source::fire() noexcept {
     const std::uint32_t now = clock_ms();
     for (unsigned i = 0; i < burst && streams_.is_due(now); ++i) {
         const std::uint32_t client = streams_.first();
@@ -111,13 +111,13 @@ void mock_backend::fire() noexcept {
     if (!streams_.is_empty()) arm();
 }
 
-void mock_backend::give_up(std::uint32_t client) noexcept {
+void mock_source::give_up(std::uint32_t client) noexcept {
     sessions_.abandon(client);
     forget(client);
     owner_.on_fault(client, "no_memory");
 }
 
-void mock_backend::advance(std::uint32_t client) {
+void mock_source::advance(std::uint32_t client) {
     stream& its = streams_[client];
     // Sending may lose the client, which forget() then finds out of the queue.
     streams_.remove(client);
@@ -138,23 +138,23 @@ void mock_backend::advance(std::uint32_t client) {
     await_next(client, due + delay_ms_);
 }
 
-void mock_backend::beat(std::uint32_t client) {
+void mock_source::beat(std::uint32_t client) {
     beats_.remove(client);
     if (sessions_.send_comment(client, heartbeat_event)) await_beat(client);
 }
 
-void mock_backend::await_next(std::uint32_t client, std::uint32_t due_ms) noexcept {
+void mock_source::await_next(std::uint32_t client, std::uint32_t due_ms) noexcept {
     streams_.add(client, due_ms);
     if (has_beats()) await_beat(client);
 }
 
 /// Queues the next heartbeat of a client that was sent something now.
-void mock_backend::await_beat(std::uint32_t client) noexcept {
+void mock_source::await_beat(std::uint32_t client) noexcept {
     const std::uint32_t due = clock_ms() + heartbeat_ms_;
     if (is_before(due, streams_[client].due_ms)) beats_.add(client, due);
 }
 
-void mock_backend::arm() noexcept {
+void mock_source::arm() noexcept {
     std::uint32_t due = streams_[streams_.first()].due_ms;
     if (!beats_.is_empty() && is_before(beats_[beats_.first()].due_ms, due))
         due = beats_[beats_.first()].due_ms;
@@ -166,7 +166,7 @@ void mock_backend::arm() noexcept {
     here.arm(*this, start_ + begun + std::chrono::milliseconds(ahead > 0 ? ahead : 0));
 }
 
-std::uint32_t mock_backend::clock_ms() const noexcept {
+std::uint32_t mock_source::clock_ms() const noexcept {
     return static_cast<std::uint32_t>((loop::current().now() - start_) /
                                       std::chrono::milliseconds(1));
 }

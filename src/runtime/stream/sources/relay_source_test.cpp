@@ -1,6 +1,6 @@
-// Backends that relay: an API of chat completions, ours, and what clients see of it and of its
+// Sources that relay: an API of chat completions, ours, and what clients see of it and of its
 // failures.
-#include "runtime/stream/backends/relay_backend.hpp"
+#include "runtime/stream/sources/relay_source.hpp"
 
 #include <eddy/base/frame_pool.hpp>
 #include <eddy/net/unix.hpp>
@@ -26,12 +26,12 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class relayed_streams : public on_backend {
+class relayed_streams : public on_io_backend {
 protected:
     subject make(const std::string& url, json options = {}) {
         options["handoff"] = "unix://" + folder_.file("handoff.sock");
-        options["backend_url"] = url;
-        return subject("stream", with(std::move(options), {{"backend", "openai"}}));
+        options["source_url"] = url;
+        return subject("stream", with(std::move(options), {{"source", "openai"}}));
     }
     /// All bytes that a client of the runtime gets.
     static task<std::string> answer_of(subject& s, std::string message) {
@@ -46,8 +46,8 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(runtime, relayed_streams,
-                         ::testing::Values(backend_kind::uring, backend_kind::epoll),
-                         eddy::testing::backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         eddy::testing::io_backend_name);
 
 TEST_P(relayed_streams, have_an_event_for_each_piece_of_a_completion) {
     run([this]() -> task<void> {
@@ -99,7 +99,7 @@ TEST_P(relayed_streams, send_a_key_and_a_model) {
     });
 }
 
-TEST_P(relayed_streams, end_with_the_reason_when_their_backend_fails) {
+TEST_P(relayed_streams, end_with_the_reason_when_their_source_fails) {
     run([this]() -> task<void> {
         struct failing {
             std::vector<std::string> pieces;
@@ -119,7 +119,7 @@ TEST_P(relayed_streams, end_with_the_reason_when_their_backend_fails) {
         };
         for (const failing& each : all) {
             chat_api model(each.pieces, each.head, each.closes);
-            subject s = make(model.url(), {{"backend_timeout", "100ms"}, {"heartbeat", "20ms"}});
+            subject s = make(model.url(), {{"source_timeout", "100ms"}, {"heartbeat", "20ms"}});
             co_await s.start();
             const std::string answer = co_await answer_of(s, "{}");
             EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
@@ -266,11 +266,11 @@ TEST_P(relayed_streams, have_more_than_the_content) {
     });
 }
 
-TEST_P(relayed_streams, wait_for_clients_that_read_more_slowly_than_the_backend_sends) {
+TEST_P(relayed_streams, wait_for_clients_that_read_more_slowly_than_the_source_sends) {
     run([this]() -> task<void> {
         const std::string large(3'000'000, 'x');
         chat_api site({large});
-        subject proxied = make(site.url(), {{"backend", "proxy"}});
+        subject proxied = make(site.url(), {{"source", "proxy"}});
         co_await proxied.start();
         const parsed_answer passed = parse_answer(co_await answer_of(proxied, "{}"));
         EXPECT_TRUE(passed.content == large && passed.is_whole);
@@ -293,7 +293,7 @@ TEST_P(relayed_streams, wait_for_clients_that_read_more_slowly_than_the_backend_
 TEST_P(relayed_streams, end_when_their_client_takes_nothing) {
     run([this]() -> task<void> {
         chat_api site({std::string(3'000'000, 'x')});
-        subject s = make(site.url(), {{"backend", "proxy"}, {"backend_timeout", "50ms"}});
+        subject s = make(site.url(), {{"source", "proxy"}, {"source_timeout", "50ms"}});
         co_await s.start();
         client_ends ends = socket_pair();
         hand_over(s->local(), std::move(ends.ours), "{}");
@@ -304,12 +304,12 @@ TEST_P(relayed_streams, end_when_their_client_takes_nothing) {
     });
 }
 
-TEST_P(relayed_streams, have_signs_of_life_whatever_the_backend_does) {
+TEST_P(relayed_streams, have_signs_of_life_whatever_the_source_does) {
     run([this]() -> task<void> {
         // One that reads the request, and says nothing.
         listener silent = must(unix_socket::listen(folder_.file("api.sock")));
         subject s = make("http://model/v1",
-                         {{"backend_socket", folder_.file("api.sock")}, {"heartbeat", "10ms"}});
+                         {{"source_socket", folder_.file("api.sock")}, {"heartbeat", "10ms"}});
         co_await s.start();
         talker client = make_client(s, "{}");
         talker server(must(co_await silent.accept()));
@@ -357,8 +357,8 @@ TEST_P(relayed_streams, may_become_more_while_the_runtime_runs) {
         subject s = make(model.url(), {{"max_connections", 1}});
         co_await s.start();
         json more = {{"max_connections", 20},
-                     {"backend", "openai"},
-                     {"backend_url", model.url()},
+                     {"source", "openai"},
+                     {"source_url", model.url()},
                      {"handoff", "unix://" + folder_.file("handoff.sock")}};
         must_do(s->apply(s.parse(more)));
         std::vector<talker> clients;
@@ -369,10 +369,10 @@ TEST_P(relayed_streams, may_become_more_while_the_runtime_runs) {
     });
 }
 
-TEST_P(relayed_streams, reach_a_backend_at_a_Unix_socket) {
+TEST_P(relayed_streams, reach_a_source_at_a_Unix_socket) {
     run([this]() -> task<void> {
         listener listening = must(unix_socket::listen(folder_.file("api.sock")));
-        subject s = make("http://model/v1", {{"backend_socket", folder_.file("api.sock")}});
+        subject s = make("http://model/v1", {{"source_socket", folder_.file("api.sock")}});
         co_await s.start();
         talker client = make_client(s, "{}");
         talker server(must(co_await listening.accept()));
@@ -399,7 +399,7 @@ TEST_P(relayed_streams, cost_3400_bytes_each_at_most) {
     run([this]() -> task<void> {
         constexpr std::size_t streams = 1000;
         http::testing::pausing_server model(folder_.file("api.sock"), chunk("A piece of it."));
-        subject s = make("http://model/v1", {{"backend_socket", folder_.file("api.sock")}});
+        subject s = make("http://model/v1", {{"source_socket", folder_.file("api.sock")}});
         co_await s.start();
         const auto messages = [&] { return s->count().messages_out; };
         std::vector<unique_fd> clients;

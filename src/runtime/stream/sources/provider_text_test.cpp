@@ -1,5 +1,5 @@
-// Texts of backends: where APIs have them, secrets, and what could harm a log.
-#include "runtime/stream/backends/provider_text.hpp"
+// Texts of sources: where APIs have them, secrets, and what could harm a log.
+#include "runtime/stream/sources/provider_text.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-// Relay backend: streams that come from elsewhere, such as from a model's API, with a task for
+// Relay source: streams that come from elsewhere, such as from a model's API, with a task for
 // each.
 //
-// A stream lives for minutes and mostly waits for its backend's next piece: what it holds then is
+// A stream lives for minutes and mostly waits for its source's next piece: what it holds then is
 // its memory. So the request ends before the first piece, heartbeats are one list for all, and
 // nothing is copied that the connection holds.
 #pragma once
@@ -14,12 +14,12 @@
 #include <eddy/io/timer.hpp>
 
 #include "runtime/logs/journal.hpp"
-#include "runtime/stream/backends/backend.hpp"
-#include "runtime/stream/backends/completion_reader.hpp"
-#include "runtime/stream/backends/provider_text.hpp"
 #include "runtime/stream/failure_log.hpp"
 #include "runtime/stream/options.hpp"
 #include "runtime/stream/sessions.hpp"
+#include "runtime/stream/sources/completion_reader.hpp"
+#include "runtime/stream/sources/provider_text.hpp"
+#include "runtime/stream/sources/source.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -33,7 +33,7 @@
 namespace eddy::runtime::stream {
 
 /// One loop's thread. close() must have ended before it dies.
-class relay_backend : public backend, timer {
+class relay_source : public source, timer {
 public:
     void begin(std::uint32_t client, request from) final;
     void forget(std::uint32_t client) noexcept final;
@@ -43,9 +43,9 @@ public:
 
 protected:
     /// All that it is given outlives it. The log of failures has `interval`.
-    relay_backend(sessions& in, observer& owner, const config& chosen, journal& lines,
-                  duration interval = failure_log_interval);
-    ~relay_backend() override;
+    relay_source(sessions& in, observer& owner, const config& chosen, journal& lines,
+                 duration interval = failure_log_interval);
+    ~relay_source() override;
 
     /// Mark by which a client knows that its stream is whole, beside the connection's end.
     enum class stream_end : std::uint8_t {
@@ -55,7 +55,7 @@ protected:
         close,  ///< an orderly end of the connection
     };
     /// A client's stream while its task runs. It is in a list while heartbeats are due.
-    struct relay : list_link<relay_backend> {
+    struct relay : list_link<relay_source> {
         explicit relay(std::uint32_t number) noexcept : client(number) {}
 
         std::uint32_t client;
@@ -72,7 +72,7 @@ protected:
     /// lives; empty for a stream that is whole.
     virtual task<std::string_view> run(relay& to, std::unique_ptr<request> from) = 0;
 
-    /// Passes bytes on, and waits until the client has taken them, for at most --backend-timeout.
+    /// Passes bytes on, and waits until the client has taken them, for at most --source-timeout.
     /// False once the client has gone.
     task<bool> send(relay& to, std::string bytes);
     /// State of bytes that were passed on.
@@ -87,12 +87,12 @@ protected:
     /// Marks the content as one that ends by the close, since no field says its length: where it
     /// breaks off, the client gets an error.
     void end_by_close(relay& to);
-    /// A request to --backend-url with `path` behind it.
+    /// A request to --source-url with `path` behind it.
     http::pool_request upstream(std::string_view path) const;
     /// Counts a response.
     void note_response(const http::pool_response& of) noexcept { owner_.on_response(of.status); }
     // Reasons of failures, which they write to the log, unless the client has gone.
-    /// `why` may be the backend's text: secrets and control characters are taken out.
+    /// `why` may be the source's text: secrets and control characters are taken out.
     std::string_view note_failure(const relay& of, std::string_view reason, std::string_view why);
     /// Reason for a request that got no response.
     std::string_view note_no_response(const relay& of, std::error_code error);
@@ -137,8 +137,8 @@ private:
     observer& owner_;
     const config config_;
     http::client_pool web_;
-    std::vector<relay*> relays_;                  // by the client's number
-    intrusive_list<relay, relay_backend> quiet_;  // by last_sent, if there are heartbeats
+    std::vector<relay*> relays_;                 // by the client's number
+    intrusive_list<relay, relay_source> quiet_;  // by last_sent, if there are heartbeats
     std::uint64_t messages_sent_ = 0;
     const secret_texts secrets_;
     failure_log failures_;
@@ -146,10 +146,10 @@ private:
 };
 
 /// Chat completions of an API as OpenAI's: each piece of the answer is an event.
-class openai_backend final : public relay_backend {
+class openai_source final : public relay_source {
 public:
-    openai_backend(sessions& in, observer& owner, const config& chosen, journal& lines)
-        : relay_backend(in, owner, chosen, lines) {}
+    openai_source(sessions& in, observer& owner, const config& chosen, journal& lines)
+        : relay_source(in, owner, chosen, lines) {}
     std::string opening(const request& from) const override;
 
 private:
@@ -163,10 +163,10 @@ private:
 };
 
 /// Any URL's response, passed through as it comes.
-class proxy_backend final : public relay_backend {
+class proxy_source final : public relay_source {
 public:
-    proxy_backend(sessions& in, observer& owner, const config& chosen, journal& lines)
-        : relay_backend(in, owner, chosen, lines) {}
+    proxy_source(sessions& in, observer& owner, const config& chosen, journal& lines)
+        : relay_source(in, owner, chosen, lines) {}
     std::string opening(const request&) const override { return {}; }
 
 private:

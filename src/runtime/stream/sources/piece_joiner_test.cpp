@@ -1,5 +1,5 @@
 // Halves of characters: marks, joining, and what has no other half.
-#include "runtime/stream/backends/piece_joiner.hpp"
+#include "runtime/stream/sources/piece_joiner.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// Mock backend: sends texts of its own to each client at a fixed pace, to try a web server's
+// Mock source: sends texts of its own to each client at a fixed pace, to try a web server's
 // handoff and to measure.
 //
 // All streams have one delay, so they are due in the order in which they were sent something last:
@@ -9,10 +9,10 @@
 
 #include <eddy/io/timer.hpp>
 
-#include "runtime/stream/backends/backend.hpp"
 #include "runtime/stream/due_queue.hpp"
 #include "runtime/stream/request.hpp"
 #include "runtime/stream/sessions.hpp"
+#include "runtime/stream/sources/source.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -23,7 +23,7 @@
 namespace eddy::runtime::stream {
 
 /// One loop's thread.
-class mock_backend final : public backend, timer {
+class mock_source final : public source, timer {
 public:
     /// Characters of the prompt that the first message repeats.
     static constexpr std::size_t prompt_characters = 50;
@@ -31,9 +31,9 @@ public:
     static constexpr unsigned burst = 64;
 
     /// A client that was sent nothing for `heartbeat` gets a comment.
-    mock_backend(sessions& in, observer& owner, duration delay, std::uint32_t messages,
-                 duration heartbeat);
-    ~mock_backend() override;
+    mock_source(sessions& in, observer& owner, duration delay, std::uint32_t messages,
+                duration heartbeat);
+    ~mock_source() override;
 
     std::string opening(const request& from) const override;
     std::string first_event(const request& from) const override;

@@ -1,5 +1,5 @@
 // Heads of proxied responses: which fields pass, and the framing.
-#include "runtime/stream/backends/proxied_head.hpp"
+#include "runtime/stream/sources/proxied_head.hpp"
 
 #include "runtime/stream/testing.hpp"
 
@@ -60,7 +60,7 @@ TEST(proxied_head, has_the_fields_of_the_response) {
     EXPECT_EQ(cookies.field("Cache-Control"), "no-cache");
 }
 
-TEST(proxied_head, lacks_those_of_the_backends_connection) {
+TEST(proxied_head, lacks_those_of_the_sources_connection) {
     const parsed_answer got = head_of({{"Connection", "keep-alive, X-Hop"},
                                        {"connection", "x-other"},
                                        {"Keep-Alive", "timeout=5"},
@@ -86,7 +86,7 @@ TEST(proxied_head, lacks_those_of_the_backends_connection) {
     EXPECT_EQ(got.field("X-Accel-Buffering"), "no");
 }
 
-TEST(proxied_head, keeps_what_no_backend_may_take_for_its_connections_alone) {
+TEST(proxied_head, keeps_what_no_source_may_take_for_its_connections_alone) {
     const parsed_answer got = head_of({{"Connection", "Content-Type, cache-control, X-Hop"},
                                        {"Content-Type", "text/html"},
                                        {"Cache-Control", "no-store"},
@@ -96,7 +96,7 @@ TEST(proxied_head, keeps_what_no_backend_may_take_for_its_connections_alone) {
     EXPECT_FALSE(got.fields.contains("X-Hop"));
 }
 
-TEST(proxied_head, has_the_web_servers_fields_in_place_of_the_backends) {
+TEST(proxied_head, has_the_web_servers_fields_in_place_of_the_sources) {
     request to;
     to.headers = {{"Access-Control-Allow-Origin", "https://a"}, {"set-cookie", "mine=1"}};
     const parsed_answer got = head_of(

@@ -1,4 +1,4 @@
-// Backend of a stream runtime: the source of what its clients are sent.
+// Source of a stream runtime: the source of what its clients are sent.
 #pragma once
 
 #include <eddy/io/task.hpp>
@@ -14,9 +14,9 @@ namespace eddy::runtime::stream {
 
 /// One loop's thread. Its runtime owns the sessions, which outlive it. Streams have their sessions'
 /// numbers.
-class backend {
+class source {
 public:
-    /// Runtime of the streams; it outlives the backend.
+    /// Runtime of the streams; it outlives the source.
     class observer {
     public:
         /// The last bytes were passed on; the stream is finished, and its number free.
@@ -24,7 +24,7 @@ public:
         /// The same after a failure, by the reason that metrics show, a text that always lives. The
         /// client has got the reason, as far as it could be sent.
         virtual void on_fault(std::uint32_t stream, std::string_view reason) noexcept = 0;
-        /// A response of the API or site that the backend asks has begun.
+        /// A response of the API or site that the source asks has begun.
         virtual void on_response(int /*status*/) noexcept {}
 
     protected:
@@ -34,7 +34,7 @@ public:
     /// For notifications of streams that have no session.
     static constexpr std::uint32_t no_client = UINT32_MAX;
 
-    virtual ~backend() = default;
+    virtual ~source() = default;
 
     /// Head of the response to `from`, sent at once. Empty where it depends on what is to come.
     virtual std::string opening(const request& from) const = 0;

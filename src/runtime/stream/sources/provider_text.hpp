@@ -1,4 +1,4 @@
-// Texts of a backend about its failures, made fit for the journal: bounded, without control
+// Texts of a source about its failures, made fit for the journal: bounded, without control
 // characters, and without this side's keys, which some APIs repeat in their messages.
 #pragma once
 

@@ -1,11 +1,11 @@
-// Lua backend: streams that are what a script makes of each request.
+// Lua source: streams that are what a script makes of each request.
 #pragma once
 
 #include "runtime/logs/journal.hpp"
 #include "runtime/problem.hpp"
-#include "runtime/stream/backends/backend.hpp"
 #include "runtime/stream/options.hpp"
 #include "runtime/stream/sessions.hpp"
+#include "runtime/stream/sources/source.hpp"
 
 #include <chrono>
 #include <memory>
@@ -17,8 +17,8 @@ inline constexpr std::chrono::seconds script_log_interval{1};
 
 /// Refuses a script that does not load, with the line, and any where scripts were left out of the
 /// build. All that it is given outlives it. Its close() must have ended before it dies.
-outcome<std::unique_ptr<backend>> make_lua_backend(sessions& in, backend::observer& owner,
-                                                   const config& chosen, journal& lines);
+outcome<std::unique_ptr<source>> make_lua_source(sessions& in, source::observer& owner,
+                                                 const config& chosen, journal& lines);
 /// Checks that the script loads: the same errors.
 outcome<> try_script(const config& chosen);
 
