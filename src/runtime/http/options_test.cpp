@@ -19,7 +19,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr auto sim = io_backend_kind::sim;
+constexpr auto kernel = seen_on::kernel;
 
 /// A site of `in` with these options.
 json site_of(const temporary_folder& in, json options) {
@@ -264,14 +264,14 @@ effect_table http_effects() {
         {{"http", "listing"}, {a_folder_is_listed}},
         {{"http", "cache"}, {files_are_kept_in_memory}},
         {{"http", "cache-control"}, {browsers_may_keep_files}},
-        {{"http", "sendfile"}, {files_are_sent_without_a_copy}},
+        {{"http", "sendfile"}, {files_are_sent_without_a_copy, kernel}},
         {{"http", "compress"}, {responses_are_compressed}},
         {{"http", "hidden"}, {hidden_files_are_served}},
         {{"http", "spa"}, {a_file_answers_for_paths_without_one}},
-        {{"http", "threads"}, {threads_answer_requests}},
+        {{"http", "threads"}, {threads_answer_requests, kernel}},
         {{"http", "max-header"}, {heads_are_limited}},
-        {{"http", "request-timeout"}, {slow_requests_are_refused, sim}},
-        {{"http", "write-timeout"}, {clients_that_take_nothing_are_closed, sim}},
+        {{"http", "request-timeout"}, {slow_requests_are_refused}},
+        {{"http", "write-timeout"}, {clients_that_take_nothing_are_closed}},
         {{"http", "access-log"}, {requests_are_logged}},
         {{"http", "access-format"}, {logs_have_a_format}},
     };

@@ -2,7 +2,6 @@
 // for an option without a test.
 #pragma once
 
-#include <eddy/io/loop.hpp>
 #include <eddy/io/task.hpp>
 
 #include <map>
@@ -12,9 +11,16 @@
 
 namespace eddy::runtime::testing {
 
+/// Backends on which an effect is seen.
+enum class seen_on {
+    every_backend,
+    kernel,  ///< uring and epoll: descriptors, peers' options or threads of the kernel are needed
+    sim,     ///< the simulator alone: the effect takes too long where time is real
+};
+
 struct effect {
     task<void> (*seen)(std::string type);
-    io_backend_kind on = io_backend_kind::automatic;  // the simulator where time decides
+    seen_on on = seen_on::every_backend;
 };
 
 /// By type and name.

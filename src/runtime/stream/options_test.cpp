@@ -243,6 +243,8 @@ task<void> events_of_a_completion_are_chosen(std::string type) {
                 HasSubstr("\r\n\r\n" + chunk("Good")));
     EXPECT_THAT(co_await answer_of_model(type, {}, &asked),
                 HasSubstr("\r\n\r\ndata: {\"content\":\"Good\"}"));
+    EXPECT_THAT(co_await answer_of_model(type, {{"events", "content"}}, &asked),
+                HasSubstr("\r\n\r\ndata: {\"content\":\"Good\"}"));
     EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"events", "chunks"}}),
                 HasSubstr("--events has no effect with --source mock"));
 }
@@ -294,7 +296,18 @@ task<void> a_program_answers(std::string type) {
     co_await s->stop(0s);
     EXPECT_EQ(co_await cut.rest(), "");
     EXPECT_TRUE(s.events.has("1 streams were cut off"));
-    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"source", "exec"}}),
+    // The end of the bytes of a client is a hang-up, which a program may ignore.
+    subject stays(type, {{"handoff", "unix://" + folder.file("s")},
+                         {"backend", "exec"},
+                         {"exec", "trap '' HUP; echo on; cat"}});
+    co_await stays.start();
+    talker half_closed = make_client(stays, "{}");
+    EXPECT_EQ(co_await half_closed.line(), "on");
+    co_await half_closed.say("echo");
+    must(half_closed.socket.shutdown_write());
+    EXPECT_EQ(co_await half_closed.rest(), "echo");
+    co_await stays->stop(0s);
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"backend", "exec"}}),
                 HasSubstr("--exec COMMAND"));
     EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"exec", "true"}}),
                 HasSubstr("no effect without --source exec"));
@@ -405,7 +418,7 @@ namespace eddy::runtime::testing {
 
 effect_table stream_effects() {
     using namespace stream;
-    return {
+    effect_table all = {
         {{"stream", "handoff"}, {clients_are_taken_at_the_socket}},
         {{"stream", "handoff-type"}, {the_socket_is_of_the_type}},
         {{"stream", "mode"}, {the_file_has_the_mode}},
@@ -429,6 +442,9 @@ effect_table stream_effects() {
         {{"stream", "max-message"}, {messages_are_limited}},
         {{"stream", "max-queue"}, {what_waits_is_limited}},
     };
+    // The sockets that are handed over are the kernel's.
+    for (auto& [option, its] : all) its.on = seen_on::kernel;
+    return all;
 }
 
 }  // namespace eddy::runtime::testing
