@@ -799,6 +799,7 @@ const effect_table& effects() {
     static const effect_table all = [] {
         effect_table joined = http_effects();
         joined.merge(client_effects());
+        joined.merge(hook_effects());
         joined.merge(proxy_effects());
         joined.merge(stream_effects());
         joined.insert(own_effects.begin(), own_effects.end());
@@ -828,8 +829,6 @@ std::vector<named_option> every_option() {
     std::vector<named_option> all;
     for (const type& t : types()) {
         for (const option& o : t.options) {
-            // Scripts and their threads: tests/flags_test.py shows these.
-            if (o.name.starts_with("hook")) continue;
             const auto found = effects().find({t.name, o.name});
             const seen_on on = found == effects().end() ? seen_on::sim : found->second.on;
             for (const backend_kind kind : backends_of(on)) all.push_back({t.name, o.name, kind});
