@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import socket
 import ssl
 
 import harness
@@ -10,12 +11,24 @@ from cache_client import Client
 from harness import connect, eventually, free_port, read_line
 
 
-@harness.on_each_backend
-class Tls(harness.EddyTest):
+class ServingTest(harness.EddyTest):
     def setUp(self):
-        self.made = harness.Certificates(self.folder())
+        self.behind = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(self.behind.close)
         self.running = self.daemon()
         self.port = free_port()
+
+    def needed(self, kind):
+        """Flags that a type cannot do without."""
+        return {"http": ("--root", self.folder()),
+                "proxy": ("--backend", "127.0.0.1:%d" % self.behind.getsockname()[1])}.get(kind, ())
+
+
+@harness.on_each_backend
+class Tls(ServingTest):
+    def setUp(self):
+        super().setUp()
+        self.made = harness.Certificates(self.folder())
 
     def create(self, kind, *flags):
         created = self.running.run("create", kind, "x", "-p", str(self.port), "--tls", "--cert", self.made.cert,
@@ -23,10 +36,6 @@ class Tls(harness.EddyTest):
         if "does not have" in created.err:
             self.skipTest("this build has no TLS")
         self.assertEqual(created.status, 0, created)
-
-    def needed(self, kind):
-        """Flags that a type cannot do without."""
-        return ("--root", self.folder()) if kind == "http" else ()
 
     def tls(self, own=False):
         made = self.made.connect(self.port, own)
@@ -69,17 +78,21 @@ class Tls(harness.EddyTest):
                     self.running.must("remove", "x")
 
     def test_clients_show_a_certificate_where_they_must(self):
-        self.create("server", "--ca", self.made.ca)
-        own, other = self.tls(own=True), self.tls(own=True)
-        eventually(lambda: self.running.list()["x"]["connections"] == 2, "they are there")
-        own.sendall(b"hello\n")
-        self.assertEqual(read_line(other), "hello")
-        with self.assertRaises((ssl.SSLError, ConnectionError)):
-            without = self.tls()
-            if not without.recv(1):
-                raise ConnectionError
-        self.running.must("edit", "x", "--client-auth", "optional")
-        self.tls().sendall(b"hello\n")
+        for kind in ("server", "cache", "http", "proxy"):
+            with self.subTest(kind):
+                self.create(kind, "--ca", self.made.ca)
+                with self.assertRaises((ssl.SSLError, ConnectionError)):
+                    with self.made.connect(self.port) as without:
+                        if not without.recv(1):
+                            raise ConnectionError
+                self.behind.settimeout(0)
+                self.assertRaises(BlockingIOError, self.behind.accept)  # it is refused before it gets a backend
+                for auth, own in (("required", True), ("optional", False), ("no", False)):
+                    self.running.must("edit", "x", "--client-auth", auth)
+                    with self.made.connect(self.port, own) as client:
+                        self.assertEqual(client.version(), "TLSv1.3")
+                        eventually(lambda: self.running.list()["x"]["connections"] == 1, "it is there")
+                self.running.must("remove", "-f", "x")
 
     def test_renewed_certificates_need_no_restart(self):
         cert, key = self.made.named("renewed.example")
@@ -188,9 +201,21 @@ class Tls(harness.EddyTest):
 
 
 @harness.on_each_backend
-class Threads(harness.EddyTest):
+class Threads(ServingTest):
+    def test_the_threads_of_each_type_have_its_name(self):
+        for kind, letters in (("server", "sv"), ("cache", "db"), ("http", "ht"), ("proxy", "px")):
+            with self.subTest(kind):
+                def threads(prefix=f"{letters}-x-"):
+                    return sum(name.startswith(prefix) for name in self.running.thread_names())
+
+                self.running.must("create", kind, "x", "-p", "0", "--threads", "3", *self.needed(kind), "-s")
+                self.assertEqual(threads(), 3)
+                self.running.must("edit", "x", "--threads", "2")
+                eventually(lambda: threads() == 2, "two threads")
+                self.running.must("remove", "-f", "x")
+
     def test_a_server_has_threads_and_all_its_clients_reach_each_other(self):
-        daemon = self.daemon()
+        daemon = self.running
         port = free_port()
         daemon.must("create", "server", "chat", "-p", str(port), "--threads", "3", "-s")
         self.assertEqual(sum(name.startswith("sv-chat") for name in daemon.thread_names()), 3)
@@ -212,7 +237,7 @@ class Threads(harness.EddyTest):
         self.assertIn("--threads has no effect with UDP", refused.err)
 
     def test_the_limit_of_clients_is_that_of_all_threads(self):
-        daemon = self.daemon()
+        daemon = self.running
         port = free_port()
         daemon.must("create", "server", "chat", "-p", str(port), "--threads", "3", "--max-connections", "4", "-s")
         clients = [connect(port) for _ in range(4)]
