@@ -200,7 +200,6 @@ task<void> the_strategy_chooses_backends(std::string type) {
         backend_end a;
         backend_end b;
         json options = before({a.address(), b.address()});
-        if (by_count) options["strategy"] = "least-connections";
         subject s(type, options);
         co_await s.start();
         tunnel_ends stays = co_await through(s, a);
@@ -208,6 +207,8 @@ task<void> the_strategy_chooses_backends(std::string type) {
             tunnel_ends leaves = co_await through(s, b);
         }
         co_await until([&] { return s->count().connections_now == 1; });
+        if (by_count) options["strategy"] = "least-connections";
+        must_do(s->apply(s.parse(options)));
         tunnel_ends third = co_await through(s, by_count ? b : a);
         co_await s->stop(0s);
     }
