@@ -15,8 +15,7 @@ import subprocess
 
 import harness
 from flag_effects import CLAIMED, FlagTest, effect_of, flags_in
-from client_flags import *  # noqa: F403, the test cases of each backend
-from stream_flags import *  # noqa: F403, the same
+from stream_flags import *  # noqa: F403, the test cases of each backend
 from harness import all_of, connect, eventually, free_port, line_of, read_line
 
 

@@ -44,6 +44,20 @@ class Lifecycle(harness.EddyTest):
         self.assertEqual(daemon.list(), {})
         self.assertEqual(os.listdir(os.path.join(daemon.state, "runtimes")), [])
 
+    def test_a_client_and_its_server(self):
+        daemon = self.daemon()
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(harness.DEADLINE_S)
+            daemon.must("create", "client", "c", "-t", ":%d" % server.getsockname()[1], "-s")
+            with server.accept()[0] as peer:
+                peer.sendall(b"to the journal\n")
+                eventually(lambda: "received: to the journal" in daemon.must("logs", "c"), "it is in the journal")
+                shown = daemon.list()["c"]
+                self.assertEqual((shown["address"], shown["connections"]), (None, 1))
+                self.assertEqual(daemon.must("send", "c", "to the server"), "delivered to 1\n")
+                self.assertEqual(read_line(peer), "to the server")
+        self.assert_refused(daemon.run("create", "client", "other"), 1, "--target")
+
     def test_columns_and_forms_of_ls(self):
         daemon = self.daemon()
         port = free_port()
