@@ -105,6 +105,14 @@ class Streams(harness.EddyTest):
         # Its probe's connection is a client, too, and has gone at once.
         self.assert_curl_sees_tokens(self.web_server("php", os.path.join(EXAMPLES, "hand_over.php")))
 
+    @harness.needs("scripts")
+    def test_the_example_of_a_script(self):
+        self.create("--backend", "lua", "--script", os.path.join(EXAMPLES, "answer.lua"))
+        answer = answer_of(new_client(self.path, b'{"user_id":7,"prompt":"two words"}'))
+        self.assertTrue(answer.endswith(b'\r\n\r\nevent: number\ndata: 1\n\ndata: {"content":"two "}\n\n'
+                                        b'data: {"content":"words "}\n\ndata: [DONE]\n\n'), answer)
+        self.assertIn(b"user 7.", answer_of(new_client(self.path, b'{"user_id":7}')))
+
     def test_it_is_seen_and_drained(self):
         self.create("--delay", "10ms", "--messages", "20")
         clients = [new_client(self.path, json.dumps({"user_id": i}).encode()) for i in range(50)]
