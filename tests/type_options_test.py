@@ -35,7 +35,7 @@ def usual_value(option):
 
 
 class Change:
-    """Of one option: the change, and the options without which it would be refused. None is an option that is not given."""
+    """Change of one option, and the options without which it would be refused. None stands for an absent option."""
 
     def __init__(self, change, before=()):
         self.change, self.before = change, dict(before)
