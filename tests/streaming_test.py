@@ -107,7 +107,7 @@ class Streams(harness.EddyTest):
 
     @harness.needs("scripts")
     def test_the_example_of_a_script(self):
-        self.create("--backend", "lua", "--script", os.path.join(EXAMPLES, "answer.lua"))
+        self.create("--source", "lua", "--script", os.path.join(EXAMPLES, "answer.lua"))
         answer = answer_of(new_client(self.path, b'{"user_id":7,"prompt":"two words"}'))
         self.assertTrue(answer.endswith(b'\r\n\r\nevent: number\ndata: 1\n\ndata: {"content":"two "}\n\n'
                                         b'data: {"content":"words "}\n\ndata: [DONE]\n\n'), answer)

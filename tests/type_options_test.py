@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Each option of each runtime type through the whole program: it reaches `eddy show` by `eddy create` and by `eddy edit`,
-and survives a restart of the daemon. The options are those that the daemon describes; src/runtime tests their effects.
+and survives a restart of the daemon. The daemon describes the options; src/runtime tests their effects.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ SECRET = "sesame"
 
 
 def words_of(options):
-    """The flags that give these options, and reset those that are None."""
+    """Flags that give these options; a None resets its option."""
     words = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
@@ -141,13 +141,13 @@ class Values:
         return {"backend": Change({"backend": ":2,:3"})}
 
     def of_stream(self, at):
-        openai = {"backend": "openai"}
+        openai = {"source": "openai"}
         return {"handoff": Change({"handoff": f"unix://{at}.other"}), "mode": Change({"mode": "0640"}),
                 "allow_users": Change({"allow_users": str(os.getuid())}),
-                "script": Change({"backend": "lua", "script": self.script}),
-                "exec": Change({"backend": "exec", "exec": "true"}),
-                "backend_url": Change({"backend_url": "http://127.0.0.1:1/v1"}, openai),
-                "backend_socket": Change({"backend_socket": at + ".api"}, openai),
+                "script": Change({"source": "lua", "script": self.script}),
+                "exec": Change({"source": "exec", "exec": "true"}),
+                "source_url": Change({"source_url": "http://127.0.0.1:1/v1"}, openai),
+                "source_socket": Change({"source_socket": at + ".api"}, openai),
                 "key_file": Change({"key_file": self.file("key", "sk-1\n")}, openai),
                 "model": Change({"model": "small"}, openai), "events": Change({"events": "chunks"}, openai),
                 "replay_time": Change({"replay_time": "9s"}, {"replay_memory": "1M"})}

@@ -811,15 +811,15 @@ const effect_table& effects() {
 struct named_option {
     std::string_view type;
     std::string_view name;
-    backend_kind on;
+    io_backend_kind on;
 };
 
-std::vector<backend_kind> backends_of(seen_on chosen) {
+std::vector<io_backend_kind> backends_of(seen_on chosen) {
     switch (chosen) {
         case seen_on::every_backend:
-            return {backend_kind::uring, backend_kind::epoll, backend_kind::sim};
-        case seen_on::kernel: return {backend_kind::uring, backend_kind::epoll};
-        case seen_on::sim: return {backend_kind::sim};
+            return {io_backend_kind::uring, io_backend_kind::epoll, io_backend_kind::sim};
+        case seen_on::kernel: return {io_backend_kind::uring, io_backend_kind::epoll};
+        case seen_on::sim: return {io_backend_kind::sim};
     }
     return {};
 }
@@ -831,7 +831,7 @@ std::vector<named_option> every_option() {
         for (const option& o : t.options) {
             const auto found = effects().find({t.name, o.name});
             const seen_on on = found == effects().end() ? seen_on::sim : found->second.on;
-            for (const backend_kind kind : backends_of(on)) all.push_back({t.name, o.name, kind});
+            for (const io_backend_kind kind : backends_of(on)) all.push_back({t.name, o.name, kind});
         }
     }
     return all;
@@ -848,7 +848,7 @@ TEST_P(every_option_has_its_effect, seen) {
     options.kind = on;
     options.sim.seed = eddy::testing::seed_of_this_run();
     const auto made = loop::create(options);
-    if (!made && on == backend_kind::uring)
+    if (!made && on == io_backend_kind::uring)
         GTEST_SKIP() << "io_uring is refused here: " << made.error().message();
     ASSERT_TRUE(made) << made.error().message();
     try {

@@ -28,9 +28,9 @@ using effect_table = std::map<std::pair<std::string_view, std::string_view>, eff
 
 /// Effects of the type client: client/client_runtime_test.cpp.
 effect_table client_effects();
-/// Those of the hooks of the type cache: cache/hook_options_test.cpp.
+/// Effects of the options of hooks, of the type cache: cache/hook_options_test.cpp.
 effect_table hook_effects();
-/// Those of the type http that are not those of others, too: http/options_test.cpp.
+/// Effects of the options that only the type http has: http/options_test.cpp.
 effect_table http_effects();
 /// Effects of the type proxy: proxy/options_test.cpp.
 effect_table proxy_effects();

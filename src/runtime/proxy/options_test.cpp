@@ -217,7 +217,7 @@ task<void> the_strategy_chooses_backends(std::string type) {
 /// A listener whose queue is full answers nothing.
 task<void> backends_have_a_time_to_answer(std::string type) {
     listen_options short_queue;
-    short_queue.backlog = loop::current().kind() == backend_kind::sim ? 1 : 0;
+    short_queue.backlog = loop::current().kind() == io_backend_kind::sim ? 1 : 0;
     const listener full =
         must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0)), short_queue));
     const stream in_queue = must(co_await loop::current().connect(full.local()));

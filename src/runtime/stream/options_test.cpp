@@ -298,7 +298,7 @@ task<void> a_program_answers(std::string type) {
     EXPECT_TRUE(s.events.has("1 streams were cut off"));
     // The end of the bytes of a client is a hang-up, which a program may ignore.
     subject stays(type, {{"handoff", "unix://" + folder.file("s")},
-                         {"backend", "exec"},
+                         {"source", "exec"},
                          {"exec", "trap '' HUP; echo on; cat"}});
     co_await stays.start();
     talker half_closed = make_client(stays, "{}");
@@ -307,7 +307,7 @@ task<void> a_program_answers(std::string type) {
     must(half_closed.socket.shutdown_write());
     EXPECT_EQ(co_await half_closed.rest(), "echo");
     co_await stays->stop(0s);
-    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"backend", "exec"}}),
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"source", "exec"}}),
                 HasSubstr("--exec COMMAND"));
     EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"exec", "true"}}),
                 HasSubstr("no effect without --source exec"));
