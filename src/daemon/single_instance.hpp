@@ -3,7 +3,7 @@
 
 #include <eddy/base/unique_fd.hpp>
 
-#include "daemon/problem.hpp"
+#include "base/problem.hpp"
 
 #include <chrono>
 #include <string>

@@ -56,14 +56,13 @@ public:
     explicit fake_runtime(runtime::creation made) : made_(std::move(made)) { ++instances; }
     ~fake_runtime() override { --instances; }
 
-    task<runtime::outcome<>> start() override {
+    task<outcome<>> start() override {
         if (made_.options.flag("throwing")) throw std::runtime_error("thrown on purpose");
-        if (failing) co_return runtime::refuse(503, "nothing starts");
-        if (made_.options.number("port") == 666)
-            co_return runtime::refuse(409, "port 666 is taken");
+        if (failing) co_return refuse(503, "nothing starts");
+        if (made_.options.number("port") == 666) co_return refuse(409, "port 666 is taken");
         if (made_.options.flag("patient")) {
             static_cast<void>(co_await given_up_.wait());
-            co_return runtime::refuse(503, "its start was given up");
+            co_return refuse(503, "its start was given up");
         }
         if (made_.inherited) {
             data_.resize(100);
@@ -78,22 +77,21 @@ public:
             where.host = "127.0.0.1";
             note_ = made_.host->note_address(where, local());
         }
-        co_return runtime::outcome<>();
+        co_return outcome<>();
     }
     void give_up_start() noexcept override { given_up_.set(); }
-    task<runtime::outcome<>> prepare_stop(duration) override {
-        if (!data_.empty() && made_.options.flag("full"))
-            co_return runtime::refuse(507, "the disk is full");
+    task<outcome<>> prepare_stop(duration) override {
+        if (!data_.empty() && made_.options.flag("full")) co_return refuse(507, "the disk is full");
         made_.events->write("prepared");
-        co_return runtime::outcome<>();
+        co_return outcome<>();
     }
     void resume() noexcept override { made_.events->write("resumed"); }
     task<std::shared_ptr<runtime::inherited_listeners>> hand_over_listeners() override {
         ++listener_handovers;
         co_return nullptr;
     }
-    task<runtime::outcome<>> hand_over(runtime::settings, std::shared_ptr<runtime::handover> to,
-                                       duration patience) override {
+    task<outcome<>> hand_over(runtime::settings, std::shared_ptr<runtime::handover> to,
+                              duration patience) override {
         auto ready = co_await prepare_stop(patience);
         if (!ready || data_.empty()) co_return ready;
         to->is_used = ::pwrite(to->file.get(), data_.data(), data_.size(), 0) ==
@@ -109,9 +107,9 @@ public:
         is_stopping_ = false;
     }
     std::string lost() const override { return data_; }
-    task<runtime::outcome<>> check_restart(runtime::settings next, bool) override {
-        if (next.number("port") == 665) co_return runtime::refuse(409, "port 665 is known taken");
-        co_return runtime::outcome<>();
+    task<outcome<>> check_restart(runtime::settings next, bool) override {
+        if (next.number("port") == 665) co_return refuse(409, "port 665 is known taken");
+        co_return outcome<>();
     }
     runtime::metrics count() const override {
         runtime::metrics counted;
@@ -135,17 +133,17 @@ public:
         if (!running_) return {};
         return *endpoint::ip("127.0.0.1", static_cast<std::uint16_t>(made_.options.number("port")));
     }
-    task<runtime::outcome<std::uint64_t>> send(std::string message) override {
+    task<outcome<std::uint64_t>> send(std::string message) override {
         if (message == "hang") hanging.wait(true);
         if (message.starts_with("publish "))
             co_return made_.host->publish("tricks", message.substr(8));
         if (message.starts_with("keep ")) data_ = message.substr(5);
-        if (message == "refuse") co_return runtime::refuse(409, "no listener");
+        if (message == "refuse") co_return refuse(409, "no listener");
         ++sent_;
         co_return message.size();
     }
-    runtime::outcome<> apply(const runtime::settings& changed) override {
-        if (changed.number("level") == 13) return runtime::refuse(400, "13 is unlucky");
+    outcome<> apply(const runtime::settings& changed) override {
+        if (changed.number("level") == 13) return refuse(400, "13 is unlucky");
         made_.options = changed;
         made_.events->write("level " + std::to_string(changed.number("level")));
         return {};
@@ -192,9 +190,9 @@ inline std::vector<runtime::type> fake_types() {
     fake.make = [](runtime::creation made) -> std::unique_ptr<runtime::instance> {
         return std::make_unique<fake_runtime>(std::move(made));
     };
-    fake.check = [](const runtime::settings& given) -> runtime::outcome<> {
+    fake.check = [](const runtime::settings& given) -> outcome<> {
         if (given.number("port") == 1 && given.number("level") == 1)
-            return runtime::refuse(400, "port 1 needs another level");
+            return refuse(400, "port 1 needs another level");
         return {};
     };
     return {fake};

@@ -8,11 +8,11 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
+#include "base/problem.hpp"
 #include "runtime/host/host.hpp"
 #include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/options/settings.hpp"
-#include "runtime/problem.hpp"
 
 #include <cstdint>
 #include <memory>

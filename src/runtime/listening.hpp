@@ -7,11 +7,11 @@
 #include <eddy/io/task.hpp>
 #include <eddy/transport/transport.hpp>
 
+#include "base/problem.hpp"
 #include "runtime/host/host.hpp"
 #include "runtime/host/registry.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
-#include "runtime/problem.hpp"
 #include "serving/served_listener.hpp"
 
 #include <sys/types.h>

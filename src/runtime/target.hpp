@@ -3,7 +3,7 @@
 
 #include <eddy/transport/transport.hpp>
 
-#include "runtime/problem.hpp"
+#include "base/problem.hpp"
 
 #include <string_view>
 

@@ -4,6 +4,7 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "base/problem.hpp"
 #include "io/testing.hpp"
 #include "runtime/host/host.hpp"
 #include "runtime/host/test_host.hpp"
@@ -11,7 +12,6 @@
 #include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/options/settings.hpp"
-#include "runtime/problem.hpp"
 #include "runtime/type.hpp"
 #include "serving/testing.hpp"
 

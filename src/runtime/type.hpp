@@ -4,10 +4,10 @@
 
 #include <eddy/io/timer.hpp>
 
+#include "base/problem.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
-#include "runtime/problem.hpp"
 
 #include <cstdint>
 #include <functional>

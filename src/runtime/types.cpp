@@ -1,4 +1,5 @@
 // Types of runtime of this build.
+#include "base/problem.hpp"
 #include "cache/acl/secret_arguments.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/cache_server.hpp"
@@ -8,7 +9,6 @@
 #include "runtime/instance.hpp"
 #include "runtime/options/bound_options.hpp"
 #include "runtime/options/settings.hpp"
-#include "runtime/problem.hpp"
 #include "runtime/proxy/options.hpp"
 #include "runtime/proxy/proxy_server.hpp"
 #include "runtime/server/datagram_server.hpp"

@@ -2,7 +2,7 @@
 // valid.
 #pragma once
 
-#include "daemon/problem.hpp"
+#include "base/problem.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -9,8 +9,8 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
+#include "base/problem.hpp"
 #include "daemon/journal/runtime_journal.hpp"
-#include "daemon/problem.hpp"
 #include "daemon/runtimes/remote.hpp"
 #include "runtime/host/host.hpp"
 #include "runtime/instance.hpp"

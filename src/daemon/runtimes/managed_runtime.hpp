@@ -5,8 +5,8 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/semaphore.hpp>
 
+#include "base/problem.hpp"
 #include "daemon/journal/runtime_journal.hpp"
-#include "daemon/problem.hpp"
 #include "daemon/runtimes/running_state.hpp"
 #include "daemon/state/runtime_record.hpp"
 #include "runtime/options/settings.hpp"

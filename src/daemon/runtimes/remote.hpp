@@ -5,7 +5,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "daemon/problem.hpp"
+#include "base/problem.hpp"
 
 #include <concepts>
 #include <cstddef>

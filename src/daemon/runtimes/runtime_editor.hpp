@@ -5,10 +5,10 @@
 #include <eddy/io/semaphore.hpp>
 #include <eddy/io/task.hpp>
 
+#include "base/problem.hpp"
 #include "daemon/control/json.hpp"
 #include "daemon/journal/journal_files.hpp"
 #include "daemon/journal/runtime_journal.hpp"
-#include "daemon/problem.hpp"
 #include "daemon/runtimes/managed_runtime.hpp"
 #include "daemon/runtimes/runtime_lifecycle.hpp"
 #include "daemon/runtimes/runtime_registry.hpp"

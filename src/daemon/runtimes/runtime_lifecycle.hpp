@@ -9,7 +9,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "daemon/problem.hpp"
+#include "base/problem.hpp"
 #include "daemon/runtimes/loop_runtimes.hpp"
 #include "daemon/runtimes/managed_runtime.hpp"
 #include "daemon/runtimes/runtime_registry.hpp"

@@ -2,8 +2,8 @@
 // shown.
 #pragma once
 
+#include "base/problem.hpp"
 #include "daemon/control/json.hpp"
-#include "daemon/problem.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/type.hpp"
 

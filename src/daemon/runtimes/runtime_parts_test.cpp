@@ -382,7 +382,7 @@ TEST_F(runtime_parts_test, a_restart_hands_data_over) {
 }
 
 template <class T>
-std::string text_of(const runtime::outcome<T>& of) {
+std::string text_of(const outcome<T>& of) {
     return of ? "done" : of.error().message;
 }
 
@@ -421,7 +421,7 @@ TEST_F(runtime_parts_test, what_cannot_be_written_is_not_stopped_unless_it_may_b
             EXPECT_TRUE(co_await runtimes.lifecycle.send(each, "keep " + each->name()));
         }
         const auto number = a->running.number();
-        std::vector<runtime::outcome<>> all_refused;
+        std::vector<outcome<>> all_refused;
         all_refused.push_back(co_await runtimes.lifecycle.stop(a));
         all_refused.push_back(co_await runtimes.editor.remove(a));
         all_refused.push_back(co_await runtimes.lifecycle.reload(a));

@@ -3,7 +3,7 @@
 // in step.
 #pragma once
 
-#include "daemon/problem.hpp"
+#include "base/problem.hpp"
 #include "daemon/runtimes/managed_runtime.hpp"
 #include "runtime/host/registry.hpp"
 #include "runtime/type.hpp"

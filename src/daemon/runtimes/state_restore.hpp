@@ -7,9 +7,9 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
+#include "base/problem.hpp"
 #include "daemon/journal/journal_files.hpp"
 #include "daemon/journal/runtime_journal.hpp"
-#include "daemon/problem.hpp"
 #include "daemon/runtimes/managed_runtime.hpp"
 #include "daemon/runtimes/runtime_editor.hpp"
 #include "daemon/runtimes/runtime_lifecycle.hpp"

@@ -1,7 +1,7 @@
 // Names of runtimes, and the check of them.
 #pragma once
 
-#include "daemon/problem.hpp"
+#include "base/problem.hpp"
 
 #include <cstddef>
 #include <string_view>

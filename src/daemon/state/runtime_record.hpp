@@ -1,8 +1,8 @@
 // Record of a runtime: the part of its desired state that is stored, and its JSON.
 #pragma once
 
+#include "base/problem.hpp"
 #include "daemon/control/json.hpp"
-#include "daemon/problem.hpp"
 
 #include <chrono>
 #include <string>

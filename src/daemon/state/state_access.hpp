@@ -4,7 +4,7 @@
 #include <eddy/io/blocking.hpp>
 #include <eddy/io/task.hpp>
 
-#include "daemon/problem.hpp"
+#include "base/problem.hpp"
 #include "daemon/state/runtime_record.hpp"
 #include "daemon/state/state_store.hpp"
 

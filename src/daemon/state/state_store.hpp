@@ -2,7 +2,7 @@
 // implementation in files.
 #pragma once
 
-#include "daemon/problem.hpp"
+#include "base/problem.hpp"
 #include "daemon/state/runtime_record.hpp"
 
 #include <cstdint>

@@ -6,11 +6,11 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
+#include "base/problem.hpp"
 #include "cache/read_through/read_through.hpp"
 #include "cache/script/hook_script.hpp"
 #include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
-#include "runtime/problem.hpp"
 #include "script/workers.hpp"
 
 #include <cstddef>

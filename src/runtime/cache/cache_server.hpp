@@ -8,6 +8,7 @@
 
 #include <eddy/base/histogram.hpp>
 
+#include "base/problem.hpp"
 #include "cache/engine/engine.hpp"
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/clients/worker.hpp"
@@ -16,7 +17,6 @@
 #include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/options/settings.hpp"
-#include "runtime/problem.hpp"
 #include "runtime/serving/served_runtime.hpp"
 #include "serving/acceptor.hpp"
 

@@ -6,13 +6,13 @@
 #include <eddy/io/semaphore.hpp>
 #include <eddy/io/task.hpp>
 
+#include "base/problem.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/engine/server_host.hpp"
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/host/host.hpp"
 #include "runtime/logs/journal.hpp"
 #include "runtime/options/settings.hpp"
-#include "runtime/problem.hpp"
 
 #include <cstdint>
 #include <memory>

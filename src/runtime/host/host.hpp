@@ -6,9 +6,9 @@
 #include <eddy/io/task.hpp>
 #include <eddy/transport/transport.hpp>
 
+#include "base/problem.hpp"
 #include "runtime/host/message_bus.hpp"
 #include "runtime/host/registry.hpp"
-#include "runtime/problem.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -7,8 +7,8 @@
 #include <eddy/base/result.hpp>
 #include <eddy/io/task.hpp>
 
+#include "base/problem.hpp"
 #include "runtime/host/loop_notifier.hpp"
-#include "runtime/problem.hpp"
 
 #include <cstddef>
 #include <cstdint>

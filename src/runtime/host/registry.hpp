@@ -10,8 +10,8 @@
 #include <eddy/io/task.hpp>
 #include <eddy/transport/transport.hpp>
 
+#include "base/problem.hpp"
 #include "runtime/host/loop_notifier.hpp"
-#include "runtime/problem.hpp"
 
 #include <atomic>
 #include <cstdint>

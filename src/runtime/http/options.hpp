@@ -4,10 +4,10 @@
 #include <eddy/http/session.hpp>
 #include <eddy/http/static_files.hpp>
 
+#include "base/problem.hpp"
 #include "runtime/options/bound_options.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
-#include "runtime/problem.hpp"
 #include "runtime/serving/serving_config.hpp"
 
 #include <cstddef>

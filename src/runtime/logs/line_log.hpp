@@ -9,9 +9,9 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/task.hpp>
 
+#include "base/problem.hpp"
 #include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
-#include "runtime/problem.hpp"
 
 #include <cstddef>
 #include <cstdint>

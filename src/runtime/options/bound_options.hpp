@@ -5,9 +5,9 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/io/timer.hpp>
 
+#include "base/problem.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
-#include "runtime/problem.hpp"
 
 #include <concepts>
 #include <cstdint>

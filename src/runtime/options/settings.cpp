@@ -4,11 +4,11 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/base/nearest.hpp>
 
+#include "base/problem.hpp"
 #include "base/text/terminal_text.hpp"
 #include "base/text/text.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/units.hpp"
-#include "runtime/problem.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

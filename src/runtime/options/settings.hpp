@@ -1,8 +1,8 @@
 // Settings: the options of one runtime, checked against the table of its type.
 #pragma once
 
+#include "base/problem.hpp"
 #include "runtime/options/option.hpp"
-#include "runtime/problem.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

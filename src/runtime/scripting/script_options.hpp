@@ -3,7 +3,7 @@
 
 #include <eddy/io/task.hpp>
 
-#include "runtime/problem.hpp"
+#include "base/problem.hpp"
 
 #include <cstddef>
 #include <string>

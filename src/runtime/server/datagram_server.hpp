@@ -14,6 +14,7 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/net/rate_limit.hpp>
 
+#include "base/problem.hpp"
 #include "runtime/host/host.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/listening.hpp"
@@ -21,7 +22,6 @@
 #include "runtime/logs/line_log.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/options/settings.hpp"
-#include "runtime/problem.hpp"
 #include "runtime/server/options.hpp"
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/task.hpp>
 
-#include "runtime/problem.hpp"
+#include "base/problem.hpp"
 #include "runtime/server/options.hpp"
 #include "runtime/server/server_context.hpp"
 #include "runtime/server/worker.hpp"

@@ -3,9 +3,9 @@
 
 #include <eddy/transport/transport.hpp>
 
+#include "base/problem.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
-#include "runtime/problem.hpp"
 #include "serving/served_listener.hpp"
 
 #include <sys/types.h>

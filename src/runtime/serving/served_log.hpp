@@ -5,11 +5,11 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/task.hpp>
 
+#include "base/problem.hpp"
 #include "runtime/logs/journal.hpp"
 #include "runtime/logs/line_log.hpp"
 #include "runtime/logs/shared_log.hpp"
 #include "runtime/metrics.hpp"
-#include "runtime/problem.hpp"
 
 #include <optional>
 #include <string>

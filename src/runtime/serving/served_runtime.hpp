@@ -5,12 +5,12 @@
 // its listeners, its workers, and what they count. All members are called on the home loop.
 #pragma once
 
+#include "base/problem.hpp"
 #include "runtime/host/host.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/options/settings.hpp"
-#include "runtime/problem.hpp"
 #include "runtime/serving/listeners.hpp"
 #include "runtime/serving/serving_config.hpp"
 #include "serving/acceptor.hpp"

@@ -3,8 +3,8 @@
 
 #include <eddy/transport/transport.hpp>
 
+#include "base/problem.hpp"
 #include "runtime/options/settings.hpp"
-#include "runtime/problem.hpp"
 #include "runtime/serving/listeners.hpp"
 #include "serving/served_listener.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <eddy/io/task.hpp>
 
+#include "base/problem.hpp"
 #include "runtime/options/option.hpp"
-#include "runtime/problem.hpp"
 #include "serving/loop_pool.hpp"
 
 #include <cstddef>

@@ -4,10 +4,10 @@
 #include <eddy/io/timer.hpp>
 #include <eddy/net/descriptors.hpp>
 
+#include "base/problem.hpp"
 #include "runtime/options/bound_options.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
-#include "runtime/problem.hpp"
 #include "runtime/scripting/script_options.hpp"
 
 #include <sys/types.h>

@@ -151,7 +151,7 @@ stream_runtime::stream_runtime(creation from, worker_place place)
 stream_runtime::~stream_runtime() { EDDY_ASSERT(!running_); }
 
 task<outcome<>> stream_runtime::start() {
-    if (running_) co_return runtime::refuse(409, name_ + " runs already");
+    if (running_) co_return eddy::refuse(409, name_ + " runs already");
     outcome<config> read = read_config(options_);
     if (!read) co_return std::unexpected(read.error());
     config_ = std::move(*read);
@@ -165,8 +165,8 @@ task<outcome<>> stream_runtime::start() {
     sessions::observer& owner = *this;
     auto clients = sessions::open(keeping, owner);
     if (!clients)
-        co_return runtime::refuse(
-            500, fmt::format("cannot keep clients: {}", clients.error().message()));
+        co_return eddy::refuse(500,
+                               fmt::format("cannot keep clients: {}", clients.error().message()));
     made->clients = std::move(*clients);
     auto answering = make_source(*made->clients, *this, config_, events_);
     if (!answering) co_return std::unexpected(answering.error());
@@ -176,7 +176,7 @@ task<outcome<>> stream_runtime::start() {
         made->programs =
             std::make_unique<programs>(config_.command, config_.source_timeout, observer, events_);
         if (auto opened = made->programs->open(); !opened)
-            co_return runtime::refuse(
+            co_return eddy::refuse(
                 500, fmt::format("cannot start /bin/sh: {}", opened.error().message()));
     }
     handoff::receiver_options receiving;

@@ -3,13 +3,13 @@
 
 #include <eddy/io/timer.hpp>
 
+#include "base/problem.hpp"
 #include "cache/config/server_settings.hpp"
 #include "cache/engine/engine.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/options/bound_options.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
-#include "runtime/problem.hpp"
 #include "runtime/serving/serving_config.hpp"
 
 #include <cstddef>

@@ -17,12 +17,12 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
+#include "base/problem.hpp"
 #include "cache/config/server_settings.hpp"
 #include "cache/persistence/append_log.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "runtime/cache/files/append_manifest.hpp"
 #include "runtime/logs/journal.hpp"
-#include "runtime/problem.hpp"
 
 #include <algorithm>
 #include <chrono>

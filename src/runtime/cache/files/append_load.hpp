@@ -3,9 +3,9 @@
 
 #include <eddy/io/task.hpp>
 
+#include "base/problem.hpp"
 #include "cache/engine/engine.hpp"
 #include "runtime/logs/journal.hpp"
-#include "runtime/problem.hpp"
 
 #include <cstdint>
 #include <string>

@@ -1,7 +1,7 @@
 // The list of an append-only file's parts, as redis-server 7.0 keeps it.
 #pragma once
 
-#include "runtime/problem.hpp"
+#include "base/problem.hpp"
 
 #include <cstdint>
 #include <optional>

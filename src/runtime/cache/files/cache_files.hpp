@@ -6,6 +6,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
+#include "base/problem.hpp"
 #include "cache/engine/server_host.hpp"
 #include "cache/persistence/engine_files.hpp"
 #include "runtime/cache/cache_context.hpp"
@@ -13,7 +14,6 @@
 #include "runtime/instance.hpp"
 #include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
-#include "runtime/problem.hpp"
 
 #include <cstdint>
 #include <functional>

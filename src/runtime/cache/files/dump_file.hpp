@@ -4,12 +4,12 @@
 
 #include <eddy/io/task.hpp>
 
+#include "base/problem.hpp"
 #include "cache/config/server_settings.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "runtime/logs/journal.hpp"
-#include "runtime/problem.hpp"
 
 #include <cstdint>
 #include <optional>

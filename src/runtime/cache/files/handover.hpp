@@ -3,12 +3,12 @@
 
 #include <eddy/io/task.hpp>
 
+#include "base/problem.hpp"
 #include "cache/config/server_settings.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/logs/journal.hpp"
-#include "runtime/problem.hpp"
 
 namespace eddy::runtime::cache {
 

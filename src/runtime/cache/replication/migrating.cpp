@@ -10,11 +10,11 @@
 #include <eddy/transport/transport.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
+#include "base/problem.hpp"
 #include "cache/clients/engine_clients.hpp"
 #include "cache/engine/server_host.hpp"
 #include "cache/types/number.hpp"
 #include "runtime/cache/config/protection.hpp"
-#include "runtime/problem.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -8,6 +8,7 @@
 #include <eddy/transport/transport.hpp>
 #include <eddy/wire/resp/reply_writer.hpp>
 
+#include "base/problem.hpp"
 #include "base/text/terminal_text.hpp"
 #include "base/text/text.hpp"
 #include "cache/persistence/append_log.hpp"
@@ -19,7 +20,6 @@
 #include "runtime/cache/files/append_file.hpp"
 #include "runtime/cache/replication/key_delay.hpp"
 #include "runtime/cache/replication/trusted_limits.hpp"
-#include "runtime/problem.hpp"
 
 #include <fmt/format.h>
 

@@ -7,9 +7,9 @@
 #include <eddy/io/task.hpp>
 #include <eddy/wire/resp/request.hpp>
 
+#include "base/problem.hpp"
 #include "cache/replication/replication.hpp"
 #include "runtime/cache/replication/master_side.hpp"
-#include "runtime/problem.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -9,7 +9,8 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "runtime/problem.hpp"
+#include "base/problem.hpp"
+#include "runtime/stream/backends/backend.hpp"
 #include "runtime/stream/failure_log.hpp"
 #include "runtime/stream/programs/program_guard.hpp"
 #include "runtime/stream/request.hpp"

@@ -1,8 +1,9 @@
 // Lua source: streams that are what a script makes of each request.
 #pragma once
 
+#include "base/problem.hpp"
 #include "runtime/logs/journal.hpp"
-#include "runtime/problem.hpp"
+#include "runtime/stream/backends/backend.hpp"
 #include "runtime/stream/options.hpp"
 #include "runtime/stream/sessions.hpp"
 #include "runtime/stream/sources/source.hpp"

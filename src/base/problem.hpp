@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-namespace eddy::runtime {
+namespace eddy {
 
 /// Why a request about a runtime failed: shown to the user as it stands, so `message` says what
 /// happened, to what, and what to do. `status` is the HTTP status that fits (400, 403, 404, 409,
@@ -22,4 +22,4 @@ inline std::unexpected<problem> refuse(int status, std::string message) {
     return std::unexpected(problem{status, std::move(message)});
 }
 
-}  // namespace eddy::runtime
+}  // namespace eddy
