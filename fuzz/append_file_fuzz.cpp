@@ -7,9 +7,9 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "runtime/logs/journal.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/type.hpp"
+#include "serving/journal.hpp"
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
@@ -40,7 +40,7 @@ constexpr std::string_view empty_snapshot("REDIS0009\xff\0\0\0\0\0\0\0\0", 18);
 constexpr std::string_view list_text =
     "file appendonly.aof.1.base.rdb seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n";
 
-struct nowhere final : runtime::journal {
+struct nowhere final : serving::journal {
     void write(std::string_view) override {}
 };
 

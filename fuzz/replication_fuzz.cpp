@@ -9,9 +9,9 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "runtime/logs/journal.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/type.hpp"
+#include "serving/journal.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -39,7 +39,7 @@ enum choice : std::uint8_t {
 constexpr std::string_view handshake = "+PONG\r\n+OK\r\n+OK\r\n";
 constexpr std::string_view name = "0123456789012345678901234567890123456789";
 
-struct nowhere final : runtime::journal {
+struct nowhere final : serving::journal {
     void write(std::string_view) override {}
 };
 

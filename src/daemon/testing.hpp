@@ -119,7 +119,7 @@ public:
         auto latency = std::make_shared<histogram>();
         latency->record(1'500);
         counted.latency = latency;
-        runtime::labelled<runtime::tally> moods(moods_metric);
+        runtime::labelled<serving::tally> moods(moods_metric);
         ++moods.at({"good", "a \"b\" \\ c\nd"});
         ++moods.at({"bad", ""});
         counted.add_samples(moods);

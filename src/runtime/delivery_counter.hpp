@@ -3,7 +3,7 @@
 
 #include <eddy/net/queued_writer.hpp>
 
-#include "runtime/metrics.hpp"
+#include "serving/counters.hpp"
 
 #include <cstdint>
 
@@ -12,7 +12,7 @@ namespace eddy::runtime {
 /// One loop's thread. `counted` must outlive it.
 class delivery_counter final : public queued_writer_observer {
 public:
-    explicit delivery_counter(counters& counted) noexcept : counted_(counted) {}
+    explicit delivery_counter(serving::counters& counted) noexcept : counted_(counted) {}
     void note_sent(std::uint64_t messages, std::uint64_t bytes) noexcept override {
         counted_.messages_out += messages;
         counted_.bytes_out += bytes;
@@ -22,7 +22,7 @@ public:
     }
 
 private:
-    counters& counted_;
+    serving::counters& counted_;
 };
 
 }  // namespace eddy::runtime

@@ -10,9 +10,9 @@
 
 #include "base/problem.hpp"
 #include "runtime/host/host.hpp"
-#include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/options/settings.hpp"
+#include "serving/journal.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -37,7 +37,7 @@ struct inherited_listeners;
 struct creation {
     std::string name;
     settings options;
-    journal* events;
+    serving::journal* events;
     /// Never null.
     std::shared_ptr<runtime::host> host = std::make_shared<runtime::host>();
     /// Data of the instance before, which count in place of what files have; null: none.

@@ -56,7 +56,7 @@ void metrics::add_sample(const metric& of, std::shared_ptr<const histogram> valu
     samples.push_back({&of, {}, std::move(values)});
 }
 
-void metrics::add_samples(const labelled<tally>& of) {
+void metrics::add_samples(const labelled<serving::tally>& of) {
     const metric& what = of.description();
     EDDY_ASSERT(what.is_valid() && what.kind != metric_kind::histogram);
     for (const auto& [labels, value] : of.sets()) {

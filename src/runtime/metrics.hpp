@@ -24,9 +24,6 @@
 
 namespace eddy::runtime {
 
-using serving::counters;
-using serving::tally;
-
 /// A counter only grows while the instance lives, a gauge goes up and down, a histogram counts
 /// values in buckets.
 enum class metric_kind : std::uint8_t { counter, gauge, histogram };
@@ -65,7 +62,7 @@ struct metric_sample {
 /// One tally or histogram for each label set of a metric. The thread of its runtime alone.
 template <class T>
 class labelled {
-    static_assert(std::is_same_v<T, tally> || std::is_same_v<T, histogram>);
+    static_assert(std::is_same_v<T, serving::tally> || std::is_same_v<T, histogram>);
 
 public:
     explicit labelled(const metric& of) noexcept : of_(&of) {}
@@ -89,9 +86,9 @@ private:
 };
 
 /// Metrics of one runtime at one moment.
-struct metrics : counters {
+struct metrics : serving::counters {
     metrics() = default;
-    explicit metrics(const counters& counted) : counters(counted) {}
+    explicit metrics(const serving::counters& counted) : counters(counted) {}
 
     /// Time from a message's arrival to its answer, in nanoseconds, where the type measures it.
     std::shared_ptr<const histogram> latency;
@@ -102,34 +99,35 @@ struct metrics : counters {
     void add_sample(const metric& of, double value);
     void add_sample(const metric& of, std::shared_ptr<const histogram> values);
     /// Adds a sample for each label set; histograms are copied.
-    void add_samples(const labelled<tally>& of);
+    void add_samples(const labelled<serving::tally>& of);
     void add_samples(const labelled<histogram>& of);
 };
 
 /// One of `counters` as a metric; its prefix is "eddy_runtime_".
 struct common_metric {
     metric of;
-    tally counters::* value;
+    serving::tally serving::counters::* value;
 };
 
 inline constexpr std::array<common_metric, 10> common_metrics = {{
-    {{"connections", metric_kind::gauge, "Open connections."}, &counters::connections_now},
+    {{"connections", metric_kind::gauge, "Open connections."}, &serving::counters::connections_now},
     {{"connections_total", metric_kind::counter, "Connections accepted."},
-     &counters::connections_total},
+     &serving::counters::connections_total},
     {{"connections_refused_total", metric_kind::counter, "Connections refused by a limit."},
-     &counters::connections_refused},
+     &serving::counters::connections_refused},
     {{"handshakes", metric_kind::gauge,
       "Connections whose handshake is under way; they count for the limit."},
-     &counters::handshakes_now},
+     &serving::counters::handshakes_now},
     {{"messages_in_total", metric_kind::counter, "Lines, datagrams or commands received."},
-     &counters::messages_in},
+     &serving::counters::messages_in},
     {{"messages_out_total", metric_kind::counter, "Lines, datagrams or answers sent."},
-     &counters::messages_out},
-    {{"bytes_in_total", metric_kind::counter, "Bytes received."}, &counters::bytes_in},
-    {{"bytes_out_total", metric_kind::counter, "Bytes sent."}, &counters::bytes_out},
-    {{"errors_total", metric_kind::counter, "Errors, as the type counts them."}, &counters::errors},
+     &serving::counters::messages_out},
+    {{"bytes_in_total", metric_kind::counter, "Bytes received."}, &serving::counters::bytes_in},
+    {{"bytes_out_total", metric_kind::counter, "Bytes sent."}, &serving::counters::bytes_out},
+    {{"errors_total", metric_kind::counter, "Errors, as the type counts them."},
+     &serving::counters::errors},
     {{"dropped_total", metric_kind::counter, "Messages dropped by a limit or a slow reader."},
-     &counters::dropped},
+     &serving::counters::dropped},
 }};
 /// metrics::latency; the same prefix.
 inline constexpr metric latency_metric = {"latency_seconds", metric_kind::histogram,

@@ -47,8 +47,8 @@ TEST(metric, labels_have_names_of_their_own) {
 }
 
 TEST(labelled, each_label_set_is_counted_apart_and_stays_where_it_is) {
-    labelled<tally> counted(answers);
-    tally& good = counted.at({"200"});
+    labelled<serving::tally> counted(answers);
+    serving::tally& good = counted.at({"200"});
     for (int code = 300; code < 340; ++code) ++counted.at({std::to_string(code)});
     good += 2;
     ++counted.at({"200"});
@@ -66,7 +66,7 @@ TEST(labelled, each_label_set_is_counted_apart_and_stays_where_it_is) {
 }
 
 TEST(labelled, sets_above_the_limit_count_together) {
-    labelled<tally> counted(answers);
+    labelled<serving::tally> counted(answers);
     for (std::size_t i = 0; i < max_label_sets + 5; ++i) ++counted.at({"code" + std::to_string(i)});
     EXPECT_EQ(counted.sets().size(), max_label_sets + 1);
     EXPECT_EQ(counted.at({std::string(other_label)}).value(), 5U);
@@ -91,7 +91,7 @@ TEST(labelled, distributions_have_labels_too) {
 }
 
 TEST(metrics, of_the_type_stand_beside_those_of_all_types) {
-    counters part;
+    serving::counters part;
     part.messages_in = 3;
     metrics all(part);
     all.add(part);

@@ -9,7 +9,6 @@
 #include "runtime/host/host.hpp"
 #include "runtime/host/test_host.hpp"
 #include "runtime/instance.hpp"
-#include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/type.hpp"

@@ -250,7 +250,7 @@ std::string render_stream_metrics(const runtime::metrics& counted) {
         std::string_view name;
         std::string_view kind;
         std::string_view help;
-        runtime::tally serving::counters::* value;
+        serving::tally serving::counters::* value;
     };
     static constexpr renamed common[] = {
         {"daemon_active_connections", "gauge", "Open connections.",

@@ -26,7 +26,7 @@ std::string page_of(std::uint64_t connections, std::uint64_t wait,
     auto waits = std::make_shared<histogram>();
     waits->record(wait);
     counted.add_sample(seconds, waits);
-    runtime::labelled<runtime::tally> failed(failures);
+    runtime::labelled<serving::tally> failed(failures);
     for (const std::string& each : reasons) ++failed.at({each});
     counted.add_samples(failed);
     return render_stream_metrics(counted);

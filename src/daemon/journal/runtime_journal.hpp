@@ -7,7 +7,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/task.hpp>
 
-#include "runtime/logs/journal.hpp"
+#include "serving/journal.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -41,7 +41,7 @@ struct journal_file {
 
 /// A ring of lines. Runtimes write from their loops, the control loop reads and follows. When it is
 /// full the oldest lines go.
-class runtime_journal final : public runtime::journal,
+class runtime_journal final : public serving::journal,
                               public std::enable_shared_from_this<runtime_journal> {
 public:
     static constexpr std::size_t line_limit = 1000;        ///< lines kept

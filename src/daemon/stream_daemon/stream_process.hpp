@@ -11,7 +11,7 @@
 #include "daemon/control/control_server.hpp"
 #include "daemon/control/metrics.hpp"
 #include "daemon/journal/output_writer.hpp"
-#include "runtime/logs/journal.hpp"
+#include "serving/journal.hpp"
 
 #include <memory>
 #include <optional>
@@ -21,7 +21,7 @@
 namespace eddy::daemon {
 
 /// Journal of a stream daemon: lines on standard error.
-class stderr_journal final : public runtime::journal {
+class stderr_journal final : public serving::journal {
 public:
     /// Each line begins with `prefix`.
     explicit stderr_journal(std::string prefix = {});

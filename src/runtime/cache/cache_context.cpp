@@ -16,7 +16,7 @@
 
 namespace eddy::runtime::cache {
 
-void cache_context::note_no_memory(counters& its, std::uint64_t client_id) const noexcept {
+void cache_context::note_no_memory(serving::counters& its, std::uint64_t client_id) const noexcept {
     ++its.errors;
     try {
         events.write(client_id == 0
@@ -37,7 +37,7 @@ bool cache_context::holds_reads() const noexcept {
 
 eddy::cache::traffic cache_context::traffic() const noexcept {
     eddy::cache::traffic sum;
-    const auto add = [&sum](const counters& of) {
+    const auto add = [&sum](const serving::counters& of) {
         sum.bytes_in += of.bytes_in;
         sum.bytes_out += of.bytes_out;
         sum.reads += of.reads;

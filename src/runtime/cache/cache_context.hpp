@@ -15,9 +15,9 @@
 #include "cache/config/server_settings.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/engine/traffic.hpp"
-#include "runtime/connections.hpp"
-#include "runtime/logs/journal.hpp"
-#include "runtime/metrics.hpp"
+#include "serving/connections.hpp"
+#include "serving/counters.hpp"
+#include "serving/journal.hpp"
 #include "serving/loop_pool.hpp"
 
 #include <chrono>
@@ -35,7 +35,7 @@ struct last_save;
 
 /// Limits of a worker's clients.
 struct worker_limits {
-    connections::limits of_connections;
+    serving::connections::limits of_connections;
     std::size_t max_argument = 0;      ///< bytes of one, as proto-max-bulk-len
     std::size_t max_query_buffer = 0;  ///< client-query-buffer-limit
 };
@@ -87,7 +87,8 @@ struct cache_context final : loop_lock_observer {
     static constexpr duration longest_wait = std::chrono::seconds(1);
 
     /// `its_counters` are the cache's own, beside those of its workers. All references outlive it.
-    cache_context(eddy::cache::engine& its_engine, journal& its_events, counters& its_counters)
+    cache_context(eddy::cache::engine& its_engine, serving::journal& its_events,
+                  serving::counters& its_counters)
         : engine(its_engine), events(its_events), counted(its_counters), clock(its_engine) {}
 
     void became_exclusive() noexcept override { engine.merge_lanes(); }
@@ -108,7 +109,7 @@ struct cache_context final : loop_lock_observer {
 
     /// Notes that a client was closed for want of memory: in the caller's own counters, and in the
     /// journal if there is memory for that. Its id is 0 when it had no session yet. Any thread.
-    void note_no_memory(counters& its, std::uint64_t client_id = 0) const noexcept;
+    void note_no_memory(serving::counters& its, std::uint64_t client_id = 0) const noexcept;
 
     /// Bytes and calls of all connections so far.
     eddy::cache::traffic traffic() const noexcept;
@@ -136,8 +137,8 @@ struct cache_context final : loop_lock_observer {
     task<outcome<>> save_all(last_save how);
 
     eddy::cache::engine& engine;
-    journal& events;
-    counters& counted;
+    serving::journal& events;
+    serving::counters& counted;
     engine_clock clock;
     /// Changed by change_settings() once clients are served.
     eddy::cache::server_settings settings;

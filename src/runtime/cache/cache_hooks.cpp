@@ -127,7 +127,7 @@ private:
     script::workers workers_;
 };
 
-cache_hooks::cache_hooks(hook_config chosen, journal& events)
+cache_hooks::cache_hooks(hook_config chosen, serving::journal& events)
     : config_(std::move(chosen)), events_(events) {}
 
 cache_hooks::~cache_hooks() = default;

@@ -9,9 +9,9 @@
 #include "base/problem.hpp"
 #include "cache/read_through/read_through.hpp"
 #include "cache/script/hook_script.hpp"
-#include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
 #include "script/workers.hpp"
+#include "serving/journal.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -45,7 +45,7 @@ public:
     /// Within a second so many lines go to the journal; the others are counted.
     static constexpr std::uint64_t max_lines_a_second = 20;
 
-    cache_hooks(hook_config chosen, journal& events);
+    cache_hooks(hook_config chosen, serving::journal& events);
     ~cache_hooks();
 
     /// Reads the script and loads it in the workers.
@@ -85,7 +85,7 @@ private:
     task<result<>> wait_for_something();
 
     hook_config config_;
-    journal& events_;
+    serving::journal& events_;
     cache_context* context_ = nullptr;  // from attach() on
     std::unique_ptr<crew> crew_;
     std::vector<std::unique_ptr<crew>> retired_;  // until their threads have ended

@@ -14,7 +14,6 @@
 #include "runtime/cache/clients/worker.hpp"
 #include "runtime/cache/config/options.hpp"
 #include "runtime/cache/files/cache_files.hpp"
-#include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/serving/served_runtime.hpp"

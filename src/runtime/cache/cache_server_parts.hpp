@@ -26,7 +26,7 @@ inline constexpr std::string_view no_memory_text = "there is no memory";
 
 /// From the beginning of a start to the end of a stop.
 struct cache_server::parts {
-    parts(eddy::cache::engine_options options, journal& events, counters& counted)
+    parts(eddy::cache::engine_options options, serving::journal& events, serving::counters& counted)
         : engine(std::move(options)), context(this->engine, events, counted) {}
 
     eddy::cache::engine engine;

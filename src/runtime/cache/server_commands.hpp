@@ -11,8 +11,8 @@
 #include "cache/engine/server_host.hpp"
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/host/host.hpp"
-#include "runtime/logs/journal.hpp"
 #include "runtime/options/settings.hpp"
+#include "serving/journal.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -76,7 +76,7 @@ private:
     cache_context& context_;
     eddy::cache::engine& engine_;
     scope& background_;
-    journal& events_;
+    serving::journal& events_;
     settings& chosen_;
     std::shared_ptr<host> above_;
     saving at_end_ = saving::by_points;

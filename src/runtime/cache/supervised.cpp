@@ -12,7 +12,7 @@ namespace {
 
 constexpr duration pause = std::chrono::seconds(1);
 
-void note(counters& counted, journal& events) noexcept {
+void note(serving::counters& counted, serving::journal& events) noexcept {
     ++counted.errors;
     try {
         events.write("the cache lacks memory for its own work, and tries again in a second");
@@ -22,7 +22,8 @@ void note(counters& counted, journal& events) noexcept {
 
 }  // namespace
 
-task<void> supervised(std::function<task<void>()> make, counters& counted, journal& events) {
+task<void> supervised(std::function<task<void>()> make, serving::counters& counted,
+                      serving::journal& events) {
     for (;;) {
         try {
             co_await make();

@@ -53,9 +53,9 @@ private:
 
     const std::string name_;
     settings options_;
-    journal& events_;
+    serving::journal& events_;
     transport::address target_;
-    counters counted_;
+    serving::counters counted_;
     delivery_counter delivered_{counted_};
     backoff pauses_{first_pause, longest_pause, entropy_seed()};
     std::error_code reported_;      // of the last attempt, if it failed

@@ -104,7 +104,7 @@ void site::add_counts(metrics& to) const {
         add_classes(by_status, as_worker(of).by_status());
         latency->merge(as_worker(of).latency());
     });
-    labelled<tally> requests(requests_total);
+    labelled<serving::tally> requests(requests_total);
     for (std::size_t i = 0; i < by_status.size(); ++i)
         requests.at({fmt::format("{}xx", i + 1)}) = by_status[i];
     to.add_samples(requests);

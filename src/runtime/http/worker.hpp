@@ -10,7 +10,7 @@
 #include "runtime/http/access_log.hpp"
 #include "runtime/http/options.hpp"
 #include "runtime/logs/shared_log.hpp"
-#include "runtime/metrics.hpp"
+#include "serving/counters.hpp"
 
 #include <array>
 #include <cstddef>
@@ -22,13 +22,13 @@ namespace eddy::runtime::http {
 
 /// Context that the workers of a site share, one for each start of it. It outlives them.
 struct site_context {
-    journal& events;
+    serving::journal& events;
     shared_log& log;
     bool has_log = false;
 };
 
 /// Requests by status, 1xx to 5xx.
-using status_classes = std::array<tally, 5>;
+using status_classes = std::array<serving::tally, 5>;
 
 /// One loop's thread, but for what says otherwise.
 class worker final : private eddy::http::request_handler, public eddy::http::server_worker {

@@ -10,8 +10,8 @@
 #include <eddy/io/task.hpp>
 
 #include "base/problem.hpp"
-#include "runtime/logs/journal.hpp"
-#include "runtime/metrics.hpp"
+#include "serving/counters.hpp"
+#include "serving/journal.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +37,7 @@ public:
     static constexpr std::size_t max_waiting = 4 * 1024 * 1024;
 
     /// Adds the messages that failed writes lose to `dropped`, unless null. Both outlive it.
-    explicit line_log(journal& events, tally* dropped = nullptr) noexcept
+    explicit line_log(serving::journal& events, serving::tally* dropped = nullptr) noexcept
         : events_(events), dropped_(dropped) {}
 
     bool is_open() const noexcept { return static_cast<bool>(file_); }
@@ -67,8 +67,8 @@ private:
     void note_failure(std::string_view batch, std::size_t kept, std::uint64_t messages,
                       std::error_code why);
 
-    journal& events_;
-    tally* dropped_;
+    serving::journal& events_;
+    serving::tally* dropped_;
     std::string path_;
     unique_fd file_;
     unique_fd next_file_;  // of reopen(), until the write at hand has ended

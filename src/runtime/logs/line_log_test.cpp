@@ -106,7 +106,7 @@ TEST_F(line_logs, what_the_disk_cannot_take_in_time_is_dropped_at_the_limit) {
 
 TEST_F(line_logs, a_full_disk_is_reported_once_and_the_messages_go_on) {
     run([&]() -> task<void> {
-        tally dropped;
+        serving::tally dropped;
         line_log log(events_, &dropped);
         must_do(log.open("/dev/full"));
         scope tasks;
@@ -153,7 +153,7 @@ TEST_F(line_logs, a_line_that_a_full_disk_has_cut_does_not_join_the_next) {
     run([&]() -> task<void> {
         const std::string path = folder_.file("log");
         const std::string line = std::string(999, 'x') + "\n";
-        tally dropped;
+        serving::tally dropped;
         line_log log(events_, &dropped);
         must_do(log.open(path));
         scope tasks;

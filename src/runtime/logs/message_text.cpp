@@ -30,7 +30,8 @@ std::string shown_message(std::string_view message) {
     return shown;
 }
 
-void journal_messages(journal& to, std::uint64_t client, std::string_view messages, bool lines) {
+void journal_messages(serving::journal& to, std::uint64_t client, std::string_view messages,
+                      bool lines) {
     while (!messages.empty()) {
         const std::size_t end = lines ? messages.find('\n') : std::string_view::npos;
         const std::string_view one = messages.substr(0, end);

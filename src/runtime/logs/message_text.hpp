@@ -1,7 +1,7 @@
 // Messages as the journal shows them.
 #pragma once
 
-#include "runtime/logs/journal.hpp"
+#include "serving/journal.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +18,7 @@ inline constexpr std::size_t max_shown_message = 512;
 std::string shown_message(std::string_view message);
 
 /// Writes "client 7: text" for each message; `lines` says whether they are lines or one piece.
-void journal_messages(journal& to, std::uint64_t client, std::string_view messages, bool lines);
+void journal_messages(serving::journal& to, std::uint64_t client, std::string_view messages,
+                      bool lines);
 
 }  // namespace eddy::runtime

@@ -27,7 +27,7 @@ backend::backend(transport::address where, std::size_t workers)
       numeric_(numeric_of(where_)),
       counted_(workers) {}
 
-std::uint64_t backend::sum(tally backend_counters::* of) const noexcept {
+std::uint64_t backend::sum(serving::tally backend_counters::* of) const noexcept {
     std::uint64_t all = 0;
     for (const backend_counters& each : counted_) all += each.*of;
     return all;

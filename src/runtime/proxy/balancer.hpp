@@ -29,10 +29,10 @@ enum class strategy : std::uint8_t {
 /// Counters of one worker for a backend: its loop changes them, any thread reads them. A cache line
 /// of their own, as workers on other threads count beside them.
 struct alignas(64) backend_counters {
-    tally connections;  ///< made
-    tally failures;     ///< to connect
-    tally bytes_sent;   ///< to the backend
-    tally bytes_received;
+    serving::tally connections;  ///< made
+    serving::tally failures;     ///< to connect
+    serving::tally bytes_sent;   ///< to the backend
+    serving::tally bytes_received;
 };
 
 /// A backend. Any thread.
@@ -54,8 +54,8 @@ public:
 
     /// Counters of a worker, by worker_place::index.
     backend_counters& counted_by(std::size_t worker) noexcept { return counted_.at(worker); }
-    /// Sum of one counter over all workers.
-    std::uint64_t sum(tally backend_counters::* of) const noexcept;
+    /// The sum of one of them.
+    std::uint64_t sum(serving::tally backend_counters::* of) const noexcept;
     std::size_t workers() const noexcept { return counted_.size(); }
 
 private:

@@ -171,7 +171,7 @@ protected:
         co_await until([&] {
             const metrics now = proxy->count();
             return now.bytes_in + now.bytes_out >= 10 &&
-                   (from_client ? now.bytes_out : tally(sent_to_backends(proxy))) == 10;
+                   (from_client ? now.bytes_out : serving::tally(sent_to_backends(proxy))) == 10;
         });
         co_await first.its.say("part of it");
         EXPECT_EQ(co_await second.its.bytes(10), "part of it") << what;

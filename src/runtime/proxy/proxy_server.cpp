@@ -68,11 +68,11 @@ void proxy_server::apply_live() {
 
 void proxy_server::add_counts(metrics& to) const {
     const auto add = [&](const metric& of, auto value_of) {
-        labelled<tally> values(of);
+        labelled<serving::tally> values(of);
         for (const auto& each : backends_) values.at({each->name()}) = value_of(*each);
         to.add_samples(values);
     };
-    const auto add_sum = [&](const metric& of, tally backend_counters::* which) {
+    const auto add_sum = [&](const metric& of, serving::tally backend_counters::* which) {
         add(of, [which](const backend& each) { return each.sum(which); });
     };
     add(backend_connections, [](const backend& each) { return each.open(); });

@@ -17,7 +17,7 @@
 
 #include "base/files/descriptors.hpp"
 #include "io/sockets/linger.hpp"
-#include "runtime/connections.hpp"
+#include "serving/connections.hpp"
 
 #include <algorithm>
 #include <new>
@@ -27,9 +27,9 @@
 namespace eddy::runtime::proxy {
 
 /// A client and its connection to a backend; it lives in the coroutine that serves it.
-class worker::tunnel final : public connection {
+class worker::tunnel final : public serving::connection {
 public:
-    tunnel(connections& all, stream accepted, scope& tasks, serving::connection_slot slot)
+    tunnel(serving::connections& all, stream accepted, scope& tasks, serving::connection_slot slot)
         : connection(all, std::move(accepted), tasks.source(), std::move(slot)) {}
     ~tunnel() {
         if (!has_end_of_backend) socket.abort();
@@ -53,8 +53,8 @@ struct worker::direction {
 
     stream& from;
     stream& to;
-    tally& received;
-    tally& sent;
+    serving::tally& received;
+    serving::tally& sent;
     bool& has_end;  // of the receiver: the sender's end was passed on
     time_point sent_at{};
     time_point dropped_since{};
@@ -108,7 +108,7 @@ worker::worker(const serving::worker_place& place, const config& chosen,
 worker::~worker() = default;
 
 serving::connections::limits worker::limits() const noexcept {
-    connections::limits chosen;
+    serving::connections::limits chosen;
     chosen.most = config_.max_connections;
     chosen.idle = config_.idle_timeout;
     return chosen;
@@ -136,11 +136,11 @@ task<void> worker::drain(duration limit) {
 /// meaning of its silence depends on the protocol.
 task<void> worker::serve(std::unique_ptr<tunnel> t) {
     try {
-        t->enter(activity::working);
+        t->enter(serving::activity::working);
         const bool is_open = co_await open(*t);
         if (!is_open) co_return;
         t->touch();
-        t->enter(activity::reading);
+        t->enter(serving::activity::reading);
         backend_counters& counted = t->to->counted_by(index_);
         direction up{t->socket, t->back, counted_.bytes_in, counted.bytes_sent,
                      t->has_end_of_client};
@@ -282,7 +282,7 @@ task<void> worker::end(tunnel& t, const direction& up, const direction& down) {
     const bool is_backend_over = down.is_over();
     if (is_client_over && is_backend_over && up.now == down.now) co_return;
     // A stop ends it now.
-    t.enter(activity::resting);
+    t.enter(serving::activity::resting);
     if (t.draining()) co_return;
     if (!is_backend_over || (is_client_over && up.now == direction::state::failed)) {
         t.socket.abort();

@@ -37,7 +37,7 @@ std::uint64_t broadcast::flush() {
     if (batch_->empty()) return 0;
     std::uint64_t reached = 0;
     const shared_bytes frames = has_web_clients() ? frame_batch() : nullptr;
-    clients_.for_each([&](connection& each) {
+    clients_.for_each([&](serving::connection& each) {
         if (send_batch(static_cast<client&>(each), frames)) ++reached;
     });
     const std::uint64_t messages = std::exchange(messages_, 0);
@@ -61,7 +61,7 @@ std::uint64_t broadcast::deliver(const shared_messages& what, std::optional<time
     flush();
     std::uint64_t reached = 0;
     shared_bytes frames = what.frames;
-    clients_.for_each([&](connection& each) {
+    clients_.for_each([&](serving::connection& each) {
         auto& to = static_cast<client&>(each);
         if (to.web() && !frames) {
             byte_buffer made;
@@ -173,7 +173,7 @@ bool broadcast::hold_back(client& to, const_bytes part, std::uint64_t messages) 
 
 client* broadcast::find_slow(const client* sender) const {
     client* slow = nullptr;
-    clients_.for_each([&](connection& each) {
+    clients_.for_each([&](serving::connection& each) {
         auto& c = static_cast<client&>(each);
         if (!slow && &c != sender && c.listens() && c.out.high_watermark_active()) slow = &c;
     });

@@ -11,11 +11,11 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/task.hpp>
 
-#include "runtime/connections.hpp"
-#include "runtime/logs/journal.hpp"
-#include "runtime/metrics.hpp"
 #include "runtime/server/client.hpp"
 #include "runtime/server/exchange.hpp"
+#include "serving/connections.hpp"
+#include "serving/counters.hpp"
+#include "serving/journal.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -36,8 +36,8 @@ public:
 
     /// The references outlive it. A client's queue holds `max_queue` bytes, of which at most half
     /// may be one message; no message is longer than `max_message`.
-    broadcast(connections& clients, counters& counted, journal& events, histogram& latency,
-              std::size_t max_queue, std::size_t max_message) noexcept
+    broadcast(serving::connections& clients, serving::counters& counted, serving::journal& events,
+              histogram& latency, std::size_t max_queue, std::size_t max_message) noexcept
         : clients_(clients),
           counted_(counted),
           events_(events),
@@ -106,9 +106,9 @@ private:
     std::unique_lock<std::mutex> locked_latency();
     void note_latency(time_point arrived, time_point now) noexcept;
 
-    connections& clients_;
-    counters& counted_;
-    journal& events_;
+    serving::connections& clients_;
+    serving::counters& counted_;
+    serving::journal& events_;
     histogram& latency_;
     std::size_t piece_limit_;
     std::size_t largest_add_;

@@ -7,10 +7,10 @@
 #include <eddy/net/queued_writer.hpp>
 #include <eddy/net/rate_limit.hpp>
 
-#include "runtime/connections.hpp"
-#include "runtime/metrics.hpp"
 #include "runtime/server/first_bytes.hpp"
 #include "runtime/server/web_peer.hpp"
+#include "serving/connections.hpp"
+#include "serving/counters.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -44,10 +44,11 @@ private:
 };
 
 /// Lives in the coroutine that serves it; broadcasts reach it through `out`.
-class client final : public connection {
+class client final : public serving::connection {
 public:
-    client(connections& all, stream accepted, scope& tasks, const queued_writer_options& queue,
-           const rate_limiter& pace, serving::connection_slot slot)
+    client(serving::connections& all, stream accepted, scope& tasks,
+           const queued_writer_options& queue, const rate_limiter& pace,
+           serving::connection_slot slot)
         : connection(all, std::move(accepted), tasks.source(), std::move(slot)),
           out(socket, tasks, without_disconnect(queue)),
           limiter(pace),
@@ -96,7 +97,7 @@ public:
         extra.reset();
     }
     /// It speaks HTTP, as far as it is known. What was held back for it counts as dropped.
-    void become_http(counters& counted) noexcept {
+    void become_http(serving::counters& counted) noexcept {
         if (held() != nullptr) counted.dropped += held()->count;
         speaks = speech::http;
         extra.reset();

@@ -18,11 +18,11 @@
 #include "runtime/host/host.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/listening.hpp"
-#include "runtime/logs/journal.hpp"
 #include "runtime/logs/line_log.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/server/options.hpp"
+#include "serving/journal.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -96,9 +96,9 @@ private:
     std::string name_;
     settings options_;
     std::shared_ptr<host> host_;
-    journal& events_;
+    serving::journal& events_;
     config config_;
-    counters counted_;
+    serving::counters counted_;
     std::shared_ptr<histogram> latency_ = std::make_shared<histogram>();
     std::unordered_map<endpoint, std::unique_ptr<peer>, endpoint_hash> peers_;
     // In order of last use, for expiry. Peers that have sent a second datagram get messages; the

@@ -83,9 +83,9 @@ eddy::http::response http_visit::reject(int status, std::string_view what) {
 void http_visit::enter(eddy::http::session_state now) noexcept {
     using eddy::http::session_state;
     client_.touch();
-    client_.enter(now == session_state::idle        ? activity::resting
-                  : now == session_state::receiving ? activity::reading
-                                                    : activity::working);
+    client_.enter(now == session_state::idle        ? serving::activity::resting
+                  : now == session_state::receiving ? serving::activity::reading
+                                                    : serving::activity::working);
 }
 
 void http_visit::note(const eddy::http::exchange_record& what) {

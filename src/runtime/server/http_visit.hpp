@@ -4,8 +4,8 @@
 #include <eddy/http/session.hpp>
 #include <eddy/http/static_files.hpp>
 
-#include "runtime/metrics.hpp"
 #include "runtime/server/client.hpp"
+#include "serving/counters.hpp"
 
 #include <cstdint>
 #include <string_view>
@@ -17,10 +17,10 @@ class worker;
 /// One connection's handler and observer; it lives while the client speaks HTTP. One loop's thread.
 class http_visit final : public eddy::http::request_handler, public eddy::http::session_observer {
 public:
-    /// `counted_bytes` of the bytes that it receives are counted already. `files` may be null: all
-    /// requests but those for a WebSocket are refused.
-    http_visit(worker& of, client& its, eddy::http::static_files* files, counters& counted,
-               tally& requests, std::uint64_t counted_bytes) noexcept
+    /// Of what it receives, `counted_bytes` are counted already. `files` may be null: all requests
+    /// but those for a WebSocket are refused.
+    http_visit(worker& of, client& its, eddy::http::static_files* files, serving::counters& counted,
+               serving::tally& requests, std::uint64_t counted_bytes) noexcept
         : worker_(of),
           client_(its),
           files_(files),
@@ -40,8 +40,8 @@ private:
     worker& worker_;
     client& client_;
     eddy::http::static_files* files_;
-    counters& counted_;
-    tally& requests_;
+    serving::counters& counted_;
+    serving::tally& requests_;
     std::uint64_t counted_bytes_;  // of the first record, counted before
 };
 

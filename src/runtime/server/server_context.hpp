@@ -4,9 +4,9 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/net/rate_limit.hpp>
 
-#include "runtime/logs/journal.hpp"
 #include "runtime/logs/shared_log.hpp"
 #include "runtime/server/exchange.hpp"
+#include "serving/journal.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -55,13 +55,13 @@ private:
 /// One for each start of a server; it outlives the workers.
 struct server_context {
     /// `loops` serve clients.
-    server_context(journal& its_events, shared_log& its_log, std::size_t loops,
+    server_context(serving::journal& its_events, shared_log& its_log, std::size_t loops,
                    std::size_t max_queue)
         : events(its_events), log(its_log), pace(loops > 1) {
         if (loops > 1) between_loops = std::make_unique<exchange>(max_queue);
     }
 
-    journal& events;
+    serving::journal& events;
     shared_log& log;
     bool has_log = false;
     global_pace pace;

@@ -100,8 +100,8 @@ worker::worker(const serving::worker_place& place, server_context& of, const con
 
 worker::~worker() = default;
 
-connections::limits worker::limits() const noexcept {
-    connections::limits chosen;
+serving::connections::limits worker::limits() const noexcept {
+    serving::connections::limits chosen;
     chosen.most = config_.max_connections;
     chosen.idle = config_.idle_timeout;
     return chosen;
@@ -127,7 +127,7 @@ void worker::apply(const config& chosen) {
     if (!has_new_pace) return;
     client_limiter_ = limiter_for(config_.rate_limit);
     clients_.for_each(
-        [&](connection& each) { static_cast<client&>(each).limiter = client_limiter_; });
+        [&](serving::connection& each) { static_cast<client&>(each).limiter = client_limiter_; });
 }
 
 void worker::replace_files(std::optional<eddy::http::static_files> files) {
@@ -161,10 +161,10 @@ task<void> worker::drain(duration limit) {
         co_await take_in_rest(until);
     }
     out_.flush();
-    clients_.for_each([&](connection& each) {
+    clients_.for_each([&](serving::connection& each) {
         auto& c = static_cast<client&>(each);
         if (c.input.empty()) c.become_raw();
-        if (c.speaks == speech::http && c.doing() == activity::resting)
+        if (c.speaks == speech::http && c.doing() == serving::activity::resting)
             c.close();
         else
             leave_websocket(c);
@@ -184,7 +184,7 @@ task<void> worker::drain(duration limit) {
 
 /// Closes the clients that have got all that was for them.
 void worker::close_flushed() {
-    clients_.for_each([](connection& each) {
+    clients_.for_each([](serving::connection& each) {
         auto& c = static_cast<client&>(each);
         if (c.speaks != speech::http && c.out.queued_bytes() == 0) c.close();
     });
@@ -201,7 +201,7 @@ void worker::leave_websocket(client& c) {
 /// Closes the other clients, and awaits the end of the responses of HTTP.
 task<void> worker::end_http(time_point until) {
     if (http_clients_ == 0) co_return;
-    clients_.for_each([](connection& each) {
+    clients_.for_each([](serving::connection& each) {
         if (static_cast<client&>(each).speaks != speech::http) each.close();
     });
     (void)co_await with_deadline(until, no_http_clients_.wait());
@@ -212,7 +212,7 @@ task<void> worker::flush_queues(time_point until) {
     for (;;) {
         // The clients stand in the order of their ids; some may leave while one is waited for.
         client* next = nullptr;
-        clients_.for_each([&](connection& each) {
+        clients_.for_each([&](serving::connection& each) {
             auto& c = static_cast<client&>(each);
             if (!next && c.id() > done && c.out.queued_bytes() > 0) next = &c;
         });
@@ -297,9 +297,10 @@ task<void> worker::serve(std::unique_ptr<client> c) {
         progress state;
         while (state.next < progress::then::close) {
             if (state.next == progress::then::read) {
-                c->enter(c->input.empty() ? activity::resting : activity::reading);
+                c->enter(c->input.empty() ? serving::activity::resting
+                                          : serving::activity::reading);
                 result<lease> got = co_await c->socket.read();
-                c->enter(activity::working);
+                c->enter(serving::activity::working);
                 if (got)
                     state = receive(*c, std::move(*got));
                 else if (got.error() == errc::end_of_stream)
@@ -524,7 +525,7 @@ worker::progress worker::receive_frames(client& c, std::string_view text) {
     result<> taken = co_await c.out.flush_within(farewell);
     if (taken) taken = c.socket.shutdown_write();
     if (!taken) co_return c.disconnect();
-    if (why == progress::then::refuse) co_await linger(c);
+    if (why == progress::then::refuse) co_await serving::linger(c);
 }
 
 worker::progress worker::consume_rest(client& c, time_point arrived) {

@@ -151,7 +151,7 @@ private:
     task<void> flush_queues(time_point until);
     task<void> take_in();
     task<void> take_in_rest(time_point until);
-    connections::limits limits() const noexcept;
+    serving::connections::limits limits() const noexcept;
     queued_writer_options queue_options() noexcept;
 
     server_context& context_;
@@ -162,7 +162,7 @@ private:
     histogram latency_;
     mutable std::mutex latency_guard_;
     std::optional<eddy::http::static_files> files_;
-    tally http_requests_;
+    serving::tally http_requests_;
     std::array<std::optional<time_point>, static_cast<std::size_t>(refusal::count)> noted_at_;
     std::size_t http_clients_ = 0;
     event no_http_clients_;  // for drain()

@@ -34,7 +34,7 @@ public:
     }
 
 private:
-    class client final : public connection {
+    class client final : public serving::connection {
     public:
         using connection::connection;
     };

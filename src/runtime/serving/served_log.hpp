@@ -6,10 +6,10 @@
 #include <eddy/io/task.hpp>
 
 #include "base/problem.hpp"
-#include "runtime/logs/journal.hpp"
 #include "runtime/logs/line_log.hpp"
 #include "runtime/logs/shared_log.hpp"
-#include "runtime/metrics.hpp"
+#include "serving/counters.hpp"
+#include "serving/journal.hpp"
 
 #include <optional>
 #include <string>
@@ -20,7 +20,7 @@ namespace eddy::runtime {
 class served_log {
 public:
     /// Lines that are lost are added to `dropped`. Both outlive it.
-    served_log(journal& events, tally& dropped) noexcept
+    served_log(serving::journal& events, serving::tally& dropped) noexcept
         : dropped_(dropped), file_(events, &dropped) {}
 
     /// As line_log::open(); without a path it stays closed. `is_shared`: workers of several loops
@@ -37,7 +37,7 @@ public:
     task<void> close();
 
 private:
-    tally& dropped_;
+    serving::tally& dropped_;
     line_log file_;
     std::optional<shared_log> lines_;
     std::optional<scope> writing_;

@@ -25,7 +25,7 @@ constexpr duration close_pause = std::chrono::milliseconds(5);
 }  // namespace
 
 struct served_runtime::running {
-    running(listeners opened, journal& events, serving::admission* checked)
+    running(listeners opened, serving::journal& events, serving::admission* checked)
         : listening(std::move(opened)), pool(events) {
         accepting.emplace(pool, checked);
     }

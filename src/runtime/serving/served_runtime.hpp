@@ -8,12 +8,12 @@
 #include "base/problem.hpp"
 #include "runtime/host/host.hpp"
 #include "runtime/instance.hpp"
-#include "runtime/logs/journal.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/serving/listeners.hpp"
 #include "runtime/serving/serving_config.hpp"
 #include "serving/acceptor.hpp"
+#include "serving/journal.hpp"
 #include "serving/loop_pool.hpp"
 
 #include <cstddef>
@@ -103,15 +103,15 @@ protected:
 
     bool is_running() const noexcept { return running_ != nullptr; }
     const std::string& name() const noexcept { return name_; }
-    journal& events() const noexcept { return events_; }
+    serving::journal& events() const noexcept { return events_; }
     const std::shared_ptr<host>& daemon() const noexcept { return host_; }
     /// Configuration of the last start, with live changes.
     const serving_config& common() const noexcept { return *config_; }
     const config_pointer& shared_config() const noexcept { return config_; }
     /// Options that it is made from, with live changes.
     settings& options() noexcept { return options_; }
-    /// Counters of workers that have ended; a type may add to them.
-    counters& counted() noexcept { return counted_; }
+    /// Of workers that have ended; a type may add to them.
+    serving::counters& counted() noexcept { return counted_; }
     /// For an apply() of its own.
     void set_config(config_pointer now, settings of) noexcept {
         config_ = std::move(now);
@@ -146,10 +146,10 @@ private:
     const std::string name_;
     settings options_;
     const std::shared_ptr<host> host_;
-    journal& events_;
+    serving::journal& events_;
     std::shared_ptr<inherited_listeners> inherited_;  // until it has started
     config_pointer config_;
-    counters counted_;
+    serving::counters counted_;
 
     // While it runs.
     std::unique_ptr<running> running_;

@@ -5,7 +5,7 @@
 #include <eddy/base/result.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "runtime/logs/journal.hpp"
+#include "serving/journal.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -26,7 +26,7 @@ public:
     static constexpr std::size_t max_kinds = 100;
 
     /// The journal outlives it.
-    failure_log(journal& to, duration interval) noexcept : to_(to), interval_(interval) {}
+    failure_log(serving::journal& to, duration interval) noexcept : to_(to), interval_(interval) {}
     /// Writes how many failures were left out since the last line of their kind.
     ~failure_log();
     failure_log(const failure_log&) = delete;
@@ -44,7 +44,7 @@ private:
         std::uint64_t left_out = 0;
     };
 
-    journal& to_;
+    serving::journal& to_;
     duration interval_;
     std::map<std::string, report, std::less<>> kinds_;
 };

@@ -83,18 +83,18 @@ private:
     settings options_;
     std::string name_;
     std::shared_ptr<host> host_;
-    journal& events_;
+    serving::journal& events_;
     config config_;
-    counters counted_;
-    labelled<tally> handoff_faults_;
-    labelled<tally> losses_;
-    labelled<tally> responses_;
+    serving::counters counted_;
+    labelled<serving::tally> handoff_faults_;
+    labelled<serving::tally> losses_;
+    labelled<serving::tally> responses_;
     histogram handoff_time_;
     histogram stream_time_;
-    tally handoffs_;
-    tally ended_;
-    tally resumed_;
-    tally reset_;
+    serving::tally handoffs_;
+    serving::tally ended_;
+    serving::tally resumed_;
+    serving::tally reset_;
     std::uint64_t peak_ = 0;
     std::uint64_t cut_ = 0;              // by the last stop
     std::uint64_t killed_ = 0;           // programs, at an end

@@ -16,7 +16,7 @@ client::own_session::own_session(client& whose, std::string_view address,
 
 void client::own_session::notify(notification what) noexcept { of.at.notify(*this, what); }
 
-client::client(connections& all, stream accepted, cancel_source& parent, worker& its,
+client::client(serving::connections& all, stream accepted, cancel_source& parent, worker& its,
                serving::connection_slot slot)
     : connection(all, std::move(accepted), parent, std::move(slot)), at(its) {
     // The other end of a Unix socket has no name: both are named by the path, as in Redis.

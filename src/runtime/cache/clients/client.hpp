@@ -9,8 +9,8 @@
 #include "cache/engine/engine.hpp"
 #include "cache/memory/large_argument.hpp"
 #include "runtime/cache/clients/byte_queue.hpp"
-#include "runtime/connections.hpp"
 #include "serving/connection_slot.hpp"
+#include "serving/connections.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -28,10 +28,10 @@ namespace eddy::runtime::cache {
 class worker;
 
 /// Lives in the coroutine that serves it, on its worker's loop.
-class client final : public connection {
+class client final : public serving::connection {
 public:
     /// Makes the session, too. One on a loop that does not accept has a slot.
-    client(connections& all, stream accepted, cancel_source& parent, worker& at,
+    client(serving::connections& all, stream accepted, cancel_source& parent, worker& at,
            serving::connection_slot slot);
     ~client();
 
@@ -136,7 +136,7 @@ public:
 
     /// True while it waits for bytes, if it is not in push mode.
     bool is_reading() const noexcept {
-        return doing() == activity::resting || doing() == activity::reading;
+        return doing() == serving::activity::resting || doing() == serving::activity::reading;
     }
 
     /// State of the session when the loop was unlocked last.

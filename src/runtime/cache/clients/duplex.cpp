@@ -123,17 +123,18 @@ task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
         c.enter(activity_in_wait(c));
         if (is_paused && is_overrun(c, until)) co_return next::close;
         if (!co_await wait_for_something(c, until)) co_return next::close;
-        c.enter(activity::working);
+        c.enter(serving::activity::working);
     }
 }
 
-/// Activity of a client that waits in push mode.
-activity worker::activity_in_wait(const client& c) noexcept {
+/// Of a client that waits for something in push mode.
+serving::activity worker::activity_in_wait(const client& c) noexcept {
     const client::push_state& here = *c.push_mode;
-    if (!here.unsent.empty()) return activity::writing;
-    if (c.seen().runs_script) return activity::working;
-    if (c.seen().waits_for_others) return activity::listening;
-    return c.rest || !here.received.empty() ? activity::reading : activity::resting;
+    if (!here.unsent.empty()) return serving::activity::writing;
+    if (c.seen().runs_script) return serving::activity::working;
+    if (c.seen().waits_for_others) return serving::activity::listening;
+    return c.rest || !here.received.empty() ? serving::activity::reading
+                                            : serving::activity::resting;
 }
 
 /// Waits until the disk has the changes that the replies confirm. False when the connection must
@@ -230,12 +231,12 @@ task<void> worker::write_out(client& c) {
 /// Waits until nothing is unsent; false when the connection must end.
 task<bool> worker::all_sent(client& c) {
     client::push_state& here = *c.push_mode;
-    c.enter(activity::writing);
+    c.enter(serving::activity::writing);
     while (!here.unsent.empty() && !here.is_broken) {
         here.something.reset();
         if (!co_await here.something.wait()) co_return false;
     }
-    c.enter(activity::working);
+    c.enter(serving::activity::working);
     co_return !here.is_broken;
 }
 

@@ -173,7 +173,7 @@ void worker::retire(client& c) noexcept {
 /// ended: other clients must not see it half done. At most until a stop's time has passed.
 [[gnu::noinline]] task<void> worker::await_script_end(client& c) {
     cancel_source until_stop(&tasks_.source());
-    c.enter(activity::working);
+    c.enter(serving::activity::working);
     co_await await_script_end_there(c).under(until_stop);
 }
 
@@ -208,12 +208,12 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
                 then = execute_rest(c);
             } else if (then == next::read) {
                 if (!c.rest && clients_.draining()) break;
-                c.enter(c.rest ? activity::reading : activity::resting);
+                c.enter(c.rest ? serving::activity::reading : serving::activity::resting);
                 result<lease> got = co_await c.socket.read();
                 const bool is_interrupted = c.take_interruption(tasks_.source());
                 if (!got && !is_interrupted) break;
                 // From here to the next rest a stop lets it finish.
-                c.enter(activity::working);
+                c.enter(serving::activity::working);
                 begin_service();
                 if (got) {
                     c.touch();
@@ -252,8 +252,8 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
         if (is_lost) co_return;
         co_await part_with(c);
         c.rest.reset();
-        c.enter(activity::resting);
-        if (c.socket.shutdown_write()) co_await linger(c);
+        c.enter(serving::activity::resting);
+        if (c.socket.shutdown_write()) co_await serving::linger(c);
     } catch (const std::bad_alloc&) {
         reset_shared();
         context_.note_no_memory(counted_, id);
@@ -323,10 +323,10 @@ bool worker::begins_large_argument(const client& c) noexcept {
         while (c.session->has_output) {
             if (!co_await send_output(c)) co_return false;
         }
-        c.enter(activity::reading);
+        c.enter(serving::activity::reading);
         const result<std::size_t> got = co_await c.socket.read_some(its.room());
         const bool is_interrupted = c.take_interruption(tasks_.source());
-        c.enter(activity::working);
+        c.enter(serving::activity::working);
         if (!got && is_interrupted) continue;
         if (!got) co_return false;
         c.touch();
@@ -351,9 +351,9 @@ bool worker::begins_large_argument(const client& c) noexcept {
     if (replies_.empty()) co_return true;
     byte_buffer rest = set_replies_aside();
     // Else no time limit ends a peer that takes nothing.
-    c.enter(activity::writing);
+    c.enter(serving::activity::writing);
     const bool sent = (co_await c.socket.write_all(rest.bytes())).has_value();
-    c.enter(activity::working);
+    c.enter(serving::activity::working);
     keep_spare(std::move(rest));
     co_return sent;
 }

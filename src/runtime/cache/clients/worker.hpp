@@ -22,7 +22,7 @@
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/clients/client.hpp"
 #include "runtime/cache/files/append_file.hpp"
-#include "runtime/connections.hpp"
+#include "serving/connections.hpp"
 #include "serving/loop_worker.hpp"
 
 #include <array>
@@ -146,7 +146,7 @@ private:
     task<next> run_push_mode(client& c, scope& tasks, next then);
     next execute_next(client& c);
     task<bool> hold_replies(client& c);
-    static activity activity_in_wait(const client& c) noexcept;
+    static serving::activity activity_in_wait(const client& c) noexcept;
     void close_answered_replica(client& c);
     std::size_t most_unsent() const noexcept;
     bool send_or_queue(client& c, scope& tasks);

@@ -180,7 +180,7 @@ bool is_rejected(eddy::cache::engine& by, const eddy::cache::server_settings& wi
     return with.protected_mode && eddy::cache::engine_clients(by).are_let_in() && !is_local(peer);
 }
 
-void note_protection(const config& of, journal& events) {
+void note_protection(const config& of, serving::journal& events) {
     const bool is_open = of.where.kind != scheme::unix_socket && !is_loopback(of.where.host);
     if (!is_open || !of.server.protected_mode || !of.engine.password.empty()) return;
     events.write(
@@ -190,9 +190,9 @@ void note_protection(const config& of, journal& events) {
 
 task<void> reject(std::unique_ptr<rejected_client> rejected) {
     try {
-        rejected->enter(activity::writing);
+        rejected->enter(serving::activity::writing);
         if (!co_await rejected->socket.write_all(rejected_text)) co_return;
-        if (rejected->socket.shutdown_write()) co_await linger(*rejected);
+        if (rejected->socket.shutdown_write()) co_await serving::linger(*rejected);
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted as refused
     }
 }

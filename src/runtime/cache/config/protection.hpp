@@ -6,9 +6,9 @@
 
 #include "cache/engine/engine.hpp"
 #include "runtime/cache/config/options.hpp"
-#include "runtime/connections.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/serving/listeners.hpp"
+#include "serving/connections.hpp"
 
 #include <memory>
 #include <optional>
@@ -42,10 +42,10 @@ bool is_rejected(eddy::cache::engine& by, const eddy::cache::server_settings& wi
                  const endpoint& peer);
 
 /// Writes to the journal what protected mode does to a cache that listens for other machines.
-void note_protection(const config& of, journal& events);
+void note_protection(const config& of, serving::journal& events);
 
 /// A client that is_rejected(): it counts as a connection until it is gone, and has no session.
-class rejected_client final : public connection {
+class rejected_client final : public serving::connection {
 public:
     using connection::connection;
 };

@@ -22,7 +22,7 @@
 #include "cache/persistence/append_log.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "runtime/cache/files/append_manifest.hpp"
-#include "runtime/logs/journal.hpp"
+#include "serving/journal.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -152,7 +152,7 @@ private:
     void abandon(std::string_view why);
 
     eddy::cache::engine& engine_;
-    journal& events_;
+    serving::journal& events_;
     cache_context& context_;
     std::string folder_;
     std::optional<file> lock_;  // the folder

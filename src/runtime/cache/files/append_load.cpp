@@ -64,7 +64,7 @@ struct file_session final : eddy::cache::session {
 
 class part_loader {
 public:
-    part_loader(eddy::cache::engine& to, const std::string& path, journal& events)
+    part_loader(eddy::cache::engine& to, const std::string& path, serving::journal& events)
         : engine_(to), path_(path), events_(events), session_(to), parser_(limits_of_trusted()) {}
 
     /// Appends bytes of the file; an incomplete command is kept.
@@ -215,7 +215,7 @@ private:
 
     eddy::cache::engine& engine_;
     const std::string& path_;
-    journal& events_;
+    serving::journal& events_;
     file_session session_;
     resp::request_parser parser_;
     byte_buffer rest_;
@@ -265,7 +265,7 @@ std::unexpected<problem> damaged(const std::string& path, std::uint64_t offset,
 }  // namespace
 
 task<outcome<append_counts>> load_append_part(eddy::cache::engine& to, std::string path,
-                                              append_place place, journal& events) {
+                                              append_place place, serving::journal& events) {
     result<file> opened = co_await file::open_regular(path, O_RDWR);
     if (!opened) co_return disk_problem("open", path, opened.error());
     const result<std::uint64_t> size = co_await opened->size();

@@ -5,7 +5,7 @@
 
 #include "base/problem.hpp"
 #include "cache/engine/engine.hpp"
-#include "runtime/logs/journal.hpp"
+#include "serving/journal.hpp"
 
 #include <cstdint>
 #include <string>
@@ -31,6 +31,6 @@ enum class append_place : std::uint8_t {
 /// otherwise that is an error like other damage, which names the file and the byte, and leaves the
 /// file as it is. All given must stay until the end.
 task<outcome<append_counts>> load_append_part(eddy::cache::engine& to, std::string path,
-                                              append_place place, journal& events);
+                                              append_place place, serving::journal& events);
 
 }  // namespace eddy::runtime::cache

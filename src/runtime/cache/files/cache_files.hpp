@@ -12,8 +12,8 @@
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/files/append_file.hpp"
 #include "runtime/instance.hpp"
-#include "runtime/logs/journal.hpp"
-#include "runtime/metrics.hpp"
+#include "serving/counters.hpp"
+#include "serving/journal.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -88,8 +88,8 @@ private:
 
     eddy::cache::engine& engine_;
     cache_context& context_;
-    counters& counted_;
-    journal& events_;
+    serving::counters& counted_;
+    serving::journal& events_;
     append_file append_;
     event wanted_;        // a snapshot is to be written
     problem save_fault_;  // of the last save; without a message it succeeded

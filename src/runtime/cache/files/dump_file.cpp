@@ -132,7 +132,7 @@ task<outcome<std::optional<load_counts>>> load_dump(eddy::cache::engine& to,
                                                     const eddy::cache::server_settings& by,
                                                     std::string path,
                                                     eddy::cache::rdb::load_options options,
-                                                    journal& events) {
+                                                    serving::journal& events) {
     result<file> opened = co_await file::open_regular(path, O_RDONLY);
     if (!opened && opened.error() == std::errc::no_such_file_or_directory) co_return std::nullopt;
     if (!opened) co_return disk_problem("open", path, opened.error());

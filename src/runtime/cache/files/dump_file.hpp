@@ -9,7 +9,7 @@
 #include "cache/engine/engine.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/rdb/snapshot.hpp"
-#include "runtime/logs/journal.hpp"
+#include "serving/journal.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -46,7 +46,7 @@ task<outcome<std::uint64_t>> write_dump(const eddy::cache::server_settings& by,
 /// All given must stay until the end.
 task<outcome<std::optional<eddy::cache::rdb::load_counts>>> load_dump(
     eddy::cache::engine& to, const eddy::cache::server_settings& by, std::string path,
-    eddy::cache::rdb::load_options options, journal& events);
+    eddy::cache::rdb::load_options options, serving::journal& events);
 
 /// Checks that files can be made in the folder, which is made where it is missing, with those above
 /// it.

@@ -43,7 +43,7 @@ task<outcome<>> write_handover(const eddy::cache::server_settings& by,
 }
 
 task<outcome<>> load_handover(eddy::cache::engine& to, const eddy::cache::server_settings& by,
-                              const handover& from, journal& events) {
+                              const handover& from, serving::journal& events) {
     const time_point began = loop::current().now();
     eddy::cache::rdb::load_options options;
     options.goes_on = true;

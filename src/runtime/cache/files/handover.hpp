@@ -8,7 +8,7 @@
 #include "cache/engine/engine.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "runtime/instance.hpp"
-#include "runtime/logs/journal.hpp"
+#include "serving/journal.hpp"
 
 namespace eddy::runtime::cache {
 
@@ -20,6 +20,6 @@ task<outcome<>> write_handover(const eddy::cache::server_settings& by,
 /// Fills the engine, which is empty. All of it then counts as changes that no file has. All
 /// given must stay until the end.
 task<outcome<>> load_handover(eddy::cache::engine& to, const eddy::cache::server_settings& by,
-                              const handover& from, journal& events);
+                              const handover& from, serving::journal& events);
 
 }  // namespace eddy::runtime::cache

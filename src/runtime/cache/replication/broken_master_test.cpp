@@ -257,7 +257,7 @@ struct small_replica {
 
     eddy::cache::engine engine;
     recorder events;
-    counters counted;
+    serving::counters counted;
     cache::cache_context context;
     cache::replicator replicating;
     eddy::cache::testing::test_client client;

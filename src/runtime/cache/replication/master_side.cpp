@@ -266,7 +266,7 @@ bool master_side::note_sent(client& to, const replication::output& sent) {
     return of->copy_only && of->copy == nullptr && sent.from == replication::output::part::copy;
 }
 
-task<void> master_side::feed(client& to, counters& counted) {
+task<void> master_side::feed(client& to, serving::counters& counted) {
     event& grown = to.push_mode->feed;
     for (;;) {
         grown.reset();

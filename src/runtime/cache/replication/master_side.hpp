@@ -12,8 +12,7 @@
 #include "cache/replication/replication.hpp"
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/clients/client.hpp"
-#include "runtime/logs/journal.hpp"
-#include "runtime/metrics.hpp"
+#include "serving/counters.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -34,7 +33,7 @@ public:
     task<void> make_copies();
     /// Sends a replica what is for it, until its connection ends; counts the bytes. The client's
     /// loop.
-    task<void> feed(client& to, counters& counted);
+    task<void> feed(client& to, serving::counters& counted);
     /// Notes input of a replica: while it loads its copy, a sign of life. The client's loop.
     void note_progress(client& from);
     /// Timeouts and pings, until it is cancelled.

@@ -28,7 +28,9 @@ public:
     task<void> tend() { return master_side_.tend(); }
     task<void> replicate() { return replica_side_.run(); }
     /// As master_side::feed().
-    task<void> feed(client& to, counters& counted) { return master_side_.feed(to, counted); }
+    task<void> feed(client& to, serving::counters& counted) {
+        return master_side_.feed(to, counted);
+    }
     /// As master_side::note_progress().
     void note_progress(client& from) { master_side_.note_progress(from); }
 

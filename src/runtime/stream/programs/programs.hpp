@@ -33,7 +33,8 @@ public:
     /// `command` is for sh(1). `hangup_patience` is the time for a program to end after its client
     /// has left. Failures are written to `lines`, at most one of a kind in failure_log_interval.
     /// `owner` and `lines` outlive it.
-    programs(std::string command, duration hangup_patience, source::observer& owner, journal& lines)
+    programs(std::string command, duration hangup_patience, backend::observer& owner,
+             serving::journal& lines)
         : command_(std::move(command)),
           hangup_patience_(hangup_patience),
           owner_(owner),

@@ -9,8 +9,13 @@ constexpr const char* absent_text =
 
 }  // namespace
 
+<<<<<<< ours
 outcome<std::unique_ptr<source>> make_lua_source(sessions&, source::observer&, const config&,
                                                  journal&) {
+=======
+outcome<std::unique_ptr<backend>> make_lua_backend(sessions&, backend::observer&, const config&,
+                                                   serving::journal&) {
+>>>>>>> theirs
     return refuse(400, absent_text);
 }
 
