@@ -40,7 +40,7 @@ ENGINE_STATE = "cache/engine/engine_state.hpp"
 ENGINE_INTERNALS = re.compile(r"(?:\.|->)internals\(\)")
 ENGINE_FACES = "use engine_files, engine_clients, engine_settings or replication"
 # Units (x.hpp with x.cpp) of a layer that reach each other in a circle of includes, at most. A number only falls.
-LARGEST_CIRCLE = {"cache": 4, "io": 16, "runtime": 11, "tls": 6}
+LARGEST_CIRCLE = {"cache": 4, "io": 16, "runtime": 2, "tls": 6}
 LARGEST_CIRCLE_ELSEWHERE = 4
 
 # The one file where the two halves of the program meet: `eddy daemon` against every other command.

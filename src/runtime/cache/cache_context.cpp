@@ -3,16 +3,11 @@
 
 #include <eddy/io/timeout.hpp>
 
-#include "runtime/cache/clients/worker.hpp"
-#include "runtime/cache/files/append_file.hpp"
-#include "runtime/cache/files/cache_files.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <new>
-#include <utility>
 
 namespace eddy::runtime::cache {
 
@@ -25,14 +20,6 @@ void cache_context::note_no_memory(serving::counters& its, std::uint64_t client_
                                        client_id));
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
     }
-}
-
-bool cache_context::holds_replies() const noexcept {
-    return append != nullptr && append->holds_replies();
-}
-
-bool cache_context::holds_reads() const noexcept {
-    return append != nullptr && append->holds_reads();
 }
 
 eddy::cache::traffic cache_context::traffic() const noexcept {
@@ -64,34 +51,6 @@ worker_limits cache_context::limits() const noexcept {
     return chosen;
 }
 
-void cache_context::change_settings(eddy::cache::server_settings now) noexcept {
-    const bool has_limits = now.max_clients != settings.max_clients ||
-                            now.client_timeout != settings.client_timeout ||
-                            now.max_query_buffer != settings.max_query_buffer;
-    settings = std::move(now);
-    if (has_limits) limits_changed();
-}
-
-void cache_context::limits_changed() noexcept {
-    if (pool != nullptr && pool->here() != nullptr)
-        static_cast<worker*>(pool->here())->set_limits(limits());
-    new_limits_.set();
-}
-
-void cache_context::set_limits() {
-    if (pool == nullptr) return;
-    pool->post_to_all([chosen = limits()](serving::loop_worker& of) {
-        static_cast<worker&>(of).set_limits(chosen);
-    });
-}
-
-task<void> cache_context::keep_limits() {
-    while (co_await new_limits_.wait()) {
-        set_limits();
-        new_limits_.reset();
-    }
-}
-
 task<bool> cache_context::await_progress(duration limit) {
     progress.reset();
     const result<> woken = co_await with_timeout(limit, progress.wait());
@@ -103,16 +62,6 @@ task<bool> cache_context::await_progress_until(std::int64_t steady_us) {
     const microseconds left = microseconds(steady_us) - clock.steady();
     const auto longest = std::chrono::duration_cast<microseconds>(longest_wait);
     co_return co_await await_progress(std::clamp(left, microseconds(1), longest));
-}
-
-task<outcome<>> cache_context::save_all(last_save how) {
-    if (files == nullptr) co_return outcome<>();
-    try {
-        co_return co_await files->save_before_stop(std::move(how));
-    } catch (const std::bad_alloc&) {
-        ++counted.errors;
-    }
-    co_return refuse(503, "not saved: there is no memory");
 }
 
 }  // namespace eddy::runtime::cache

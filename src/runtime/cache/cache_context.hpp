@@ -30,8 +30,7 @@ namespace eddy::runtime::cache {
 
 class append_file;
 class cache_files;
-class replicator;
-struct last_save;
+class replica_feed;
 
 /// Limits of a worker's clients.
 struct worker_limits {
@@ -102,11 +101,6 @@ struct cache_context final : loop_lock_observer {
         if (!work_done.is_set()) work_done.set();
     }
 
-    /// True while replies must wait for the append-only file; holds_reads(): also replies to
-    /// commands that change nothing. Also with the loop locked shared.
-    bool holds_replies() const noexcept;
-    bool holds_reads() const noexcept;
-
     /// Notes that a client was closed for want of memory: in the caller's own counters, and in the
     /// journal if there is memory for that. Its id is 0 when it had no session yet. Any thread.
     void note_no_memory(serving::counters& its, std::uint64_t client_id = 0) const noexcept;
@@ -116,15 +110,6 @@ struct cache_context final : loop_lock_observer {
 
     /// The workers' limits, by the settings of now, which CONFIG SET changes.
     worker_limits limits() const noexcept;
-    /// CONFIG SET has changed some of the server's settings. The home loop's thread, or with the
-    /// loop locked.
-    void change_settings(eddy::cache::server_settings now) noexcept;
-    /// Applies them to the worker that accepts, and has keep_limits() apply them to the others.
-    void limits_changed() noexcept;
-    /// Applies them to all workers. The home loop's thread.
-    void set_limits();
-    /// Does so after each limits_changed(), until it is cancelled. The home loop's thread.
-    task<void> keep_limits();
 
     /// Waits for progress, but at most so long: what a stop waits for may also end without a
     /// notification. False when it is cancelled. The home loop's thread.
@@ -133,34 +118,29 @@ struct cache_context final : loop_lock_observer {
     /// of a pause, or a session's deadline.
     task<bool> await_progress_until(std::int64_t steady_us);
 
-    /// Writes all that the files lack, if there are files. The home loop's thread.
-    task<outcome<>> save_all(last_save how);
-
     eddy::cache::engine& engine;
     serving::journal& events;
     serving::counters& counted;
     engine_clock clock;
-    /// Changed by change_settings() once clients are served.
+    /// Changed by CONFIG SET once clients are served.
     eddy::cache::server_settings settings;
     executor home = executor::current();
     std::unique_ptr<lockable_loop> lockable;  // null with one worker
     serving::loop_pool* pool = nullptr;       // of workers; null before their time
     cache_files* files = nullptr;             // null without a folder
     append_file* append = nullptr;            // the same
-    replicator* replicating = nullptr;
-    duration write_timeout{};           // 0: none
-    std::size_t max_queue = 0;          // bytes of replies that one client may leave unread
-    std::size_t max_pending_reply = 0;  // as of the engine's options
-    event work_done;                    // clients have done something
-    event is_behind;                    // the engine is: see engine::is_behind()
-    event outputs_due;                  // a client over a soft limit is due earlier than before
-    /// Progress of saves, the append-only file, replicas and a master's stream; or an obstacle of
+    replica_feed* replicas = nullptr;         // null until clients are served
+    duration write_timeout{};                 // 0: none
+    std::size_t max_queue = 0;                // bytes of replies that one client may leave unread
+    std::size_t max_pending_reply = 0;        // as of the engine's options
+    event work_done;                          // clients have done something
+    event is_behind;                          // the engine is: see engine::is_behind()
+    event outputs_due;  // a client over a soft limit is due earlier than before
+    event limits_due;   // limits() are others than the workers have
+    /// Of saves, the append-only file, replicas and a master's stream; or an obstacle of
     /// server_host::obstacle_ended() has ended, or a stop was given up.
     event progress;
     event keys_sent;  // by a migration
-
-private:
-    event new_limits_;
 };
 
 }  // namespace eddy::runtime::cache

@@ -45,7 +45,7 @@ task<outcome<>> cache_server::save_before_end(duration patience, std::uint64_t o
         how.wanted = parts_->commands->at_end();
         how.patience = patience;
         how.is_given_up = is_given_up;
-        co_return co_await parts_->context.save_all(std::move(how));
+        co_return co_await save_all(parts_->context, std::move(how));
     } catch (const std::bad_alloc&) {
         ++counted().errors;
     }

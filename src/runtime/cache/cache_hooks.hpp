@@ -9,6 +9,7 @@
 #include "base/problem.hpp"
 #include "cache/read_through/read_through.hpp"
 #include "cache/script/hook_script.hpp"
+#include "runtime/cache/config/hook_config.hpp"
 #include "runtime/metrics.hpp"
 #include "script/workers.hpp"
 #include "serving/journal.hpp"
@@ -27,14 +28,6 @@
 namespace eddy::runtime::cache {
 
 struct cache_context;
-
-/// Options of `eddy create cache` for hooks; none without a file.
-struct hook_config {
-    std::string file;  ///< empty: there are no hooks
-    std::size_t threads = 2;
-    duration flush = std::chrono::seconds(10);  ///< longest wait of a stop for queued changes
-    eddy::cache::hook_options options;
-};
 
 /// One loop's thread. Life: prepare(), attach(), run() as a task, flush(), then the end of run().
 class cache_hooks final : eddy::cache::hook_host {

@@ -218,7 +218,7 @@ outcome<> cache_server::apply(const settings& changed) {
         now.set_mode(next->engine.mode);
     }
     if (next->server.protected_mode && !before->server.protected_mode)
-        note_protection(*next, events());
+        note_protection(next->where, next->server, next->engine.password, events());
     auto now = std::make_shared<cache::config>(chosen());
     now->write_timeout = next->write_timeout;
     now->rules = std::move(next->rules);
@@ -226,7 +226,7 @@ outcome<> cache_server::apply(const settings& changed) {
     if (parts_) {
         listening().set_rules(chosen().rules);
         parts_->context.write_timeout = chosen().write_timeout;
-        parts_->context.set_limits();
+        worker::apply_limits(parts_->context);
     }
     return {};
 }

@@ -85,7 +85,7 @@ task<outcome<>> cache_server::begin() {
         parts_->hooks = std::make_unique<cache_hooks>(chosen().hooks, events());
         if (auto ready = co_await parts_->hooks->prepare(); !ready) co_return ready;
     }
-    note_protection(chosen(), events());
+    note_protection(chosen().where, chosen().server, chosen().engine.password, events());
     // Clients that connect while files are read may subscribe, too.
     spawn_supervised([this] { return check_outputs(); });
     const bool loads = !chosen().server.dir.empty() || inherited_;
@@ -130,7 +130,7 @@ void cache_server::begin_parts() {
         parts_->context.append = &files.append();
     }
     parts_->replicating = std::make_unique<replicator>(parts_->context);
-    parts_->context.replicating = parts_->replicating.get();
+    parts_->context.replicas = &parts_->replicating->feed();
     parts_->replicating->begin();
     spawn_supervised([its = parts_->replicating.get()] { return its->make_copies(); });
     spawn_supervised([its = parts_->replicating.get()] { return its->tend(); });
@@ -142,7 +142,7 @@ void cache_server::begin_parts() {
     }
     spawn_supervised([this] { return keep_up(); });
     spawn_supervised([this] { return catch_up(); });
-    spawn_supervised([this] { return parts_->context.keep_limits(); });
+    spawn_supervised([this] { return worker::keep_limits(parts_->context); });
 }
 
 void cache_server::give_up_start() noexcept {

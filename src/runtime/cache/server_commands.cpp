@@ -11,6 +11,7 @@
 #include "cache/persistence/engine_files.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/script/script_gap.hpp"
+#include "runtime/cache/clients/worker.hpp"
 #include "runtime/cache/config/options.hpp"
 #include "runtime/cache/config/parameters.hpp"
 #include "runtime/cache/files/cache_files.hpp"
@@ -126,6 +127,17 @@ server_commands::server_commands(cache_context& of, scope& background, settings&
       above_(std::move(above)) {}
 
 server_commands::~server_commands() { eddy::cache::engine_settings(engine_).drop_server(); }
+
+void server_commands::change_settings(eddy::cache::server_settings now) {
+    const eddy::cache::server_settings& before = context_.settings;
+    const bool has_limits = now.max_clients != before.max_clients ||
+                            now.client_timeout != before.client_timeout ||
+                            now.max_query_buffer != before.max_query_buffer;
+    context_.settings = std::move(now);
+    if (has_limits) limits_changed();
+}
+
+void server_commands::limits_changed() noexcept { worker::limits_changed(context_); }
 
 void server_commands::answer(std::uint64_t session, std::string_view fault) {
     eddy::cache::engine_clients(engine_).answer(session, fault);
@@ -247,7 +259,7 @@ task<std::string> server_commands::save_before_end(eddy::cache::shutdown_request
     last.even_unchanged = true;
     last.patience = patience;
     last.is_given_up = [this, turn] { return turn != shutdown_turn_; };
-    const outcome<> saved = co_await context_.save_all(std::move(last));
+    const outcome<> saved = co_await save_all(context_, std::move(last));
     co_return saved ? std::string() : saved.error().message;
 }
 

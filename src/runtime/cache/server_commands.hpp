@@ -40,9 +40,7 @@ public:
     const eddy::cache::server_settings& current_settings() const noexcept override {
         return context_.settings;
     }
-    void change_settings(eddy::cache::server_settings now) override {
-        context_.change_settings(std::move(now));
-    }
+    void change_settings(eddy::cache::server_settings now) override;
     void save_users(std::uint64_t session, std::string text) override;
     void load_users(std::uint64_t session) override;
     void keep_config(std::uint64_t session) override;
@@ -50,7 +48,7 @@ public:
     void migrate(std::uint64_t session, std::unique_ptr<eddy::cache::migration> what) override;
     bool can_shut_down() const noexcept override { return !above_->is_alone(); }
     bool abort_shutdown() override;
-    void limits_changed() noexcept override { context_.limits_changed(); }
+    void limits_changed() noexcept override;
     void outputs_due() noexcept override { context_.outputs_due.set(); }
     void obstacle_ended() noexcept override { context_.progress.set(); }
     bool can_keep_config() const noexcept override { return !above_->is_alone(); }

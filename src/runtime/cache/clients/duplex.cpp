@@ -9,9 +9,9 @@
 
 #include "base/rollback.hpp"
 #include "cache/clients/engine_clients.hpp"
+#include "runtime/cache/clients/replica_feed.hpp"
 #include "runtime/cache/clients/worker.hpp"
 #include "runtime/cache/files/append_file.hpp"
-#include "runtime/cache/replication/replicator.hpp"
 
 #include <fmt/format.h>
 
@@ -95,7 +95,7 @@ task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
             // From then on another task writes.
             if (!co_await all_sent(c)) co_return next::close;
             here.feeds = true;
-            tasks.spawn(context_.replicating->feed(c, counted_));
+            tasks.spawn(context_.replicas->feed(c, counted_));
         }
         const bool is_paused = here.unsent.size() >= most_unsent();
         const bool is_blocked = c.seen().blocked;
@@ -312,7 +312,7 @@ task<void> worker::read_ahead(client& c) {
             c.touch();
             counted_.bytes_in += got->size();
             ++counted_.reads;
-            if (here.feeds) context_.replicating->note_progress(c);
+            if (here.feeds) context_.replicas->note_progress(c);
             try {
                 here.received.append(got->text());
                 note_grown(c, got->size());

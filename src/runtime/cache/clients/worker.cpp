@@ -7,7 +7,6 @@
 
 #include "cache/clients/engine_clients.hpp"
 #include "runtime/cache/files/append_file.hpp"
-#include "runtime/cache/replication/replicator.hpp"
 #include "runtime/clock.hpp"
 
 #include <fmt/format.h>
@@ -45,6 +44,26 @@ void worker::set_limits(const limits& chosen) noexcept {
     parsed.max_bulk = chosen.max_argument;
     parser_.set_limits(parsed);
     max_query_buffer_ = chosen.max_query_buffer;
+}
+
+void worker::apply_limits(cache_context& of) {
+    if (of.pool == nullptr) return;
+    of.pool->post_to_all([chosen = of.limits()](serving::loop_worker& each) {
+        static_cast<worker&>(each).set_limits(chosen);
+    });
+}
+
+void worker::limits_changed(cache_context& of) noexcept {
+    if (of.pool != nullptr && of.pool->here() != nullptr)
+        static_cast<worker*>(of.pool->here())->set_limits(of.limits());
+    of.limits_due.set();
+}
+
+task<void> worker::keep_limits(cache_context& of) {
+    while (co_await of.limits_due.wait()) {
+        apply_limits(of);
+        of.limits_due.reset();
+    }
 }
 
 worker::~worker() {
@@ -150,7 +169,7 @@ void worker::note_view(client& c) noexcept {
         held_by_disk_ = append_file::mark();
         return;
     }
-    if (!context_.holds_replies()) return;
+    if (!context_.append->holds_replies()) return;
     append_file::mark now = context_.append->present();
     if (held_by_disk_) now.given_up = held_by_disk_->given_up;
     held_by_disk_ = now;
@@ -448,8 +467,8 @@ std::size_t worker::execute_batch(client& c, std::span<const resp::command> comm
     if (lane_ && !has_large && lane_->is_of_use(now.time_since_epoch())) {
         const shared_loop_lock lock(context_.lockable.get());
         // Upkeep that has come to its end is requested anew on the exclusive path.
-        if (context_.clock.is_current(now) && context_.work_done.is_set() &&
-            !context_.holds_reads()) {
+        const bool holds_reads = context_.append != nullptr && context_.append->holds_reads();
+        if (context_.clock.is_current(now) && context_.work_done.is_set() && !holds_reads) {
             const auto done = lane_->execute(*c.session, commands, replies_);
             if (done.is_over) return done.executed;
             beside_others = done.executed;

@@ -77,6 +77,14 @@ public:
 
     /// They hold for the next command; also while one is executed.
     void set_limits(const limits& chosen) noexcept;
+    /// Applies a cache's limits of now to all its workers. The home loop's thread.
+    static void apply_limits(cache_context& of);
+    /// Applies them to the worker that accepts, and has keep_limits() apply them to the others. The
+    /// home loop's thread, or with the loop locked.
+    static void limits_changed(cache_context& of) noexcept;
+    /// Calls apply_limits() after each limits_changed(), until it is cancelled. The home loop's
+    /// thread.
+    static task<void> keep_limits(cache_context& of);
 
     /// Gives memory back that is not in use.
     void trim() noexcept { spare_buffers_.clear(); }

@@ -14,6 +14,7 @@
 #include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
+#include "script/workers.hpp"
 
 #include <fmt/format.h>
 

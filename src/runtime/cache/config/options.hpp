@@ -6,7 +6,7 @@
 #include "base/problem.hpp"
 #include "cache/config/server_settings.hpp"
 #include "cache/engine/engine.hpp"
-#include "runtime/cache/cache_hooks.hpp"
+#include "runtime/cache/config/hook_config.hpp"
 #include "runtime/options/bound_options.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"

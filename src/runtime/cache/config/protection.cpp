@@ -9,7 +9,6 @@
 
 #include <new>
 #include <ranges>
-#include <string_view>
 #include <utility>
 
 namespace eddy::runtime::cache {
@@ -180,9 +179,10 @@ bool is_rejected(eddy::cache::engine& by, const eddy::cache::server_settings& wi
     return with.protected_mode && eddy::cache::engine_clients(by).are_let_in() && !is_local(peer);
 }
 
-void note_protection(const config& of, serving::journal& events) {
-    const bool is_open = of.where.kind != scheme::unix_socket && !is_loopback(of.where.host);
-    if (!is_open || !of.server.protected_mode || !of.engine.password.empty()) return;
+void note_protection(const transport::address& where, const eddy::cache::server_settings& with,
+                     std::string_view password, serving::journal& events) {
+    const bool is_open = where.kind != scheme::unix_socket && !is_loopback(where.host);
+    if (!is_open || !with.protected_mode || !password.empty()) return;
     events.write(
         "protected mode: clients of other machines are refused until the default user has a "
         "password (CONFIG SET requirepass), or with --protected-mode no");

@@ -4,15 +4,17 @@
 #include <eddy/io/task.hpp>
 #include <eddy/transport/transport.hpp>
 
+#include "cache/config/server_settings.hpp"
 #include "cache/engine/engine.hpp"
-#include "runtime/cache/config/options.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/serving/listeners.hpp"
 #include "serving/connections.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace eddy::runtime::cache {
 
@@ -42,7 +44,8 @@ bool is_rejected(eddy::cache::engine& by, const eddy::cache::server_settings& wi
                  const endpoint& peer);
 
 /// Writes to the journal what protected mode does to a cache that listens for other machines.
-void note_protection(const config& of, serving::journal& events);
+void note_protection(const transport::address& where, const eddy::cache::server_settings& with,
+                     std::string_view password, serving::journal& events);
 
 /// A client that is_rejected(): it counts as a connection until it is gone, and has no session.
 class rejected_client final : public serving::connection {

@@ -56,6 +56,16 @@ task<outcome<>> await_instant(cache_context& of, last_save how, std::function<bo
     co_return outcome<>();
 }
 
+task<outcome<>> save_all(cache_context& of, last_save how) {
+    if (of.files == nullptr) co_return outcome<>();
+    try {
+        co_return co_await of.files->save_before_stop(std::move(how));
+    } catch (const std::bad_alloc&) {
+        ++of.counted.errors;
+    }
+    co_return refuse(503, "not saved: there is no memory");
+}
+
 cache_files::cache_files(cache_context& of)
     : engine_(of.engine), context_(of), counted_(of.counted), events_(of.events), append_(of) {}
 

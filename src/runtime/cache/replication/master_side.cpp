@@ -10,6 +10,7 @@
 #include "cache/clients/engine_clients.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/script/script_gap.hpp"
+#include "runtime/cache/clients/client.hpp"
 #include "runtime/cache/files/background_io.hpp"
 #include "runtime/cache/files/yield.hpp"
 #include "runtime/cache/replication/key_delay.hpp"

@@ -11,7 +11,7 @@
 #include "cache/rdb/snapshot.hpp"
 #include "cache/replication/replication.hpp"
 #include "runtime/cache/cache_context.hpp"
-#include "runtime/cache/clients/client.hpp"
+#include "runtime/cache/clients/replica_feed.hpp"
 #include "serving/counters.hpp"
 
 #include <cstdint>
@@ -24,18 +24,15 @@
 namespace eddy::runtime::cache {
 
 /// The engine's loop's thread, but for what says otherwise.
-class master_side {
+class master_side final : public replica_feed {
 public:
     /// `of` outlives it.
     explicit master_side(cache_context& of) : context_(of) {}
 
     /// Makes copies when replicas wait for one, until it is cancelled.
     task<void> make_copies();
-    /// Sends a replica what is for it, until its connection ends; counts the bytes. The client's
-    /// loop.
-    task<void> feed(client& to, serving::counters& counted);
-    /// Notes input of a replica: while it loads its copy, a sign of life. The client's loop.
-    void note_progress(client& from);
+    task<void> feed(client& to, serving::counters& counted) override;
+    void note_progress(client& from) override;
     /// Timeouts and pings, until it is cancelled.
     task<void> tend();
 

@@ -27,12 +27,7 @@ public:
     task<void> make_copies() { return master_side_.make_copies(); }
     task<void> tend() { return master_side_.tend(); }
     task<void> replicate() { return replica_side_.run(); }
-    /// As master_side::feed().
-    task<void> feed(client& to, serving::counters& counted) {
-        return master_side_.feed(to, counted);
-    }
-    /// As master_side::note_progress().
-    void note_progress(client& from) { master_side_.note_progress(from); }
+    replica_feed& feed() noexcept { return master_side_; }
 
     void copy_wanted() noexcept override { master_side_.wake(); }
     void link_changed() noexcept override {

@@ -1,0 +1,22 @@
+// Configuration of a cache's hooks: the script and how it is called.
+#pragma once
+
+#include <eddy/io/timer.hpp>
+
+#include "cache/read_through/read_through.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+namespace eddy::runtime::cache {
+
+/// What `eddy create cache` says of hooks; none without a file.
+struct hook_config {
+    std::string file;  ///< empty: there are no hooks
+    std::size_t threads = 2;
+    duration flush = std::chrono::seconds(10);  ///< how long a stop waits for what is queued
+    eddy::cache::hook_options options;
+};
+
+}  // namespace eddy::runtime::cache
