@@ -2,7 +2,8 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/net/tcp.hpp>
 
-#include "runtime/cache/cache_server_parts.hpp"
+#include "runtime/cache/cache_server.hpp"
+#include "runtime/cache/config/protection.hpp"
 
 #include <chrono>
 #include <memory>
@@ -14,16 +15,16 @@ namespace eddy::runtime::cache {
 /// TCP keepalive for silent peers, as in Redis. A peer that is gone already is found when it is
 /// read from.
 void cache_server::watch_peer(const stream& accepted) const noexcept {
-    const std::chrono::seconds idle = parts_->context.settings.tcp_keepalive;
+    const std::chrono::seconds idle = run_->context.settings.tcp_keepalive;
     if (idle.count() == 0) return;
     static_cast<void>(tcp::apply(accepted, tcp::keepalive_after(idle)));
 }
 
 /// Serves a client, or rejects it.
 void cache_server::admit(stream accepted, serving::served_listener& from) {
-    EDDY_ASSERT(parts_ != nullptr);
+    EDDY_ASSERT(run_ != nullptr);
     watch_peer(accepted);
-    if (is_rejected(parts_->engine, parts_->context.settings, accepted.peer())) {
+    if (is_rejected(run_->engine, run_->context.settings, accepted.peer())) {
         ++counted().connections_refused;
         if (from.finish != nullptr)
             reject_after_handshake(std::move(accepted), from);

@@ -9,7 +9,7 @@
 #include "cache/persistence/engine_files.hpp"
 #include "cache/rdb/snapshot.hpp"
 #include "cache/replication/replication.hpp"
-#include "runtime/cache/cache_server_parts.hpp"
+#include "runtime/cache/cache_server.hpp"
 #include "runtime/cache/config/protection.hpp"
 #include "runtime/cache/files/dump_file.hpp"
 #include "runtime/cache/files/handover.hpp"
@@ -54,7 +54,7 @@ bool have_same_dump(const eddy::cache::server_settings& a, const eddy::cache::se
 
 task<outcome<>> cache_server::check(config_pointer next, bool discards_data) {
     const auto& wanted = static_cast<const cache::config&>(*next);
-    if (!parts_) co_return outcome<>();
+    if (!run_) co_return outcome<>();
     if (!wanted.server.acl_file.empty()) {
         eddy::cache::engine trial(wanted.engine);
         if (auto loaded = co_await load_users(trial, wanted.server.acl_file); !loaded)
@@ -72,8 +72,8 @@ task<outcome<>> cache_server::check(config_pointer next, bool discards_data) {
 
 /// Fails where two sets of keys exist: the user chooses between them.
 outcome<> cache_server::check_new_folder(const cache::config& next) const {
-    const std::uint64_t keys = parts_->engine.stats().keys;
-    if (keys == 0 || have_same_dump(next.server, parts_->context.settings)) return {};
+    const std::uint64_t keys = run_->engine.stats().keys;
+    if (keys == 0 || have_same_dump(next.server, run_->context.settings)) return {};
     const std::string found = loaded_from(next.server, next.engine.append.enabled);
     if (found.empty()) return {};
     return refuse(
@@ -83,14 +83,14 @@ outcome<> cache_server::check_new_folder(const cache::config& next) const {
 }
 
 bool cache_server::has_new_files(const cache::config& next) const {
-    return !parts_->files || !have_same_dump(next.server, parts_->context.settings);
+    return !run_->files || !have_same_dump(next.server, run_->context.settings);
 }
 
 /// A restart begins with the users of its options and files. A cache that a password protected must
 /// not be open behind it.
 outcome<> cache_server::check_users_stay(const cache::config& next) const {
-    const eddy::cache::engine_clients clients(parts_->engine);
-    const std::string& now = parts_->engine.options().password;
+    const eddy::cache::engine_clients clients(run_->engine);
+    const std::string& now = run_->engine.options().password;
     if (now != chosen().engine.password && next.engine.password == chosen().engine.password)
         return refuse(409, fmt::format("CONFIG SET has changed the password of \"{}\", which a "
                                        "restart would forget: keep it with CONFIG REWRITE first",
@@ -108,9 +108,9 @@ outcome<> cache_server::check_users_stay(const cache::config& next) const {
 
 /// True when a cache with those options finds all of its data in its files.
 bool cache_server::finds_all(const cache::config& next) const {
-    const eddy::cache::engine_files files(parts_->engine);
-    const bool appends = parts_->engine.options().append.enabled;
-    const eddy::cache::append_file_settings& now = parts_->context.settings.append_file;
+    const eddy::cache::engine_files files(run_->engine);
+    const bool appends = run_->engine.options().append.enabled;
+    const eddy::cache::append_file_settings& now = run_->context.settings.append_file;
     const eddy::cache::append_file_settings& later = next.server.append_file;
     // The data in memory is not whole.
     if (files.is_loading() || files.lacks_data()) return true;
@@ -119,20 +119,20 @@ bool cache_server::finds_all(const cache::config& next) const {
         later.filename != now.filename)
         return false;
     // The append-only file got what it lacked by save_before_end().
-    return appends || !parts_->files->lacks_dump();
+    return appends || !run_->files->lacks_dump();
 }
 
 task<outcome<>> cache_server::hand_over(settings next, std::shared_ptr<handover> to,
                                         duration patience) {
     outcome<cache::config> wanted = read_config(next);
     if (!wanted) co_return std::unexpected(wanted.error());
-    if (!parts_) co_return outcome<>();
+    if (!run_) co_return outcome<>();
     if (auto stay = check_users_stay(*wanted); !stay) co_return stay;
     co_await end_preparation();
     const std::uint64_t own = preparation_;
     EDDY_ASSERT(!is_preparing_ && !to->is_used);
     is_preparing_ = true;
-    eddy::cache::engine_clients(parts_->engine).hold_writes(eddy::cache::write_hold::stop);
+    eddy::cache::engine_clients(run_->engine).hold_writes(eddy::cache::write_hold::stop);
     outcome<> ready = co_await save_before_end(patience, own);
     // Where an append-only file cannot be written, an instance that has one does not start.
     const bool may_start = ready.has_value() || !wanted->engine.append.enabled;
@@ -143,8 +143,8 @@ task<outcome<>> cache_server::hand_over(settings next, std::shared_ptr<handover>
             to->is_used = is_handed_over_ = ready.has_value();
             if (!ready)
                 ready.error().message =
-                    fmt::format("its {} keys cannot be carried over: {}",
-                                parts_->engine.stats().keys, ready.error().message);
+                    fmt::format("its {} keys cannot be carried over: {}", run_->engine.stats().keys,
+                                ready.error().message);
         }
     } catch (const std::bad_alloc&) {
         ready = refuse(503, std::string(no_memory_text));
@@ -153,13 +153,13 @@ task<outcome<>> cache_server::hand_over(settings next, std::shared_ptr<handover>
 }
 
 task<outcome<>> cache_server::write_keys(const handover& to, duration patience, std::uint64_t own) {
-    eddy::cache::engine& engine = parts_->engine;
+    eddy::cache::engine& engine = run_->engine;
     snapshot* data = nullptr;
     last_save how;
     how.patience = patience;
     how.is_given_up = [this, own] { return preparation_ != own; };
-    auto begun = co_await await_instant(parts_->context, how, [&] {
-        // Clears a snapshot that was given up.
+    auto begun = co_await await_instant(run_->context, how, [&] {
+        // What is left of one that was given up.
         static_cast<void>(engine.upkeep());
         eddy::cache::rdb::snapshot_options options;
         options.names_stream = true;
@@ -169,7 +169,7 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
     if (!begun) co_return begun;
     outcome<> written;
     try {
-        written = co_await write_handover(parts_->context.settings, *data, to);
+        written = co_await write_handover(run_->context.settings, *data, to);
     } catch (const std::bad_alloc&) {
         written = refuse(503, std::string(no_memory_text));
     }
@@ -181,20 +181,20 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
         }
     } catch (const std::bad_alloc&) {  // keep_up() continues
     }
-    parts_->context.ask_upkeep();
+    run_->context.ask_upkeep();
     co_return written;
 }
 
 // --- Without a restart -----------------------------------------------------------------------
 
 task<outcome<bool>> cache_server::reread_files() {
-    if (parts_->hooks) {
-        auto reloaded = co_await parts_->hooks->reload();
+    if (run_->hooks) {
+        auto reloaded = co_await run_->hooks->reload();
         if (!reloaded || !*reloaded) co_return reloaded;
     }
-    parts_->context.update_time();
+    run_->context.update_time();
     if (chosen().server.acl_file.empty()) co_return true;
-    auto loaded = co_await load_users(parts_->engine, parts_->context.settings.acl_file);
+    auto loaded = co_await load_users(run_->engine, run_->context.settings.acl_file);
     if (!loaded) co_return std::unexpected(loaded.error());
     co_return true;
 }
@@ -205,16 +205,16 @@ outcome<> cache_server::apply(const settings& changed) {
     // CONFIG REWRITE may have changed the options since they were read.
     const outcome<cache::config> before = read_config(options());
     if (!before) return std::unexpected(before.error());
-    if (parts_) {
-        // Values from CONFIG SET stay, unless this option changes.
-        parts_->context.update_time();
-        eddy::cache::engine_settings now(parts_->engine);
+    if (run_) {
+        // What CONFIG SET says meanwhile stays, unless this option changes.
+        run_->context.update_time();
+        eddy::cache::engine_settings now(run_->engine);
         const auto parameters = eddy::cache::changed_parameters({next->engine, next->server},
                                                                 {before->engine, before->server});
         if (auto set = now.set(parameters); !set) return refuse(400, set.error());
         // Parts of a second are lost on CONFIG SET; a mode it does not know.
         if (next->server.client_timeout != before->server.client_timeout)
-            parts_->context.settings.client_timeout = next->server.client_timeout;
+            run_->context.settings.client_timeout = next->server.client_timeout;
         now.set_mode(next->engine.mode);
     }
     if (next->server.protected_mode && !before->server.protected_mode)
@@ -223,10 +223,10 @@ outcome<> cache_server::apply(const settings& changed) {
     now->write_timeout = next->write_timeout;
     now->rules = std::move(next->rules);
     set_config(std::move(now), changed);
-    if (parts_) {
+    if (run_) {
         listening().set_rules(chosen().rules);
-        parts_->context.write_timeout = chosen().write_timeout;
-        worker::apply_limits(parts_->context);
+        run_->context.write_timeout = chosen().write_timeout;
+        worker::apply_limits(run_->context);
     }
     return {};
 }

@@ -6,7 +6,7 @@
 #include "cache/config/engine_settings.hpp"
 #include "cache/persistence/engine_files.hpp"
 #include "runtime/cache/cache_metrics.hpp"
-#include "runtime/cache/cache_server_parts.hpp"
+#include "runtime/cache/config/protection.hpp"
 #include "runtime/cache/files/dump_file.hpp"
 #include "runtime/cache/files/handover.hpp"
 #include "runtime/cache/supervised.hpp"
@@ -39,22 +39,20 @@ outcome<served_runtime::config_pointer> cache_server::read(const settings& given
 }
 
 outcome<> cache_server::prepare() {
-    EDDY_ASSERT(!parts_);
+    EDDY_ASSERT(!run_);
     start_given_up_ = false;
-    parts_ = std::make_unique<parts>(chosen().engine, events(), counted());
-    parts_->context.settings = chosen().server;
-    parts_->context.max_queue = chosen().max_queue;
-    parts_->context.max_pending_reply = chosen().engine.max_pending_reply;
-    parts_->context.write_timeout = chosen().write_timeout;
-    parts_->commands =
-        std::make_unique<server_commands>(parts_->context, parts_->background, options(), daemon());
-    eddy::cache::engine_settings(parts_->engine).set_server(*parts_->commands);
+    run_ = std::make_unique<run>(chosen().engine, events(), counted(), options(), daemon());
+    run_->context.settings = chosen().server;
+    run_->context.max_queue = chosen().max_queue;
+    run_->context.max_pending_reply = chosen().engine.max_pending_reply;
+    run_->context.write_timeout = chosen().write_timeout;
+    eddy::cache::engine_settings(run_->engine).set_server(run_->commands);
     return {};
 }
 
 /// The real ports, for commands that show them.
 void cache_server::note_addresses() {
-    eddy::cache::server_settings& to = parts_->context.settings;
+    eddy::cache::server_settings& to = run_->context.settings;
     const listeners& from = listening();
     const std::uint16_t port = from.first.socket.local().port();
     const bool is_secure = runtime::is_secure(chosen().where);
@@ -68,7 +66,7 @@ void cache_server::note_addresses() {
 
 serving::loop_pool::factory cache_server::worker_factory() {
     note_addresses();
-    cache_context& context = parts_->context;
+    cache_context& context = run_->context;
     if (pool().has_threads()) context.lockable = std::make_unique<lockable_loop>(&context);
     context.pool = &pool();
     return [&context](const serving::worker_place& place) {
@@ -78,87 +76,86 @@ serving::loop_pool::factory cache_server::worker_factory() {
 
 task<outcome<>> cache_server::begin() {
     if (!chosen().server.acl_file.empty()) {
-        if (auto loaded = co_await load_users(parts_->engine, chosen().server.acl_file); !loaded)
+        if (auto loaded = co_await load_users(run_->engine, chosen().server.acl_file); !loaded)
             co_return loaded;
     }
     if (!chosen().hooks.file.empty()) {
-        parts_->hooks = std::make_unique<cache_hooks>(chosen().hooks, events());
-        if (auto ready = co_await parts_->hooks->prepare(); !ready) co_return ready;
+        run_->hooks = std::make_unique<cache_hooks>(chosen().hooks, events());
+        if (auto ready = co_await run_->hooks->prepare(); !ready) co_return ready;
     }
     note_protection(chosen().where, chosen().server, chosen().engine.password, events());
     // Clients that connect while files are read may subscribe, too.
-    spawn_supervised([this] { return check_outputs(); });
+    spawn_supervised([this] { return run_->upkeep.check_outputs(); });
     const bool loads = !chosen().server.dir.empty() || inherited_;
     if (loads) {
         if (auto loaded = co_await load_beside_clients(); !loaded) co_return loaded;
     }
-    begin_parts();
+    begin_tasks();
     if (!loads) open_to_clients();
     // Clients that connected before got LOADING.
-    eddy::cache::engine_files(parts_->engine).set_starting(false);
+    eddy::cache::engine_files(run_->engine).set_starting(false);
     co_return outcome<>();
 }
 
 /// Reads the files, or the keys of the instance before. Clients get LOADING meanwhile.
 task<outcome<>> cache_server::load_beside_clients() {
-    EDDY_ASSERT(parts_ && !parts_->opening);
-    eddy::cache::engine_files files(parts_->engine);
-    parts_->context.update_time();
+    EDDY_ASSERT(run_ && !run_->opening);
+    eddy::cache::engine_files files(run_->engine);
+    run_->context.update_time();
     files.begin_load(0);
     files.set_starting(true);
     open_to_clients();
-    parts_->opening.emplace(co_await current_source());
-    if (start_given_up_) parts_->opening->request();
-    outcome<> opened = co_await open_files().under(*parts_->opening);
+    run_->opening.emplace(co_await current_source());
+    if (start_given_up_) run_->opening->request();
+    outcome<> opened = co_await open_files().under(*run_->opening);
     if (!opened && start_given_up_)
         opened = refuse(503, "it was stopped before it had read its files");
-    parts_->opening.reset();
+    run_->opening.reset();
     if (opened) inherited_.reset();
     co_return opened;
 }
 
 /// The tasks beside the workers: files, replication, hooks, upkeep.
-void cache_server::begin_parts() {
-    EDDY_ASSERT(parts_ && !parts_->replicating && parts_->context.append == nullptr);
-    if (parts_->files) {
-        cache_files& files = *parts_->files;
+void cache_server::begin_tasks() {
+    EDDY_ASSERT(run_ && run_->context.replicas == nullptr && run_->context.append == nullptr);
+    if (run_->files) {
+        cache_files& files = *run_->files;
         files.attach();
         spawn_supervised([its = &files] { return its->keep_saved(); });
         spawn_supervised([its = &files.append()] { return its->write_on(); });
         spawn_supervised([its = &files.append()] { return its->sync_on(); });
         spawn_supervised([its = &files.append()] { return its->rewrite_on(); });
-        parts_->context.append = &files.append();
+        run_->context.append = &files.append();
     }
-    parts_->replicating = std::make_unique<replicator>(parts_->context);
-    parts_->context.replicas = &parts_->replicating->feed();
-    parts_->replicating->begin();
-    spawn_supervised([its = parts_->replicating.get()] { return its->make_copies(); });
-    spawn_supervised([its = parts_->replicating.get()] { return its->tend(); });
-    spawn_supervised([its = parts_->replicating.get()] { return its->replicate(); });
-    if (parts_->hooks) {
-        parts_->context.update_time();
-        parts_->hooks->attach(parts_->context);
-        spawn_supervised([its = parts_->hooks.get()] { return its->run(); });
+    run_->context.replicas = &run_->replication.feed();
+    run_->replication.begin();
+    spawn_supervised([its = &run_->replication] { return its->make_copies(); });
+    spawn_supervised([its = &run_->replication] { return its->tend(); });
+    spawn_supervised([its = &run_->replication] { return its->replicate(); });
+    if (run_->hooks) {
+        run_->context.update_time();
+        run_->hooks->attach(run_->context);
+        spawn_supervised([its = run_->hooks.get()] { return its->run(); });
     }
-    spawn_supervised([this] { return keep_up(); });
-    spawn_supervised([this] { return catch_up(); });
-    spawn_supervised([this] { return worker::keep_limits(parts_->context); });
+    spawn_supervised([this] { return run_->upkeep.keep_up(); });
+    spawn_supervised([this] { return run_->upkeep.catch_up(); });
+    spawn_supervised([this] { return worker::keep_limits(run_->context); });
 }
 
 void cache_server::give_up_start() noexcept {
     start_given_up_ = true;
-    if (parts_ && parts_->opening) parts_->opening->request();
-    if (parts_ && parts_->hooks) parts_->hooks->give_up_reload();
+    if (run_ && run_->opening) run_->opening->request();
+    if (run_ && run_->hooks) run_->hooks->give_up_reload();
 }
 
 void cache_server::spawn_supervised(std::function<task<void>()> make) {
-    parts_->background.spawn(supervised(std::move(make), counted(), events()));
+    run_->background.spawn(supervised(std::move(make), counted(), events()));
 }
 
 /// Frees the keys in slices, since there may be many.
 task<void> cache_server::forget_keys() {
     try {
-        while (parts_->engine.wind_up()) co_await loop::current().yield();
+        while (run_->engine.wind_up()) co_await loop::current().yield();
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it goes at once
     }
 }
@@ -168,25 +165,25 @@ void cache_server::retire(const serving::loop_worker& last) {
 }
 
 task<void> cache_server::end() {
-    parts_->context.lockable.reset();
-    last_stats_ = parts_->engine.stats();
-    last_max_memory_ = parts_->engine.options().max_memory;
+    run_->context.lockable.reset();
+    last_stats_ = run_->engine.stats();
+    last_max_memory_ = run_->engine.options().max_memory;
     last_stats_.keys = last_stats_.keys_with_expiry = 0;
     last_stats_.used_memory = last_stats_.reserved_memory = 0;
     co_await forget_keys();
-    parts_.reset();
+    run_.reset();
 }
 
 void cache_server::add_counts(metrics& to) const {
-    const eddy::cache::statistics now = parts_ ? parts_->engine.stats() : last_stats_;
+    const eddy::cache::statistics now = run_ ? run_->engine.stats() : last_stats_;
     auto latency = std::make_shared<histogram>(latency_);
     for_each_worker([&](const serving::loop_worker& of) {
         latency->merge(static_cast<const worker&>(of).latency());
     });
     to.errors += now.errors;
     add_samples(to, now);
-    add_memory_limit(to, parts_ ? parts_->engine.options().max_memory : last_max_memory_);
-    if (parts_ && parts_->hooks) parts_->hooks->count(to);
+    add_memory_limit(to, run_ ? run_->engine.options().max_memory : last_max_memory_);
+    if (run_ && run_->hooks) run_->hooks->count(to);
     to.latency = std::move(latency);
 }
 
@@ -199,12 +196,12 @@ task<outcome<std::uint64_t>> cache_server::send(std::string) {
 /// Fills the engine.
 task<outcome<>> cache_server::open_files() {
     if (chosen().server.dir.empty())
-        co_return co_await load_handover(parts_->engine, parts_->context.settings, *inherited_,
+        co_return co_await load_handover(run_->engine, run_->context.settings, *inherited_,
                                          events());
     if (auto usable = co_await check_folder(chosen().server.dir); !usable) co_return usable;
-    parts_->files = std::make_unique<cache_files>(parts_->context);
-    parts_->context.files = parts_->files.get();
-    co_return co_await parts_->files->open(inherited_);
+    run_->files = std::make_unique<cache_files>(run_->context);
+    run_->context.files = run_->files.get();
+    co_return co_await run_->files->open(inherited_);
 }
 
 }  // namespace eddy::runtime::cache

@@ -1,19 +1,24 @@
 // The cache runtime: RESP clients on one side, the engine on the other.
 //
 // Its loop is the engine's home. cache_server.cpp has the start and the counts, cache_admission.cpp
-// the admission of clients, cache_upkeep.cpp the work in the background, cache_restart.cpp restarts
-// and changes that need none, cache_end.cpp the end. worker.hpp serves the clients, on this loop
-// or, with --threads, on loops of their own.
+// the admission of clients, cache_restart.cpp restarts and changes that need none, cache_end.cpp
+// the end. worker.hpp serves the clients, on this loop or, with --threads, on loops of their own.
 #pragma once
 
 #include <eddy/base/histogram.hpp>
+#include <eddy/io/event.hpp>
+#include <eddy/io/scope.hpp>
 
 #include "base/problem.hpp"
 #include "cache/engine/engine.hpp"
 #include "runtime/cache/cache_context.hpp"
+#include "runtime/cache/cache_hooks.hpp"
+#include "runtime/cache/cache_upkeep.hpp"
 #include "runtime/cache/clients/worker.hpp"
 #include "runtime/cache/config/options.hpp"
 #include "runtime/cache/files/cache_files.hpp"
+#include "runtime/cache/replication/replicator.hpp"
+#include "runtime/cache/server_commands.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/serving/served_runtime.hpp"
@@ -22,8 +27,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace eddy::runtime::cache {
 
@@ -43,6 +50,27 @@ public:
                               duration patience) override;
 
 private:
+    /// What a cache has from the beginning of a start to the end of a stop.
+    struct run {
+        run(eddy::cache::engine_options with, serving::journal& events, serving::counters& counted,
+            settings& chosen, std::shared_ptr<host> above)
+            : engine(std::move(with)),
+              context(engine, events, counted),
+              commands(context, background, chosen, std::move(above)) {}
+
+        eddy::cache::engine engine;
+        cache_context context;
+        std::unique_ptr<cache_files> files;    // null without a folder
+        std::optional<cancel_source> opening;  // while a start reads its files
+        scope background;
+        cache_upkeep upkeep{context, background};
+        replicator replication{context};
+        server_commands commands;
+        std::unique_ptr<cache_hooks> hooks;  // null without --hooks
+    };
+
+    static constexpr std::string_view no_memory_text = "there is no memory";
+
     outcome<config_pointer> read(const settings& given) const override;
     outcome<> prepare() override;
     task<outcome<>> check(config_pointer next, bool discards_data) override;
@@ -61,7 +89,7 @@ private:
     const cache::config& chosen() const noexcept;
     void note_addresses();
     task<outcome<>> load_beside_clients();
-    void begin_parts();
+    void begin_tasks();
     task<void> forget_keys();
     void admit(stream accepted, serving::served_listener& from) override;
     void reject(stream accepted);
@@ -79,9 +107,6 @@ private:
     outcome<> check_new_folder(const cache::config& next) const;
     void note_loss();
     void spawn_supervised(std::function<task<void>()> make);
-    task<void> keep_up();
-    task<void> catch_up();
-    task<void> check_outputs();
     void watch_peer(const stream& accepted) const noexcept;
 
     std::shared_ptr<const handover> inherited_;  // until it has started
@@ -96,8 +121,7 @@ private:
     bool is_handed_over_ = false;  // the next instance has all
     std::string lost_;             // by the last stop
 
-    struct parts;
-    std::unique_ptr<parts> parts_;
+    std::unique_ptr<run> run_;  // from the beginning of a start to the end of a stop
 };
 
 }  // namespace eddy::runtime::cache
