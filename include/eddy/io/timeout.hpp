@@ -84,7 +84,7 @@ task<result<T>> with_timeout(duration time, task<result<T>> work) {
 namespace detail {
 
 /// Awaits an operation that the caller's full expression keeps, with a deadline beside it. Without
-/// a coroutine of its own: 35 ns for a wait that is over at once, and 54 by a task (2026-11-29).
+/// a coroutine of its own: 35 ns for a wait that completes at once, 54 by a task (2026-11-29).
 template <class Op>
 class timed_awaiter {
 public:

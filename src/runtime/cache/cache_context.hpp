@@ -137,7 +137,7 @@ struct cache_context final : loop_lock_observer {
     event is_behind;                          // the engine is: see engine::is_behind()
     event outputs_due;  // a client over a soft limit is due earlier than before
     event limits_due;   // limits() are others than the workers have
-    /// Of saves, the append-only file, replicas and a master's stream; or an obstacle of
+    /// Saves, the append-only file, replicas or a master's stream got further; or an obstacle of
     /// server_host::obstacle_ended() has ended, or a stop was given up.
     event progress;
     event keys_sent;  // by a migration

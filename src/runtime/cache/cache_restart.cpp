@@ -159,7 +159,7 @@ task<outcome<>> cache_server::write_keys(const handover& to, duration patience, 
     how.patience = patience;
     how.is_given_up = [this, own] { return preparation_ != own; };
     auto begun = co_await await_instant(run_->context, how, [&] {
-        // What is left of one that was given up.
+        // Drops the rest of a snapshot that was given up.
         static_cast<void>(engine.upkeep());
         eddy::cache::rdb::snapshot_options options;
         options.names_stream = true;
@@ -206,7 +206,7 @@ outcome<> cache_server::apply(const settings& changed) {
     const outcome<cache::config> before = read_config(options());
     if (!before) return std::unexpected(before.error());
     if (run_) {
-        // What CONFIG SET says meanwhile stays, unless this option changes.
+        // Parameters that CONFIG SET has changed meanwhile stay, unless this option changes them.
         run_->context.update_time();
         eddy::cache::engine_settings now(run_->engine);
         const auto parameters = eddy::cache::changed_parameters({next->engine, next->server},

@@ -50,7 +50,7 @@ public:
                               duration patience) override;
 
 private:
-    /// What a cache has from the beginning of a start to the end of a stop.
+    /// Parts of a cache that exist from the beginning of a start to the end of a stop.
     struct run {
         run(eddy::cache::engine_options with, serving::journal& events, serving::counters& counted,
             settings& chosen, std::shared_ptr<host> above)

@@ -16,14 +16,14 @@ public:
     /// Both outlive it; `background` has its tasks.
     cache_upkeep(cache_context& of, scope& background) : context_(of), background_(background) {}
 
-    /// Has expired keys removed while there are any that expire, and memory given back after
-    /// commands. Without either it sleeps until a client does something.
+    /// Removes expired keys while any key has an expiration, and returns memory after commands.
+    /// Without either it sleeps until a client does something.
     task<void> keep_up();
     /// Runs a script that takes too long, and writes huge values into a snapshot before they
     /// change, a little in each turn.
     task<void> catch_up();
-    /// Closes clients that have been over their soft limit for too long. While none is over it this
-    /// sleeps.
+    /// Closes clients that have exceeded their soft limit for too long. Sleeps while none exceeds
+    /// it.
     task<void> check_outputs();
 
 private:

@@ -17,8 +17,8 @@ class worker;
 /// One connection's handler and observer; it lives while the client speaks HTTP. One loop's thread.
 class http_visit final : public eddy::http::request_handler, public eddy::http::session_observer {
 public:
-    /// Of what it receives, `counted_bytes` are counted already. `files` may be null: all requests
-    /// but those for a WebSocket are refused.
+    /// The first `counted_bytes` that it receives are counted already. `files` may be null: all
+    /// requests but those for a WebSocket are refused.
     http_visit(worker& of, client& its, eddy::http::static_files* files, serving::counters& counted,
                serving::tally& requests, std::uint64_t counted_bytes) noexcept
         : worker_(of),

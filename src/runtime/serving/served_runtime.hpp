@@ -110,7 +110,7 @@ protected:
     const config_pointer& shared_config() const noexcept { return config_; }
     /// Options that it is made from, with live changes.
     settings& options() noexcept { return options_; }
-    /// Of workers that have ended; a type may add to them.
+    /// Counters of workers that have ended; a type may add to them.
     serving::counters& counted() noexcept { return counted_; }
     /// For an apply() of its own.
     void set_config(config_pointer now, settings of) noexcept {

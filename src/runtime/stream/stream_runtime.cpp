@@ -87,18 +87,18 @@ transport::address address_of(const config& chosen) {
 }
 
 /// Null for exec.
-outcome<std::unique_ptr<backend>> make_backend(sessions& clients, backend::observer& owner,
-                                               const config& chosen, serving::journal& lines) {
-    switch (chosen.backend) {
-        case backend_type::mock:
-            return std::make_unique<mock_backend>(clients, owner, chosen.delay, chosen.messages,
-                                                  chosen.heartbeat);
-        case backend_type::openai:
-            return std::make_unique<openai_backend>(clients, owner, chosen, lines);
-        case backend_type::lua: return make_lua_backend(clients, owner, chosen, lines);
-        case backend_type::proxy:
-            return std::make_unique<proxy_backend>(clients, owner, chosen, lines);
-        case backend_type::exec: return std::unique_ptr<backend>();
+outcome<std::unique_ptr<source>> make_source(sessions& clients, source::observer& owner,
+                                             const config& chosen, serving::journal& lines) {
+    switch (chosen.source) {
+        case source_type::mock:
+            return std::make_unique<mock_source>(clients, owner, chosen.delay, chosen.messages,
+                                                 chosen.heartbeat);
+        case source_type::openai:
+            return std::make_unique<openai_source>(clients, owner, chosen, lines);
+        case source_type::lua: return make_lua_source(clients, owner, chosen, lines);
+        case source_type::proxy:
+            return std::make_unique<proxy_source>(clients, owner, chosen, lines);
+        case source_type::exec: return std::unique_ptr<source>();
     }
     EDDY_ASSERT(false);
 }

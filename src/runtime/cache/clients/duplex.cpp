@@ -127,7 +127,7 @@ task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
     }
 }
 
-/// Of a client that waits for something in push mode.
+/// Activity of a client that waits for something in push mode.
 serving::activity worker::activity_in_wait(const client& c) noexcept {
     const client::push_state& here = *c.push_mode;
     if (!here.unsent.empty()) return serving::activity::writing;

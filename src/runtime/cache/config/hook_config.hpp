@@ -11,7 +11,7 @@
 
 namespace eddy::runtime::cache {
 
-/// What `eddy create cache` says of hooks; none without a file.
+/// Options of hooks; without a file there are none.
 struct hook_config {
     std::string file;  ///< empty: there are no hooks
     std::size_t threads = 2;

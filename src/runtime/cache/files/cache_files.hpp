@@ -37,10 +37,10 @@ struct last_save {
 /// done. A replica that is slow to take a copy is closed after the patience.
 task<outcome<>> await_instant(cache_context& of, last_save how, std::function<bool()> begin);
 
-/// Has the files get all that they lack, if there are files. The home loop's thread.
+/// Writes to the files all that they lack, if there are files. The home loop's thread.
 task<outcome<>> save_all(cache_context& of, last_save how);
 
-/// Of one engine with a folder. One loop's thread; all references outlive it.
+/// Files of one engine with a folder. One loop's thread; all references outlive it.
 class cache_files final : eddy::cache::save_host {
 public:
     explicit cache_files(cache_context& of);

@@ -10,7 +10,6 @@
 #include <eddy/io/timer.hpp>
 
 #include "base/problem.hpp"
-#include "runtime/stream/backends/backend.hpp"
 #include "runtime/stream/failure_log.hpp"
 #include "runtime/stream/programs/program_guard.hpp"
 #include "runtime/stream/request.hpp"
@@ -33,7 +32,7 @@ public:
     /// `command` is for sh(1). `hangup_patience` is the time for a program to end after its client
     /// has left. Failures are written to `lines`, at most one of a kind in failure_log_interval.
     /// `owner` and `lines` outlive it.
-    programs(std::string command, duration hangup_patience, backend::observer& owner,
+    programs(std::string command, duration hangup_patience, source::observer& owner,
              serving::journal& lines)
         : command_(std::move(command)),
           hangup_patience_(hangup_patience),

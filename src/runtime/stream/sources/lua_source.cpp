@@ -17,8 +17,8 @@ namespace {
 
 class scripted_source final : public relay_source {
 public:
-    scripted_backend(sessions& in, observer& owner, const config& chosen, serving::journal& lines)
-        : relay_backend(in, owner, chosen, lines, script_log_interval),
+    scripted_source(sessions& in, observer& owner, const config& chosen, serving::journal& lines)
+        : relay_source(in, owner, chosen, lines, script_log_interval),
           script_(stream_host_options()) {}
 
     std::expected<void, std::string> load(const config& from) {
@@ -68,9 +68,9 @@ private:
 
 }  // namespace
 
-outcome<std::unique_ptr<backend>> make_lua_backend(sessions& in, backend::observer& owner,
-                                                   const config& chosen, serving::journal& lines) {
-    auto made = std::make_unique<scripted_backend>(in, owner, chosen, lines);
+outcome<std::unique_ptr<source>> make_lua_source(sessions& in, source::observer& owner,
+                                                 const config& chosen, serving::journal& lines) {
+    auto made = std::make_unique<scripted_source>(in, owner, chosen, lines);
     if (auto loaded = made->load(chosen); !loaded)
         return refuse(400, fmt::format("--script: {}", loaded.error()));
     return made;

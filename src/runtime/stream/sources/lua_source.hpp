@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/problem.hpp"
-#include "runtime/stream/backends/backend.hpp"
 #include "runtime/stream/options.hpp"
 #include "runtime/stream/sessions.hpp"
+#include "runtime/stream/sources/source.hpp"
 #include "serving/journal.hpp"
 
 #include <chrono>
@@ -17,9 +17,9 @@ inline constexpr std::chrono::seconds script_log_interval{1};
 
 /// Refuses a script that does not load, with the line, and any where scripts were left out of the
 /// build. All that it is given outlives it. Its close() must have ended before it dies.
-outcome<std::unique_ptr<backend>> make_lua_backend(sessions& in, backend::observer& owner,
-                                                   const config& chosen, serving::journal& lines);
-/// Whether the script loads: the same errors.
+outcome<std::unique_ptr<source>> make_lua_source(sessions& in, source::observer& owner,
+                                                 const config& chosen, serving::journal& lines);
+/// Loads the script as a trial, with the same errors.
 outcome<> try_script(const config& chosen);
 
 }  // namespace eddy::runtime::stream

@@ -9,13 +9,8 @@ constexpr const char* absent_text =
 
 }  // namespace
 
-<<<<<<< ours
 outcome<std::unique_ptr<source>> make_lua_source(sessions&, source::observer&, const config&,
-                                                 journal&) {
-=======
-outcome<std::unique_ptr<backend>> make_lua_backend(sessions&, backend::observer&, const config&,
-                                                   serving::journal&) {
->>>>>>> theirs
+                                                 serving::journal&) {
     return refuse(400, absent_text);
 }
 

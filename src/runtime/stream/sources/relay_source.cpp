@@ -32,8 +32,8 @@ http::client_pool_options pool_options(const config& chosen) {
 
 }  // namespace
 
-relay_backend::relay_backend(sessions& in, observer& owner, const config& chosen,
-                             serving::journal& lines, duration interval)
+relay_source::relay_source(sessions& in, observer& owner, const config& chosen,
+                           serving::journal& lines, duration interval)
     : sessions_(in),
       owner_(owner),
       config_(chosen),

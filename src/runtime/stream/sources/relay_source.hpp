@@ -13,12 +13,12 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "runtime/stream/backends/backend.hpp"
-#include "runtime/stream/backends/completion_reader.hpp"
-#include "runtime/stream/backends/provider_text.hpp"
 #include "runtime/stream/failure_log.hpp"
 #include "runtime/stream/options.hpp"
 #include "runtime/stream/sessions.hpp"
+#include "runtime/stream/sources/completion_reader.hpp"
+#include "runtime/stream/sources/provider_text.hpp"
+#include "runtime/stream/sources/source.hpp"
 #include "serving/journal.hpp"
 
 #include <chrono>
@@ -43,9 +43,9 @@ public:
 
 protected:
     /// All that it is given outlives it. The log of failures has `interval`.
-    relay_backend(sessions& in, observer& owner, const config& chosen, serving::journal& lines,
-                  duration interval = failure_log_interval);
-    ~relay_backend() override;
+    relay_source(sessions& in, observer& owner, const config& chosen, serving::journal& lines,
+                 duration interval = failure_log_interval);
+    ~relay_source() override;
 
     /// Mark by which a client knows that its stream is whole, beside the connection's end.
     enum class stream_end : std::uint8_t {
@@ -148,8 +148,8 @@ private:
 /// Chat completions of an API as OpenAI's: each piece of the answer is an event.
 class openai_source final : public relay_source {
 public:
-    openai_backend(sessions& in, observer& owner, const config& chosen, serving::journal& lines)
-        : relay_backend(in, owner, chosen, lines) {}
+    openai_source(sessions& in, observer& owner, const config& chosen, serving::journal& lines)
+        : relay_source(in, owner, chosen, lines) {}
     std::string opening(const request& from) const override;
 
 private:
@@ -165,8 +165,8 @@ private:
 /// Any URL's response, passed through as it comes.
 class proxy_source final : public relay_source {
 public:
-    proxy_backend(sessions& in, observer& owner, const config& chosen, serving::journal& lines)
-        : relay_backend(in, owner, chosen, lines) {}
+    proxy_source(sessions& in, observer& owner, const config& chosen, serving::journal& lines)
+        : relay_source(in, owner, chosen, lines) {}
     std::string opening(const request&) const override { return {}; }
 
 private:
