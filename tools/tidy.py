@@ -11,9 +11,11 @@ import re
 import sys
 import textwrap
 
+from tidy_words import check_words
+
 
 def read_layers():
-    """What each layer may include, besides itself."""
+    """The layers that each layer may include, besides itself."""
     layers = {}
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../src/layers.txt"), encoding="utf-8") as file:
         for line in file:
@@ -79,7 +81,7 @@ ASSERTIONS = {
     "base": 0.7, "io": 4.0, "wire": 2.3, "lua": 1.3, "net": 0.3, "tls": 2.7, "shm": 3.7, "handoff": 13.3,
     "transport": 0, "serving": 2.2, "http": 1.6, "cache": 2.1, "script": 7.2, "runtime": 6.1, "daemon": 8.0, "cli": 0.4,
 }
-# How far a layer's figure may be above the one that is noted.
+# Distance by which a layer's figure may be above the one that is noted.
 ASSERTIONS_SLACK = 0.5
 # Exceptions that these layers throw: what can happen is a result<T>. The numbers only fall.
 THROWS = {"io": 4, "net": 0, "runtime": 0}
@@ -90,13 +92,13 @@ SKIPPED_FOLDERS = {".git", "build", "corpus", "__pycache__", "node_modules", ".c
 CPP_FOLDERS = ("src/", "include/", "tests/", "fuzz/", "bench/", "examples/")
 
 AWAITED = re.compile(r"\s*(?:\[\[nodiscard\]\] |static |inline )*(?:eddy::)?(?:awaiting|task)<.*\w\(")
-# The layers of the library whose headers say which threads may use them, and what tells it.
+# The layers of the library whose headers say which threads may use them, and the words that do.
 THREADED = {"base", "io", "wire", "net", "tls", "shm", "transport", "http", "handoff"}
 THREADS = re.compile(r"\bthreads?\b", re.I)
 FALLIBLE = re.compile(r"\s*(?:\[\[nodiscard\]\] |static |inline )*(?:task<)?(?:eddy::)?(?:result<|std::expected<)[^=]*?\w\(")
 ERRORS = re.compile(r"errc::|\b[Ff]ails?\b|\b[Ee]rrors?\b|\bE[A-Z]{3,}\b|\bThe same\b|\b[Aa]s \w+(::\w+)*\(\)")
 YIELDS = re.compile(r"\b[Yy]ields?\b|\bThe same\b")
-# What an awaited function may be given that somebody else owns, and how its comment says how long that is needed.
+# Parameters of awaited functions that the caller owns, and the words by which a comment gives their lifetime.
 BORROWED = re.compile(r"\b(?:const_bytes|mutable_bytes|std::string_view)\b|\bspan<|\bconst endpoint& ")
 LIVES = re.compile(r"\bmust (?:out)?live\b|\bstays? (?:valid|the caller's)\b|\bcopied\b|\bThe same\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -431,7 +433,7 @@ def check_openings(tree):
         opening = re.match(r"(?://.*\n)*", text).end()
         for match in re.finditer(r"(?:^ *(?:// {3,}|/// {4,})\S.*\n(?:^ *///?\n(?= *///? {4,}))?)+", text, re.M):
             if match.start() > opening and not match.group(0).lstrip().startswith("///"):
-                continue  # for those who read the header's own code
+                continue  # for readers of the header's own code
             code = re.sub(r"^ *///?", "", match.group(0), flags=re.M)
             if not re.search(r"[;{]\s*(//.*)?$", code, re.M):
                 continue  # no code: an address, a line of a log
@@ -468,7 +470,7 @@ def check_threads(tree):
 
 
 def told(text):
-    """What Doxygen takes from it: the comments that begin with `///`."""
+    """Doxygen's comments, which begin with `///`."""
     return "\n".join(re.findall(r"///.*", text))
 
 
@@ -554,7 +556,7 @@ def check_errors(tree):
     for path, text in tree.files.items():
         if not path.startswith("include/"):
             continue
-        # An operation and a driver are for those who write backends.
+        # An operation and a driver are for authors of io-backends.
         shown = re.sub(r"^class [\w:]+_(?:operation|driver)\b[^;{]*\{.*?^\};$",
                        lambda match: "\n" * match.group(0).count("\n"), text, flags=re.M | re.S)
         for number, line, comment in declarations(shown):
@@ -563,7 +565,7 @@ def check_errors(tree):
 
 
 def is_deleted(lines):
-    """Whether the declaration that begins these lines ends in `= delete;`."""
+    """True if the declaration that begins these lines ends in `= delete;`."""
     for line in lines:
         if line.endswith((";", "{", "}")):
             return line.endswith("delete;")
@@ -614,7 +616,7 @@ def functions(text):
         start, head = at, ""
         while lines[at].lstrip().startswith("#") and lines[at].endswith("\\"):
             at += 1  # a macro
-        # A declaration goes on until one of these.
+        # A declaration ends at one of these.
         while not lines[start].lstrip().startswith("#"):
             head += lines[at].strip() + " "
             if at + 1 == len(lines) or lines[at].rstrip().endswith((";", "{", "}", ":")) or not lines[at].strip():
@@ -632,7 +634,7 @@ def functions(text):
 
 
 def check_functions(tree):
-    """No function is longer than a page, but for those that are noted, and these do not grow."""
+    """No function is longer than a page, but for the noted ones, which do not grow."""
     lengths = {}
     for path, text in product(tree).items():
         for line, name, lines in functions(text):
@@ -684,7 +686,7 @@ def check_throws(tree):
 CHECKS = (check_layers, check_rooms, check_folders, check_faces, check_circles, check_libraries, check_lua_calls, check_portable,
           check_dead, check_cpp_form, check_text, check_functions, check_assertions, check_throws, check_quotes,
           check_openings, check_threads, check_awaited,
-          check_buffers, check_errors, check_tour)
+          check_buffers, check_errors, check_tour, check_words)
 
 
 def check(root):

@@ -248,6 +248,20 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(self.faults({"src/base/result.cpp": text}), [])
         self.assert_fault({"src/base/result.cpp": text + "int y;\n"}, "src/base/result.cpp", f"over {tidy.MAX_CPP_LINES} lines")
 
+    def test_comments_say_first_what_the_thing_is(self):
+        path = "src/net/part.cpp"
+        self.assert_fault(self.listed(path, "// Part.\n// Of a peer.\n\nint n;  // Has bytes\n"), path,
+                          "opens with \"Has\"", 4)
+        self.assert_fault({"tools/part.py": '"""Part."""\n\n\ndef one():\n    """What it does."""\n'}, "tools/part.py",
+                          "opens with \"What\"", 5)
+        self.assertEqual(self.faults({"docs/page.md": "# Part\n\nWhat it does.\n"}), [])
+
+    def test_parts_are_no_persons(self):
+        path = "src/net/part.cpp"
+        self.assert_fault(self.listed(path, "// Part.\n\n/// Notifies whoever waits.\nint n;\n"), path, "\"whoever\"", 3)
+        self.assert_fault({"docs/page.md": "# Part\n\nIt `tells` and\ntells it.\n"}, "docs/page.md", "\"tells\"", 4)
+        self.assertEqual(self.faults({"docs/page.md": "# Part\n\n```\nwho\n```\n\n    whoever\n"}), [])
+
     def test_stray_text(self):
         for text, words in (("a\tb\n", "a tab"), ("a \n", "end of the line"), ("a", "does not end"),
                             ("FIX" + "ME later\n", "finish it"), ("// XX" + "X\n", "finish it"),
@@ -305,7 +319,7 @@ class TidyTest(unittest.TestCase):
             self.assertEqual(self.faults(header(indent, "///", "[a-z]   no code")), [])
             self.assertEqual(self.faults(header(indent, "//", "int two = 2;")), [])
             self.assertEqual(self.faults(header(indent, "///", "int two = 2;") | {"include/eddy/base/result.hpp":
-                "// Results.\n#pragma once\n/// - a list,\n///   that goes on;\n"}), [])
+                "// Results.\n#pragma once\n/// - a list,\n///   that continues;\n"}), [])
 
     def test_result_without_its_errors(self):
         path = "include/eddy/base/result.hpp"

@@ -57,12 +57,12 @@ def check_place(folder):
 
 
 def is_on(option):
-    """Whether build/release was made with the option."""
+    """True if build/release was made with the option."""
     return any(re.match(f"{option}:[A-Z]*=ON", line) for line in cache_lines("build/release"))
 
 
 def configure(preset, *options):
-    """Whether CMake has made build/PRESET. If not, the reason is printed."""
+    """Makes build/PRESET by CMake; True on success. If not, the reason is printed."""
     check_place(f"build/{preset}")
     if logged(f"{preset}-configure", ["cmake", "--preset", preset, *options]) == 0:
         return True
@@ -93,7 +93,7 @@ def ninja_steps(preset):
 
 
 def compile_targets(preset, *targets):
-    """Whether the targets of build/PRESET are built, or without one the default.
+    """Builds the targets of build/PRESET, or the default; True on success.
 
     If not, the reason is printed. The seconds of each step are appended to the log `steps`.
     """

@@ -72,7 +72,7 @@ def main(arguments):
     except processes.Interrupted as interrupt:
         processes.end_by(interrupt.number)
     except BrokenPipeError:
-        # What is buffered has no reader, and must not be flushed at the end.
+        # The buffered output has no reader, and must not be flushed at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         processes.end_by(signal.SIGPIPE)
     except OSError as error:

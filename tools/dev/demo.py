@@ -14,7 +14,7 @@ from dev.output import Failure, say, show_tail
 from dev.processes import ENDING, deferred_interrupts, foreground, status_of, succeeds
 
 FOLDER = "build/demo"
-# Of a Unix socket's name, the kernel's limit.
+# The kernel's limit of a Unix socket's name.
 SOCKET_BYTES = 107
 START_TRIES = 100
 START_PAUSE_S = 0.1

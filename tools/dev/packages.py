@@ -24,7 +24,7 @@ TEST_OPTIONAL = ("node-llhttp", "chromium", "slowhttptest", "php-cli", "goaccess
 # Fetch and build the client libraries that no distribution has in a fresh version.
 CLIENTS = ("python3-venv", "nodejs", "npm", "golang-go", "maven", "default-jdk-headless", "cargo")
 BENCH = ("libbenchmark-dev", "libasio-dev", "libboost-dev", "libuv1-dev", "python3", "memcached")
-# Rivals and a load of the benchmark of HTTP, which goes without those that are not to be had.
+# Rivals and a load of the benchmark of HTTP, which goes without the missing ones.
 BENCH_OPTIONAL = ("nginx-light", "h2o", "wrk")
 LINT = (f"clang-tidy-{CLANG}", "python3")
 # For cpack, which asks for the libraries that a program needs.
@@ -37,7 +37,7 @@ LEAST_JAVA = 17
 
 
 def is_known(package):
-    """Whether apt has it."""
+    """True if apt has it."""
     return succeeds(["apt-cache", "show", package])
 
 

@@ -39,7 +39,7 @@ def _interrupt(number, _frame):
 
 
 def raise_interrupts():
-    """From here on ENDING signals raise Interrupted, except those that are ignored."""
+    """From here on ENDING signals raise Interrupted, except the ignored ones."""
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
@@ -97,7 +97,7 @@ def foreground(command, **options):
 
 
 def succeeds(command, **options):
-    """Whether a command has the status 0. Its output is dropped, unless an option keeps it."""
+    """Runs a command; True for the status 0. Its output is dropped, unless an option keeps it."""
     options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **options}
     try:
         return subprocess.run(command, check=False, **options).returncode == 0

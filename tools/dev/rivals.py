@@ -1,7 +1,7 @@
 """Rivals in versions that not every system's apt has: unpacked below build/rivals, not installed.
 
-They come from the mirror of apt's configuration, or from those that EDDY_DEBIAN_MIRROR and
-EDDY_UBUNTU_MIRROR name.
+They come from the mirror of apt's configuration, or from the ones named by
+EDDY_DEBIAN_MIRROR and EDDY_UBUNTU_MIRROR.
 """
 
 import os

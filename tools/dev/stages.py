@@ -20,9 +20,9 @@ TIDY_CHECKS = (
     ("tidy_test", ["python3", "tools/tidy_test.py"]),
     ("run_tests_test", ["python3", "tools/run_tests_test.py"]),
     ("dev_test", ["python3", "-B", "tools/dev_test.py"]))
-# What stands on a loop runs the same code on io_uring and on epoll, whose own tests are those of
+# Code above a loop runs the same code on io_uring and on epoll, whose own tests are those of
 # io, net and tls. With sanitizers one of them is enough, beside the simulator.
-ABOVE_IO = "^(runtime|http)_test/.*/epoll($| )"
+ABOVE_IO = "^(runtime|runtime_[a-z]+|http)_test/.*/epoll($| )"
 RELEASE_OPTIONS = ("-DEDDY_TESTS=ON", "-DEDDY_CHECK_HEADERS=ON")
 # Shown of a failed stage's log, at most.
 FAILURE_LINES = 400
@@ -40,7 +40,7 @@ class Stages:
         self.tally = tally
         self.logs = []
         self.begin = time.monotonic()
-        # Whether build/release is built; None before the attempt.
+        # True if build/release is built; None before the attempt.
         self.is_release_built = None
 
     def run(self, stage):
@@ -74,7 +74,7 @@ class Stages:
             self._test("integration", "release", "-L", "^integration$")
 
     def bench(self):
-        """That the benchmarks build."""
+        """Builds the benchmarks."""
         apt.need(*packages.bench())
         if self._build("bench", "release", ["all"], *RELEASE_OPTIONS, "-DEDDY_BENCH=ON"):
             self.tally.count("bench", 1, 0, self.begin)
@@ -106,7 +106,7 @@ class Stages:
         return self.is_release_built
 
     def _build(self, stage, preset, targets, *options):
-        """Whether it builds. If not, that is one failure."""
+        """Builds it; True on success. A failure counts once."""
         say(f"--- {stage}: build")
         if building.configure(preset, *options) and building.compile_targets(preset, *targets):
             return True

@@ -11,7 +11,7 @@ from dev.processes import NOT_FOUND, group, status_of
 
 LOGS = "build/log"
 REPORT_S = 30
-# Of the log's end, at most, where the progress is looked for.
+# At most this much of the log's end is searched for the progress.
 PROGRESS_BYTES = 65_536
 PROGRESS_LINES = 5
 # As ninja and run_tests.py print it.

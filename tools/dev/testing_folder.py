@@ -56,7 +56,7 @@ class FolderTest(unittest.TestCase):
         return found
 
     def said(self, function, *arguments):
-        """What the function returns, and what this process prints in it."""
+        """Result of the function, and the output of this process meanwhile."""
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             result = function(*arguments)
