@@ -127,7 +127,7 @@ void load_and_save(std::string_view file) {
 // Whatever is in it, a stream can be read, written, trimmed and emptied.
 template <class Ask>
 void use_stream(engine& home, Ask&& ask) {
-    const auto& keys = home.internals().database(0);
+    const auto& keys = home.internals().data.database(0);
     const redis_stream& entries = *keys.look_at("a")->template pointer<redis_stream>();
     entries.check();
     ask({"XINFO", "STREAM", "a", "FULL", "COUNT", "0"});

@@ -29,13 +29,13 @@ void log_refusal(call& c, acl::verdict what, std::string_view user, context wher
                                                             : std::string(c.arg(what.argument));
     std::string client;
     // A script's commands are those of the client that has called it.
-    const bool is_script = c.in_script && s.executing != nullptr;
-    append_client_line(client, is_script ? *s.executing : c.client, s.env.now_us);
+    const bool is_script = c.in_script && s.clients.executing != nullptr;
+    append_client_line(client, is_script ? *s.clients.executing : c.client, s.data.env.now_us);
     client.pop_back();  // the line's end
-    s.refusals.add({0, 1, what.why, where, object.substr(0, access_log::max_text),
-                    std::string(user.substr(0, access_log::max_text)), std::move(client),
-                    s.env.now_ms, s.env.now_ms},
-                   s.options.acllog_max_len);
+    s.clients.refusals.add({0, 1, what.why, where, object.substr(0, access_log::max_text),
+                            std::string(user.substr(0, access_log::max_text)), std::move(client),
+                            s.data.env.now_ms, s.data.env.now_ms},
+                           s.settings.options.acllog_max_len);
 }
 
 acl::verdict check(const call& c) { return c.client.user->check(*c.spec, c.all_args()); }
@@ -54,11 +54,11 @@ void note_permissions(const configuration& s, session& who) {
 }
 
 void note_all_permissions(engine_state& s) {
-    s.sessions.for_each([&](session& each) { note_permissions(s, each); });
+    s.clients.sessions.for_each([&](session& each) { note_permissions(s.settings, each); });
 }
 
 bool authenticate(call& c, std::string_view name, std::string_view password) {
-    acl::user* const user = c.state.users.find(name);
+    acl::user* const user = c.state.settings.users.find(name);
     if (user == nullptr || !user->accepts(password)) {
         log_refusal(c, {refusal::password, 0}, name, context_of(c));
         c.error("WRONGPASS invalid username-password pair or user is disabled.");
@@ -66,7 +66,7 @@ bool authenticate(call& c, std::string_view name, std::string_view password) {
     }
     c.client.user = user;
     c.client.authenticated = true;
-    note_permissions(c.state, c.client);
+    note_permissions(c.state.settings, c.client);
     return true;
 }
 
@@ -106,9 +106,9 @@ bool may_read_all_keys(const call& c) {
 }
 
 void close_sessions_of(engine_state& s, const acl::user& gone) {
-    s.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](session& each) {
         if (each.user != &gone) return;
-        each.user = &s.users.default_user();
+        each.user = &s.settings.users.default_user();
         each.authenticated = false;
         each.unlimited = false;
         kill(s, each);
@@ -116,7 +116,7 @@ void close_sessions_of(engine_state& s, const acl::user& gone) {
 }
 
 void close_forbidden_subscribers(engine_state& s, const acl::user& changed) {
-    s.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](session& each) {
         if (each.user != &changed || (each.special & session::subscriber) == 0) return;
         bool forbidden = false;
         const auto look = [&](name_set& names, bool are_patterns) {

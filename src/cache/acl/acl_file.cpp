@@ -144,7 +144,7 @@ std::string to_file(const users& all) {
 
 std::expected<void, std::string> load(engine_state& s, std::string_view text,
                                       std::string_view file) {
-    file_reader read(file, s.options.new_users_use_channels);
+    file_reader read(file, s.settings.options.new_users_use_channels);
     read.read(text);
     if (!read.errors.empty()) {
         return std::unexpected(read.errors +
@@ -152,25 +152,25 @@ std::expected<void, std::string> load(engine_state& s, std::string_view text,
                                "ACL rules was performed");
     }
     std::vector<std::string> gone;
-    s.users.for_each([&](const user& each) {
+    s.settings.users.for_each([&](const user& each) {
         if (!read.found.contains(each.name()) && each.name() != "default") {
             gone.push_back(each.name());
         }
     });
-    for (const std::string& name : gone) close_sessions_of(s, *s.users.remove(name));
+    for (const std::string& name : gone) close_sessions_of(s, *s.settings.users.remove(name));
     if (!read.found.contains("default")) {
         users fresh{""};
-        s.users.default_user() = fresh.default_user();
+        s.settings.users.default_user() = fresh.default_user();
     }
     for (auto& [name, each] : read.found) {
-        user* const old = s.users.find(name);
+        user* const old = s.settings.users.find(name);
         if (old == nullptr) {
-            s.users.add(std::move(each));
+            s.settings.users.add(std::move(each));
         } else {
             *old = std::move(each);
         }
     }
-    s.users.for_each([&](const user& each) { close_forbidden_subscribers(s, each); });
+    s.settings.users.for_each([&](const user& each) { close_forbidden_subscribers(s, each); });
     note_all_permissions(s);
     return {};
 }

@@ -23,19 +23,19 @@ struct command_row {
     std::uint64_t flags;
     /// command_category, without those implied by the flags: @write, @read, @admin with @dangerous,
     /// @pubsub, @blocking, and @fast or @slow.
-    std::uint32_t categories;
+    std::uint32_t categories = 0;
     /// Key specifications as COMMAND INFO shows them, separated by semicolons: "flags|begin|find".
     ///   begin  i1: at this argument; kSTREAMS.1: behind this word, searched from here on
     ///          (negative: from the end, backwards); u: unknown
     ///   find   r0.1.0: up to this argument counted from there (negative: from the end), in steps,
     ///          and of so much of the rest (2: the first half); n0.1.1: this argument is their
     ///          number, the first one, in steps; u: unknown
-    std::string_view keys;
-    std::string_view since;      ///< a Redis version; "1.0.0!6.2.0" is deprecated since the second
-    std::string_view group;      ///< as "string"; empty for a form, which has its command's
-    std::string_view syntax;     ///< the arguments, in the notation of command_syntax.hpp
-    std::string_view summary;    ///< a sentence
-    std::string_view tips = "";  ///< for clients, separated by commas
+    std::string_view keys = "";
+    std::string_view since;       ///< a Redis version; "1.0.0!6.2.0" is deprecated since the second
+    std::string_view group = "";  ///< as "string"; empty for a form, which has its command's
+    std::string_view syntax = "";  ///< the arguments, in the notation of command_syntax.hpp
+    std::string_view summary;      ///< a sentence
+    std::string_view tips = "";    ///< for clients, separated by commas
 };
 
 // Flags shared by many rows, and abbreviations.

@@ -10,15 +10,16 @@ namespace eddy::cache {
 
 buffer_bytes measure_buffers(engine_state& s) {
     buffer_bytes found;
-    if (s.replicating != nullptr) {
-        const replication& its = *s.replicating;
+    if (s.replication.replicating != nullptr) {
+        const replication& its = *s.replication.replicating;
         found.backlog = its.kept().end() - its.kept().begin();
         for (const replica* const each : its.replicas()) found.replicas += client_bytes(each->who);
     }
-    s.sessions.for_each([&found](const session& each) {
+    s.clients.sessions.for_each([&found](const session& each) {
         if (class_of(each) != client_class::replica) found.normal += client_bytes(each);
     });
-    if (s.appending != nullptr) found.append = s.appending->appended - s.appending->written;
+    if (s.persistence.appending != nullptr)
+        found.append = s.persistence.appending->appended - s.persistence.appending->written;
     return found;
 }
 

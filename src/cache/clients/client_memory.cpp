@@ -40,7 +40,7 @@ void client_memory::look(engine_state& s) {
     grown_ = 0;
     std::size_t all = 0;
     std::vector<std::pair<std::size_t, session*>> candidates;
-    s.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](session& each) {
         if (!may_be_closed(each)) return;
         const std::size_t its = client_bytes(each);
         all += its;
@@ -50,7 +50,7 @@ void client_memory::look(engine_state& s) {
     if (all <= limit_) return;
     std::ranges::sort(candidates, std::ranges::greater{});
     for (const auto& [its, who] : candidates) {
-        ++s.env.counters.evicted_clients;
+        ++s.data.env.counters.evicted_clients;
         kill(s, *who);
         all -= its;
         if (all <= limit_) return;
@@ -58,17 +58,17 @@ void client_memory::look(engine_state& s) {
 }
 
 void configure_client_memory(engine_state& s) {
-    const engine_options& o = s.options;
+    const engine_options& o = s.settings.options;
     std::size_t limit = o.clients.max_memory;
     if (o.clients.max_memory_percent != 0)
         limit = o.max_memory / 100 * o.clients.max_memory_percent;
     if (limit == 0) {
-        s.clients_memory.reset();
+        s.clients.memory.reset();
     } else {
-        s.clients_memory =
+        s.clients.memory =
             std::make_unique<client_memory>(std::max(limit, client_memory::least_limit));
         // The usage may be above the new limit already.
-        s.clients_memory->grown(s, limit);
+        s.clients.memory->grown(s, limit);
     }
 }
 

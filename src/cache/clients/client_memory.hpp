@@ -32,13 +32,13 @@ private:
     std::size_t grown_ = 0;
 };
 
-/// Makes or drops state.clients_memory as the options say.
+/// Makes or drops clients.memory as the options say.
 void configure_client_memory(engine_state& s);
 
 /// Records that a client's buffers have grown by so much. Not hot.
 inline void note_client_memory(engine_state& s, std::size_t bytes) {
-    if (s.clients_memory != nullptr) [[unlikely]]
-        s.clients_memory->grown(s, bytes);
+    if (s.clients.memory != nullptr) [[unlikely]]
+        s.clients.memory->grown(s, bytes);
 }
 
 /// Everything that the client takes, as CLIENT LIST's tot-mem.

@@ -51,7 +51,7 @@ inline constexpr std::uint16_t migration = 1024;    ///< keys are on their way t
 inline constexpr std::uint16_t not_ready = loading | starting;
 }  // namespace slow_path
 
-/// Part of engine_state.
+/// Member `clients` of engine_state.
 struct client_state {
     explicit client_state(environment& env);
     ~client_state();
@@ -90,7 +90,7 @@ struct client_state {
     bool pauses_writes_only = false;
     std::uint8_t writes_held = 0;     // why they wait, beside CLIENT PAUSE: bits of write_hold
     std::int64_t http_logged_us = 0;  // when a browser's request was last logged; 0: never
-    std::unique_ptr<client_memory> clients_memory;  // of maxmemory-clients
+    std::unique_ptr<client_memory> memory;  // of maxmemory-clients
 };
 
 }  // namespace eddy::cache

@@ -20,19 +20,19 @@ client_class class_of(const session& who) noexcept {
 void kill(engine_state& s, session& who) {
     if (who.killed) return;
     who.closing = true;
-    const bool is_executing = &who == s.executing;
+    const bool is_executing = &who == s.clients.executing;
     if (who.extras) {
         if (!who.extras->has_served) who.extras->outbox = byte_buffer();
-        if (is_executing) s.own_pushes = byte_buffer();
+        if (is_executing) s.clients.own_pushes = byte_buffer();
     }
     if (is_executing || runs_late_script(who)) return;
     who.killed = true;
     // The engine's own are in no list.
     if (who.linked()) {
         who.unlink();
-        --s.env.counters.sessions;
-        s.closed.push_back(who);
-        s.has_effects = true;
+        --s.data.env.counters.sessions;
+        s.clients.closed.push_back(who);
+        s.clients.has_effects = true;
     }
     who.close_now();
 }

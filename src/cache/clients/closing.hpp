@@ -23,7 +23,7 @@ void retire(engine_state& s, session& who);
 /// of a transaction or a script, so that the next one meets none of them.
 void retire_all_closed(engine_state& s);
 inline void retire_closed(engine_state& s) {
-    if (!s.closed.empty()) [[unlikely]]
+    if (!s.clients.closed.empty()) [[unlikely]]
         retire_all_closed(s);
 }
 

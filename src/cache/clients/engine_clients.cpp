@@ -30,15 +30,17 @@ void engine_clients::retire(session& who) {
 
 void engine_clients::note_memory(std::size_t bytes) { note_client_memory(state_, bytes); }
 
-void engine_clients::count_closed_query() noexcept { ++state_.env.counters.query_closed; }
+void engine_clients::count_closed_query() noexcept { ++state_.data.env.counters.query_closed; }
 
 bool engine_clients::are_let_in() const noexcept {
-    return state_.users.default_user().needs_no_password();
+    return state_.settings.users.default_user().needs_no_password();
 }
 
-bool engine_clients::need_password() const noexcept { return state_.users.require_password(); }
+bool engine_clients::need_password() const noexcept {
+    return state_.settings.users.require_password();
+}
 
-std::size_t engine_clients::users() const noexcept { return state_.users.size(); }
+std::size_t engine_clients::users() const noexcept { return state_.settings.users.size(); }
 
 std::expected<void, std::string> engine_clients::load_users(std::string_view text,
                                                             std::string_view file) {

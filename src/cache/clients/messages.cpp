@@ -96,10 +96,10 @@ void append_quoted(std::string& to, std::string_view text) {
 
 void push_to(engine_state& s, session& who, std::string_view bytes) {
     if (who.closing) return;
-    if (&who == s.executing) {
-        s.own_pushes.append(bytes);
-        s.has_effects = true;
-        if (s.own_pushes.size() > s.options.clients.max_outbox) kill(s, who);
+    if (&who == s.clients.executing) {
+        s.clients.own_pushes.append(bytes);
+        s.clients.has_effects = true;
+        if (s.clients.own_pushes.size() > s.settings.options.clients.max_outbox) kill(s, who);
         return;
     }
     session_extras& extras = extras_of(who);
@@ -114,35 +114,36 @@ void check_output(engine_state& s, session& who) {
     if (!who.extras || who.closing) return;
     session_extras& extras = *who.extras;
     const std::size_t waiting = extras.outbox.size() + extras.unsent;
-    const output_limit& limit = s.options.clients.output[static_cast<std::size_t>(class_of(who))];
+    const output_limit& limit =
+        s.settings.options.clients.output[static_cast<std::size_t>(class_of(who))];
     // Its own replies have other limits.
     const std::size_t from_others = who.waits_for_others() ? waiting : extras.outbox.size();
-    bool over =
-        from_others > s.options.clients.max_outbox || (limit.hard != 0 && waiting >= limit.hard);
+    bool over = from_others > s.settings.options.clients.max_outbox ||
+                (limit.hard != 0 && waiting >= limit.hard);
     if (limit.soft == 0 || waiting < limit.soft) {
         extras.over_since_us = 0;
     } else {
-        if (extras.over_since_us == 0) extras.over_since_us = s.env.steady_us;
+        if (extras.over_since_us == 0) extras.over_since_us = s.data.env.steady_us;
         const std::int64_t until_us = extras.over_since_us + limit.soft_seconds * second_us;
-        over |= s.env.steady_us > until_us;
+        over |= s.data.env.steady_us > until_us;
         if (!over) note_outputs_due(s, until_us + 1);
     }
     if (!over) return;
-    ++s.env.counters.output_closed;
+    ++s.data.env.counters.output_closed;
     kill(s, who);
 }
 
 void note_outputs_due(engine_state& s, std::int64_t at_us) noexcept {
-    if (at_us >= s.outputs_due_us) return;
-    s.outputs_due_us = at_us;
+    if (at_us >= s.clients.outputs_due_us) return;
+    s.clients.outputs_due_us = at_us;
     if (s.server != nullptr) s.server->outputs_due();
 }
 
 std::size_t publish(engine_state& s, std::string_view channel, std::string_view message) {
-    std::size_t sent =
-        send_to_all(s, s.channels.find({0, channel}), encoded_push{"message", channel, message});
-    if (s.patterns.empty()) return sent;
-    s.patterns.for_each([&](name_topic& pattern) {
+    std::size_t sent = send_to_all(s, s.clients.channels.find({0, channel}),
+                                   encoded_push{"message", channel, message});
+    if (s.clients.patterns.empty()) return sent;
+    s.clients.patterns.for_each([&](name_topic& pattern) {
         if (!glob_match(pattern.name, channel)) return;
         sent += send_to_all(s, &pattern, encoded_push{"pmessage", pattern.name, channel, message});
     });
@@ -150,7 +151,7 @@ std::size_t publish(engine_state& s, std::string_view channel, std::string_view 
 }
 
 std::size_t publish_to_shard(engine_state& s, std::string_view channel, std::string_view message) {
-    return send_to_all(s, s.shard_channels.find({0, channel}),
+    return send_to_all(s, s.clients.shard_channels.find({0, channel}),
                        encoded_push{"smessage", channel, message});
 }
 
@@ -168,8 +169,8 @@ void feed_monitors(const call& c) {
     const std::span<const std::string_view> args(c.args, c.count);
     char head[64];
     std::snprintf(head, sizeof head, "+%lld.%06lld [%u ",
-                  static_cast<long long>(s.env.now_us / second_us),
-                  static_cast<long long>(s.env.now_us % second_us), unsigned{c.client.db});
+                  static_cast<long long>(s.data.env.now_us / second_us),
+                  static_cast<long long>(s.data.env.now_us % second_us), unsigned{c.client.db});
     std::string line = head;
     line += shown_address(c.client.address);
     line += ']';
@@ -178,7 +179,7 @@ void feed_monitors(const call& c) {
         append_quoted(line, is_secret(*c.spec, args, i) ? redacted : args[i]);
     }
     line += "\r\n";
-    for (session* const each : s.monitors) push_to(s, *each, line);
+    for (session* const each : s.clients.monitors) push_to(s, *each, line);
 }
 
 void stop_monitoring(client_state& s, session& who) noexcept {

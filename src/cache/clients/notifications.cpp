@@ -69,18 +69,19 @@ bool set_event_letters(notification_options& options, std::string_view given) {
 
 void engine_state::note_observers() noexcept {
     std::uint32_t now = 0;
-    if (options.notifications.keyspace || options.notifications.keyevent)
-        now = options.notifications.events;
-    if (!watched.empty()) now |= observers::watchers;
-    if (!awaited.empty()) now |= observers::waiters;
-    if (tracking.clients > 0) now |= observers::trackers;
-    if ((slow_path & slow_path::propagates) != 0) now |= observers::propagation;
+    if (settings.options.notifications.keyspace || settings.options.notifications.keyevent)
+        now = settings.options.notifications.events;
+    if (!clients.watched.empty()) now |= observers::watchers;
+    if (!clients.awaited.empty()) now |= observers::waiters;
+    if (clients.tracking.clients > 0) now |= observers::trackers;
+    if ((clients.slow_path & slow_path::propagates) != 0) now |= observers::propagation;
     if (hooked != nullptr) now |= observers::read_through;
-    if (migrating != nullptr) now |= observers::migrations;
-    if (replicating != nullptr && replicating->is_replica() && !options.replication.read_only)
+    if (replication.migrating != nullptr) now |= observers::migrations;
+    if (replication.replicating != nullptr && replication.replicating->is_replica() &&
+        !settings.options.replication.read_only)
         now |= observers::own_expirations;
-    observers = now;
-    env.observer = now != 0 ? this : nullptr;
+    clients.observers = now;
+    data.env.observer = now != 0 ? this : nullptr;
 }
 
 void engine_state::key_happened(unsigned database, key_event kind, std::string_view name,
@@ -88,16 +89,17 @@ void engine_state::key_happened(unsigned database, key_event kind, std::string_v
     const bool is_change = kind != key_event::key_miss && kind != key_event::new_key;
     const bool by_itself = kind == key_event::expired || kind == key_event::evicted;
     std::optional<recorded_alone> told;
-    if (by_itself && (observers & observers::propagation) != 0)
+    if (by_itself && (clients.observers & observers::propagation) != 0)
         told.emplace(*this, database, std::initializer_list<std::string_view>{"DEL", key});
-    if (is_change && (observers & observers::read_through) != 0)
+    if (is_change && (clients.observers & observers::read_through) != 0)
         hooked->key_happened(database, kind, name, key);
     // Fields end there as well.
-    if (is_change && (observers & observers::migrations) != 0 && name != "hexpired")
-        migrating->note_change(database, key);
-    const bool is_own = executing != nullptr && (executing->special & session::master) == 0;
-    if (is_change && !by_itself && is_own && (observers & observers::own_expirations) != 0)
-        replicating->expirations().note_change(*keyspaces[database], key);
+    if (is_change && (clients.observers & observers::migrations) != 0 && name != "hexpired")
+        replication.migrating->note_change(database, key);
+    const bool is_own =
+        clients.executing != nullptr && (clients.executing->special & session::master) == 0;
+    if (is_change && !by_itself && is_own && (clients.observers & observers::own_expirations) != 0)
+        replication.replicating->expirations().note_change(*data.keyspaces[database], key);
     notify_clients(database, kind, name, key);
 }
 
@@ -105,16 +107,19 @@ void engine_state::notify_clients(unsigned database, key_event kind, std::string
                                   std::string_view key) {
     const bool is_change = kind != key_event::key_miss && kind != key_event::new_key;
     const bool by_itself = kind == key_event::expired || kind == key_event::evicted;
-    if (is_change && (observers & observers::watchers) != 0) notify_watchers(database, kind, key);
-    if (is_change && (observers & observers::waiters) != 0) note_ready(*this, {database, key});
-    if (is_change && (observers & observers::trackers) != 0) {
-        invalidate(*this, key, by_itself ? nullptr : executing);
+    if (is_change && (clients.observers & observers::watchers) != 0)
+        notify_watchers(database, kind, key);
+    if (is_change && (clients.observers & observers::waiters) != 0)
+        note_ready(*this, {database, key});
+    if (is_change && (clients.observers & observers::trackers) != 0) {
+        invalidate(*this, key, by_itself ? nullptr : clients.executing);
     }
-    if ((observers & observers::events & bit(kind)) != 0) publish_event(database, kind, name, key);
+    if ((clients.observers & observers::events & bit(kind)) != 0)
+        publish_event(database, kind, name, key);
 }
 
 void engine_state::notify_watchers(unsigned database, key_event kind, std::string_view key) {
-    name_topic* const topic = watched.find({database, key});
+    name_topic* const topic = clients.watched.find({database, key});
     if (topic == nullptr) return;
     topic->members.for_each([&](name_topic::member& each) {
         // A key whose time was over when it was watched was not there already.
@@ -129,12 +134,12 @@ void engine_state::notify_watchers(unsigned database, key_event kind, std::strin
 void engine_state::publish_event(unsigned database, key_event, std::string_view name,
                                  std::string_view key) {
     const std::string number = std::to_string(database);
-    if (options.notifications.keyspace) {
+    if (settings.options.notifications.keyspace) {
         std::string channel = "__keyspace@" + number + "__:";
         channel += key;
         publish(*this, channel, name);
     }
-    if (options.notifications.keyevent) {
+    if (settings.options.notifications.keyevent) {
         std::string channel = "__keyevent@" + number + "__:";
         channel += name;
         publish(*this, channel, key);
@@ -142,9 +147,9 @@ void engine_state::publish_event(unsigned database, key_event, std::string_view 
 }
 
 void touch_watched(engine_state& s, const keyspace& gone, const keyspace* instead) {
-    if (s.migrating != nullptr) s.migrating->note_changes(gone.number());
-    if ((s.observers & observers::watchers) == 0) return;
-    s.watched.for_each([&](name_topic& topic) {
+    if (s.replication.migrating != nullptr) s.replication.migrating->note_changes(gone.number());
+    if ((s.clients.observers & observers::watchers) == 0) return;
+    s.clients.watched.for_each([&](name_topic& topic) {
         if (topic.scope != gone.number()) return;
         const bool was_there = gone.look_at(topic.name) != nullptr;
         const entry* const next = instead == nullptr ? nullptr : instead->look_at(topic.name);
@@ -167,11 +172,11 @@ void touch_watched(engine_state& s, const keyspace& gone, const keyspace* instea
 void swap_databases(engine_state& s, std::size_t first, std::size_t second) {
     if (first == second) return;
     if (s.hooked != nullptr) s.hooked->keep_values();
-    keyspace& one = s.database(first);
-    keyspace& other = s.database(second);
+    keyspace& one = s.data.database(first);
+    keyspace& other = s.data.database(second);
     touch_watched(s, one, &other);
     touch_watched(s, other, &one);
-    std::swap(s.keyspaces[first], s.keyspaces[second]);
+    std::swap(s.data.keyspaces[first], s.data.keyspaces[second]);
     one.set_number(static_cast<unsigned>(second));
     other.set_number(static_cast<unsigned>(first));
     note_all_ready(s, static_cast<unsigned>(first));

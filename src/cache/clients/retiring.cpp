@@ -13,17 +13,17 @@ namespace eddy::cache {
 
 void retire(engine_state& s, session& who) {
     if (s.hooked != nullptr) s.hooked->forget(who);
-    stop_monitoring(s, who);
+    stop_monitoring(s.clients, who);
     forget_tracked(s, who);
     if (who.extras == nullptr) return;
     forget_wait(s, who);
-    if (s.replicating != nullptr) s.replicating->forget(who);
-    unsubscribe_all(s, who);
+    if (s.replication.replicating != nullptr) s.replication.replicating->forget(who);
+    unsubscribe_all(s.clients, who);
     drop_transaction(s, who);
 }
 
 void retire_all_closed(engine_state& s) {
-    while (!s.closed.empty()) retire(s, s.closed.pop_front());
+    while (!s.clients.closed.empty()) retire(s, s.clients.closed.pop_front());
 }
 
 }  // namespace eddy::cache

@@ -28,7 +28,7 @@ std::int64_t clock_us() noexcept {
 // For SLOWLOG, when a wait for a key ends without being served.
 void keep_if_slow(engine_state& s, session& who) {
     resp::reply_writer reply(who.extras->outbox, who.protocol);
-    call c{s, who, reply, &s.database(who.db)};
+    call c{s, who, reply, &s.data.database(who.db)};
     who.extras->waiting.for_each(
         [&](const command_spec& spec, std::span<const std::string_view> args) {
             c.spec = &spec;
@@ -61,20 +61,20 @@ bool serve_in_order(call& c, const session_extras& extras, std::span<const std::
 // after the reply.
 bool serve_one(engine_state& s, session& who, std::string_view key) {
     session_extras& extras = *who.extras;
-    session* const outer = std::exchange(s.executing, &who);
-    byte_buffer outer_pushes = std::move(s.own_pushes);
+    session* const outer = std::exchange(s.clients.executing, &who);
+    byte_buffer outer_pushes = std::move(s.clients.own_pushes);
     resp::reply_writer reply(extras.outbox, who.protocol);
     const std::size_t reply_begin = extras.outbox.size();
     bool served = false;
     try {
-        call c{s, who, reply, &s.database(who.db)};
+        call c{s, who, reply, &s.data.database(who.db)};
         c.reply_begin = reply_begin;
         extras.waiting.for_each([&](const command_spec& spec,
                                     std::span<const std::string_view> args) {
             c.spec = &spec;
             c.args = args.data();
             c.count = args.size();
-            c.hash = s.env.hash(args[1]);
+            c.hash = s.data.env.hash(args[1]);
             // The user's permissions can have changed meanwhile.
             if (!who.unlimited && !permits(c)) {
                 c.count_rejection();
@@ -101,17 +101,17 @@ bool serve_one(engine_state& s, session& who, std::string_view key) {
         });
         if (served && takes_no_reply(who)) extras.outbox.truncate(c.reply_begin);
         extras.has_served |= extras.outbox.size() > reply_begin;
-        extras.outbox.append(s.own_pushes.text());
+        extras.outbox.append(s.clients.own_pushes.text());
         // Without a reply nothing else wakes it.
-        if (!served && !s.own_pushes.empty()) who.wake();
+        if (!served && !s.clients.own_pushes.empty()) who.wake();
     } catch (const std::bad_alloc&) {
         // The waiting client is closed, not the one that made the key ready.
         extras.outbox.truncate(reply_begin);
         served = true;
         who.closing = true;
     }
-    s.own_pushes = std::move(outer_pushes);
-    s.executing = outer;
+    s.clients.own_pushes = std::move(outer_pushes);
+    s.clients.executing = outer;
     if (!served) return false;
     finish_wait(s, who);
     if (who.closing)
@@ -124,14 +124,14 @@ bool serve_one(engine_state& s, session& who, std::string_view key) {
 }  // namespace
 
 void serve_waiting(engine_state& s) {
-    while (!s.ready_keys.empty()) {
-        const engine_state::ready_key ready = std::move(s.ready_keys.front());
-        s.ready_keys.pop_front();
+    while (!s.clients.ready_keys.empty()) {
+        const client_state::ready_key ready = std::move(s.clients.ready_keys.front());
+        s.clients.ready_keys.pop_front();
         const scoped_name name{ready.database, ready.key};
-        keyspace& keys = s.database(ready.database);
+        keyspace& keys = s.data.database(ready.database);
         // Sessions that wait for a value of another type keep their positions.
         intrusive_list<name_topic::member> unserved;
-        name_topic* topic = s.awaited.find(name);
+        name_topic* topic = s.clients.awaited.find(name);
         if (topic != nullptr) topic->noted = false;
         while (topic != nullptr && !topic->members.empty()) {
             const bool is_there = keys.find(ready.key) != nullptr;
@@ -139,7 +139,7 @@ void serve_waiting(engine_state& s) {
             name_topic::member& next = topic->members.pop_front();
             const bool may_be_served = (is_there || next.flag) && !next.who->closing;
             if (!may_be_served || !serve_one(s, *next.who, ready.key)) unserved.push_back(next);
-            topic = s.awaited.find(name);
+            topic = s.clients.awaited.find(name);
         }
         if (unserved.empty()) continue;
         unserved.splice_back(topic->members);
@@ -150,7 +150,7 @@ void serve_waiting(engine_state& s) {
 void unblock(engine_state& s, session& who, unblocked_by why) {
     session_extras& extras = *who.extras;
     if (extras.waits_for == wait_kind::replicas && why == unblocked_by::timeout) {
-        return s.replicating->end_wait(who);
+        return s.replication.replicating->end_wait(who);
     }
     if (extras.waits_for == wait_kind::key) keep_if_slow(s, who);
     if (!takes_no_reply(who)) {
@@ -172,7 +172,7 @@ std::int64_t engine::deadline_us(const session& who) noexcept {
 
 void engine::end_wait(session& who) {
     state& s = *state_;
-    if (!who.blocked || s.env.steady_us < who.extras->deadline_us) return;
+    if (!who.blocked || s.data.env.steady_us < who.extras->deadline_us) return;
     if (who.extras->waits_for == wait_kind::script) return;
     if (who.extras->waits_for == wait_kind::hook) return s.hooked->end_wait(who);
     if (who.extras->waits_for == wait_kind::key || who.extras->waits_for == wait_kind::replicas)
@@ -182,7 +182,7 @@ void engine::end_wait(session& who) {
         return finish_wait(s, who);
     }
     if (who.extras->waits_for == wait_kind::room) return finish_wait(s, who);
-    if (is_client_paused(s)) who.extras->deadline_us = s.paused_until_us;
+    if (is_client_paused(s)) who.extras->deadline_us = s.clients.paused_until_us;
 }
 
 }  // namespace eddy::cache

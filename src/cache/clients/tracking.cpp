@@ -34,8 +34,8 @@ void send(engine_state& s, session& who, std::string_view value) {
     session* to = &who;
     byte_buffer message;
     if (extras.redirection != 0) {
-        const auto found = s.tracking.sessions.find(extras.redirection);
-        if (found == s.tracking.sessions.end()) {
+        const auto found = s.clients.tracking.sessions.find(extras.redirection);
+        if (found == s.clients.tracking.sessions.end()) {
             extras.tracking |= tracking_option::broken_redirection;
             if (who.protocol == 2) return;
             resp::reply_writer push(message, who.protocol);
@@ -68,9 +68,9 @@ void notify_readers(engine_state& s, std::string_view key, const session* by) {
     resp::reply_writer array(value);
     array.array(1);
     array.bulk(key);
-    s.tracking.keys.take(key, [&](std::uint64_t id) {
-        const auto found = s.tracking.sessions.find(id);
-        if (found == s.tracking.sessions.end()) return;
+    s.clients.tracking.keys.take(key, [&](std::uint64_t id) {
+        const auto found = s.clients.tracking.sessions.find(id);
+        if (found == s.clients.tracking.sessions.end()) return;
         session& reader = *found->second;
         if (!tracks(reader) || (options_of(reader) & tracking_option::broadcast) != 0) return;
         if ((options_of(reader) & tracking_option::no_loop) != 0 && &reader == by) return;
@@ -100,7 +100,7 @@ void for_each_prefix(tracking_table& table, std::string_view key, F&& f) {
 }
 
 void note_change(engine_state& s, std::string_view key, const session* by) {
-    tracking_table& table = s.tracking;
+    tracking_table& table = s.clients.tracking;
     bool has_subscriber = false;
     for_each_prefix(table, key, [&](name_topic&) { has_subscriber = true; });
     if (!has_subscriber) return;
@@ -110,17 +110,17 @@ void note_change(engine_state& s, std::string_view key, const session* by) {
 }
 
 void subscribe_prefix(engine_state& s, session& who, std::string_view prefix) {
-    const bool is_new = s.tracking.prefixes.find({0, prefix}) == nullptr;
-    s.tracking.prefixes.add(who.extras->prefixes, who, {0, prefix});
-    if (is_new) count_prefix(s.tracking, prefix.size(), true);
+    const bool is_new = s.clients.tracking.prefixes.find({0, prefix}) == nullptr;
+    s.clients.tracking.prefixes.add(who.extras->prefixes, who, {0, prefix});
+    if (is_new) count_prefix(s.clients.tracking, prefix.size(), true);
 }
 
 void unsubscribe_prefixes(engine_state& s, session& who) {
     name_set& mine = who.extras->prefixes;
     mine.for_each([&](name_topic& topic, name_topic::member&) {
-        if (topic.count == 1) count_prefix(s.tracking, topic.name.size(), false);
+        if (topic.count == 1) count_prefix(s.clients.tracking, topic.name.size(), false);
     });
-    s.tracking.prefixes.remove_all(mine);
+    s.clients.tracking.prefixes.remove_all(mine);
 }
 
 // Writes the changed keys of one prefix, without those changed by session `but`, and only those
@@ -162,8 +162,8 @@ void add_redirection(session& to) {
 }
 
 void remove_redirection(engine_state& s, const session& from) {
-    const auto found = s.tracking.sessions.find(from.extras->redirection);
-    if (from.extras->redirection == 0 || found == s.tracking.sessions.end()) return;
+    const auto found = s.clients.tracking.sessions.find(from.extras->redirection);
+    if (from.extras->redirection == 0 || found == s.clients.tracking.sessions.end()) return;
     session& to = *found->second;
     if (--to.extras->redirections > 0) return;
     to.special &= static_cast<std::uint16_t>(~session::redirect_target);
@@ -174,7 +174,7 @@ void remove_redirection(engine_state& s, const session& from) {
 
 session* find_session(engine_state& s, std::uint64_t id) noexcept {
     session* found = nullptr;
-    s.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](session& each) {
         if (each.id == id) found = &each;
     });
     return found;
@@ -183,16 +183,16 @@ session* find_session(engine_state& s, std::uint64_t id) noexcept {
 void start_tracking(engine_state& s, session& who, std::uint64_t redirection, std::uint8_t options,
                     std::span<const std::string_view> prefixes) {
     session_extras& extras = extras_of(who);
-    s.tracking.sessions[who.id] = &who;
+    s.clients.tracking.sessions[who.id] = &who;
     if (redirection != 0) {
         session& to = *find_session(s, redirection);
-        s.tracking.sessions[redirection] = &to;
+        s.clients.tracking.sessions[redirection] = &to;
         add_redirection(to);
     }
     if (tracks(who))
         remove_redirection(s, who);
     else
-        ++s.tracking.clients;
+        ++s.clients.tracking.clients;
     who.special |= session::tracking;
     // The effect of CLIENT CACHING survives another CLIENT TRACKING, as in Redis.
     extras.tracking = options | (extras.tracking & tracking_option::caching);
@@ -211,16 +211,16 @@ void stop_tracking(engine_state& s, session& who) {
     remove_redirection(s, who);
     who.extras->tracking = 0;
     who.extras->redirection = 0;
-    if (--s.tracking.clients == 0) {
-        s.tracking.keys.clear();
-        s.tracking.sessions.clear();
+    if (--s.clients.tracking.clients == 0) {
+        s.clients.tracking.keys.clear();
+        s.clients.tracking.sessions.clear();
     }
     s.note_observers();
 }
 
 void forget_tracked(engine_state& s, session& who) {
     stop_tracking(s, who);
-    if (!s.tracking.sessions.empty()) s.tracking.sessions.erase(who.id);
+    if (!s.clients.tracking.sessions.empty()) s.clients.tracking.sessions.erase(who.id);
 }
 
 void remember_reads(call& c, const command_spec& spec, std::span<const std::string_view> args) {
@@ -235,9 +235,11 @@ void remember_reads(call& c, const command_spec& spec, std::span<const std::stri
         return;
     }
     engine_state& s = c.state;
-    const auto is_gone = [&s](std::uint64_t id) { return !s.tracking.sessions.contains(id); };
+    const auto is_gone = [&s](std::uint64_t id) {
+        return !s.clients.tracking.sessions.contains(id);
+    };
     const auto remember = [&](std::string_view key) {
-        s.tracking.keys.add(key, s.env.hash(key), c.client.id, is_gone);
+        s.clients.tracking.keys.add(key, s.data.env.hash(key), c.client.id, is_gone);
     };
     if (spec.first_key == 1 && spec.last_key == 1) {
         remember(args[1]);
@@ -249,39 +251,39 @@ void remember_reads(call& c, const command_spec& spec, std::span<const std::stri
 
 void limit_tracking_table(engine_state& s) {
     if (!is_over_tracking_limit(s)) return;
-    slice_limit slice(s.env.slice_time, longest_slice_ns);
+    slice_limit slice(s.data.env.slice_time, longest_slice_ns);
     shrink_tracking_table(s, max_forgotten, slice);
 }
 
 bool is_over_tracking_limit(const engine_state& s) noexcept {
-    const std::size_t limit = s.options.tracking_table_max_keys;
-    return limit != 0 && s.tracking.keys.size() > limit;
+    const std::size_t limit = s.settings.options.tracking_table_max_keys;
+    return limit != 0 && s.clients.tracking.keys.size() > limit;
 }
 
 bool shrink_tracking_table(engine_state& s, std::size_t most, slice_limit& slice) {
     for (; most > 0 && is_over_tracking_limit(s); --most) {
-        const std::size_t before = s.tracking.keys.items();
-        notify_readers(s, s.tracking.keys.some_key(), nullptr);
-        if (slice.is_over_after(before - s.tracking.keys.items())) break;
+        const std::size_t before = s.clients.tracking.keys.items();
+        notify_readers(s, s.clients.tracking.keys.some_key(), nullptr);
+        if (slice.is_over_after(before - s.clients.tracking.keys.items())) break;
     }
     return is_over_tracking_limit(s);
 }
 
 void invalidate(engine_state& s, std::string_view key, const session* by) {
-    if (!s.tracking.prefixes.empty()) note_change(s, key, by);
-    if (s.tracking.keys.size() > 0) notify_readers(s, key, by);
+    if (!s.clients.tracking.prefixes.empty()) note_change(s, key, by);
+    if (s.clients.tracking.keys.size() > 0) notify_readers(s, key, by);
 }
 
 void invalidate_all(engine_state& s) {
-    if (s.tracking.clients == 0) return;
-    s.sessions.for_each([&](session& each) {
+    if (s.clients.tracking.clients == 0) return;
+    s.clients.sessions.for_each([&](session& each) {
         if (tracks(each)) send(s, each, each.protocol == 2 ? "$-1\r\n" : "_\r\n");
     });
-    s.tracking.keys.clear();
+    s.clients.tracking.keys.clear();
 }
 
 void send_broadcasts(engine_state& s) {
-    tracking_table& table = s.tracking;
+    tracking_table& table = s.clients.tracking;
     std::vector<tracking_table::change> changes = std::move(table.changes);
     table.changes.clear();
     table.change_bytes = 0;

@@ -42,7 +42,7 @@ std::optional<std::int64_t> deadline_argument(call& c, std::size_t i) {
     }
     std::int64_t at_us;
     if (__builtin_mul_overflow(added_ms, std::int64_t{1000}, &at_us) ||
-        __builtin_add_overflow(at_us, c.state.env.steady_us, &at_us)) {
+        __builtin_add_overflow(at_us, c.state.data.env.steady_us, &at_us)) {
         return session::no_deadline;
     }
     return at_us;
@@ -51,7 +51,7 @@ std::optional<std::int64_t> deadline_argument(call& c, std::size_t i) {
 std::int64_t deadline_after(const call& c, std::int64_t timeout_ms) noexcept {
     std::int64_t deadline_us;
     if (timeout_ms == 0 || __builtin_mul_overflow(timeout_ms, std::int64_t{1000}, &deadline_us) ||
-        __builtin_add_overflow(deadline_us, c.state.env.steady_us, &deadline_us)) {
+        __builtin_add_overflow(deadline_us, c.state.data.env.steady_us, &deadline_us)) {
         return session::no_deadline;
     }
     return deadline_us;
@@ -96,16 +96,17 @@ void wait_for_keys(call& c, std::size_t first, std::size_t keys, value_type type
     engine_state& s = c.state;
     session_extras& extras = extras_of(c.client);
     const std::size_t cost = command_queue::cost(c.args, c.count) * 2 + keys * name_set::overhead;
-    if (cost > s.options.clients.max_names) {
+    if (cost > s.settings.options.clients.max_names) {
         return c.error("ERR too many keys to wait for: a client may wait for " +
-                       std::to_string(s.options.clients.max_names) + " bytes of keys at most");
+                       std::to_string(s.settings.options.clients.max_names) +
+                       " bytes of keys at most");
     }
     extras.worked_us = 0;
     extras.waiting = command_queue();
     extras.waiting.add(*c.spec, c.args, c.count);
     for (std::size_t i = first; i < first + keys; ++i) {
         const scoped_name key{c.client.db, c.arg(i)};
-        name_topic::member* const added = s.awaited.add(extras.keys, c.client, key);
+        name_topic::member* const added = s.clients.awaited.add(extras.keys, c.client, key);
         if (added == nullptr || until == wait_until::changed) continue;
         added->flag = true;
         added->of->has_flags = true;
@@ -117,47 +118,48 @@ void wait_for_keys(call& c, std::size_t first, std::size_t keys, value_type type
     extras.first_key = first;
     extras.ordered_keys = until == wait_until::changed ? keys : 0;
     c.client.blocked = true;
-    ++s.blocked_sessions;
+    ++s.clients.blocked_sessions;
     s.note_observers();
 }
 
 void note_ready(engine_state& s, scoped_name key) {
-    name_topic* const topic = s.awaited.find(key);
+    name_topic* const topic = s.clients.awaited.find(key);
     if (topic == nullptr || topic->noted) return;
-    s.ready_keys.push_back({key.scope, std::string(key.text)});
+    s.clients.ready_keys.push_back({key.scope, std::string(key.text)});
     topic->noted = true;
-    s.has_effects = true;
+    s.clients.has_effects = true;
 }
 
 void note_all_ready(engine_state& s, unsigned database) {
-    if ((s.observers & observers::waiters) == 0) return;
-    s.awaited.for_each([&](name_topic& topic) {
+    if ((s.clients.observers & observers::waiters) == 0) return;
+    s.clients.awaited.for_each([&](name_topic& topic) {
         if (topic.scope == database) note_ready(s, {topic.scope, topic.name});
     });
 }
 
 bool is_client_paused(engine_state& s) {
-    if (s.paused_until_us == 0) return false;
-    if (s.env.steady_us >= s.paused_until_us) end_pause(s);
-    return s.paused_until_us != 0;
+    if (s.clients.paused_until_us == 0) return false;
+    if (s.data.env.steady_us >= s.clients.paused_until_us) end_pause(s);
+    return s.clients.paused_until_us != 0;
 }
 
 void wait_for_pause_end(engine_state& s, session& who) {
     session_extras& extras = extras_of(who);
     extras.waits_for = wait_kind::pause;
-    extras.deadline_us = s.paused_until_us != 0 ? s.paused_until_us : session::no_deadline;
+    extras.deadline_us =
+        s.clients.paused_until_us != 0 ? s.clients.paused_until_us : session::no_deadline;
     who.blocked = true;
-    ++s.blocked_sessions;
+    ++s.clients.blocked_sessions;
 }
 
 namespace {
 
 void end_pause_waits(engine_state& s) {
-    if (s.paused_until_us == 0 && s.writes_held == 0)
-        s.slow_path &= static_cast<std::uint16_t>(~slow_path::pause);
-    s.env.expired = fate_of_expired(s);
+    if (s.clients.paused_until_us == 0 && s.clients.writes_held == 0)
+        s.clients.slow_path &= static_cast<std::uint16_t>(~slow_path::pause);
+    s.data.env.expired = fate_of_expired(s);
     // Sessions that still have to wait block again when they are executed.
-    s.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](session& each) {
         if (each.extras && each.extras->waits_for == wait_kind::pause) finish_wait(s, each);
     });
     s.note_obstacle_ended();
@@ -166,28 +168,28 @@ void end_pause_waits(engine_state& s) {
 }  // namespace
 
 void begin_pause(engine_state& s) {
-    s.slow_path |= slow_path::pause;
-    s.env.expired = fate_of_expired(s);
+    s.clients.slow_path |= slow_path::pause;
+    s.data.env.expired = fate_of_expired(s);
 }
 
 void end_pause(engine_state& s) {
-    s.paused_until_us = 0;
+    s.clients.paused_until_us = 0;
     end_pause_waits(s);
 }
 
 void hold_writes(engine_state& s, write_hold why) noexcept {
-    s.writes_held |= static_cast<std::uint8_t>(why);
+    s.clients.writes_held |= static_cast<std::uint8_t>(why);
     begin_pause(s);
 }
 
 void let_write(engine_state& s, write_hold why) noexcept {
     if (!holds_writes(s, why)) return;
-    s.writes_held &= static_cast<std::uint8_t>(~static_cast<unsigned>(why));
+    s.clients.writes_held &= static_cast<std::uint8_t>(~static_cast<unsigned>(why));
     end_pause_waits(s);
 }
 
 bool holds_writes(const engine_state& s, write_hold why) noexcept {
-    return (s.writes_held & static_cast<std::uint8_t>(why)) != 0;
+    return (s.clients.writes_held & static_cast<std::uint8_t>(why)) != 0;
 }
 
 void wait_for_snapshot(engine_state& s, session& who) {
@@ -195,12 +197,12 @@ void wait_for_snapshot(engine_state& s, session& who) {
     extras.waits_for = wait_kind::snapshot;
     extras.deadline_us = session::no_deadline;
     who.blocked = true;
-    s.some_wait_for_snapshot = true;
+    s.clients.some_wait_for_snapshot = true;
 }
 
 void end_snapshot_waits(engine_state& s) {
-    s.some_wait_for_snapshot = false;
-    s.sessions.for_each([&](session& each) {
+    s.clients.some_wait_for_snapshot = false;
+    s.clients.sessions.for_each([&](session& each) {
         if (each.extras && each.extras->waits_for == wait_kind::snapshot) finish_wait(s, each);
     });
 }
@@ -213,24 +215,24 @@ void wait_for_room(session& who, std::int64_t until_us) {
 }
 
 void end_room_waits(engine_state& s) noexcept {
-    s.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](session& each) {
         if (each.extras && each.extras->waits_for == wait_kind::room) finish_wait(s, each);
     });
 }
 
 void wait_for_script(engine_state& s, session& who) {
     session_extras& extras = extras_of(who);
-    extras.script_wait = s.script_waits_begun + 1;
-    s.script_waits.emplace(extras.script_wait, &who);
-    ++s.script_waits_begun;
+    extras.script_wait = s.clients.script_waits_begun + 1;
+    s.clients.script_waits.emplace(extras.script_wait, &who);
+    ++s.clients.script_waits_begun;
     extras.waits_for = wait_kind::script_of_another;
     extras.deadline_us = session::no_deadline;
     who.blocked = true;
 }
 
 void end_script_waits(engine_state& s, std::size_t most) noexcept {
-    for (; most > 0 && !s.script_waits.empty(); --most) {
-        session& oldest = *s.script_waits.begin()->second;
+    for (; most > 0 && !s.clients.script_waits.empty(); --most) {
+        session& oldest = *s.clients.script_waits.begin()->second;
         finish_wait(s, oldest);
     }
 }
@@ -239,8 +241,9 @@ void end_script_waits(engine_state& s, std::size_t most) noexcept {
 // behind later ones.
 void end_script_waits_in_turn(engine_state& s) noexcept {
     constexpr std::size_t most_at_once = 64;
-    end_script_waits(s, s.script_waits_ended_at_once);
-    s.script_waits_ended_at_once = std::min(2 * s.script_waits_ended_at_once, most_at_once);
+    end_script_waits(s, s.clients.script_waits_ended_at_once);
+    s.clients.script_waits_ended_at_once =
+        std::min(2 * s.clients.script_waits_ended_at_once, most_at_once);
 }
 
 void wait_for_migration(session& who) {
@@ -251,7 +254,7 @@ void wait_for_migration(session& who) {
 }
 
 void end_migration_waits(engine_state& s) noexcept {
-    s.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](session& each) {
         if (each.extras && each.extras->waits_for == wait_kind::migration) finish_wait(s, each);
     });
 }
@@ -264,7 +267,7 @@ void wait_for_save(call& c) {
 }
 
 void end_save_waits(engine_state& s, std::string_view fault) {
-    s.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](session& each) {
         if (!each.extras || each.extras->waits_for != wait_kind::save) return;
         try {
             if (!takes_no_reply(each)) {
@@ -327,7 +330,7 @@ void wait_for_time(call& c, std::int64_t until_us) {
 }
 
 void unblock_all(engine_state& s, std::string_view why) {
-    s.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](session& each) {
         if (!each.blocked || (each.extras->waits_for != wait_kind::key &&
                               each.extras->waits_for != wait_kind::replicas)) {
             return;
@@ -346,16 +349,16 @@ void forget_wait(engine_state& s, session& who) {
     if (!who.blocked) return;
     session_extras& extras = *who.extras;
     if (extras.waits_for == wait_kind::key) {
-        --s.blocked_sessions;
-        s.awaited.remove_all(extras.keys);
+        --s.clients.blocked_sessions;
+        s.clients.awaited.remove_all(extras.keys);
         s.note_observers();
     } else if (extras.waits_for == wait_kind::pause) {
-        --s.blocked_sessions;
+        --s.clients.blocked_sessions;
     } else if (extras.waits_for == wait_kind::script_of_another) {
-        s.script_waits.erase(extras.script_wait);
+        s.clients.script_waits.erase(extras.script_wait);
     } else if (extras.waits_for == wait_kind::replicas) {
-        --s.blocked_sessions;
-        std::erase(s.copy_waits, &who);
+        --s.clients.blocked_sessions;
+        std::erase(s.clients.copy_waits, &who);
     }
     extras.waits_for = wait_kind::none;
     extras.deadline_us = session::no_deadline;

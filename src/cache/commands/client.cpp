@@ -54,7 +54,7 @@ std::size_t request_bytes(const call& c) noexcept {
 }
 
 void append_line_of(call& c, std::string& to, const session& who) {
-    append_client_line(to, who, c.state.env.now_us, &who == &c.client ? request_bytes(c) : 0);
+    append_client_line(to, who, c.state.data.env.now_us, &who == &c.client ? request_bytes(c) : 0);
 }
 
 }  // namespace
@@ -62,11 +62,12 @@ void append_line_of(call& c, std::string& to, const session& who) {
 void client_list(call& c) {
     std::string text;
     if (c.count == 2) {
-        c.state.sessions.for_each([&](const session& each) { append_line_of(c, text, each); });
+        c.state.clients.sessions.for_each(
+            [&](const session& each) { append_line_of(c, text, each); });
     } else if (is_word(c.arg(2), "type") && c.count == 4) {
         const auto type = type_argument(c, 3);
         if (!type) return;
-        c.state.sessions.for_each([&](const session& each) {
+        c.state.clients.sessions.for_each([&](const session& each) {
             if (is_of(each, *type)) append_line_of(c, text, each);
         });
     } else if (is_word(c.arg(2), "id") && c.count > 3) {
@@ -77,7 +78,7 @@ void client_list(call& c) {
             wanted.push_back(static_cast<std::uint64_t>(*id));
         }
         std::vector<const session*> all;
-        c.state.sessions.for_each([&](const session& each) { all.push_back(&each); });
+        c.state.clients.sessions.for_each([&](const session& each) { all.push_back(&each); });
         std::ranges::sort(all, {}, &session::id);
         for (const std::uint64_t id : wanted) {
             const auto found = std::ranges::lower_bound(all, id, {}, &session::id);
@@ -148,7 +149,7 @@ struct kill_filter {
             } else if (is_word(word, "laddr")) {
                 local_address = value;
             } else if (is_word(word, "user")) {
-                user = c.state.users.find(value);
+                user = c.state.settings.users.find(value);
                 if (user != nullptr) continue;
                 c.error("ERR No such user '" + std::string(value.substr(0, value.find('\0'))) +
                         "'");
@@ -189,7 +190,7 @@ void client_kill(call& c) {
         return;
     }
     std::int64_t killed = 0;
-    c.state.sessions.for_each([&](session& each) {
+    c.state.clients.sessions.for_each([&](session& each) {
         if (!filter.fits(each)) return;
         if (&each == &c.client && filter.skips_me) return;
         ++killed;
@@ -240,13 +241,14 @@ void client_pause(call& c) {
     if (*pause_ms < 0) return c.error("ERR timeout is negative");
     std::int64_t until_us;
     if (__builtin_mul_overflow(*pause_ms, std::int64_t{1000}, &until_us) ||
-        __builtin_add_overflow(until_us, c.state.env.steady_us, &until_us)) {
+        __builtin_add_overflow(until_us, c.state.data.env.steady_us, &until_us)) {
         return c.error("ERR timeout is out of range");
     }
     // The stricter of two pauses holds, and the later deadline.
     const bool is_paused = is_client_paused(c.state);
-    c.state.pauses_writes_only = writes_only && (!is_paused || c.state.pauses_writes_only);
-    c.state.paused_until_us = std::max(c.state.paused_until_us, until_us);
+    c.state.clients.pauses_writes_only =
+        writes_only && (!is_paused || c.state.clients.pauses_writes_only);
+    c.state.clients.paused_until_us = std::max(c.state.clients.paused_until_us, until_us);
     begin_pause(c.state);
     c.reply.ok();
 }

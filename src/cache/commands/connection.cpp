@@ -38,9 +38,9 @@ void quit(call& c) {
 
 void reset(call& c) {
     session& who = c.client;
-    stop_monitoring(c.state, who);
+    stop_monitoring(c.state.clients, who);
     drop_transaction(c.state, who);
-    unsubscribe_all(c.state, who);
+    unsubscribe_all(c.state.clients, who);
     stop_tracking(c.state, who);
     who.special &= static_cast<std::uint16_t>(
         ~(session::reply_off | session::reply_skip_next | session::no_touch));
@@ -48,8 +48,8 @@ void reset(call& c) {
     who.protocol = 2;
     if (who.introduced) who.introduced->name.clear();
     who.no_evict = false;
-    use_default_user(c.state, who);
-    c.keys = &c.state.database(0);
+    use_default_user(c.state.settings, who);
+    c.keys = &c.state.data.database(0);
     c.reply.set_protocol(2);
     c.reply.simple("RESET");
 }
@@ -58,7 +58,7 @@ void select(call& c) {
     const auto number = c.database_number(1);
     if (!number) return;
     c.client.db = static_cast<std::uint8_t>(*number);
-    c.keys = &c.state.database(c.client.db);
+    c.keys = &c.state.data.database(c.client.db);
     c.reply.ok();
 }
 
@@ -91,7 +91,7 @@ void hello(call& c) {
         }
     }
     if (user != 0 && !authenticate(c, c.arg(user), c.arg(user + 1))) return;
-    if (!c.client.authenticated && c.state.users.require_password()) {
+    if (!c.client.authenticated && c.state.settings.users.require_password()) {
         return c.error(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise "
             "the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the "
@@ -113,9 +113,9 @@ void hello(call& c) {
     c.reply.bulk("id");
     c.reply.integer(static_cast<std::int64_t>(c.client.id));
     c.reply.bulk("mode");
-    c.reply.bulk(c.state.options.emulates_cluster ? "cluster" : "standalone");
+    c.reply.bulk(c.state.settings.options.emulates_cluster ? "cluster" : "standalone");
     c.reply.bulk("role");
-    const replication* const its = c.state.replicating.get();
+    const replication* const its = c.state.replication.replicating.get();
     c.reply.bulk(its != nullptr && its->is_replica() ? "replica" : "master");
     c.reply.bulk("modules");
     c.reply.array(0);
@@ -123,7 +123,7 @@ void hello(call& c) {
 
 void auth(call& c) {
     if (c.count > 3) return c.syntax_error();
-    if (c.count == 2 && c.state.users.default_user().needs_no_password()) {
+    if (c.count == 2 && c.state.settings.users.default_user().needs_no_password()) {
         return c.error(
             "ERR AUTH <password> called without any password configured for the default "
             "user. Are you sure your configuration is correct?");

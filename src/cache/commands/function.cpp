@@ -68,7 +68,7 @@ void function_load(call& c) {
     std::string why;
     const std::string name = scripts_of(c).functions().load(c.arg(c.count - 1), replace, why);
     if (name.empty()) return c.error("ERR " + why);
-    ++c.state.changes;
+    ++c.state.data.changes;
     c.reply.bulk(name);
 }
 
@@ -157,7 +157,7 @@ void function_stats(call& c) {
 
 void function_delete(call& c) {
     if (!scripts_of(c).functions().remove(c.arg(2))) return c.error("ERR Library not found");
-    ++c.state.changes;
+    ++c.state.data.changes;
     c.reply.ok();
 }
 
@@ -166,7 +166,7 @@ void function_flush(call& c) {
     if (c.count == 3 && !is_word(c.arg(2), "sync") && !is_word(c.arg(2), "async"))
         return c.error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
     scripts_of(c).functions().flush();
-    ++c.state.changes;
+    ++c.state.data.changes;
     c.reply.ok();
 }
 
@@ -259,7 +259,7 @@ void function_restore(call& c) {
         std::erase(why, '\'');
         return c.error("ERR " + why);
     }
-    ++c.state.changes;
+    ++c.state.data.changes;
     c.reply.ok();
 }
 

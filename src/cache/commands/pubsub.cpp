@@ -18,15 +18,15 @@ namespace {
 struct kind {
     std::string_view subscribe;
     std::string_view unsubscribe;
-    name_registry engine_state::* all;
+    name_registry client_state::* all;
     name_set session_extras::* mine;
     bool sharded;
 };
-constexpr kind channel_kind{"subscribe", "unsubscribe", &engine_state::channels,
+constexpr kind channel_kind{"subscribe", "unsubscribe", &client_state::channels,
                             &session_extras::channels, false};
-constexpr kind pattern_kind{"psubscribe", "punsubscribe", &engine_state::patterns,
+constexpr kind pattern_kind{"psubscribe", "punsubscribe", &client_state::patterns,
                             &session_extras::patterns, false};
-constexpr kind shard_kind{"ssubscribe", "sunsubscribe", &engine_state::shard_channels,
+constexpr kind shard_kind{"ssubscribe", "sunsubscribe", &client_state::shard_channels,
                           &session_extras::shard_channels, true};
 
 std::int64_t count_of(const session_extras& extras, const kind& what) noexcept {
@@ -40,13 +40,13 @@ void subscribe_to(call& c, const kind& what) {
     std::size_t bytes =
         extras.channels.bytes() + extras.patterns.bytes() + extras.shard_channels.bytes();
     for (std::size_t i = 1; i < c.count; ++i) bytes += c.arg(i).size() + name_set::overhead;
-    if (bytes > c.state.options.clients.max_names) {
+    if (bytes > c.state.settings.options.clients.max_names) {
         return c.error("ERR too many subscriptions: a client may have " +
-                       std::to_string(c.state.options.clients.max_names) +
+                       std::to_string(c.state.settings.options.clients.max_names) +
                        " bytes of names at most");
     }
     for (std::size_t i = 1; i < c.count; ++i) {
-        (c.state.*what.all).add(extras.*what.mine, c.client, {0, c.arg(i)});
+        (c.state.clients.*what.all).add(extras.*what.mine, c.client, {0, c.arg(i)});
         c.reply.push(3);
         c.reply.bulk(what.subscribe);
         c.reply.bulk(c.arg(i));
@@ -64,7 +64,7 @@ void reply_unsubscribed(call& c, const kind& what, std::string_view name) {
 
 void unsubscribe_from(call& c, const kind& what) {
     session_extras& extras = extras_of(c.client);
-    name_registry& all = c.state.*what.all;
+    name_registry& all = c.state.clients.*what.all;
     name_set& mine = extras.*what.mine;
     if (c.count > 1) {
         for (std::size_t i = 1; i < c.count; ++i) {
@@ -140,11 +140,13 @@ static void reply_matching(call& c, name_registry& all) {
     reply_names(c, all);
 }
 
-void pubsub_channels(call& c) { reply_matching(c, c.state.channels); }
-void pubsub_shardchannels(call& c) { reply_matching(c, c.state.shard_channels); }
-void pubsub_numsub(call& c) { reply_counts(c, c.state.channels); }
-void pubsub_shardnumsub(call& c) { reply_counts(c, c.state.shard_channels); }
-void pubsub_numpat(call& c) { c.reply.integer(static_cast<std::int64_t>(c.state.patterns.size())); }
+void pubsub_channels(call& c) { reply_matching(c, c.state.clients.channels); }
+void pubsub_shardchannels(call& c) { reply_matching(c, c.state.clients.shard_channels); }
+void pubsub_numsub(call& c) { reply_counts(c, c.state.clients.channels); }
+void pubsub_shardnumsub(call& c) { reply_counts(c, c.state.clients.shard_channels); }
+void pubsub_numpat(call& c) {
+    c.reply.integer(static_cast<std::int64_t>(c.state.clients.patterns.size()));
+}
 
 void pubsub_help(call& c) {
     c.help(
@@ -162,8 +164,8 @@ void monitor(call& c) {
     if ((c.client.special & session::monitoring) != 0) return;
     extras_of(c.client);
     c.client.special |= session::monitoring;
-    c.state.monitors.push_back(&c.client);
-    c.state.slow_path |= slow_path::monitors;
+    c.state.clients.monitors.push_back(&c.client);
+    c.state.clients.slow_path |= slow_path::monitors;
     c.reply.ok();
 }
 

@@ -39,10 +39,10 @@ bool prefixes_fit(call& c, const std::vector<std::string_view>& given) {
     std::size_t bytes = c.client.extras ? c.client.extras->prefixes.bytes() : 0;
     for (const std::string_view each : given) bytes += each.size() + name_set::overhead;
     if (given.size() + there.size() > max_tracking_prefixes ||
-        bytes > c.state.options.clients.max_names) {
+        bytes > c.state.settings.options.clients.max_names) {
         c.error("ERR too many prefixes: a client may have " +
                 std::to_string(max_tracking_prefixes) + " of " +
-                std::to_string(c.state.options.clients.max_names) + " bytes at most");
+                std::to_string(c.state.settings.options.clients.max_names) + " bytes at most");
         return false;
     }
     const auto refuse = [&c](std::string_view one, const char* between, std::string_view other) {

@@ -24,7 +24,7 @@ bool watched_is_over(call& c) {
     bool over = false;
     c.client.extras->watched.for_each([&](name_topic& topic, name_topic::member& watch) {
         if (watch.flag) return;
-        const keyspace& keys = c.state.database(topic.scope);
+        const keyspace& keys = c.state.data.database(topic.scope);
         const entry* const e = keys.look_at(topic.name);
         over |= e != nullptr && keys.is_over(*e);
     });
@@ -44,13 +44,13 @@ struct transaction_replies {
     bool is_over(const call& c) const noexcept {
         constexpr std::size_t shortest = not_run_either.size() + std::string_view("-\r\n").size();
         const std::size_t replied = c.reply.buffer().size() - begin;
-        return replied + left * shortest > c.state.options.max_reply;
+        return replied + left * shortest > c.state.settings.options.max_reply;
     }
     void refuse(call& c) {
         c.count_rejection();
         if (std::exchange(is_full, true)) return c.error(not_run_either);
         c.error("ERR not run: this transaction's replies are larger than the limit of " +
-                std::to_string(c.state.options.max_reply) + " bytes");
+                std::to_string(c.state.settings.options.max_reply) + " bytes");
     }
 };
 
@@ -66,7 +66,7 @@ void run_queued(call& c, const command_spec& spec, std::span<const std::string_v
     c.spec = &spec;
     c.args = args.data();
     c.count = args.size();
-    c.hash = spec.first_key == 1 && args.size() > 1 ? c.state.env.hash(args[1]) : 0;
+    c.hash = spec.first_key == 1 && args.size() > 1 ? c.state.data.env.hash(args[1]) : 0;
     c.reply_begin = c.reply.buffer().size();
     const bool obeys = (c.client.special & session::master) != 0;
     if (!obeys && !c.client.unlimited && !still_permits(c)) return c.count_rejection();
@@ -109,7 +109,7 @@ static void exec_now(call& c) {
     c.in_exec = false;
     c.client.last_command = "exec";
     c.reply_begin = begin;
-    c.state.env.counters.commands += commands.size();
+    c.state.data.env.counters.commands += commands.size();
 }
 
 void exec(call& c) {
@@ -132,14 +132,14 @@ void watch(call& c) {
     if (extras.watched_changed) return c.reply.ok();
     std::size_t bytes = extras.watched.bytes();
     for (std::size_t i = 1; i < c.count; ++i) bytes += c.arg(i).size() + name_set::overhead;
-    if (bytes > c.state.options.clients.max_names) {
+    if (bytes > c.state.settings.options.clients.max_names) {
         return c.error("ERR too many watched keys: a client may watch " +
-                       std::to_string(c.state.options.clients.max_names) +
+                       std::to_string(c.state.settings.options.clients.max_names) +
                        " bytes of keys at most");
     }
     for (std::size_t i = 1; i < c.count; ++i) {
         name_topic::member* const added =
-            c.state.watched.add(extras.watched, c.client, {c.client.db, c.arg(i)});
+            c.state.clients.watched.add(extras.watched, c.client, {c.client.db, c.arg(i)});
         if (added == nullptr) continue;
         const entry* const e = c.keys->look_at(c.arg(i));
         added->flag = e != nullptr && c.keys->is_over(*e);

@@ -30,7 +30,7 @@ protected:
     void expect(std::string_view line, std::string_view reply) {
         EXPECT_EQ(client_(line), reply) << line;
     }
-    std::uint64_t changes() { return engine_.internals().changes; }
+    std::uint64_t changes() { return engine_.internals().data.changes; }
 
     engine engine_{small_limits()};
     test_client client_{engine_};

@@ -664,7 +664,7 @@ std::string_view policy_name(eviction policy) noexcept {
 }
 
 static std::string master_address(const engine_state& s) {
-    const replication* const its = s.replicating.get();
+    const replication* const its = s.replication.replicating.get();
     if (its == nullptr || !its->is_replica()) return {};
     return its->master_host() + ' ' + std::to_string(its->master_port());
 }
@@ -682,7 +682,7 @@ void commands::config_get(call& c) {
         }
         return false;
     };
-    const parameters_view shown{c.state.options, settings_of(c.state.server)};
+    const parameters_view shown{c.state.settings.options, settings_of(c.state.server)};
     std::vector<std::pair<std::string_view, std::string>> found;
     for (const parameter& each : parameters) {
         if (!is_wanted(each.name) || (each.is_hidden && !is_named(each.name))) continue;
@@ -740,7 +740,7 @@ namespace {
 // A copy of all parameters, changed by CONFIG SET before any of it takes effect.
 struct changed_options {
     explicit changed_options(const engine_state& s)
-        : engine(s.options), server(settings_of(s.server)) {}
+        : engine(s.settings.options), server(settings_of(s.server)) {}
     parameters_target target() noexcept { return {engine, server}; }
 
     engine_options engine;
@@ -751,16 +751,17 @@ struct changed_options {
 // Applies the options to the engine and its server.
 void take_options(engine_state& s, changed_options& all) {
     const engine_options& changed = all.engine;
-    const bool has_limits = changed.max_text != s.options.max_text;
-    if (changed.clients.output != s.options.clients.output) note_outputs_due(s, s.env.steady_us);
-    s.options = changed;
+    const bool has_limits = changed.max_text != s.settings.options.max_text;
+    if (changed.clients.output != s.settings.options.clients.output)
+        note_outputs_due(s, s.data.env.steady_us);
+    s.settings.options = changed;
     if (s.server != nullptr) {
         s.server->change_settings(std::move(all.server));
         if (has_limits) s.server->limits_changed();
     }
-    s.env.set_policy(changed.policy);
+    s.data.env.set_policy(changed.policy);
     s.note_limit();
-    s.env.limits = changed.limits;
+    s.data.env.limits = changed.limits;
     s.note_observers();
     note_save_trouble(s);
     note_append_options(s);
@@ -769,7 +770,7 @@ void take_options(engine_state& s, changed_options& all) {
     configure_client_memory(s);
     limit_tracking_table(s);
     if (all.sets_password) {
-        s.users.set_default_password(changed.password);
+        s.settings.users.set_default_password(changed.password);
         note_all_permissions(s);
     }
 }

@@ -10,7 +10,7 @@ namespace eddy::cache {
 
 class command_names;
 
-/// Part of engine_state. CONFIG, ACL and the server change it.
+/// Member `settings` of engine_state. CONFIG, ACL and the server change it.
 struct configuration {
     explicit configuration(engine_options given);
     ~configuration();

@@ -18,6 +18,6 @@ std::expected<void, std::string> engine_settings::set(
     return set_parameters(state_, parameters);
 }
 
-void engine_settings::set_mode(access_mode mode) noexcept { state_.options.mode = mode; }
+void engine_settings::set_mode(access_mode mode) noexcept { state_.settings.options.mode = mode; }
 
 }  // namespace eddy::cache

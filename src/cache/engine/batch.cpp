@@ -26,17 +26,19 @@ namespace {
 // so that the next session does not get them.
 class executing_mark {
 public:
-    executing_mark(engine_state& s, session& who) noexcept : state_(s) { s.executing = &who; }
+    executing_mark(engine_state& s, session& who) noexcept : state_(s) {
+        s.clients.executing = &who;
+    }
     ~executing_mark() {
-        state_.executing = nullptr;
+        state_.clients.executing = nullptr;
         if (std::uncaught_exceptions() == exceptions_) return;
-        state_.own_pushes.clear();
-        state_.has_effects = !state_.ready_keys.empty();
+        state_.clients.own_pushes.clear();
+        state_.clients.has_effects = !state_.clients.ready_keys.empty();
     }
     executing_mark(const executing_mark&) = delete;
     executing_mark& operator=(const executing_mark&) = delete;
 
-    void end() const noexcept { state_.executing = nullptr; }
+    void end() const noexcept { state_.clients.executing = nullptr; }
 
 private:
     engine_state& state_;
@@ -50,7 +52,7 @@ bool execute_one(call& c, const resp::command& what, const planned& plan) {
     c.count = what.argc;
     c.hash = plan.hash;
     c.reply_begin = c.reply.buffer().size();
-    if ((c.client.special | c.state.slow_path) != 0) [[unlikely]]
+    if ((c.client.special | c.state.clients.slow_path) != 0) [[unlikely]]
         return execute_on_slow_path(c);
     if (!admit(c)) [[unlikely]] {
         after_refusal(c);
@@ -71,7 +73,7 @@ constexpr std::size_t values_ahead = 4;
 constexpr std::size_t large_value = 512;
 
 bool has_large_values(const engine_state& s, const keyspace& keys) noexcept {
-    return s.env.memory.used_bytes() / large_value > keys.size();
+    return s.data.env.memory.used_bytes() / large_value > keys.size();
 }
 
 void prefetch_value(const dictionary& table, std::uint64_t hash) noexcept {
@@ -92,9 +94,9 @@ void prefetch_value(const dictionary& table, std::uint64_t hash) noexcept {
 
 // Closes a client whose replies are above their limit, and retires one that is closing.
 void close_behind_batch(engine_state& s, session& who, byte_buffer& out) {
-    const output_limit& limit = s.options.clients.output[0];
+    const output_limit& limit = s.settings.options.clients.output[0];
     if (limit.hard != 0 && out.size() >= limit.hard && class_of(who) == client_class::normal) {
-        ++s.env.counters.output_closed;
+        ++s.data.env.counters.output_closed;
         out.clear();
         kill(s, who);
     }
@@ -112,10 +114,11 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
     if (who.extras != nullptr) [[unlikely]]
         take_output(who, out);
     resp::reply_writer reply(out, who.protocol);
-    call c{s, who, reply, &s.database(who.db)};
-    planner planner(s.env.hash, s.renamed.get(), (who.special & session::master) != 0);
-    who.last_used_us = s.env.now_us;
-    const std::size_t reply_limit = s.options.max_pending_reply;
+    call c{s, who, reply, &s.data.database(who.db)};
+    planner planner(s.data.env.hash, s.settings.renamed.get(),
+                    (who.special & session::master) != 0);
+    who.last_used_us = s.data.env.now_us;
+    const std::size_t reply_limit = s.settings.options.max_pending_reply;
 
     std::size_t done = 0;
     const auto may_go_on = [&] {
@@ -125,7 +128,7 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
     const auto execute_next = [&](const resp::command& next, const planned& plan) {
         c.executed_in_batch = done;
         const bool executed = execute_one(c, next, plan);
-        if (s.has_effects) [[unlikely]]
+        if (s.clients.has_effects) [[unlikely]]
             flush_effects(s, out);
         done += executed ? 1 : 0;
     };
@@ -157,13 +160,13 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
         }
         for (std::size_t i = 0; i < batch && may_go_on(); ++i) execute_next(next[i], plans[i]);
     }
-    if (!s.tracking.changes.empty()) [[unlikely]] {
+    if (!s.clients.tracking.changes.empty()) [[unlikely]] {
         send_broadcasts(s);
-        if (s.has_effects) flush_effects(s, out);
+        if (s.clients.has_effects) flush_effects(s, out);
     }
     mark.end();
     close_behind_batch(s, who, out);
-    s.env.counters.commands += done;
+    s.data.env.counters.commands += done;
     s.take_rates(0);
     s.peak_memory = std::max(s.peak_memory, s.used_memory());
     return done;
@@ -171,7 +174,7 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
 
 std::size_t engine::execute(session& who, const resp::command& command,
                             std::vector<large_argument>& large, byte_buffer& out) {
-    environment& env = state_->env;
+    environment& env = state_->data.env;
     struct offer {
         explicit offer(environment& to, std::span<large_argument> what) noexcept : its(to) {
             its.offered = what;
@@ -189,7 +192,7 @@ std::size_t engine::execute(session& who, const resp::command& command,
 }
 
 void engine::discard(std::vector<large_argument>& large) noexcept {
-    environment& env = state_->env;
+    environment& env = state_->data.env;
     for (large_argument& each : large) {
         if (each) env.discard(env.take_over(each));
     }
@@ -215,7 +218,7 @@ void engine::set_unsent(session& who, std::size_t bytes) {
     if (who.extras == nullptr) {
         // Extras are needed only above a limit, which is rare.
         const output_limit& limit =
-            s.options.clients.output[static_cast<std::size_t>(class_of(who))];
+            s.settings.options.clients.output[static_cast<std::size_t>(class_of(who))];
         const bool counts =
             (limit.soft != 0 && bytes >= limit.soft) || (limit.hard != 0 && bytes >= limit.hard);
         if (!counts) return;
@@ -224,13 +227,13 @@ void engine::set_unsent(session& who, std::size_t bytes) {
     check_output(s, who);
 }
 
-std::int64_t engine::outputs_due_us() const noexcept { return state_->outputs_due_us; }
+std::int64_t engine::outputs_due_us() const noexcept { return state_->clients.outputs_due_us; }
 
 void engine::check_outputs() {
     state& s = *state_;
-    if (s.env.steady_us < s.outputs_due_us) return;
-    s.outputs_due_us = session::no_deadline;
-    s.sessions.for_each([&](session& each) {
+    if (s.data.env.steady_us < s.clients.outputs_due_us) return;
+    s.clients.outputs_due_us = session::no_deadline;
+    s.clients.sessions.for_each([&](session& each) {
         // The limits may have changed since the last call.
         const std::size_t unsent = each.held().output;
         if (unsent > 0)
@@ -244,7 +247,7 @@ bool engine::script_is_late() const noexcept { return scripting::is_late(*state_
 
 // Sessions that a script_gap has blocked resume with its end.
 static bool ends_script_waits(const engine_state& s) noexcept {
-    return !s.script_waits.empty() && (s.slow_path & slow_path::script) == 0;
+    return !s.clients.script_waits.empty() && (s.clients.slow_path & slow_path::script) == 0;
 }
 
 bool engine::script_is_busy() const noexcept { return scripting::is_busy(*state_); }
@@ -255,7 +258,7 @@ bool engine::script_is_late(const session& of) const noexcept {
 
 bool engine::is_behind() const noexcept {
     const state& s = *state_;
-    return s.some_wait_for_snapshot || scripting::is_late(s) || ends_script_waits(s);
+    return s.clients.some_wait_for_snapshot || scripting::is_late(s) || ends_script_waits(s);
 }
 
 void engine::go_on() {
@@ -264,8 +267,9 @@ void engine::go_on() {
         scripting::go_on(s);
     else if (ends_script_waits(s))
         end_script_waits_in_turn(s);
-    if (!s.tracking.changes.empty()) send_broadcasts(s);
-    if (s.some_wait_for_snapshot && (s.snapshot == nullptr || s.snapshot->write_ahead()))
+    if (!s.clients.tracking.changes.empty()) send_broadcasts(s);
+    if (s.clients.some_wait_for_snapshot &&
+        (s.persistence.snapshot == nullptr || s.persistence.snapshot->write_ahead()))
         end_snapshot_waits(s);
 }
 

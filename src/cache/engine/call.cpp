@@ -18,7 +18,8 @@ void call::wrong_arity(std::string_view subcommand) {
 
 void call::refuse_reply() {
     reply.buffer().truncate(reply_begin);
-    error("ERR the reply is larger than the limit of " + std::to_string(state.options.max_reply) +
+    error("ERR the reply is larger than the limit of " +
+          std::to_string(state.settings.options.max_reply) +
           " bytes: ask for fewer elements at a time, or use the SCAN commands");
 }
 

@@ -62,8 +62,8 @@ struct call {
     std::string_view arg(std::size_t i) const noexcept { return args[i]; }
     /// All of them, the name first.
     std::span<const std::string_view> all_args() const noexcept { return {args, count}; }
-    std::int64_t now_ms() const noexcept { return state.env.now_ms; }
-    slab& memory() const noexcept { return state.env.memory; }
+    std::int64_t now_ms() const noexcept { return state.data.env.now_ms; }
+    slab& memory() const noexcept { return state.data.env.memory; }
 
     /// The slot of the first key, or null; counts a hit or a miss. See keyspace::find_to_read()
     /// for what may be changed in it.
@@ -96,27 +96,27 @@ struct call {
     /// added or removed, mostly.
     void changed(key_event kind, std::string_view name, std::string_view key,
                  std::uint64_t changes = 1) {
-        (apart != nullptr ? apart->changes : state.changes) += changes;
+        (apart != nullptr ? apart->changes : state.data.changes) += changes;
         also_happened(kind, name, key);
     }
     /// The same for an event that follows from a change that is counted already: "del", after the
     /// last element was popped.
     void also_happened(key_event kind, std::string_view name, std::string_view key) {
-        if (state.observers != 0) [[unlikely]]
+        if (state.clients.observers != 0) [[unlikely]]
             state.key_happened(keys->number(), kind, name, key);
     }
     /// The same in another database.
     void also_happened_in(const keyspace& where, key_event kind, std::string_view name,
                           std::string_view key) {
-        if (state.observers != 0) [[unlikely]]
+        if (state.clients.observers != 0) [[unlikely]]
             state.key_happened(where.number(), kind, name, key);
     }
 
     /// For a change without notification of watchers, as Redis has it for a stream's groups and
     /// IDs.
     void notify(key_event kind, std::string_view name, std::string_view key) {
-        ++state.changes;
-        if ((state.observers & observers::events & static_cast<std::uint16_t>(kind)) != 0)
+        ++state.data.changes;
+        if ((state.clients.observers & observers::events & static_cast<std::uint16_t>(kind)) != 0)
             [[unlikely]]
             state.publish_event(keys->number(), kind, name, key);
     }
@@ -128,7 +128,7 @@ struct call {
             return;
         }
         state.count_error(text);
-        if ((client.special & session::master) != 0) ++state.env.counters.unexpected_errors;
+        if ((client.special & session::master) != 0) ++state.data.env.counters.unexpected_errors;
         pass_on_error(text);
     }
     /// The same with one that has been counted: of a command that a script called.
@@ -164,7 +164,7 @@ struct call {
     void remove_if_empty(slot* place, std::uint64_t its_hash);
 
     collection collection_of(const slot* place) const noexcept {
-        return {state.env, *keyspace::at(place)};
+        return {state.data.env, *keyspace::at(place)};
     }
     static list& list_of(const slot* place) noexcept {
         return *keyspace::at(place)->pointer<list>();
@@ -173,14 +173,15 @@ struct call {
         return *keyspace::at(place)->pointer<redis_stream>();
     }
     sorted_set sorted_set_of(const slot* place) const noexcept {
-        return {state.env, *keyspace::at(place)};
+        return {state.data.env, *keyspace::at(place)};
     }
 
     /// True when the reply has passed engine_options::max_reply: it is dropped and an error replied
     /// instead. Check before each element and stop when true. Commands that delete what they return
     /// must check up front, with the bytes that are `still` to come: a deletion cannot be undone.
     bool reply_is_too_large(std::uint64_t still = 0) {
-        if (reply.buffer().size() - reply_begin + still <= state.options.max_reply) [[likely]]
+        if (reply.buffer().size() - reply_begin + still <= state.settings.options.max_reply)
+            [[likely]]
             return false;
         refuse_reply();
         return true;
@@ -189,7 +190,8 @@ struct call {
     /// Maximum length of a client's string: proto-max-bulk-len. Without limit for another server
     /// and the append-only file, whose changes have been made already.
     std::size_t longest_text() const noexcept {
-        return (client.special & session::master) != 0 ? largest_text : state.options.max_text;
+        return (client.special & session::master) != 0 ? largest_text
+                                                       : state.settings.options.max_text;
     }
     /// True when the string may become that long, else the error is replied.
     bool fits_text(std::uint64_t size, std::uint64_t added = 0);
@@ -201,8 +203,8 @@ private:
         if (apart != nullptr) [[unlikely]]
             ++(place != nullptr ? apart->hits : apart->misses);
         else
-            ++(place != nullptr ? state.env.counters.hits : state.env.counters.misses);
-        if (place == nullptr && state.observers != 0) [[unlikely]]
+            ++(place != nullptr ? state.data.env.counters.hits : state.data.env.counters.misses);
+        if (place == nullptr && state.clients.observers != 0) [[unlikely]]
             also_happened(key_event::key_miss, "keymiss", key);
         return place;
     }

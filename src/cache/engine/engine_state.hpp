@@ -32,17 +32,12 @@ struct scripts_deleter {
 };
 
 /// Each part is in the room of its subject; code that needs one part takes only that.
-struct engine_state final : key_observer,
-                            configuration,
-                            dataset,
-                            client_state,
-                            persistence_state,
-                            replication_state {
+struct engine_state final : key_observer {
     explicit engine_state(engine_options given);
     ~engine_state();
 
     void count_error(std::string_view text) noexcept {
-        ++env.counters.errors;
+        ++data.env.counters.errors;
         commands.count_error(text);
     }
     /// Bytes that the clients have sent and received since forget_moved().
@@ -54,7 +49,9 @@ struct engine_state final : key_observer,
     /// Approximate bytes of an engine without keys. They count for max_memory.
     static constexpr std::size_t startup_bytes = 2048;
     /// Bytes that INFO shows as used, and that max_memory limits.
-    std::size_t used_memory() const noexcept { return env.memory.used_bytes() + startup_bytes; }
+    std::size_t used_memory() const noexcept {
+        return data.env.memory.used_bytes() + startup_bytes;
+    }
     /// Evicts until below max_memory. False when a command that needs memory must be refused.
     bool make_room();
     enum class room : std::uint8_t {
@@ -65,6 +62,12 @@ struct engine_state final : key_observer,
     room make_room(slice_limit& slice);
     /// Starts or ends the time above max_memory that INFO shows.
     void note_limit() noexcept;
+
+    configuration settings;
+    [[no_unique_address]] dataset data;  // its end's padding is used by what follows
+    client_state clients;
+    persistence_state persistence;
+    replication_state replication;
 
     std::int64_t started_us = 0;
     slow_log slow;

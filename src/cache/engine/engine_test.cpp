@@ -323,15 +323,15 @@ TEST(engine, readonly_mode_evicts_nothing_and_counts_without_a_change) {
     engine e(options);
     test_client c(e);
     engine_state& s = e.internals();
-    s.options.mode = access_mode::readwrite;
+    s.settings.options.mode = access_mode::readwrite;
     for (int i = 0; i < 1'000; ++i)
         c.ask(arguments{"SET", "k" + std::to_string(i), std::string(100, 'v')});
     c("PFADD counter a b c");
     const std::string counter = c("GET counter");
-    s.options.mode = access_mode::readonly;
-    s.options.max_memory = 1;
-    s.options.policy = eviction::allkeys_random;
-    s.env.set_policy(s.options.policy);
+    s.settings.options.mode = access_mode::readonly;
+    s.settings.options.max_memory = 1;
+    s.settings.options.policy = eviction::allkeys_random;
+    s.data.env.set_policy(s.settings.options.policy);
     EXPECT_TRUE(c("SET k0 1").starts_with("-READONLY "));
     EXPECT_TRUE(c("EVAL return redis.call('SET','k0','1') 0").starts_with("-"));
     while (e.upkeep()) {
@@ -339,7 +339,7 @@ TEST(engine, readonly_mode_evicts_nothing_and_counts_without_a_change) {
     EXPECT_EQ(c("DBSIZE"), ":1001\r\n");
     EXPECT_EQ(c("PFCOUNT counter"), ":3\r\n");
     EXPECT_EQ(c("GET counter"), counter);
-    s.options.mode = access_mode::readwrite;
+    s.settings.options.mode = access_mode::readwrite;
     c("PING");
     EXPECT_LT(e.stats().keys, 1'001U);
 }
@@ -615,7 +615,9 @@ TEST(engine, upkeep_shares_its_time) {
     EXPECT_EQ(c("FLUSHDB ASYNC"), "+OK\r\n");
     e.set_time(milliseconds(2'000));
     const statistics full = e.stats();
-    const auto fields = [&] { return elements_of(*e.internals().database(0).look_at("hash")); };
+    const auto fields = [&] {
+        return elements_of(*e.internals().data.database(0).look_at("hash"));
+    };
     ASSERT_EQ(fields(), 20'000U);
     const auto keep_up = [&] {
         const std::int64_t before = now_ns;

@@ -34,10 +34,10 @@ bool is_http(const call& c) noexcept {
 }
 
 void end_http(call& c) {
-    std::int64_t& logged_us = c.state.http_logged_us;
+    std::int64_t& logged_us = c.state.clients.http_logged_us;
     constexpr std::int64_t between_us = 60'000'000;
-    if (logged_us == 0 || std::abs(c.state.env.now_us - logged_us) > between_us) {
-        logged_us = c.state.env.now_us;
+    if (logged_us == 0 || std::abs(c.state.data.env.now_us - logged_us) > between_us) {
+        logged_us = c.state.data.env.now_us;
         log_warn("cache", "closed a connection from " + c.client.address +
                               " that speaks HTTP: somebody may be using a browser to reach this "
                               "cache");
@@ -117,7 +117,7 @@ bool mode_allows(call& c) {
         c.error("ERR Command not allowed inside a transaction");
         return false;
     }
-    if (in_transaction && c.state.options.max_memory != 0 &&
+    if (in_transaction && c.state.settings.options.max_memory != 0 &&
         !is(c, command_flag::leaves_transaction) &&
         (!is(c, command_flag::executes_queue) || (all_flags(c) & command_flag::denyoom) != 0) &&
         !c.state.make_room()) {
@@ -159,12 +159,15 @@ void refuse_stray(call& c) {
 // A master's stream waits for the end of CLIENT PAUSE, too, as in Redis, but for no other hold of
 // writes.
 bool is_paused(call& c) {
-    if ((c.state.slow_path & slow_path::pause) == 0 || in(c, session::replica)) return false;
+    if ((c.state.clients.slow_path & slow_path::pause) == 0 || in(c, session::replica))
+        return false;
     // The file is loaded to its end at the start.
-    if (in(c, session::master) && (c.state.slow_path & slow_path::not_ready) != 0) return false;
+    if (in(c, session::master) && (c.state.clients.slow_path & slow_path::not_ready) != 0)
+        return false;
     const bool by_client = is_client_paused(c.state);
-    if (by_client && !c.state.pauses_writes_only) return true;
-    const bool holds_writes = by_client || (c.state.writes_held != 0 && !in(c, session::master));
+    if (by_client && !c.state.clients.pauses_writes_only) return true;
+    const bool holds_writes =
+        by_client || (c.state.clients.writes_held != 0 && !in(c, session::master));
     return holds_writes &&
            (all_flags(c) & (command_flag::write | command_flag::may_replicate)) != 0;
 }
@@ -176,20 +179,21 @@ bool runs_script(const call& c) noexcept {
 
 // True if a late script keeps the command from running.
 bool is_held_by_script(const call& c) {
-    if ((c.state.slow_path & slow_path::script) == 0) return false;
+    if ((c.state.clients.slow_path & slow_path::script) == 0) return false;
     if ((flags_of(*c.spec, c.args, c.count) & command_flag::allow_busy) != 0) return false;
     // A background task waits for a time without scripts.
     return scripting::is_late(c.state) || runs_script(c);
 }
 
 read_through::verdict ask_read_through(call& c) {
-    if ((c.state.slow_path & slow_path::read_through) == 0) return read_through::verdict::run;
+    if ((c.state.clients.slow_path & slow_path::read_through) == 0)
+        return read_through::verdict::run;
     return c.state.hooked->before(c, all_flags(c));
 }
 
 void queue(call& c) {
     session_extras& extras = *c.client.extras;
-    const std::size_t limit = c.state.options.clients.max_transaction;
+    const std::size_t limit = c.state.settings.options.clients.max_transaction;
     if (!in(c, session::master) &&
         extras.queued.bytes() + command_queue::cost(c.args, c.count) > limit) {
         extras.refused = true;
@@ -240,13 +244,13 @@ bool admit_after_checks(call& c) {
     note_command(c);
     if (!is_known(c)) return false;
     const command_spec* const spec = c.spec;
-    if (!c.client.authenticated && c.state.users.require_password() &&
+    if (!c.client.authenticated && c.state.settings.users.require_password() &&
         (spec->flags & command_flag::noauth) == 0) {
         c.error("NOAUTH Authentication required.");
         return false;
     }
     if (!c.client.unlimited && !permits(c)) return false;
-    const engine_options& options = c.state.options;
+    const engine_options& options = c.state.settings.options;
     if (options.max_memory != 0 && !c.state.make_room() &&
         (flags_of(*spec, c.args, c.count) & command_flag::denyoom) != 0) {
         c.error(out_of_memory_text);
@@ -261,8 +265,8 @@ void run(call& c) {
     c.client.last_command = c.spec->name.data();
     constexpr std::uint8_t seen =
         slow_path::monitors | slow_path::propagates | slow_path::replica | slow_path::pause;
-    if ((c.state.slow_path & seen) == 0 && !in(c, session::tracking) && !in(c, session::master))
-        [[likely]]
+    if ((c.state.clients.slow_path & seen) == 0 && !in(c, session::tracking) &&
+        !in(c, session::master)) [[likely]]
         return run_and_count(c);
     // The database and the arguments from before the command: EXEC changes them.
     const command_spec& spec = *c.spec;
@@ -270,8 +274,8 @@ void run(call& c) {
     const std::size_t count = c.count;
     const unsigned database = c.keys->number();
     const expired_keys before = fate_of_expired(c.state);
-    const bool is_seen =
-        (c.state.slow_path & (slow_path::monitors | slow_path::not_ready)) == slow_path::monitors;
+    const bool is_seen = (c.state.clients.slow_path &
+                          (slow_path::monitors | slow_path::not_ready)) == slow_path::monitors;
     // MONITOR shows a script before the commands that it calls, a transaction after them.
     const bool is_script = (spec.flags & command_flag::runs_script) != 0;
     if (is_seen && is_script) feed_monitors(c);
@@ -282,7 +286,8 @@ void run(call& c) {
         record.end({args, count}, database);
     }
     // After REPLICAOF or a pause the previous state must not be restored.
-    if (const expired_keys now = fate_of_expired(c.state); now != before) c.state.env.expired = now;
+    if (const expired_keys now = fate_of_expired(c.state); now != before)
+        c.state.data.env.expired = now;
     if (in(c, session::tracking)) remember_reads(c, spec, {args, count});
     if (!is_seen || is_script) return;
     c.spec = &spec;
@@ -304,7 +309,7 @@ void pass_changes(engine_state& s) {
 // Scope in which a session with CLIENT NO-TOUCH does not count as a user of keys.
 class use_scope {
 public:
-    explicit use_scope(const call& c) noexcept : env_(c.state.env) {
+    explicit use_scope(const call& c) noexcept : env_(c.state.data.env) {
         if (in(c, session::no_touch)) env_.most_uses = 0;
     }
     // Restored from the policy, which the command may have changed.
@@ -372,7 +377,7 @@ bool execute_on_slow_path(call& c) {
                 const use_scope uses(c);
                 run(c);
             }
-            if ((c.state.slow_path & slow_path::read_through) != 0) pass_changes(c.state);
+            if ((c.state.clients.slow_path & slow_path::read_through) != 0) pass_changes(c.state);
             break;
     }
     // CLIENT CACHING is valid for one command, or one transaction.
@@ -388,21 +393,21 @@ bool execute_on_slow_path(call& c) {
 }
 
 void flush_effects(engine_state& s, byte_buffer& out) {
-    s.has_effects = false;
+    s.clients.has_effects = false;
     retire_closed(s);
     // Keys made ready by a late script are served after its end.
     if (!scripting::is_late(s)) serve_waiting(s);
     retire_closed(s);
-    s.has_effects = false;
-    out.append(s.own_pushes.text());
-    s.own_pushes.clear();
+    s.clients.has_effects = false;
+    out.append(s.clients.own_pushes.text());
+    s.clients.own_pushes.clear();
     constexpr std::size_t kept = 64 * 1024;
-    if (s.own_pushes.capacity() > kept) s.own_pushes = byte_buffer();
+    if (s.clients.own_pushes.capacity() > kept) s.clients.own_pushes = byte_buffer();
 }
 
 void unwatch_all(engine_state& s, session& who) {
     if (!who.extras) return;
-    s.watched.remove_all(who.extras->watched);
+    s.clients.watched.remove_all(who.extras->watched);
     who.extras->watched_changed = false;
     s.note_observers();
 }

@@ -30,7 +30,7 @@ bool admit_after_checks(call& c);
 
 /// True if the command may run; if not, the refusal is replied.
 inline bool admit(call& c) {
-    const engine_options& options = c.state.options;
+    const engine_options& options = c.state.settings.options;
     constexpr std::uint64_t special = command_flag::dangerous | command_flag::has_forms;
     if (c.spec != nullptr && arity_fits(*c.spec, c.count) && c.client.unlimited &&
         options.max_memory == 0 && options.mode != access_mode::readonly &&

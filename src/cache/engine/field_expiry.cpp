@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t steps_a_field = 4;
 
 bool others_say_what_goes(const engine_state& s) noexcept {
-    return s.env.expired != expired_keys::go;
+    return s.data.env.expired != expired_keys::go;
 }
 
 // Expired fields are invisible, so they can stay until a snapshot has written a huge hash, which
@@ -21,7 +21,7 @@ bool others_say_what_goes(const engine_state& s) noexcept {
 bool has_to_wait(engine_state& s, const keyspace& in, entry& e, std::uint64_t hash) {
     if (in.keeper() == nullptr || !in.keeper()->takes_long(e, hash)) return false;
     in.keeper()->prepare(e);
-    s.some_wait_for_snapshot = true;
+    s.clients.some_wait_for_snapshot = true;
     return true;
 }
 
@@ -29,13 +29,13 @@ bool has_to_wait(engine_state& s, const keyspace& in, entry& e, std::uint64_t ha
 
 void notify_fields_expired(engine_state& s, keyspace& in, std::string_view key,
                            std::span<const std::string> fields, bool key_is_gone) {
-    if (s.env.fields != nullptr) s.env.fields->ended += fields.size();
-    if (s.observers == 0) return;
+    if (s.data.env.fields != nullptr) s.data.env.fields->ended += fields.size();
+    if (s.clients.observers == 0) return;
     if (propagates(s)) {
         std::vector<std::string_view> command{"HDEL", key};
         command.insert(command.end(), fields.begin(), fields.end());
-        s.propagating->record(in.number(), command, false);
-        s.propagating->deliver_if_closed();
+        s.persistence.propagating->record(in.number(), command, false);
+        s.persistence.propagating->deliver_if_closed();
     }
     s.key_happened(in.number(), key_event::hash, "hexpired", key);
     if (key_is_gone) s.key_happened(in.number(), key_event::generic, "del", key);
@@ -44,7 +44,7 @@ void notify_fields_expired(engine_state& s, keyspace& in, std::string_view key,
 std::size_t expire_fields(engine_state& s, keyspace& in, keyspace::slot* place, std::uint64_t hash,
                           std::size_t most, std::span<const std::string_view> named) {
     entry& e = *keyspace::at(place);
-    collection fields(s.env, e);
+    collection fields(s.data.env, e);
     if (fields.ended() == 0 || others_say_what_goes(s)) return 0;
     if (has_to_wait(s, in, e, hash)) return 0;
     if (in.keeper() != nullptr) in.keeper()->before_change(e, hash);
@@ -55,19 +55,19 @@ std::size_t expire_fields(engine_state& s, keyspace& in, keyspace::slot* place, 
     if (is_gone)
         in.remove(place, hash);
     else
-        s.env.fields->note(*timed_table::of(e));
+        s.data.env.fields->note(*timed_table::of(e));
     notify_fields_expired(s, in, key, names, is_gone);
     return names.size();
 }
 
 bool has_fields_to_end(const engine_state& s) noexcept {
-    return s.env.fields != nullptr && !others_say_what_goes(s) && s.env.fields->size() > 0 &&
-           s.env.now_ms > s.env.fields->first_end();
+    return s.data.env.fields != nullptr && !others_say_what_goes(s) &&
+           s.data.env.fields->size() > 0 && s.data.env.now_ms > s.data.env.fields->first_end();
 }
 
 bool sweep_fields(engine_state& s, std::size_t steps, slice_limit& slice) {
     if (!has_fields_to_end(s)) return false;
-    field_clock& clock = *s.env.fields;
+    field_clock& clock = *s.data.env.fields;
     std::size_t left = steps / steps_a_field + 1;
     std::size_t weight = 0;
     for (; has_fields_to_end(s) && left > 0; --left) {

@@ -227,7 +227,7 @@ TEST_F(field_expiry, hashes_are_swept_wherever_they_have_gone) {
     EXPECT_EQ(client_("DBSIZE"), ":0\r\n");
     client_("SELECT 4");
     EXPECT_EQ(client_("DBSIZE"), ":0\r\n");
-    EXPECT_EQ(engine_.internals().env.fields->size(), 0U);
+    EXPECT_EQ(engine_.internals().data.env.fields->size(), 0U);
 }
 
 TEST_F(field_expiry, a_sweep_does_a_bounded_piece_of_work) {
@@ -243,7 +243,7 @@ TEST_F(field_expiry, a_sweep_does_a_bounded_piece_of_work) {
     at(20);
     const auto left = [&] {
         std::size_t all = 0;
-        dictionary::iterator keys(engine_.internals().database(0).table());
+        dictionary::iterator keys(engine_.internals().data.database(0).table());
         while (const dictionary::slot* const place = keys.next()) {
             all += timed_table::of(*dictionary::entry_of(*place))->order.size();
         }
@@ -273,8 +273,8 @@ TEST_F(field_expiry, no_sweep_where_it_is_turned_off) {
 TEST_F(field_expiry, whoever_follows_a_master_waits_for_it) {
     client_("HSET h a 1 b 2");
     client_("HPEXPIRE h 10 FIELDS 2 a b");
-    engine_.internals().slow_path |= slow_path::replica;
-    engine_.internals().env.expired = expired_keys::hide;
+    engine_.internals().clients.slow_path |= slow_path::replica;
+    engine_.internals().data.env.expired = expired_keys::hide;
     test_client master(engine_);
     master.who().special = session::master;
     at(20);
@@ -296,8 +296,8 @@ TEST_F(field_expiry, whoever_follows_a_master_waits_for_it) {
     master("HPEXPIREAT h 0 FIELDS 1 c");
     EXPECT_EQ(client_("HLEN h"), ":0\r\n");
     EXPECT_EQ(client_("EXISTS h"), ":1\r\n");
-    engine_.internals().slow_path &= static_cast<std::uint16_t>(~slow_path::replica);
-    engine_.internals().env.expired = expired_keys::go;
+    engine_.internals().clients.slow_path &= static_cast<std::uint16_t>(~slow_path::replica);
+    engine_.internals().data.env.expired = expired_keys::go;
     sweep();
     EXPECT_EQ(client_("EXISTS h"), ":0\r\n");
 }

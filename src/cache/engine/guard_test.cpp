@@ -112,7 +112,7 @@ protected:
 TEST_F(users_file, what_is_written_is_read) {
     client("ACL SETUSER bob on >secret ~a* %R~b* &news +@read -get +client|id (+set ~x) (+del ~y)");
     client("ACL SETUSER eve off");
-    const std::string text = acl::to_file(home.internals().users);
+    const std::string text = acl::to_file(home.internals().settings.users);
     EXPECT_THAT(text, HasSubstr("user default on nopass sanitize-payload ~* &* +@all\n"));
     EXPECT_THAT(text, Not(HasSubstr("secret")));
     const std::string before = client("ACL LIST");
@@ -346,7 +346,7 @@ TEST(client_buffers, those_who_hold_most_are_closed_first) {
     EXPECT_EQ(publisher("CONFIG SET maxmemory-clients 1gb"), "+OK\r\n");
     EXPECT_THAT(publisher("CONFIG GET maxmemory-clients"), HasSubstr("1073741824"));
     EXPECT_EQ(publisher("CONFIG SET maxmemory-clients 0"), "+OK\r\n");
-    EXPECT_EQ(home.internals().clients_memory, nullptr);
+    EXPECT_EQ(home.internals().clients.memory, nullptr);
 }
 
 TEST(client_buffers, a_transaction_counts_and_a_lower_limit_holds_at_once) {

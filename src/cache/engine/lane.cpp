@@ -47,7 +47,7 @@ struct lane::turn {
 
 lane::lane(engine& of)
     : state_(of.internals()),
-      stock_(state_.env.memory),
+      stock_(state_.data.env.memory),
       calls_(all_commands().size()),
       untimed_(all_commands().size()) {
     called_.reserve(all_commands().size());
@@ -66,22 +66,24 @@ lane::permitted lane::may_run(const session& who, const keyspace* keys) const no
     // Output caused by other sessions must precede the replies.
     const bool has_output = who.extras != nullptr && !who.extras->outbox.empty();
     if (keys == nullptr || keys->size() < least_keys || who.special != 0 || has_output ||
-        !who.unlimited || who.blocked || who.closing || s.options.mode == access_mode::readonly ||
-        s.options.clients.output[0].hard != 0) {
+        !who.unlimited || who.blocked || who.closing ||
+        s.settings.options.mode == access_mode::readonly ||
+        s.settings.options.clients.output[0].hard != 0) {
         return permitted::nothing;
     }
-    if (s.slow_path == 0 && s.observers == 0) return permitted::all;
+    if (s.clients.slow_path == 0 && s.clients.observers == 0) return permitted::all;
     constexpr std::uint16_t of_writes = slow_path::propagates | slow_path::save_trouble |
                                         slow_path::snapshot | slow_path::migration;
     constexpr auto of_reads = static_cast<std::uint32_t>(key_event::key_miss);
-    const bool may_read = (s.slow_path & ~of_writes) == 0 && (s.observers & of_reads) == 0;
+    const bool may_read =
+        (s.clients.slow_path & ~of_writes) == 0 && (s.clients.observers & of_reads) == 0;
     return may_read ? permitted::reads : permitted::nothing;
 }
 
 lane::outcome lane::execute(session& who, std::span<const resp::command> commands,
                             byte_buffer& out) {
     engine_state& s = state_;
-    keyspace* const keys = s.keyspaces[who.db].get();
+    keyspace* const keys = s.data.keyspaces[who.db].get();
     permitted_ = may_run(who, keys);
     if (permitted_ == permitted::nothing) {
         batches_left_ = batches_without_use;
@@ -91,8 +93,8 @@ lane::outcome lane::execute(session& who, std::span<const resp::command> command
     resp::reply_writer reply(out, who.protocol);
     call c{s, who, reply, keys};
     c.apart = &counts_;
-    planner planner(s.env.hash, s.renamed.get(), false);
-    who.last_used_us = s.env.now_us;
+    planner planner(s.data.env.hash, s.settings.renamed.get(), false);
+    who.last_used_us = s.data.env.now_us;
 
     planned plans[engine::max_batch];
     outcome done;
@@ -112,7 +114,8 @@ lane::outcome lane::execute(session& who, std::span<const resp::command> command
         for (std::size_t i = 0; i < batch && done.is_over;) {
             const std::size_t taken = take_some(c, {plans + i, batch - i}, mine.held);
             for (const std::size_t end = i + std::max<std::size_t>(taken, 1); i < end; ++i) {
-                if (done.executed > 0 && out.size() >= s.options.max_pending_reply) return done;
+                if (done.executed > 0 && out.size() >= s.settings.options.max_pending_reply)
+                    return done;
                 c.executed_in_batch = done.executed;
                 done.is_over = taken > 0 && run(c, next[i], plans[i], mine.held);
                 if (!done.is_over) break;
@@ -164,7 +167,7 @@ bool lane::is_permitted(const command_spec* what) const noexcept {
                                                  std::uint64_t hash, dictionary::holding& held,
                                                  keyspace::slot*& place) {
     const dictionary& table = c.keys->table();
-    const environment& env = state_.env;
+    const environment& env = state_.data.env;
     const bool writes = is_write(*c.spec);
     const bool adds = (c.spec->flags & command_flag::denyoom) != 0;
     place = table.find(key, hash);
@@ -230,12 +233,12 @@ bool lane::run(call& c, const resp::command& what, const planned& plan, dictiona
     c.reply_begin = c.reply.buffer().size();
     if (!take_keys(c, held)) return false;
     // Commands of several keys count uses by themselves.
-    entry* const used = state_.env.most_uses != 0 && spec->last_key == 1 && c.known != nullptr
+    entry* const used = state_.data.env.most_uses != 0 && spec->last_key == 1 && c.known != nullptr
                             ? keyspace::at(c.known)
                             : nullptr;
     const std::uint8_t flags_before = used != nullptr ? used->flags : std::uint8_t{0};
     if (used != nullptr) [[unlikely]]
-        used->count_use(state_.env.most_uses);
+        used->count_use(state_.data.env.most_uses);
     const own_counts before = counts_;
     const std::size_t samples = sample_count_;
     if (spec != running_.what) [[unlikely]]
@@ -256,7 +259,7 @@ bool lane::run(call& c, const resp::command& what, const planned& plan, dictiona
 
 void lane::note_size(unsigned database, std::uint64_t hash) noexcept {
     if (noted_count_ == most_noted) return;
-    const dictionary& table = state_.keyspaces[database]->table();
+    const dictionary& table = state_.data.keyspaces[database]->table();
     for (std::size_t i = 0; i < noted_count_; ++i) {
         if (noted_[i].database == database && table.are_close(noted_[i].hash, hash)) return;
     }
@@ -302,18 +305,18 @@ void lane::merge_counters() noexcept {
     engine_state& s = state_;
     if (!std::exchange(has_run_, false)) return;
     stock_.merge_counters();
-    s.env.counters.hits += counts_.hits;
-    s.env.counters.misses += counts_.misses;
-    s.changes += counts_.changes;
+    s.data.env.counters.hits += counts_.hits;
+    s.data.env.counters.misses += counts_.misses;
+    s.data.changes += counts_.changes;
     counts_ = own_counts();
     for (std::size_t i = 0; i < keys_.size(); ++i) {
         const auto counted = std::exchange(keys_[i], {});
-        if (s.keyspaces[i] != nullptr) s.keyspaces[i]->count_in(counted);
+        if (s.data.keyspaces[i] != nullptr) s.data.keyspaces[i]->count_in(counted);
     }
     for (const std::uint16_t number : called_) {
         const std::uint32_t calls = std::exchange(calls_[number], 0);
-        s.env.counters.commands += calls;
-        s.env.counters.parallel_commands += calls;
+        s.data.env.counters.commands += calls;
+        s.data.env.counters.parallel_commands += calls;
         s.commands.add(all_commands()[number], calls);
     }
     called_.clear();
@@ -325,11 +328,11 @@ void lane::merge_counters() noexcept {
 // A full segment that is not split takes no more keys from lanes: the exclusive path executes such
 // a command, and makes room first. So memory exceeds its limit by at most one segment.
 void lane::resize(std::size_t& left) noexcept {
-    const std::size_t limit = state_.options.max_memory;
+    const std::size_t limit = state_.settings.options.max_memory;
     for (; noted_count_ > 0 && left > 0; --left) {
         if (limit != 0 && state_.used_memory() >= limit) return;
         const segment_of& next = noted_[--noted_count_];
-        keyspace* const in = state_.keyspaces[next.database].get();
+        keyspace* const in = state_.data.keyspaces[next.database].get();
         try {
             if (in != nullptr) in->resize_around(next.hash);
         } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): nothing has changed
@@ -344,7 +347,7 @@ void engine::merge_lanes() noexcept {
     for (lane* const each : s.lanes) each->resize(left);
     const std::size_t used = s.used_memory();
     s.peak_memory = std::max(s.peak_memory, used);
-    const std::size_t limit = s.options.max_memory;
+    const std::size_t limit = s.settings.options.max_memory;
     const std::size_t left_of_it = used < limit ? limit - used : 0;
     const std::size_t room = limit == 0 ? SIZE_MAX : left_of_it / std::max(s.lanes.size(), 1UL);
     // Their cache lines are not written when nothing changes.

@@ -185,8 +185,8 @@ TEST_P(lane_with_policy, random_commands_have_the_replies_and_effects_of_one_thr
         }
         if (!random.chance(500)) continue;
         beside.alone([&] {
-            ASSERT_EQ(hexadecimal(dataset_digest(beside.home.internals())),
-                      hexadecimal(dataset_digest(alone.internals())))
+            ASSERT_EQ(hexadecimal(dataset_digest(beside.home.internals().data)),
+                      hexadecimal(dataset_digest(alone.internals().data)))
                 << lines;
         });
     }
@@ -207,7 +207,7 @@ TEST_P(lane_with_policy, random_commands_have_the_replies_and_effects_of_one_thr
     EXPECT_EQ(ours.keys_with_expiry, theirs.keys_with_expiry);
     EXPECT_EQ(ours.expired_keys, theirs.expired_keys);
     EXPECT_EQ(ours.used_memory, theirs.used_memory);
-    EXPECT_EQ(beside.home.internals().changes, alone.internals().changes);
+    EXPECT_EQ(beside.home.internals().data.changes, alone.internals().data.changes);
     std::vector<std::pair<std::string, std::uint64_t>> calls;
     beside.home.internals().commands.for_each(
         [&](std::string_view name, const command_stats::counts& its) {
@@ -396,7 +396,7 @@ TEST(lane, takes_turns_for_a_while_where_batches_keep_meeting_others) {
         std::atomic<bool> ends{false};
         std::thread other([&] {
             dictionary::holding held;
-            const keyspace& keys = beside.home.internals().database(0);
+            const keyspace& keys = beside.home.internals().data.database(0);
             EXPECT_TRUE(held.take(keys.table(), keys.hash("wanted")));
             is_held = true;
             while (!ends) std::this_thread::yield();
@@ -609,7 +609,7 @@ TEST(lane, what_many_threads_change_at_once_adds_up) {
     std::vector<keyspace::slot> found;
     std::vector<keyspace::slot> over;
     do {
-        cursor = beside.home.internals().database(0).scan(cursor, found, over);
+        cursor = beside.home.internals().data.database(0).scan(cursor, found, over);
         for (const keyspace::slot each : found)
             own += keyspace::at(&each)->key().starts_with("own:");
         found.clear();
@@ -689,7 +689,7 @@ TEST(lane, many_threads_may_execute_each_of_its_commands_at_once) {
     beside.home.merge_lanes();
     while (beside.home.upkeep()) {
     }
-    keyspace& keys = beside.home.internals().database(0);
+    keyspace& keys = beside.home.internals().data.database(0);
     std::size_t seen = 0;
     std::size_t expiring = 0;
     dictionary::iterator all(keys.table());
@@ -738,7 +738,7 @@ TEST(lane, tables_grow_and_shrink_beside_it) {
     const auto now = [&] { return beside.alone([&] { return beside.home.stats(); }); };
     const auto segments = [&] {
         return beside.alone(
-            [&] { return beside.home.internals().database(0).table_bytes() >> 15; });
+            [&] { return beside.home.internals().data.database(0).table_bytes() >> 15; });
     };
     in_all("SET");
     EXPECT_EQ(now().keys, lane::least_keys + threads * each_adds);

@@ -61,22 +61,23 @@ client_state::client_state(environment& env)
 client_state::~client_state() = default;
 
 engine_state::engine_state(engine_options given)
-    : configuration(std::move(given)),
-      dataset(options.seed != 0 ? options.seed : entropy_seed()),
-      client_state(env) {
+    : settings(std::move(given)),
+      data(settings.options.seed != 0 ? settings.options.seed : entropy_seed()),
+      clients(data.env) {
     started_us = system_time_us();
-    env.now_us = env.steady_us = started_us;
-    env.now_ms = started_us / 1000;
-    env.set_policy(options.policy);
-    env.limits = options.limits;
-    saves.saved_us = saves.saved_at_us = started_us;
-    run_id = make_run_id(env.random);
+    data.env.now_us = data.env.steady_us = started_us;
+    data.env.now_ms = started_us / 1000;
+    const engine_options& options = settings.options;
+    data.env.set_policy(options.policy);
+    data.env.limits = options.limits;
+    persistence.saves.saved_us = persistence.saves.saved_at_us = started_us;
+    replication.run_id = make_run_id(data.env.random);
     slow.configure(options.slow_log);
     commands.configure(options.latency);
     if (!options.renamed_commands.empty()) {
         auto names = command_names::make(options.renamed_commands);
         EDDY_ASSERT(names);
-        renamed = std::move(*names);
+        settings.renamed = std::move(*names);
     }
     configure_client_memory(*this);
 }
@@ -88,35 +89,35 @@ engine::engine(engine_options options) : state_(std::make_unique<state>(std::mov
 }
 
 engine::~engine() {
-    EDDY_ASSERT(state_->sessions.empty());
+    EDDY_ASSERT(state_->clients.sessions.empty());
     state_->scripting.reset();
 }
 
 void engine::set_time(std::chrono::microseconds since_1970) noexcept {
-    state_->env.now_us = since_1970.count();
-    state_->env.now_ms = since_1970.count() / 1000;
-    state_->env.steady_us = since_1970.count();
-    ++state_->env.counters.rounds;
+    state_->data.env.now_us = since_1970.count();
+    state_->data.env.now_ms = since_1970.count() / 1000;
+    state_->data.env.steady_us = since_1970.count();
+    ++state_->data.env.counters.rounds;
 }
 
 void engine::set_time(std::chrono::microseconds since_1970,
                       std::chrono::microseconds steady) noexcept {
     set_time(since_1970);
-    state_->env.steady_us = steady.count();
+    state_->data.env.steady_us = steady.count();
 }
 
-void engine::set_slice_clock(slice_clock by) noexcept { state_->env.slice_time = by; }
+void engine::set_slice_clock(slice_clock by) noexcept { state_->data.env.slice_time = by; }
 
-std::int64_t engine::steady_us() const noexcept { return state_->env.steady_us; }
+std::int64_t engine::steady_us() const noexcept { return state_->data.env.steady_us; }
 
-const engine_options& engine::options() const noexcept { return state_->options; }
+const engine_options& engine::options() const noexcept { return state_->settings.options; }
 
 void engine_state::take_rates(std::uint64_t executed) {
-    const std::int64_t now_ms = env.steady_us / 1000;
+    const std::int64_t now_ms = data.env.steady_us / 1000;
     if (!rates.is_due(now_ms)) return;
     const traffic now = moved();
-    rates.note(now_ms, {env.counters.commands + executed, now.bytes_in, now.bytes_out,
-                        env.counters.rounds});
+    rates.note(now_ms, {data.env.counters.commands + executed, now.bytes_in, now.bytes_out,
+                        data.env.counters.rounds});
 }
 
 traffic engine_state::moved() const noexcept {
@@ -131,28 +132,28 @@ std::size_t engine::used_memory() const noexcept { return state_->used_memory();
 
 statistics engine::stats() const noexcept {
     const state& s = *state_;
-    statistics all = s.env.counters;
-    for (const auto& each : s.keyspaces) {
+    statistics all = s.data.env.counters;
+    for (const auto& each : s.data.keyspaces) {
         if (each == nullptr) continue;
         all.keys += each->size();
         all.keys_with_expiry += each->expiring();
     }
-    all.fields_with_expiry = s.env.fields == nullptr ? 0 : s.env.fields->size();
+    all.fields_with_expiry = s.data.env.fields == nullptr ? 0 : s.data.env.fields->size();
     all.used_memory = s.used_memory();
     all.peak_memory = std::max(s.peak_memory, all.used_memory);
-    all.reserved_memory = s.env.memory.reserved_bytes();
+    all.reserved_memory = s.data.env.memory.reserved_bytes();
     return all;
 }
 
 session::session(engine& at, std::string_view from, std::string_view to)
     : home(at), address(from), local_address(to) {
     engine_state& s = home.internals();
-    id = s.next_session_id++;
-    created_us = last_used_us = s.env.now_us;
-    use_default_user(s, *this);
-    s.sessions.push_back(*this);
-    ++s.env.counters.sessions;
-    ++s.env.counters.total_sessions;
+    id = s.clients.next_session_id++;
+    created_us = last_used_us = s.data.env.now_us;
+    use_default_user(s.settings, *this);
+    s.clients.sessions.push_back(*this);
+    ++s.data.env.counters.sessions;
+    ++s.data.env.counters.total_sessions;
 }
 
 session::session(engine& at, internal) : home(at), id(0), created_us(0), last_used_us(0) {}
@@ -163,8 +164,8 @@ session::~session() {
     scripting::forget(s, *this);
     if (id == 0) return;
     unlink();
-    if (s.executing == this) s.executing = nullptr;
-    if (!killed) --s.env.counters.sessions;
+    if (s.clients.executing == this) s.clients.executing = nullptr;
+    if (!killed) --s.data.env.counters.sessions;
     retire(s, *this);
 }
 

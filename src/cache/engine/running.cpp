@@ -45,7 +45,7 @@ slow_log::record record_of(const call& c) {
 void keep_if_slow(const call& c, std::int64_t took_us) {
     slow_log& slow = c.state.slow;
     if (slow.is_slow(took_us) && slow.keeps_records())
-        slow.keep(record_of(c), c.state.env.now_us, took_us);
+        slow.keep(record_of(c), c.state.data.env.now_us, took_us);
 }
 
 void note_late(const call& c, steady_clock::time_point began) noexcept {
@@ -108,7 +108,7 @@ void run_timed(call& c) {
         c.client.extras->worked_us = took_us;
     else if (!executes_queue(c))
         keep_if_slow(c, took_us);
-    slow.keep_event(*c.spec, c.state.env.now_us, took_us);
+    slow.keep_event(*c.spec, c.state.data.env.now_us, took_us);
 }
 
 void end_late(call& c) {
@@ -124,8 +124,8 @@ void end_late(call& c) {
     count_time(c, took);
     try {
         if (slow.is_slow(took_us) && !executes_queue(c))
-            slow.keep(std::move(its.slow), c.state.env.now_us, took_us);
-        slow.keep_event(*c.spec, c.state.env.now_us, took_us);
+            slow.keep(std::move(its.slow), c.state.data.env.now_us, took_us);
+        slow.keep_event(*c.spec, c.state.data.env.now_us, took_us);
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): then it is not kept
     }
 }

@@ -23,8 +23,10 @@ namespace {
 // Memory held by a snapshot does not count.
 bool is_over_limit(const engine_state& s) noexcept {
     const std::size_t used = s.used_memory();
-    if (used <= s.options.max_memory || s.snapshot == nullptr) return used > s.options.max_memory;
-    return used - std::min(used, s.snapshot->held_bytes()) > s.options.max_memory;
+    if (used <= s.settings.options.max_memory || s.persistence.snapshot == nullptr)
+        return used > s.settings.options.max_memory;
+    return used - std::min(used, s.persistence.snapshot->held_bytes()) >
+           s.settings.options.max_memory;
 }
 
 // Share of the buckets that a sweep has passed, estimated from the number of keys: exact counts
@@ -32,7 +34,7 @@ bool is_over_limit(const engine_state& s) noexcept {
 double share_of(const engine_state& s, std::size_t buckets) noexcept {
     constexpr double keys_a_bucket = 10;
     std::size_t keys = 0;
-    for (const auto& each : s.keyspaces) {
+    for (const auto& each : s.data.keyspaces) {
         if (each != nullptr && each->expiring() > 0) keys += each->size();
     }
     const double passed = static_cast<double>(buckets + 1) * keys_a_bucket;
@@ -40,50 +42,51 @@ double share_of(const engine_state& s, std::size_t buckets) noexcept {
 }
 
 bool ends_snapshot(const engine_state& s) noexcept {
-    return s.snapshot != nullptr && s.snapshot->has_ended();
+    return s.persistence.snapshot != nullptr && s.persistence.snapshot->has_ended();
 }
 
 bool free_some(engine_state& s, std::size_t steps, slice_limit& slice) {
-    const bool more = s.env.free_some(steps, slice);
+    const bool more = s.data.env.free_some(steps, slice);
     if (!ends_snapshot(s)) return more;
     if (slice.is_over()) return true;
     constexpr std::size_t entries_a_bucket = 8;
-    if (s.snapshot->clear_some(steps / entries_a_bucket + 1, slice)) return true;
-    s.snapshot.reset();
+    if (s.persistence.snapshot->clear_some(steps / entries_a_bucket + 1, slice)) return true;
+    s.persistence.snapshot.reset();
     s.note_obstacle_ended();
     return more;
 }
 
 bool evict_some(engine_state& s, std::size_t, slice_limit& slice) {
-    const std::uint64_t before = s.env.counters.evicted_keys;
+    const std::uint64_t before = s.data.env.counters.evicted_keys;
     const bool is_later = s.make_room(slice) == engine_state::room::later;
     s.note_limit();
     // If nothing is left to evict, another turn changes nothing.
-    return (is_later || s.env.counters.evicted_keys != before) && is_over_limit(s);
+    return (is_later || s.data.env.counters.evicted_keys != before) && is_over_limit(s);
 }
 
 // While a script is suspended no key is removed in the background.
 bool may_sweep(const engine_state& s) noexcept {
     constexpr auto keeping = slow_path::replica | slow_path::loading | slow_path::pause;
-    return s.sweeps && (s.slow_path & keeping) == 0 && !scripting::is_late(s);
+    return s.sweeps && (s.clients.slow_path & keeping) == 0 && !scripting::is_late(s);
 }
 
 // Expirations of a replica's own keys; all others are left to its master.
 bool has_own_expirations(const engine_state& s) {
     constexpr auto keeping = slow_path::loading | slow_path::pause;
-    return s.sweeps && (s.slow_path & keeping) == 0 && !scripting::is_late(s) &&
-           s.replicating != nullptr && s.replicating->expirations().is_due(s.env.now_ms);
+    return s.sweeps && (s.clients.slow_path & keeping) == 0 && !scripting::is_late(s) &&
+           s.replication.replicating != nullptr &&
+           s.replication.replicating->expirations().is_due(s.data.env.now_ms);
 }
 
 bool sweep_keys(engine_state& s, std::size_t steps, slice_limit& slice) {
     keyspace* one = nullptr;
     for (std::size_t tried = 0; one == nullptr && tried < engine_databases; ++tried) {
-        keyspace* const next = s.keyspaces[s.upkeep_database].get();
+        keyspace* const next = s.data.keyspaces[s.upkeep_database].get();
         s.upkeep_database = (s.upkeep_database + 1) % engine_databases;
         if (next != nullptr && next->expiring() > 0) one = next;
     }
     if (one == nullptr) return false;
-    statistics& n = s.env.counters;
+    statistics& n = s.data.env.counters;
     const std::int64_t began_ns = slice.seen_ns();
     const keyspace::swept done = one->sweep(steps, slice);
     const std::int64_t ended_ns = slice.is_over() ? slice.seen_ns() : slice.read_clock();
@@ -105,13 +108,14 @@ struct upkeep_part {
     bool (*work)(engine_state&, std::size_t steps, slice_limit&);  // true: there is more
 };
 constexpr upkeep_part upkeep_parts[] = {
-    {[](const engine_state& s) { return s.env.discarded() > 0 || ends_snapshot(s); }, free_some},
+    {[](const engine_state& s) { return s.data.env.discarded() > 0 || ends_snapshot(s); },
+     free_some},
     {[](const engine_state& s) {
-         return s.options.max_memory != 0 && is_over_limit(s) && !scripting::is_late(s);
+         return s.settings.options.max_memory != 0 && is_over_limit(s) && !scripting::is_late(s);
      },
      evict_some},
     {[](const engine_state& s) {
-         return may_sweep(s) && std::ranges::any_of(s.keyspaces, [](const auto& each) {
+         return may_sweep(s) && std::ranges::any_of(s.data.keyspaces, [](const auto& each) {
                     return each != nullptr && each->expiring() > 0;
                 });
      },
@@ -119,8 +123,8 @@ constexpr upkeep_part upkeep_parts[] = {
     {[](const engine_state& s) { return may_sweep(s) && has_fields_to_end(s); }, sweep_fields},
     {has_own_expirations,
      [](engine_state& s, std::size_t steps, slice_limit& slice) {
-         return s.replicating->expirations().expire_some(
-             s.env, s.keyspaces, steps, slice,
+         return s.replication.replicating->expirations().expire_some(
+             s.data.env, s.data.keyspaces, steps, slice,
              [&s](keyspace& in, keyspace::slot* place, std::uint64_t hash) {
                  return expire_fields(s, in, place, hash, fields_expired_by_command);
              });
@@ -132,11 +136,12 @@ constexpr upkeep_part upkeep_parts[] = {
 // A search without a result yet is no reason to refuse a command: each continues the walk, which
 // passes all keys in the end, and upkeep() continues it without commands.
 bool engine_state::make_room() {
-    if (options.max_memory == 0 || used_memory() <= options.max_memory) [[likely]] {
-        if (env.counters.over_limit_since_us != 0) note_limit();
+    if (settings.options.max_memory == 0 || used_memory() <= settings.options.max_memory)
+        [[likely]] {
+        if (data.env.counters.over_limit_since_us != 0) note_limit();
         return true;
     }
-    slice_limit slice(env.slice_time, longest_slice_ns);
+    slice_limit slice(data.env.slice_time, longest_slice_ns);
     const room found = make_room(slice);
     note_limit();
     return found != room::none;
@@ -147,42 +152,42 @@ void engine_state::note_obstacle_ended() noexcept {
 }
 
 void engine_state::note_limit() noexcept {
-    statistics& n = env.counters;
+    statistics& n = data.env.counters;
     const bool was_over = n.over_limit_since_us != 0;
-    if (was_over == (options.max_memory != 0 && is_over_limit(*this))) return;
-    if (was_over) n.over_limit_us += env.steady_us - n.over_limit_since_us;
-    n.over_limit_since_us = was_over ? 0 : env.steady_us;
+    if (was_over == (settings.options.max_memory != 0 && is_over_limit(*this))) return;
+    if (was_over) n.over_limit_us += data.env.steady_us - n.over_limit_since_us;
+    n.over_limit_since_us = was_over ? 0 : data.env.steady_us;
 }
 
 engine_state::room engine_state::make_room(slice_limit& slice) {
-    const std::size_t limit = options.max_memory;
+    const std::size_t limit = settings.options.max_memory;
     // The master, or a file, decides which keys exist.
-    if ((slow_path & (slow_path::replica | slow_path::loading)) != 0) return room::there;
+    if ((clients.slow_path & (slow_path::replica | slow_path::loading)) != 0) return room::there;
     // While a script is suspended no key is evicted. Commands that need memory wait as well.
     if (scripting::is_late(*this)) return room::there;
     // During a pause no change is sent to replicas. Commands that need memory wait as well.
-    if ((slow_path & slow_path::pause) != 0) return room::there;
+    if ((clients.slow_path & slow_path::pause) != 0) return room::there;
     // No client adds a key. Hooks do, and may evict keys.
-    if (options.mode == access_mode::readonly && hooked == nullptr) return room::there;
+    if (settings.options.mode == access_mode::readonly && hooked == nullptr) return room::there;
     if (limit == 0 || used_memory() <= limit) return room::there;
     // Deleted but not freed memory comes first. A huge value is freed in slices, more in each than
     // a command adds, so no other key need be evicted for it.
     const auto is_coming = [&] {
         for (int i = 0; i < engine::max_evictions && !slice.is_over() && is_over_limit(*this);
              ++i) {
-            if (!env.free_some(engine::max_evictions, slice)) break;
+            if (!data.env.free_some(engine::max_evictions, slice)) break;
         }
-        return !is_over_limit(*this) || env.discarded() > 0;
+        return !is_over_limit(*this) || data.env.discarded() > 0;
     };
     if (is_coming()) return room::there;
-    if (options.policy == eviction::none) return room::none;
+    if (settings.options.policy == eviction::none) return room::none;
     for (int i = 0; i < engine::max_evictions; ++i) {
         // After some evictions this command may run; the next one continues, as in Redis.
         if (i > 0 && slice.is_over_after(slice_limit::a_look / 4)) return room::there;
         bool is_later = false;
         bool evicted = false;
         for (std::size_t tried = 0; tried < engine_databases && !evicted && !is_later; ++tried) {
-            keyspace* const victim = keyspaces[evict_database % engine_databases].get();
+            keyspace* const victim = data.keyspaces[evict_database % engine_databases].get();
             ++evict_database;
             if (victim == nullptr) continue;
             const keyspace::evicted what = victim->evict_one(slice);
@@ -202,7 +207,7 @@ bool engine::upkeep(std::size_t steps) {
     state& s = *state_;
     s.swept_share = 1;
     static_cast<void>(is_client_paused(s));
-    slice_limit slice(s.env.slice_time, longest_slice_ns);
+    slice_limit slice(s.data.env.slice_time, longest_slice_ns);
     const std::size_t first = s.upkeep_part;
     bool more = false;
     for (std::size_t i = 0; i < std::size(upkeep_parts); ++i) {
@@ -219,15 +224,15 @@ bool engine::upkeep(std::size_t steps) {
     }
     // Clients that wait for a key may have been notified of its expiration.
     retire_closed(s);
-    if (s.has_effects && !scripting::is_late(s)) serve_waiting(s);
-    if (!s.tracking.changes.empty()) send_broadcasts(s);
+    if (s.clients.has_effects && !scripting::is_late(s)) serve_waiting(s);
+    if (!s.clients.tracking.changes.empty()) send_broadcasts(s);
     return more;
 }
 
 bool engine::wind_up() {
-    EDDY_ASSERT(state_->sessions.empty());
-    state_->env.observer = nullptr;
-    for (const auto& each : state_->keyspaces) {
+    EDDY_ASSERT(state_->clients.sessions.empty());
+    state_->data.env.observer = nullptr;
+    for (const auto& each : state_->data.keyspaces) {
         if (each != nullptr && each->size() > 0) each->clear();
     }
     return upkeep();

@@ -29,7 +29,7 @@ class clock_changes : public ::testing::TestWithParam<int>, save_host {
 protected:
     clock_changes() {
         tell();
-        engine_.internals().saves.host = this;
+        engine_.internals().persistence.saves.host = this;
         note_saved_time(engine_.internals());
     }
 
@@ -54,7 +54,7 @@ protected:
     bool is_due() { return save_is_due(engine_.internals()); }
     // Writes the file as a server does, or fails.
     void end_save(std::string_view fault) {
-        rdb::snapshot* const image = engine_.internals().saves.snapshot;
+        rdb::snapshot* const image = engine_.internals().persistence.saves.snapshot;
         ASSERT_NE(image, nullptr);
         byte_buffer out;
         while (image->step(out) == rdb::snapshot::status::writing) out.clear();

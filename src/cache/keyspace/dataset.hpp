@@ -13,7 +13,7 @@ namespace eddy::cache {
 
 inline constexpr unsigned engine_databases = 16;
 
-/// Part of engine_state.
+/// Member `data` of engine_state.
 struct dataset {
     explicit dataset(std::uint64_t seed) : env(seed) {}
 

@@ -62,12 +62,12 @@ protected:
         return std::string(out.text());
     }
     const char* place_of(std::string_view key) {
-        keyspace& keys = engine_.internals().database(0);
+        keyspace& keys = engine_.internals().data.database(0);
         auto* const place = keys.find_to_read(key, keys.hash(key));
         const entry& e = *keyspace::at(place);
         return e.held_as == encoding::external ? e.pointer<text_block>()->bytes() : nullptr;
     }
-    std::size_t used() { return engine_.internals().env.memory.used_bytes(); }
+    std::size_t used() { return engine_.internals().data.env.memory.used_bytes(); }
     void free_all() {
         while (engine_.upkeep()) {
         }

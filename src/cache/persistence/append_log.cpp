@@ -59,7 +59,7 @@ void append_log::let_or_hold_writes() noexcept {
 }
 
 void append_log::note_options() noexcept {
-    if (!state_.options.append.enabled) is_interrupted_ = false;
+    if (!state_.settings.options.append.enabled) is_interrupted_ = false;
     let_or_hold_writes();
     host_.append_wanted();
 }
@@ -91,7 +91,7 @@ void append_log::missed() noexcept {
 
 // The session of a background task checks its change later, and the disk may have failed meanwhile.
 void append_log::note_changed_by() noexcept {
-    session* const by = state_.executing;
+    session* const by = state_.clients.executing;
     if (by != nullptr && by->extras) by->extras->appended_up_to = appended;
 }
 
@@ -108,12 +108,13 @@ void append_log::note_synced(std::uint64_t position) {
 
 // Must be called after every change of has_on_disk()'s inputs.
 void append_log::notify_waiting() {
-    if (state_.replicating != nullptr) state_.replicating->disk_advanced();
+    if (state_.replication.replicating != nullptr) state_.replication.replicating->disk_advanced();
 }
 
 bool append_log::is_about_to_rewrite() const noexcept {
-    if (rewriting || state_.snapshot != nullptr || lacks_data(state_)) return false;
-    return rewrite_wanted || (state_.options.append.enabled && !on_ && failures_in_a_row == 0);
+    if (rewriting || state_.persistence.snapshot != nullptr || lacks_data(state_)) return false;
+    return rewrite_wanted ||
+           (state_.settings.options.append.enabled && !on_ && failures_in_a_row == 0);
 }
 
 void append_log::fail(std::string why) {
@@ -131,21 +132,21 @@ void append_log::recover() {
 }
 
 void note_append_options(engine_state& s) {
-    if (s.appending == nullptr) return;
-    s.appending->note_options();
-    s.appending->notify_waiting();
+    if (s.persistence.appending == nullptr) return;
+    s.persistence.appending->note_options();
+    s.persistence.appending->notify_waiting();
 }
 
 namespace commands {
 
 // The server takes the snapshot between two commands: it must not contain half of a transaction.
 void bgrewriteaof(call& c) {
-    append_log* const log = c.state.appending.get();
+    append_log* const log = c.state.persistence.appending.get();
     if (log == nullptr)
         return c.error("ERR this cache keeps nothing on disk: create it with --dir FOLDER");
     if (log->rewriting)
         return c.error("ERR Background append only file rewriting already in progress");
-    const bool is_later = c.in_exec || c.state.snapshot != nullptr;
+    const bool is_later = c.in_exec || c.state.persistence.snapshot != nullptr;
     log->rewrite_wanted = true;
     log->host().append_wanted();
     c.reply.simple(is_later ? "Background append only file rewriting scheduled"

@@ -56,7 +56,7 @@ public:
     void set_listed();
     /// True while write commands wait until the files hold the dataset.
     bool holds_writes() const noexcept {
-        return is_interrupted_ && fault.empty() && state_.options.append.enabled &&
+        return is_interrupted_ && fault.empty() && state_.settings.options.append.enabled &&
                waits_for_disk();
     }
     /// To be called after a change of options.
@@ -85,7 +85,7 @@ public:
     bool holds_reads() const noexcept { return waits_for_disk() && holds_replies(); }
     /// True if replies wait for the disk, not just for the kernel.
     bool waits_for_disk() const noexcept {
-        return state_.options.append.fsync == fsync_policy::always;
+        return state_.settings.options.append.fsync == fsync_policy::always;
     }
     /// True if the session's output confirms a change whose wait was given up, so that the disk may
     /// lack it. Check it whenever its output is taken.

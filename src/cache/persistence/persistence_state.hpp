@@ -30,7 +30,7 @@ struct save_state {
     std::int64_t took_s = -1;
     std::uint64_t count = 0;
     std::uint64_t changes_at_begin = 0;
-    std::uint64_t saved_changes = 0;  ///< number of state.changes in the file
+    std::uint64_t saved_changes = 0;  ///< number of data.changes in the file
     std::uint64_t offset_at_begin = 0;
     std::uint64_t saved_offset = 0;  ///< replication offset in the file
     std::uint64_t loaded_keys = 0;
@@ -48,7 +48,7 @@ struct load_progress {
                                      // unknown
 };
 
-/// Part of engine_state. Null members are not attached.
+/// Member `persistence` of engine_state. Null members are not attached.
 struct persistence_state {
     std::unique_ptr<rdb::snapshot> snapshot;  // while it is written or freed
     save_state saves;

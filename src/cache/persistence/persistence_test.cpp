@@ -27,7 +27,7 @@ struct cache_with_disk : save_host {
     explicit cache_with_disk(std::string points = "100 5 10 100") : home(options(points)) {
         set_time(0);
         note_saved_time(home.internals());
-        home.internals().saves.host = this;
+        home.internals().persistence.saves.host = this;
     }
     static engine_options options(const std::string& points) {
         engine_options made;
@@ -42,7 +42,7 @@ struct cache_with_disk : save_host {
     }
     // Writes the file as a server does, or fails.
     void write(std::string_view fault = {}) {
-        rdb::snapshot* const image = home.internals().saves.snapshot;
+        rdb::snapshot* const image = home.internals().persistence.saves.snapshot;
         ASSERT_NE(image, nullptr);
         byte_buffer out;
         while (image->step(out) == rdb::snapshot::status::writing) out.clear();
@@ -311,7 +311,7 @@ TEST(cache_persistence, debug_reload_takes_the_options_of_redis) {
     EXPECT_EQ(it.ask("DEBUG RELOAD ALL"),
               "-ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.\r\n");
     EXPECT_EQ(it.ask("DEBUG LOADAOF"), "-ERR the append-only file is off\r\n");
-    it.home.internals().options.append.enabled = true;
+    it.home.internals().settings.options.append.enabled = true;
     const std::string before = it.ask("DEBUG DIGEST");
     EXPECT_EQ(it.ask("DEBUG LOADAOF"), "+OK\r\n");
     EXPECT_EQ(it.ask("DEBUG DIGEST"), before);
@@ -399,11 +399,12 @@ TEST(cache_persistence, parameters_for_test_suites) {
 
 struct cache_with_append_only_file : append_host {
     cache_with_append_only_file() : home(options()) {
-        home.internals().appending = std::make_unique<append_log>(home.internals(), *this);
+        home.internals().persistence.appending =
+            std::make_unique<append_log>(home.internals(), *this);
         log().begin();
         log().set_listed();
     }
-    ~cache_with_append_only_file() { home.internals().appending.reset(); }
+    ~cache_with_append_only_file() { home.internals().persistence.appending.reset(); }
     cache_with_append_only_file(const cache_with_append_only_file&) = delete;
     cache_with_append_only_file& operator=(const cache_with_append_only_file&) = delete;
 
@@ -414,7 +415,7 @@ struct cache_with_append_only_file : append_host {
         made.append.fsync = fsync_policy::always;
         return made;
     }
-    append_log& log() { return *home.internals().appending; }
+    append_log& log() { return *home.internals().persistence.appending; }
     void append_wanted() noexcept override {}
     void append_interrupted() noexcept override {}
     void append_missed() noexcept override {}

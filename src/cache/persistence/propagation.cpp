@@ -41,35 +41,37 @@ void change_writer::write(byte_buffer& to, std::span<const change> unit, bool wi
 }
 
 void add_sink(engine_state& s, change_sink& to) {
-    if (s.propagating == nullptr) s.propagating = std::make_unique<propagation>();
-    s.propagating->add(to);
-    s.slow_path |= slow_path::propagates;
+    if (s.persistence.propagating == nullptr)
+        s.persistence.propagating = std::make_unique<propagation>();
+    s.persistence.propagating->add(to);
+    s.clients.slow_path |= slow_path::propagates;
     s.note_observers();
 }
 
 void remove_sink(engine_state& s, change_sink& from) noexcept {
-    if (s.propagating == nullptr) return;
-    s.propagating->remove(from);
-    if (!s.propagating->has_sinks()) stop_propagation(s);
+    if (s.persistence.propagating == nullptr) return;
+    s.persistence.propagating->remove(from);
+    if (!s.persistence.propagating->has_sinks()) stop_propagation(s);
 }
 
 void stop_propagation(engine_state& s) noexcept {
-    s.slow_path &= static_cast<std::uint16_t>(~slow_path::propagates);
+    s.clients.slow_path &= static_cast<std::uint16_t>(~slow_path::propagates);
     s.note_observers();
 }
 
 void propagate_as(call& c, std::span<const std::string_view> command) {
     if (!propagates(c)) return;
-    c.state.propagating->record(c.keys->number(), command, false);
-    c.state.propagating->given_ = true;
+    c.state.persistence.propagating->record(c.keys->number(), command, false);
+    c.state.persistence.propagating->given_ = true;
 }
 
 void propagate_nothing(call& c) {
-    if (propagates(c)) c.state.propagating->given_ = true;
+    if (propagates(c)) c.state.persistence.propagating->given_ = true;
 }
 
 void propagate_message(call& c) {
-    if (propagates(c)) c.state.propagating->record(c.keys->number(), {c.args, c.count}, true);
+    if (propagates(c))
+        c.state.persistence.propagating->record(c.keys->number(), {c.args, c.count}, true);
 }
 
 void propagate_alone(engine_state& s, unsigned database,
@@ -79,7 +81,7 @@ void propagate_alone(engine_state& s, unsigned database,
 
 recorded_alone::recorded_alone(engine_state& s, unsigned database,
                                std::initializer_list<std::string_view> command)
-    : to_(propagates(s) ? s.propagating.get() : nullptr) {
+    : to_(propagates(s) ? s.persistence.propagating.get() : nullptr) {
     if (to_ == nullptr) return;
     try {
         to_->record(database, {command.begin(), command.size()}, false);
@@ -170,8 +172,8 @@ void propagation::forget_unit() noexcept {
 recording::recording(engine_state& s, const command_spec& of) noexcept
     : state_(s),
       spec_(of),
-      to_(propagates(s) ? s.propagating.get() : nullptr),
-      changes_(s.changes) {
+      to_(propagates(s) ? s.persistence.propagating.get() : nullptr),
+      changes_(s.data.changes) {
     if (to_ == nullptr) return;
     outer_given_ = std::exchange(to_->given_, false);
     outermost_ = !to_->open_;
@@ -179,8 +181,9 @@ recording::recording(engine_state& s, const command_spec& of) noexcept
 }
 
 void recording::end(std::span<const std::string_view> args, unsigned database) {
-    if (to_ == nullptr || to_->given_ || state_.changes == changes_ || runs_others(spec_)) return;
-    if (state_.renamed == nullptr) return to_->record(database, args, false);
+    if (to_ == nullptr || to_->given_ || state_.data.changes == changes_ || runs_others(spec_))
+        return;
+    if (state_.settings.renamed == nullptr) return to_->record(database, args, false);
     // Files and replicas use its original name.
     std::vector<std::string_view> named(args.begin(), args.end());
     named.front() = spec_.name;
@@ -191,7 +194,7 @@ recording::~recording() {
     if (to_ == nullptr) return;
     to_->given_ = outer_given_;
     if (std::uncaught_exceptions() > exceptions_ &&
-        ((spec_.flags & command_flag::write) != 0 || state_.changes != changes_))
+        ((spec_.flags & command_flag::write) != 0 || state_.data.changes != changes_))
         to_->missed_ = true;
     if (!outermost_ || scripting::is_late(state_)) return;
     to_->open_ = false;
@@ -199,29 +202,30 @@ recording::~recording() {
 }
 
 void finish_unit(engine_state& s) {
-    if (s.propagating == nullptr || !s.propagating->open_) return;
-    s.propagating->open_ = false;
-    s.propagating->given_ = false;
-    s.propagating->deliver();
+    if (s.persistence.propagating == nullptr || !s.persistence.propagating->open_) return;
+    s.persistence.propagating->open_ = false;
+    s.persistence.propagating->given_ = false;
+    s.persistence.propagating->deliver();
 }
 
 void discard_unit(engine_state& s) noexcept {
-    if (s.propagating == nullptr || !s.propagating->open_) return;
-    s.propagating->open_ = s.propagating->given_ = s.propagating->missed_ = false;
-    for (auto& each : s.propagating->sinks_) each.first = 0;
-    s.propagating->forget_unit();
+    if (s.persistence.propagating == nullptr || !s.persistence.propagating->open_) return;
+    s.persistence.propagating->open_ = s.persistence.propagating->given_ =
+        s.persistence.propagating->missed_ = false;
+    for (auto& each : s.persistence.propagating->sinks_) each.first = 0;
+    s.persistence.propagating->forget_unit();
 }
 
 expired_keys fate_of_expired(const engine_state& s) noexcept {
     constexpr auto keeping = slow_path::replica | slow_path::pause;
-    return (s.slow_path & keeping) != 0 ? expired_keys::hide : expired_keys::go;
+    return (s.clients.slow_path & keeping) != 0 ? expired_keys::hide : expired_keys::go;
 }
 
 expiry_scope::expiry_scope(const call& c) noexcept
-    : env_(c.state.env), before_(c.state.env.expired) {
+    : env_(c.state.data.env), before_(c.state.data.env.expired) {
     if ((c.client.special & session::master) != 0) {
         env_.expired = expired_keys::stay;
-    } else if ((c.state.slow_path & (slow_path::replica | slow_path::pause)) != 0) {
+    } else if ((c.state.clients.slow_path & (slow_path::replica | slow_path::pause)) != 0) {
         const bool reads = (c.spec->flags & command_flag::write) == 0;
         env_.expired = reads ? expired_keys::hide : expired_keys::go;
     }

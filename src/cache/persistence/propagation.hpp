@@ -69,7 +69,7 @@ private:
 
 /// True while a sink is attached. Check it before building arguments for one.
 inline bool propagates(const engine_state& s) noexcept {
-    return (s.slow_path & slow_path::propagates) != 0;
+    return (s.clients.slow_path & slow_path::propagates) != 0;
 }
 inline bool propagates(const call& c) noexcept { return propagates(c.state); }
 
@@ -105,7 +105,7 @@ void propagate_alone(engine_state& s, unsigned database,
 /// True if a key with this expiry would be removed at once. Not for commands of a master or a file,
 /// which decide themselves.
 inline bool is_over_at_once(const call& c, expiry_time at_ms) noexcept {
-    return at_ms <= c.now_ms() && c.state.env.expired != expired_keys::stay;
+    return at_ms <= c.now_ms() && c.state.data.env.expired != expired_keys::stay;
 }
 
 /// Recorded changes of the running unit, and their sinks.

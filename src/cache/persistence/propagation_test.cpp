@@ -228,8 +228,8 @@ TEST_F(propagated, evicted_keys_are_deleted_before_the_command) {
 TEST_F(propagated, nothing_is_recorded_for_nobody) {
     remove_sink(home_.internals(), sink_);
     EXPECT_THAT(after("SET a 1"), IsEmpty());
-    EXPECT_EQ(home_.internals().slow_path, 0);
-    EXPECT_EQ(home_.internals().observers, 0U);
+    EXPECT_EQ(home_.internals().clients.slow_path, 0);
+    EXPECT_EQ(home_.internals().clients.observers, 0U);
     add_sink(home_.internals(), sink_);
 }
 
@@ -272,7 +272,7 @@ TEST_F(propagated, a_change_that_had_no_memory_is_told_as_missed) {
         failed = runs_out_of_memory(asks, {"SET", "a-key-of-some-length", "w"}, place);
         text_view now;
         const bool is_changed =
-            now(*home.internals().database(0).look_at("a-key-of-some-length")) == "w";
+            now(*home.internals().data.database(0).look_at("a-key-of-some-length")) == "w";
         if (is_changed && sink.misses == 0) {
             EXPECT_THAT(sink.lines(), ElementsAre("SET a-key-of-some-length w")) << place;
         } else {
@@ -330,7 +330,7 @@ TEST(values_without_memory, are_never_empty) {
             if (!before.empty()) asks(before);
             add_sink(home.internals(), sink);
             failed = runs_out_of_memory(asks, testing::split(change), place) ? 1 : 0;
-            dictionary::iterator all(home.internals().database(0).table());
+            dictionary::iterator all(home.internals().data.database(0).table());
             while (const dictionary::slot* const slot = all.next())
                 EXPECT_GT(elements_of(*dictionary::entry_of(*slot)), 0U) << place;
             remove_sink(home.internals(), sink);
@@ -351,7 +351,7 @@ TEST(values_without_memory, that_others_wait_for_are_never_empty) {
         waits("BLPOP a-list-of-some-length 0");
         static_cast<void>(runs_out_of_memory(
             asks, {"RPUSH", "a-list-of-some-length", "an-element-of-some-length"}, place));
-        dictionary::iterator all(home.internals().database(0).table());
+        dictionary::iterator all(home.internals().data.database(0).table());
         while (const dictionary::slot* const slot = all.next())
             EXPECT_GT(elements_of(*dictionary::entry_of(*slot)), 0U) << place;
     }
@@ -387,7 +387,7 @@ TEST_F(propagated, a_key_whose_end_had_no_memory_lives_on_everywhere) {
         sink_.lines();
         const std::size_t before = sink_.misses;
         set_time(static_cast<std::int64_t>(place + 1) * 100);
-        const keyspace& keys = home_.internals().database(0);
+        const keyspace& keys = home_.internals().data.database(0);
         {
             test_client asks(home_);
             failed = runs_out_of_memory(asks, {"EXISTS", key}, place);
@@ -417,7 +417,7 @@ TEST_F(propagated, who_is_told_obeys_though_times_are_over) {
     ask_("EXPIRE c 2");
     ask_("APPEND c x");
     EXPECT_EQ(told.obey(sink_.take()), "");
-    const entry* const c = copy.internals().database(0).look_at("c");
+    const entry* const c = copy.internals().data.database(0).look_at("c");
     ASSERT_NE(c, nullptr);
     EXPECT_EQ(c->expiry(), start_ms + 2000);
     // For clients it has expired.
@@ -439,7 +439,7 @@ TEST_F(propagated, a_follower_is_not_refused_what_clients_are) {
     ask_("INCR a");
     ask_("EXEC");
     EXPECT_EQ(told.obey(sink_.take()), "");
-    EXPECT_EQ(copy.internals().database(0).size(), 2U);
+    EXPECT_EQ(copy.internals().data.database(0).size(), 2U);
 }
 
 // --- Beside redis-server -----------------------------------------------------------------------

@@ -42,7 +42,7 @@ bool changes_lacked_value(const keyspace& keys, const command_spec& spec, argume
 
 // True if the command may evict other keys.
 bool may_evict(const engine_state& s, std::uint64_t flags) noexcept {
-    return s.options.max_memory != 0 && s.options.policy != eviction::none &&
+    return s.settings.options.max_memory != 0 && s.settings.options.policy != eviction::none &&
            (flags & command_flag::denyoom) != 0;
 }
 
@@ -72,9 +72,9 @@ bool changes_slow_value(keyspace& keys, const command_spec& spec, arguments args
 }  // namespace
 
 bool waits_for_snapshot(call& c) {
-    if ((c.state.slow_path & slow_path::snapshot) == 0) [[likely]]
+    if ((c.state.clients.slow_path & slow_path::snapshot) == 0) [[likely]]
         return false;
-    const bool is_held = c.state.snapshot->holds_changes();
+    const bool is_held = c.state.persistence.snapshot->holds_changes();
     bool lacks_room = false;
     bool found = false;
     const auto look = [&](const command_spec& spec, arguments args) {
@@ -93,7 +93,7 @@ bool waits_for_snapshot(call& c) {
     else
         look(*c.spec, {c.args, c.count});
     if (lacks_room)
-        wait_for_room(c.client, c.state.snapshot->hold_ends_us());
+        wait_for_room(c.client, c.state.persistence.snapshot->hold_ends_us());
     else if (found)
         wait_for_snapshot(c.state, c.client);
     return lacks_room || found;

@@ -16,10 +16,10 @@ using namespace cache::testing;
 // Words of each command, a line each.
 std::string commands_of(cache_with_client& it, std::string_view key, std::size_t limit = SIZE_MAX) {
     engine::state& state = it.home.internals();
-    const keyspace& keys = *state.keyspaces[0];
+    const keyspace& keys = *state.data.keyspaces[0];
     const dictionary::slot* const at = keys.table().find(key, keys.table().hash(key));
     EXPECT_NE(at, nullptr);
-    rdb::command_writer writer(state.env);
+    rdb::command_writer writer(state.data.env);
     writer.begin_key(*dictionary::entry_of(*at));
     byte_buffer out;
     std::string written;

@@ -193,7 +193,7 @@ TEST_F(dump_restore, who_moves_a_slot_restores_by_another_name) {
 TEST_F(dump_restore, only_what_was_really_done_counts_as_a_change) {
     client_("SET a 1");
     const std::string value = dumped("a");
-    const auto changes = [&] { return engine_.internals().changes; };
+    const auto changes = [&] { return engine_.internals().data.changes; };
     std::uint64_t before = changes();
     client_({"RESTORE", "a", "0", value});
     client_({"RESTORE", "b", "0", "junk"});

@@ -15,7 +15,7 @@ constexpr refusal key_is_there = "a key is there already";
 }  // namespace
 
 loader::loader(engine_state& to, load_options options)
-    : value_builder(to.env),
+    : value_builder(to.data.env),
       state_(to),
       keep_expired_(options.keep_expired),
       goes_on_(options.goes_on),
@@ -33,7 +33,7 @@ refusal loader::aux(std::string_view name, std::string_view value) {
     const auto number = parse_integer(value);
     if (!number || *number < 0) return accepted;
     if (name == "used-mem") {
-        state_.load.used_memory = static_cast<std::uint64_t>(*number);
+        state_.persistence.load.used_memory = static_cast<std::uint64_t>(*number);
     } else if (name == stream_database_aux) {
         if (*number < static_cast<std::int64_t>(engine_databases))
             stream_database_ = static_cast<std::uint8_t>(*number);
@@ -78,7 +78,7 @@ refusal loader::begin(const key_header& of) {
 
 refusal loader::text(std::string_view whole) {
     if (is_over_) return accepted;
-    keyspace& to = state_.database(database_);
+    keyspace& to = state_.data.database(database_);
     const std::uint64_t hash = to.hash(key_);
     if (!make_way(to, hash)) return key_is_there;
     set_expiry(to, to.put_text(nullptr, key_, hash, whole));
@@ -147,7 +147,7 @@ refusal loader::end() {
         ++counts_.empty;
         return accepted;
     }
-    keyspace& to = state_.database(database_);
+    keyspace& to = state_.data.database(database_);
     const std::uint64_t hash = to.hash(key_);
     if (!make_way(to, hash)) return key_is_there;
     set_expiry(to, give(to, key_, hash));

@@ -107,11 +107,12 @@ void file_writer::end(byte_buffer& out) {
     put_little(out, sum_, checksum_bytes);
 }
 
-saver::saver(engine_state& from) : state_(from), file_(state_.env) {}
+saver::saver(engine_state& from) : state_(from), file_(state_.data.env) {}
 
 void saver::begin(byte_buffer& out) {
     begun_ = true;
-    file_.begin_file(out, state_.env.now_us / 1'000'000, state_.env.memory.used_bytes(), false);
+    file_.begin_file(out, state_.data.env.now_us / 1'000'000, state_.data.env.memory.used_bytes(),
+                     false);
     for (const std::string& each : scripting::library_codes(state_)) file_.library(out, each);
 }
 
@@ -122,7 +123,7 @@ bool saver::advance(byte_buffer& out) {
         return true;
     }
     if (database_ == engine_databases) return false;
-    const keyspace* const from = state_.keyspaces[database_].get();
+    const keyspace* const from = state_.data.keyspaces[database_].get();
     if (from == nullptr || from->size() == 0 || at_end_) {
         ++database_;
         in_database_ = at_end_ = false;

@@ -60,11 +60,11 @@ void unmark(entry& e) noexcept { e.flags &= static_cast<std::uint8_t>(~entry::in
 
 bool snapshot::may_begin(engine& of) noexcept {
     const engine_state& s = of.internals();
-    return s.snapshot == nullptr && !s.has_half_script;
+    return s.persistence.snapshot == nullptr && !s.persistence.has_half_script;
 }
 
 bool snapshot::is_clearing(engine& of) noexcept {
-    const auto& image = of.internals().snapshot;
+    const auto& image = of.internals().persistence.snapshot;
     return image != nullptr && image->ended_;
 }
 
@@ -73,21 +73,21 @@ snapshot* snapshot::begin(engine& of, snapshot_options options) {
 }
 
 snapshot* snapshot::begin(engine_state& of, snapshot_options options) {
-    if (of.snapshot != nullptr || of.has_half_script) return nullptr;
-    of.snapshot.reset(new snapshot(of, options));
-    return of.snapshot.get();
+    if (of.persistence.snapshot != nullptr || of.persistence.has_half_script) return nullptr;
+    of.persistence.snapshot.reset(new snapshot(of, options));
+    return of.persistence.snapshot.get();
 }
 
 snapshot::snapshot(engine_state& of, snapshot_options options)
     : state_(of),
       options_(options),
-      file_(of.env, options.form),
-      at_s_(of.env.now_us / 1'000'000),
-      used_memory_(of.env.memory.used_bytes()),
-      current_(of.env, options.form),
-      ahead_(of.env, options.form),
-      change_writer_(of.env, options.form) {
-    const replication* const stream = of.replicating.get();
+      file_(of.data.env, options.form),
+      at_s_(of.data.env.now_us / 1'000'000),
+      used_memory_(of.data.env.memory.used_bytes()),
+      current_(of.data.env, options.form),
+      ahead_(of.data.env, options.form),
+      change_writer_(of.data.env, options.form) {
+    const replication* const stream = of.replication.replicating.get();
     const auto stands =
         options.names_stream && stream != nullptr ? stream->position() : std::nullopt;
     if (stands) {
@@ -112,7 +112,7 @@ snapshot::snapshot(engine_state& of, snapshot_options options)
         part& its = parts_[i];
         its.of = this;
         its.database = i;
-        keyspace* const keys = state_.keyspaces[i].get();
+        keyspace* const keys = state_.data.keyspaces[i].get();
         if (keys == nullptr || keys->size() == 0 || !options.has_keys) continue;
         its.live = keys;
         its.keys = keys->size();
@@ -120,13 +120,13 @@ snapshot::snapshot(engine_state& of, snapshot_options options)
         keys_ += its.keys;
         keys->set_keeper(&its);
     }
-    state_.slow_path |= slow_path::snapshot;
+    state_.clients.slow_path |= slow_path::snapshot;
 }
 
 snapshot::~snapshot() {
     for (writing_entry* const each : {&current_, &ahead_}) let_go(*each);
     for (part& each : parts_) leave_part(each);
-    for (const adopted_entry& each : adopted_) release_entry(state_.env, each.of);
+    for (const adopted_entry& each : adopted_) release_entry(state_.data.env, each.of);
 }
 
 void snapshot::end() {
@@ -135,7 +135,7 @@ void snapshot::end() {
     slice_limit slice(nullptr, 0);
     if (clear_some(0, slice)) return;
     engine_state& home = state_;
-    home.snapshot.reset();  // this
+    home.persistence.snapshot.reset();  // this
     home.note_obstacle_ended();
 }
 
@@ -153,16 +153,16 @@ void snapshot::fail(const char* why) noexcept {
 
 void snapshot::stop_writing() noexcept {
     writing_ = false;
-    state_.slow_path &= static_cast<std::uint16_t>(~slow_path::snapshot);
+    state_.clients.slow_path &= static_cast<std::uint16_t>(~slow_path::snapshot);
     let_changes_go();
 }
 
 bool snapshot::holds_changes() noexcept {
     if (!is_crowded_ && waiting_ > options_.max_waiting / 2) {
         is_crowded_ = true;
-        hold_ends_us_ = state_.env.steady_us + options_.longest_hold_us;
+        hold_ends_us_ = state_.data.env.steady_us + options_.longest_hold_us;
     }
-    return is_crowded_ && writing_ && state_.env.steady_us < hold_ends_us_;
+    return is_crowded_ && writing_ && state_.data.env.steady_us < hold_ends_us_;
 }
 
 void snapshot::let_changes_go() noexcept {
@@ -172,7 +172,8 @@ void snapshot::let_changes_go() noexcept {
 bool snapshot::is_huge(const entry& e) const {
     if (e.held_as == encoding::external) return e.pointer<text_block>()->size > options_.huge_bytes;
     if (e.held_as < encoding::external || e.held_as == encoding::packed) return false;
-    return elements_of(e) > options_.huge_elements || bytes_of(state_.env, e) > options_.huge_bytes;
+    return elements_of(e) > options_.huge_elements ||
+           bytes_of(state_.data.env, e) > options_.huge_bytes;
 }
 
 bool snapshot::part::takes_long(const entry& e, std::uint64_t hash) const noexcept {
@@ -210,7 +211,7 @@ bool snapshot::part::removed(entry& e, std::uint64_t hash) noexcept {
         if (&e == each->of) return of->own(*each);
     if (!of->writing_ || e.has(entry::in_snapshot) || at.passed(hash)) return false;
     if (is_big(e) && of->adopted_.size() < max_adopted) {
-        of->adopted_.push_back({&e, database, bytes_of(of->state_.env, e)});
+        of->adopted_.push_back({&e, database, bytes_of(of->state_.data.env, e)});
         of->held_ += of->adopted_.back().bytes;
         return true;
     }
@@ -227,8 +228,8 @@ void snapshot::part::cleared(dictionary&& all) noexcept {
     flushed.emplace(std::move(all));
     // Estimated by its share of the keys.
     std::size_t keys_of_all = flushed->size();
-    for (const auto& each : of->state_.keyspaces) keys_of_all += each ? each->size() : 0;
-    const std::size_t used = of->state_.env.memory.used_bytes();
+    for (const auto& each : of->state_.data.keyspaces) keys_of_all += each ? each->size() : 0;
+    const std::size_t used = of->state_.data.env.memory.used_bytes();
     const std::size_t others = used - std::min(used, of->held_);
     held = static_cast<std::size_t>(static_cast<double>(others) *
                                     (static_cast<double>(flushed->size()) /
@@ -308,7 +309,7 @@ void snapshot::finish(writing_entry& one) {
 }
 
 bool snapshot::own(writing_entry& one) {
-    one.bytes = bytes_of(state_.env, *one.of);
+    one.bytes = bytes_of(state_.data.env, *one.of);
     held_ += one.bytes;
     return one.is_owned = true;
 }
@@ -375,7 +376,7 @@ void snapshot::let_go(writing_entry& one) {
     entry* const written = std::exchange(one.of, nullptr);
     if (!std::exchange(one.is_owned, false)) return;
     held_ -= std::exchange(one.bytes, 0);
-    release_entry(state_.env, written);
+    release_entry(state_.data.env, written);
 }
 
 void snapshot::take_piece(std::deque<byte_buffer>& from, byte_buffer& out, std::size_t limit) {
@@ -400,7 +401,7 @@ void snapshot::leave_part(part& of) noexcept {
     if (of.live != nullptr) of.live->set_keeper(nullptr);
     of.live = nullptr;
     held_ -= std::exchange(of.held, 0);
-    if (of.flushed) state_.env.discard(std::move(*of.flushed));
+    if (of.flushed) state_.data.env.discard(std::move(*of.flushed));
     of.flushed.reset();
 }
 
@@ -419,7 +420,7 @@ void snapshot::leave_bucket(part& of) {
         if (e == ahead_.of)
             own(ahead_);
         else
-            release_entry(state_.env, e);
+            release_entry(state_.data.env, e);
     }
     of.at.advance();
     visited_ = false;
@@ -514,7 +515,7 @@ bool snapshot::clear_some(std::size_t buckets, slice_limit& slice) {
     // The environment frees them in slices.
     for (; !adopted_.empty(); adopted_.pop_front()) {
         held_ -= adopted_.front().bytes;
-        release_entry(state_.env, adopted_.front().of);
+        release_entry(state_.data.env, adopted_.front().of);
     }
     visited_ = false;
     while (part_ < parts_.size()) {

@@ -60,7 +60,7 @@ inline void go_on(cache_with_client& it) {
 // Parts of a stream that a digest leaves out: its groups and their pending entries.
 inline std::string written_stream(engine_state& state, entry& of) {
     byte_buffer out;
-    rdb::value_writer writer(state.env);
+    rdb::value_writer writer(state.data.env);
     writer.begin_value(of);
     EXPECT_TRUE(writer.write(out, SIZE_MAX));
     return std::string(out.text());
@@ -110,8 +110,8 @@ inline std::string fingerprint(engine& of, rdb::file_form form = rdb::file_form:
     std::uint64_t times = 0;
     std::uint64_t streams = 0;
     for (unsigned i = 0; i < engine_databases; ++i) {
-        if (state.keyspaces[i] == nullptr) continue;
-        dictionary::iterator all(state.keyspaces[i]->table());
+        if (state.data.keyspaces[i] == nullptr) continue;
+        dictionary::iterator all(state.data.keyspaces[i]->table());
         while (const dictionary::slot* const place = all.next()) {
             entry& e = *dictionary::entry_of(*place);
             std::uint64_t name = i + 1;
@@ -125,7 +125,7 @@ inline std::string fingerprint(engine& of, rdb::file_form form = rdb::file_form:
                                           : stream_in_commands(*e.pointer<redis_stream>()));
         }
     }
-    return hexadecimal(dataset_digest(state)) + " " + std::to_string(times) + " " +
+    return hexadecimal(dataset_digest(state.data)) + " " + std::to_string(times) + " " +
            std::to_string(streams) + " " + std::to_string(of.stats().keys) + " keys";
 }
 
@@ -172,7 +172,7 @@ inline std::string loaded(std::string_view file, rdb::file_form form = rdb::file
 
 inline int marked(engine& of) {
     int found = 0;
-    for (const auto& keys : of.internals().keyspaces) {
+    for (const auto& keys : of.internals().data.keyspaces) {
         if (keys == nullptr) continue;
         EXPECT_EQ(keys->keeper(), nullptr);
         dictionary::iterator all(keys->table());

@@ -262,8 +262,8 @@ TEST_F(HooksTest, a_large_value_is_told_as_it_is_then_whatever_becomes_of_the_ke
     EXPECT_EQ(next(), "expire k");
     give_none("expire k");
     set();
-    home_->internals().options.max_memory = 1;
-    home_->internals().options.policy = eviction::allkeys_random;
+    home_->internals().settings.options.max_memory = 1;
+    home_->internals().settings.options.policy = eviction::allkeys_random;
     while (home_->upkeep()) {
     }
     EXPECT_EQ(next(), "write k=" + big);
@@ -332,7 +332,7 @@ TEST_F(HooksTest, a_large_value_that_the_master_takes_away_is_not_told) {
         test_client c(*home_);
         c("SADD s 1");
         c({"SET", "k", big});
-        home_->internals().slow_path |= slow_path::replica;
+        home_->internals().clients.slow_path |= slow_path::replica;
         c(gone);
         EXPECT_EQ(next(), "") << gone;
         EXPECT_TRUE(hooks_->flushed()) << gone;
@@ -359,7 +359,7 @@ TEST_F(HooksTest, a_full_queue_has_room_for_the_end_of_a_large_value) {
     c({"SET", "k", std::string(20'000, 'x')});
     EXPECT_GT(hooks_->counts().queued_bytes, 4096 * write_behind::slack);
     // A late script continues, although the queue is full.
-    home_->internals().database(0).remove("k", home_->internals().env.hash("k"));
+    home_->internals().data.database(0).remove("k", home_->internals().data.env.hash("k"));
     home_->internals().key_happened(0, key_event::generic, "del", "k");
     EXPECT_EQ(next(), "erase k");
 }
@@ -372,7 +372,7 @@ TEST_F(HooksTest, a_state_that_is_lost_takes_the_older_one_with_it) {
     EXPECT_EQ(c("SET k old"), "+OK\r\n");
     EXPECT_EQ(c({"SET", "big", std::string(20'000, 'x')}), "+OK\r\n");
     // A write although the queue is full, as by a script that began before.
-    keyspace& keys = home_->internals().database(0);
+    keyspace& keys = home_->internals().data.database(0);
     const std::uint64_t hash = keys.hash("k");
     keys.put_text(keys.find("k", hash), "k", hash, "newer");
     home_->internals().key_happened(0, key_event::string, "set", "k");

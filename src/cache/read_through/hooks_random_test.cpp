@@ -150,7 +150,7 @@ protected:
         for (unsigned database = 0; database < 2; ++database) {
             for (unsigned i = 0; i < keys; ++i) {
                 const std::string key = "k" + std::to_string(i);
-                keyspace& all = home_->internals().database(database);
+                keyspace& all = home_->internals().data.database(database);
                 const entry* const there = all.look_at(key);
                 const bool is_string =
                     there != nullptr && !all.is_over(*there) && there->type == value_type::string;

@@ -345,7 +345,7 @@ TEST_F(HooksTest, what_is_not_written_yet_is_read_from_the_queue) {
     d("SET a 1 PX 5000");
     // As by an eviction.
     home_->internals().key_happened(0, key_event::evicted, "evicted", "a");
-    keyspace& keys = home_->internals().database(0);
+    keyspace& keys = home_->internals().data.database(0);
     keys.remove("a", keys.hash("a"));
     EXPECT_EQ(d("GET a"), "$1\r\n1\r\n");
     EXPECT_EQ(d("PTTL a"), ":5000\r\n");
@@ -567,7 +567,7 @@ TEST_F(HooksTest, nothing_is_lost_and_nothing_old_is_read) {
                         expect(key, got);
                 }
             } else if (what == 4) {
-                keyspace& keys = home_->internals().database(0);
+                keyspace& keys = home_->internals().data.database(0);
                 if (keys.look_at(key) != nullptr) {
                     home_->internals().key_happened(0, key_event::evicted, "evicted", key);
                     keys.remove(key, keys.hash(key));
@@ -754,7 +754,7 @@ TEST_F(HooksTest, a_key_that_never_stays_is_not_asked_for_without_end) {
     for (int i = 0; i < read_through::max_rounds; ++i) {
         ASSERT_EQ(next(), "miss a") << i;
         give("miss a", "1");
-        keyspace& keys = home_->internals().database(0);
+        keyspace& keys = home_->internals().data.database(0);
         keys.remove("a", keys.hash("a"));
         const std::string got = c.pushed();
         if (i + 1 < read_through::max_rounds)
@@ -805,7 +805,7 @@ TEST_F(HooksTest, they_rest_while_the_server_follows_another) {
     test_client c(*home_), waiting(*home_);
     c("SET a 1");
     waiting("GET b");
-    home_->internals().slow_path |= slow_path::replica;
+    home_->internals().clients.slow_path |= slow_path::replica;
     EXPECT_EQ(c("GET missing"), "$-1\r\n");
     c("SET d 1");
     c("DEL e");
@@ -815,7 +815,7 @@ TEST_F(HooksTest, they_rest_while_the_server_follows_another) {
     give("miss b", "2");
     EXPECT_EQ(waiting.pushed(), "$-1\r\n");
     EXPECT_EQ(c("EXISTS b"), ":0\r\n");
-    home_->internals().slow_path &= static_cast<std::uint16_t>(~slow_path::replica);
+    home_->internals().clients.slow_path &= static_cast<std::uint16_t>(~slow_path::replica);
     EXPECT_EQ(c("GET missing"), "");
     EXPECT_EQ(hooks_->counts().waiting, 1);
 }

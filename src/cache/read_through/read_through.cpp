@@ -86,19 +86,19 @@ read_through::~read_through() = default;
 read_through& read_through::attach(engine& to, const hook_options& options, hook_host& host) {
     engine_state& s = to.internals();
     s.hooked = std::make_unique<read_through>(s, options, host);
-    s.slow_path |= slow_path::read_through;
+    s.clients.slow_path |= slow_path::read_through;
     s.note_observers();
     return *s.hooked;
 }
 
 /// True while another server's or a file's data is loaded or replicated here.
 bool read_through::rests() const noexcept {
-    return (home_.slow_path & (slow_path::replica | slow_path::loading)) != 0;
+    return (home_.clients.slow_path & (slow_path::replica | slow_path::loading)) != 0;
 }
 
 /// True if keys may be added or removed now: this is a change, which is propagated.
 bool read_through::may_change_keys() const noexcept {
-    return (home_.slow_path & slow_path::pause) == 0 && !scripting::is_late(home_);
+    return (home_.clients.slow_path & slow_path::pause) == 0 && !scripting::is_late(home_);
 }
 
 read_through::verdict read_through::before(call& c, std::uint64_t flags) {
@@ -177,16 +177,16 @@ void read_through::look_for(call& c, waiter*& own, std::string_view key, bool wr
         if (change->what == key_change::kind::write) {
             // Evicted before its change was delivered.
             const std::int64_t at_ms = change->expires_at_ms;
-            if (at_ms != no_expiry && at_ms <= home_.env.now_ms) return;
+            if (at_ms != no_expiry && at_ms <= home_.data.env.now_ms) return;
             // Otherwise the miss waits for the delivery, and then queries the backend.
             if (may_change_keys()) {
-                const std::int64_t ttl_ms = at_ms == no_expiry ? 0 : at_ms - home_.env.now_ms;
+                const std::int64_t ttl_ms = at_ms == no_expiry ? 0 : at_ms - home_.data.env.now_ms;
                 return store(scoped, *change->value, ttl_ms);
             }
         }
     }
     if (own != nullptr && own->absent.contains(scoped)) return;
-    if (absent_.has(scoped, home_.env.steady_us)) {
+    if (absent_.has(scoped, home_.data.env.steady_us)) {
         ++counts_.negative;
         return;
     }
@@ -226,7 +226,7 @@ void read_through::fail(waiter& of, std::string_view scoped, std::string_view wh
         return;
     }
     if (!of.writes && options_.fallback == hook_fallback::stale && may_change_keys()) {
-        const std::int64_t now_us = home_.env.steady_us;
+        const std::int64_t now_us = home_.data.env.steady_us;
         if (stale_values::value* const old = stale_.find_usable(scoped, now_us)) {
             if (old->is_back) return;
             const std::int64_t left_ms = (old->until_us - now_us) / 1000;
@@ -251,16 +251,16 @@ void read_through::take_back_stale(std::string_view scoped) {
     stale_values::value* const old = stale_.find(scoped);
     if (old == nullptr || !old->is_back) return;
     // FLUSHALL and SWAPDB are not tracked: the key may have another value now.
-    keyspace& keys = home_.database(database_of(scoped));
+    keyspace& keys = home_.data.database(database_of(scoped));
     const std::string_view key = key_of(scoped);
     const entry* const there = keys.look_at(key);
     text_view text;
     const bool is_there = there != nullptr && there->type == value_type::string &&
                           text(*there) == old->text && there->expiry() != no_expiry &&
-                          there->expiry() <= home_.env.now_ms + stale_retry_ms;
+                          there->expiry() <= home_.data.env.now_ms + stale_retry_ms;
     // An expired one is removed by the lookup, and must count as put back until then: other
     // expirations are kept as new stale values, and queued.
-    const std::uint64_t hash = home_.env.hash(key);
+    const std::uint64_t hash = home_.data.env.hash(key);
     if (is_there && keys.find_to_read(key, hash) != nullptr) {
         const recorded_alone told(home_, keys.number(), {"DEL", key});
         keys.remove(key, hash);
@@ -271,11 +271,11 @@ void read_through::take_back_stale(std::string_view scoped) {
 
 /// Clients with a cache of their own get an invalidation: the value may differ from theirs.
 void read_through::notify_trackers(std::string_view key) {
-    if ((home_.observers & observers::trackers) != 0) invalidate(home_, key, nullptr);
+    if ((home_.clients.observers & observers::trackers) != 0) invalidate(home_, key, nullptr);
 }
 
 void read_through::block(session& who, waiter& own) {
-    if (own.deadline_us == 0) own.deadline_us = home_.env.steady_us + options_.deadline_us;
+    if (own.deadline_us == 0) own.deadline_us = home_.data.env.steady_us + options_.deadline_us;
     session_extras& extras = extras_of(who);
     extras.waits_for = wait_kind::hook;
     extras.deadline_us = own.deadline_us;
@@ -332,12 +332,12 @@ void read_through::end_wait(session& who) {
 
 void read_through::store(std::string_view scoped, std::string_view value, std::int64_t ttl_ms) {
     if (rests()) return;
-    keyspace& keys = home_.database(database_of(scoped));
+    keyspace& keys = home_.data.database(database_of(scoped));
     const std::string_view key = key_of(scoped);
-    const std::uint64_t hash = home_.env.hash(key);
+    const std::uint64_t hash = home_.data.env.hash(key);
     if (keys.find_to_read(key, hash) != nullptr) return;
     keyspace::slot* const place = keys.put_text(nullptr, key, hash, value);
-    const std::int64_t ends_ms = home_.env.now_ms + std::min(ttl_ms, longest_ttl_ms);
+    const std::int64_t ends_ms = home_.data.env.now_ms + std::min(ttl_ms, longest_ttl_ms);
     if (ttl_ms > 0) keys.set_expiry(place, ends_ms);
     if (ttl_ms > 0)
         propagate_alone(home_, keys.number(), {"SET", key, value, "PXAT", decimal(ends_ms)});
@@ -392,10 +392,10 @@ void read_through::expired(unsigned database, std::string_view key, std::string_
     }
     if (rests()) return;
     if (options_.fallback == hook_fallback::stale && options_.has_miss) {
-        const entry* const gone = home_.database(database).look_at(key);
+        const entry* const gone = home_.data.database(database).look_at(key);
         text_view text;
         if (gone != nullptr && gone->type == value_type::string)
-            stale_.keep(scoped, text(*gone), home_.env.steady_us);
+            stale_.keep(scoped, text(*gone), home_.data.env.steady_us);
     }
     if (!options_.has_expire) return;
     queue_.add(scoped, {key_change::kind::expire, nullptr, 0});
@@ -406,7 +406,7 @@ void read_through::queue_changes() {
     if (dirty_.empty()) [[likely]]
         return;
     for (const auto& [scoped, may_be_other] : dirty_) {
-        const entry* const now = home_.database(database_of(scoped)).look_at(key_of(scoped));
+        const entry* const now = home_.data.database(database_of(scoped)).look_at(key_of(scoped));
         if (now != nullptr && now->type == value_type::string) {
             if (!options_.has_write) continue;
             text_view text;
@@ -431,12 +431,12 @@ void read_through::queue_changes() {
 void read_through::drop_without_value(std::string_view scoped) {
     const key_change* const queued = queue_.find(scoped);
     if (queued == nullptr || queued->what != key_change::kind::write || queued->value) return;
-    const entry* const now = home_.database(database_of(scoped)).look_at(key_of(scoped));
+    const entry* const now = home_.data.database(database_of(scoped)).look_at(key_of(scoped));
     if (now == nullptr || now->type != value_type::string) queue_.drop(scoped);
 }
 
 std::shared_ptr<const std::string> read_through::value_of(std::string_view scoped) {
-    const entry* const now = home_.database(database_of(scoped)).look_at(key_of(scoped));
+    const entry* const now = home_.data.database(database_of(scoped)).look_at(key_of(scoped));
     // Invariant: every change and removal of a key is noted, so a queued write without its value
     // has a string, or was replaced or dropped.
     EDDY_ASSERT(now != nullptr && now->type == value_type::string);
@@ -506,7 +506,7 @@ bool read_through::take_change(hook_job& job) {
     job.value = std::move(change.value);
     job.ttl_ms = change.expires_at_ms == no_expiry
                      ? 0
-                     : std::max<std::int64_t>(change.expires_at_ms - home_.env.now_ms, 1);
+                     : std::max<std::int64_t>(change.expires_at_ms - home_.data.env.now_ms, 1);
     running_changes_.emplace(job.id, std::move(scoped));
     return true;
 }
@@ -535,9 +535,9 @@ void read_through::finish(hook_result&& result) {
 void read_through::answer(miss& of, hook_result&& result) {
     of.running = false;
     const std::string& scoped = of.key;
-    const std::size_t longest = home_.options.max_text;
+    const std::size_t longest = home_.settings.options.max_text;
     const bool has_no_room = !result.failed && !of.superseded && result.value &&
-                             home_.options.max_memory != 0 && !home_.make_room();
+                             home_.settings.options.max_memory != 0 && !home_.make_room();
     const bool failed =
         result.failed || has_no_room || (result.value && result.value->size() > longest);
     if (!failed && !of.superseded) {
@@ -550,7 +550,7 @@ void read_through::answer(miss& of, hook_result&& result) {
             const std::int64_t known_us =
                 result.ttl_ms ? std::clamp<std::int64_t>(*result.ttl_ms, 0, longest_ttl_ms) * 1000
                               : options_.negative_ttl_us;
-            if (known_us > 0) absent_.add(scoped, home_.env.steady_us + known_us);
+            if (known_us > 0) absent_.add(scoped, home_.data.env.steady_us + known_us);
         }
     }
     for (session* const each : std::exchange(of.waiting, {})) {
@@ -564,11 +564,11 @@ void read_through::answer(miss& of, hook_result&& result) {
         if (its.misses.empty()) wake(*each);
     }
     let_go(of);
-    if (!home_.tracking.changes.empty()) send_broadcasts(home_);
+    if (!home_.clients.tracking.changes.empty()) send_broadcasts(home_);
 }
 
 void read_through::change_delivered(const std::string& scoped, bool succeeded) {
-    queue_.finish(scoped, succeeded, home_.env.steady_us);
+    queue_.finish(scoped, succeeded, home_.data.env.steady_us);
     if (const auto found = misses_.find(scoped); found != misses_.end() && found->second->parked) {
         miss& held_up = *found->second;
         if (queue_.is_failing(scoped)) {
@@ -586,11 +586,11 @@ void read_through::change_delivered(const std::string& scoped, bool succeeded) {
 std::int64_t read_through::next_due_us() const noexcept {
     const std::int64_t retry_us = queue_.next_retry_us();
     return postponed_.empty() ? retry_us
-                              : std::min(retry_us, home_.env.steady_us + postponement_us);
+                              : std::min(retry_us, home_.data.env.steady_us + postponement_us);
 }
 
 void read_through::tick() {
-    queue_.release(home_.env.steady_us);
+    queue_.release(home_.data.env.steady_us);
     // Ends a pause that no command checks.
     static_cast<void>(is_client_paused(home_));
     if (!postponed_.empty() && !scripting::is_late(home_)) {

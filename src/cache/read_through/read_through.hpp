@@ -156,7 +156,7 @@ public:
     const write_behind& queue() const noexcept { return queue_; }
 
     /// The engine's steady time.
-    std::int64_t now_us() const noexcept { return home_.env.steady_us; }
+    std::int64_t now_us() const noexcept { return home_.data.env.steady_us; }
     const hook_options& options() const noexcept { return options_; }
     hook_counts counts() const;
 

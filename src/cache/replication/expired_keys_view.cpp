@@ -8,6 +8,6 @@
 namespace eddy::cache {
 
 expired_keys_view::expired_keys_view(engine& of) noexcept
-    : env_(of.internals().env), before_(std::exchange(env_.expired, expired_keys::stay)) {}
+    : env_(of.internals().data.env), before_(std::exchange(env_.expired, expired_keys::stay)) {}
 
 }  // namespace eddy::cache

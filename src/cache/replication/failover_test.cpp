@@ -41,7 +41,7 @@ protected:
         its().host = &host_;
         client_("SET k v");
     }
-    replication& its() { return *l_.home->internals().replicating; }
+    replication& its() { return *l_.home->internals().replication.replicating; }
     void at(int seconds) { l_.home->set_time(std::chrono::seconds(1'000'000 + seconds)); }
     /// The replica takes its output and acknowledges it.
     void catch_up(test_client& replica) {
@@ -337,7 +337,7 @@ TEST_F(failovers, a_replica_leads_when_its_master_asks) {
     EXPECT_THAT(master("PSYNC x 1 FAILOVER"),
                 StartsWith("-ERR PSYNC FAILOVER can't be sent to a master."));
     client("REPLICAOF 127.0.0.1 1");
-    replication& links = *home.internals().replicating;
+    replication& links = *home.internals().replication.replicating;
     links.host = &host;
     const std::string id(40, 'a');
     links.begin_load();

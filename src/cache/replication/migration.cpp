@@ -47,11 +47,11 @@ class doing_of {
 public:
     doing_of(engine_state& s, session* who)
         : state_(s),
-          outer_(std::exchange(s.executing, who)),
-          outer_pushes_(std::exchange(s.own_pushes, {})) {}
+          outer_(std::exchange(s.clients.executing, who)),
+          outer_pushes_(std::exchange(s.clients.own_pushes, {})) {}
     ~doing_of() {
-        state_.executing = outer_;
-        state_.own_pushes = std::move(outer_pushes_);
+        state_.clients.executing = outer_;
+        state_.clients.own_pushes = std::move(outer_pushes_);
     }
     doing_of(const doing_of&) = delete;
     doing_of& operator=(const doing_of&) = delete;
@@ -75,13 +75,14 @@ void migrations::note_changes(unsigned database) noexcept {
 
 migration::migration(engine_state& s, std::uint64_t asked_by, migration_order what)
     : state_(s), asked_by_(asked_by), order_(std::move(what)) {
-    if (state_.migrating == nullptr) state_.migrating = std::make_unique<migrations>();
-    ++state_.migrating->count_;
-    state_.slow_path |= slow_path::migration;
+    if (state_.replication.migrating == nullptr)
+        state_.replication.migrating = std::make_unique<migrations>();
+    ++state_.replication.migrating->count_;
+    state_.clients.slow_path |= slow_path::migration;
     state_.note_observers();
     try {
         // A command that names a key of another migration waits for it, so none is held twice.
-        auto& held = state_.migrating->held_[order_.from];
+        auto& held = state_.replication.migrating->held_[order_.from];
         held.reserve(held.size() + order_.keys.size());
         for (const std::string& each : order_.keys) held.emplace(each, false);
     } catch (const std::bad_alloc&) {
@@ -105,7 +106,7 @@ bool migration::release(std::size_t end) noexcept {
 void migration::let_go(std::size_t end) noexcept {
     for (; released_ < end; ++released_) {
         std::string& key = order_.keys[released_];
-        state_.migrating->held_[order_.from].erase(key);
+        state_.replication.migrating->held_[order_.from].erase(key);
         // Freed now, not all together at the end.
         std::string().swap(key);
     }
@@ -114,59 +115,63 @@ void migration::let_go(std::size_t end) noexcept {
 void migration::leave() noexcept {
     let_go(order_.keys.size());
     note_unsent(0);
-    if (--state_.migrating->count_ != 0) return;
-    state_.migrating.reset();
-    state_.slow_path &= static_cast<std::uint16_t>(~slow_path::migration);
+    if (--state_.replication.migrating->count_ != 0) return;
+    state_.replication.migrating.reset();
+    state_.clients.slow_path &= static_cast<std::uint16_t>(~slow_path::migration);
     state_.note_observers();
 }
 
 bool migration::is_wanted() const noexcept { return find_session(state_, asked_by_) != nullptr; }
 
-bool migration::is_crowded() const noexcept { return state_.migrating->unsent_ >= most_unsent; }
+bool migration::is_crowded() const noexcept {
+    return state_.replication.migrating->unsent_ >= most_unsent;
+}
 
 void migration::note_unsent(std::size_t bytes) noexcept {
-    state_.migrating->unsent_ += bytes - std::exchange(unsent_, bytes);
+    state_.replication.migrating->unsent_ += bytes - std::exchange(unsent_, bytes);
 }
 
 migration::written migration::write(std::size_t index, byte_buffer& to) {
     const std::string& key = order_.keys[index];
-    keyspace& keys = state_.database(order_.from);
+    keyspace& keys = state_.data.database(order_.from);
     const keyspace::slot* const place = keys.find_to_read(key);
     if (place == nullptr) return written::gone;
     entry& its = *keyspace::at(place);
     byte_buffer payload;
-    if (!rdb::write_payload(state_.env, its, payload, state_.options.max_reply))
+    if (!rdb::write_payload(state_.data.env, its, payload, state_.settings.options.max_reply))
         return written::too_large;
     const expiry_time ends_ms = its.expiry();
     // 0 would mean no expiry.
     const std::int64_t left_ms =
-        ends_ms == no_expiry ? 0 : std::max<std::int64_t>(ends_ms - state_.env.now_ms, 1);
+        ends_ms == no_expiry ? 0 : std::max<std::int64_t>(ends_ms - state_.data.env.now_ms, 1);
     const decimal time(left_ms);
     const std::string_view words[] = {
         // For a cluster node that does not own the slot yet.
-        state_.options.emulates_cluster ? "RESTORE-ASKING" : "RESTORE", key, time, payload.text(),
-        "REPLACE"};
+        state_.settings.options.emulates_cluster ? "RESTORE-ASKING" : "RESTORE", key, time,
+        payload.text(), "REPLACE"};
     resp::write_command(to, std::span(words).first(order_.replaces ? 5 : 4));
-    state_.migrating->held_[order_.from].at(key) = false;
+    state_.replication.migrating->held_[order_.from].at(key) = false;
     return written::whole;
 }
 
 bool migration::may_remove() const {
-    return !is_client_paused(state_) && state_.writes_held == 0 && !scripting::is_late(state_);
+    return !is_client_paused(state_) && state_.clients.writes_held == 0 &&
+           !scripting::is_late(state_);
 }
 
 std::int64_t migration::pause_ends_us() const noexcept {
-    return state_.paused_until_us != 0 ? state_.paused_until_us : session::no_deadline;
+    return state_.clients.paused_until_us != 0 ? state_.clients.paused_until_us
+                                               : session::no_deadline;
 }
 
 std::string migration::remove(const std::vector<std::size_t>& indexes) {
     engine_state& s = state_;
-    if (s.replicating != nullptr && s.replicating->is_replica())
+    if (s.replication.replicating != nullptr && s.replication.replicating->is_replica())
         return "this server follows another one since";
     session* const who = find_session(s, asked_by_);
     const doing_of its(s, who);
-    keyspace& keys = s.database(order_.from);
-    const auto& held = s.migrating->held_[order_.from];
+    keyspace& keys = s.data.database(order_.from);
+    const auto& held = s.replication.migrating->held_[order_.from];
     bool some_changed = false;
     for (const std::size_t index : indexes) {
         const std::string& key = order_.keys[index];
@@ -180,12 +185,12 @@ std::string migration::remove(const std::vector<std::size_t>& indexes) {
         if (s.hooked != nullptr)
             s.hooked->key_happened(order_.from, key_event::evicted, "evicted", key);
         keys.remove(key, keys.hash(key));
-        ++s.changes;
+        ++s.data.changes;
         s.notify_clients(order_.from, key_event::generic, "del", key);
     }
-    if (!s.tracking.changes.empty()) send_broadcasts(s);
-    if (who != nullptr && !s.own_pushes.empty()) {
-        extras_of(*who).outbox.append(s.own_pushes.text());
+    if (!s.clients.tracking.changes.empty()) send_broadcasts(s);
+    if (who != nullptr && !s.clients.own_pushes.empty()) {
+        extras_of(*who).outbox.append(s.clients.own_pushes.text());
         who->wake();
     }
     return some_changed ? "they were changed meanwhile, by a script or the like. Send them again, "
@@ -194,9 +199,9 @@ std::string migration::remove(const std::vector<std::size_t>& indexes) {
 }
 
 bool waits_for_migration(call& c) {
-    if ((c.state.slow_path & slow_path::migration) == 0) [[likely]]
+    if ((c.state.clients.slow_path & slow_path::migration) == 0) [[likely]]
         return false;
-    const migrations& its = *c.state.migrating;
+    const migrations& its = *c.state.replication.migrating;
     unsigned database = c.keys->number();
     bool waits = false;
     const auto look = [&](const command_spec& spec, arguments args) {

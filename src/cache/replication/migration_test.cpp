@@ -224,7 +224,7 @@ TEST_F(migrate, who_changes_its_keys_waits_and_who_reads_them_does_not) {
     EXPECT_EQ(other.pushed(), "*2\r\n+OK\r\n:1\r\n");
     EXPECT_EQ(whole.pushed(), ":2\r\n+PONG\r\n");
     EXPECT_EQ(there("GET a"), "$1\r\n1\r\n");
-    EXPECT_EQ(home.internals().slow_path, 0);
+    EXPECT_EQ(home.internals().clients.slow_path, 0);
 }
 
 TEST_F(migrate, ends_for_those_who_wait_whatever_becomes_of_it) {
@@ -477,7 +477,7 @@ TEST_F(migrate, so_many_are_under_way_at_most) {
 TEST_F(migrate, a_cluster_of_one_node_is_told_that_it_asks) {
     client("SET a 1");
     client("CONFIG SET cluster-enabled yes");
-    home.internals().options.emulates_cluster = true;
+    home.internals().settings.options.emulates_cluster = true;
     EXPECT_EQ(client("MIGRATE h 1 a 0 5 REPLACE"), "");
     byte_buffer out;
     EXPECT_EQ(host.under_way[0]->write(0, out), migration::written::whole);

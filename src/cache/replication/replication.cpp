@@ -35,27 +35,30 @@ bool takes_feed(const replica& of) noexcept {
 
 replication::replication(engine_state& of)
     : state_(of),
-      id_(of.run_id),
+      id_(of.replication.run_id),
       second_id_(no_id),
-      alone_since_us_(of.env.steady_us),
-      pinged_us_(of.env.steady_us) {}
+      alone_since_us_(of.data.env.steady_us),
+      pinged_us_(of.data.env.steady_us) {}
 
 replication::~replication() {
     if (listens_) remove_sink(state_, *this);
 }
 
 replication& replication::of(engine_state& s) {
-    if (s.replicating == nullptr) s.replicating = std::make_unique<replication>(s);
-    return *s.replicating;
+    if (s.replication.replicating == nullptr)
+        s.replication.replicating = std::make_unique<replication>(s);
+    return *s.replication.replicating;
 }
 
-replication* replication::find(engine& home) noexcept { return home.internals().replicating.get(); }
+replication* replication::find(engine& home) noexcept {
+    return home.internals().replication.replicating.get();
+}
 
 // --- The stream -------------------------------------------------------------------------------
 
 void replication::take_new_id() {
     // In place, as it must work without memory.
-    write_run_id(id_, state_.env.random);
+    write_run_id(id_, state_.data.env.random);
     second_id_ = no_id;
     second_offset_ = -1;
 }
@@ -67,7 +70,9 @@ void replication::activate() {
 }
 
 std::optional<stream_position> replication::position() const {
-    if (state_.propagating != nullptr && state_.propagating->has_undelivered()) return std::nullopt;
+    if (state_.persistence.propagating != nullptr &&
+        state_.persistence.propagating->has_undelivered())
+        return std::nullopt;
     if (is_replica()) {
         if (!resumable_ || is_loading()) return std::nullopt;
         return stream_position{id_, feed_.end(), stream_database};
@@ -88,7 +93,7 @@ void replication::restore(const stream_position& saved, bool follows) {
         second_offset_ = static_cast<std::int64_t>(saved.offset) + 1;
     }
     feed_.restart(saved.offset);
-    alone_since_us_ = state_.env.steady_us;
+    alone_since_us_ = state_.data.env.steady_us;
     active_ = true;
     note_mode();
 }
@@ -115,14 +120,14 @@ void replication::note_mode() {
     if (listens != listens_) listens ? add_sink(state_, *this) : remove_sink(state_, *this);
     listens_ = listens;
     const auto set = [this](std::uint8_t bit, bool on) {
-        state_.slow_path =
-            static_cast<std::uint16_t>(on ? state_.slow_path | bit : state_.slow_path & ~bit);
+        state_.clients.slow_path = static_cast<std::uint16_t>(on ? state_.clients.slow_path | bit
+                                                                 : state_.clients.slow_path & ~bit);
     };
-    if (is_replica() && (state_.slow_path & slow_path::replica) == 0) keep_hooked_values();
+    if (is_replica() && (state_.clients.slow_path & slow_path::replica) == 0) keep_hooked_values();
     set(slow_path::replica, is_replica());
     if (!is_replica()) expirations_.clear();
     state_.note_observers();
-    state_.env.expired = fate_of_expired(state_);
+    state_.data.env.expired = fate_of_expired(state_);
 }
 
 void replication::changed(std::span<const change> unit) noexcept {
@@ -148,7 +153,7 @@ void replication::feed(std::string_view commands) {
     if (!active_ || is_replica()) return;
     feed_.append(commands);
     appended();
-    if (state_.executing != nullptr) state_.executing->written_offset = feed_.end();
+    if (state_.clients.executing != nullptr) state_.clients.executing->written_offset = feed_.end();
 }
 
 void replication::feed_from_master(std::string_view bytes) {
@@ -166,7 +171,8 @@ void replication::appended() {
 
 void replication::forget_old() noexcept {
     std::uint64_t keep =
-        feed_.end() - std::min<std::uint64_t>(feed_.end(), state_.options.replication.backlog_size);
+        feed_.end() -
+        std::min<std::uint64_t>(feed_.end(), state_.settings.options.replication.backlog_size);
     for (const replica* const each : replicas_) {
         if (takes_feed(*each)) keep = std::min(keep, each->next);
     }
@@ -175,11 +181,11 @@ void replication::forget_old() noexcept {
 
 void replication::check_limits() {
     const auto which = static_cast<std::size_t>(client_class::replica);
-    const output_limit limit = state_.options.clients.output[which];
-    const std::size_t hard =
-        std::min(limit.hard == 0 ? state_.options.clients.max_outbox
-                                 : std::max(limit.hard, state_.options.replication.backlog_size),
-                 state_.options.clients.max_outbox);
+    const output_limit limit = state_.settings.options.clients.output[which];
+    const std::size_t hard = std::min(
+        limit.hard == 0 ? state_.settings.options.clients.max_outbox
+                        : std::max(limit.hard, state_.settings.options.replication.backlog_size),
+        state_.settings.options.clients.max_outbox);
     const std::vector<replica*> all = replicas_.size() > 1 ? replicas_ : std::vector<replica*>();
     const auto check = [&](replica& each) {
         if (!takes_feed(each) || each.who.closing) return;
@@ -188,12 +194,12 @@ void replication::check_limits() {
         if (limit.soft == 0 || waiting < limit.soft) {
             each.over_since_us = 0;
         } else if (each.over_since_us == 0) {
-            each.over_since_us = state_.env.steady_us;
+            each.over_since_us = state_.data.env.steady_us;
         } else {
-            over |= state_.env.steady_us - each.over_since_us > limit.soft_seconds * second_us;
+            over |= state_.data.env.steady_us - each.over_since_us > limit.soft_seconds * second_us;
         }
         if (!over) return;
-        ++state_.env.counters.output_closed;
+        ++state_.data.env.counters.output_closed;
         kill(state_, each.who);
         // Its backlog is released before its connection has ended.
         std::erase(replicas_, &each);
@@ -221,7 +227,7 @@ void replication::forget(session& who) {
     const bool was_active = std::erase(replicas_, gone) > 0;
     const std::shared_ptr<full_copy> copy = std::move(gone->copy);
     who.extras->as_replica.reset();
-    if (replicas_.empty()) alone_since_us_ = state_.env.steady_us;
+    if (replicas_.empty()) alone_since_us_ = state_.data.env.steady_us;
     if (was_active) forget_old();
     if (copy != nullptr) drop_sent(*copy);
     if (host != nullptr) host->replicas_advanced();
@@ -248,7 +254,7 @@ void replication::go_on(replica& with, std::uint64_t from) {
     with.now = replica::stage::online;
     with.next = with.acked = from;
     with.confirmed = false;
-    with.acked_us = with.progress_us = state_.env.steady_us;
+    with.acked_us = with.progress_us = state_.data.env.steady_us;
     with.who.special |= session::replica;
     replicas_.push_back(&with);
     writer_.forget();
@@ -260,9 +266,9 @@ void replication::wait_for_copy(replica& with) {
     activate();
     const bool is_first = std::ranges::none_of(
         replicas_, [](const replica* each) { return each->now == replica::stage::waiting; });
-    if (is_first) waiting_since_us_ = state_.env.steady_us;
+    if (is_first) waiting_since_us_ = state_.data.env.steady_us;
     with.now = replica::stage::waiting;
-    with.acked_us = with.progress_us = state_.env.steady_us;
+    with.acked_us = with.progress_us = state_.data.env.steady_us;
     with.who.special |= session::replica;
     replicas_.push_back(&with);
     ++full_copies;
@@ -275,7 +281,7 @@ void replication::disconnect_replicas() {
         leave(*each);
         kill(state_, each->who);
     }
-    alone_since_us_ = state_.env.steady_us;
+    alone_since_us_ = state_.data.env.steady_us;
 }
 
 bool replication::copy_is_due() const noexcept {
@@ -285,11 +291,11 @@ bool replication::copy_is_due() const noexcept {
         return each->now == replica::stage::waiting && !each->who.closing;
     });
     if (!anyone) return false;
-    const replication_options& options = state_.options.replication;
+    const replication_options& options = state_.settings.options.replication;
     const auto waiting = std::ranges::count_if(
         replicas_, [](const replica* each) { return each->now == replica::stage::waiting; });
     if (options.enough_for_copy > 0 && waiting >= options.enough_for_copy) return true;
-    return state_.env.steady_us - waiting_since_us_ >= options.sync_delay_s * second_us;
+    return state_.data.env.steady_us - waiting_since_us_ >= options.sync_delay_s * second_us;
 }
 
 std::shared_ptr<full_copy> replication::begin_copy() {
@@ -308,7 +314,7 @@ std::shared_ptr<full_copy> replication::begin_copy() {
     EDDY_ASSERT(first != nullptr);
     made->content = first->content;
     if (!made->is_sized) {
-        made->end_mark = make_run_id(state_.env.random);
+        made->end_mark = make_run_id(state_.data.env.random);
         EDDY_ASSERT(made->end_mark.size() == run_id_size);
     }
     try {
@@ -324,7 +330,7 @@ std::shared_ptr<full_copy> replication::begin_copy() {
             each->copy = made;
             each->next_piece = 0;
             each->next = feed_.end();
-            each->progress_us = state_.env.steady_us;
+            each->progress_us = state_.data.env.steady_us;
             each->who.feed_grew();
         }
     } catch (...) {
@@ -354,7 +360,7 @@ void replication::announce_size(const full_copy& of, std::uint64_t bytes) {
     for (replica* const each : replicas_) {
         if (each->copy.get() != &of) continue;
         each->head += head;
-        each->progress_us = state_.env.steady_us;
+        each->progress_us = state_.data.env.steady_us;
         each->who.feed_grew();
     }
 }
@@ -401,7 +407,7 @@ replication::output replication::next_output(replica& of) {
 }
 
 void replication::note_sent(replica& of, const output& sent) {
-    of.progress_us = state_.env.steady_us;
+    of.progress_us = state_.data.env.steady_us;
     if (sent.from == output::part::feed) {
         of.next += sent.text.size();
         return;
@@ -414,7 +420,7 @@ void replication::note_sent(replica& of, const output& sent) {
         // A replica that knew the size before knows the stream's begin, and may not acknowledge the
         // copy.
         of.now = copy.is_sized ? replica::stage::online : replica::stage::copied;
-        of.acked_us = state_.env.steady_us;
+        of.acked_us = state_.data.env.steady_us;
         of.copy.reset();
         if (copy.is_sized) of.who.feed_grew();
     }
@@ -434,7 +440,7 @@ void replication::drop_sent(full_copy& copy) {
 }
 
 void replication::acknowledge(replica& of, std::uint64_t offset, std::uint64_t synced) {
-    of.acked_us = state_.env.steady_us;
+    of.acked_us = state_.data.env.steady_us;
     if (of.now == replica::stage::copied) {
         of.now = replica::stage::online;
         of.who.feed_grew();
@@ -463,10 +469,11 @@ std::size_t replication::disks_with(std::uint64_t offset) const noexcept {
 }
 
 std::size_t replication::good_replicas() const noexcept {
-    const std::int64_t most_us = state_.options.replication.min_replicas_max_lag_s * second_us;
+    const std::int64_t most_us =
+        state_.settings.options.replication.min_replicas_max_lag_s * second_us;
     return static_cast<std::size_t>(std::ranges::count_if(replicas_, [&](const replica* each) {
         return each->now == replica::stage::online &&
-               state_.env.steady_us - each->acked_us <= most_us;
+               state_.data.env.steady_us - each->acked_us <= most_us;
     }));
 }
 
@@ -483,12 +490,12 @@ std::size_t replication::late_replicas() const noexcept {
 // --- WAIT -------------------------------------------------------------------------------------
 
 bool replication::lacks_own_disk(const awaited_copies& wanted) const noexcept {
-    return wanted.own_disk && !state_.options.append.enabled;
+    return wanted.own_disk && !state_.settings.options.append.enabled;
 }
 
 replication::copies replication::count(std::uint64_t offset,
                                        const awaited_copies& wanted) const noexcept {
-    const append_log* const log = state_.appending.get();
+    const append_log* const log = state_.persistence.appending.get();
     copies have{};
     have.replicas = wanted.on_disks ? disks_with(offset) : replicas_with(offset);
     have.own_disk = log != nullptr && log->has_on_disk(wanted.log_position);
@@ -520,9 +527,9 @@ void replication::wait_for_copies(call& c, const awaited_copies& wanted, std::in
     extras.waits_for = wait_kind::replicas;
     extras.awaited = wanted;
     extras.deadline_us = deadline_us;
-    state_.copy_waits.push_back(&c.client);
+    state_.clients.copy_waits.push_back(&c.client);
     c.client.blocked = true;
-    ++state_.blocked_sessions;
+    ++state_.clients.blocked_sessions;
     if (wanted.replicas == 0 || awaits_replicas()) return;
     // Otherwise replicas acknowledge once a second.
     const std::uint64_t written = c.client.written_offset;
@@ -550,8 +557,8 @@ void replication::answer(session& who, const copies& have) {
 }
 
 void replication::serve_waits() {
-    for (std::size_t i = 0; i < state_.copy_waits.size();) {
-        session& who = *state_.copy_waits[i];
+    for (std::size_t i = 0; i < state_.clients.copy_waits.size();) {
+        session& who = *state_.clients.copy_waits[i];
         const awaited_copies& wanted = who.extras->awaited;
         const copies have = count(who.written_offset, wanted);
         if (have.are_enough || lacks_own_disk(wanted))
@@ -568,8 +575,8 @@ void replication::end_wait(session& who) {
 // --- From time to time ------------------------------------------------------------------------
 
 void replication::tick() {
-    const replication_options& options = state_.options.replication;
-    const std::int64_t now_us = state_.env.steady_us;
+    const replication_options& options = state_.settings.options.replication;
+    const std::int64_t now_us = state_.data.env.steady_us;
     const std::vector<replica*> all = replicas_;
     for (replica* const each : all) {
         using enum replica::stage;

@@ -46,7 +46,7 @@ void replication::begin_failover(failover_plan plan) {
 void replication::advance_failover() {
     // A late script may still write.
     if (failover_.now != failover_stage::waiting_for_sync || scripting::is_late(state_)) return;
-    const bool is_late = state_.env.steady_us >= failover_.deadline_us;
+    const bool is_late = state_.data.env.steady_us >= failover_.deadline_us;
     const replica* const found = find_failover_target();
     if (found == nullptr && !(is_late && failover_.force)) {
         if (is_late) abort_failover("no replica had everything in time");

@@ -25,7 +25,7 @@ public:
 std::int64_t signed_of(std::uint64_t value) noexcept { return static_cast<std::int64_t>(value); }
 
 void add_link_fields(const engine_state& s, const replication& its, lines& to) {
-    const std::int64_t now_us = s.env.steady_us;
+    const std::int64_t now_us = s.data.env.steady_us;
     const auto since = [now_us](std::int64_t then_us) {
         return then_us == 0 ? std::int64_t{-1} : (now_us - then_us) / second_us;
     };
@@ -53,7 +53,7 @@ void add_link_fields(const engine_state& s, const replication& its, lines& to) {
     }
     if (!is_up) to.field("master_link_down_since_seconds", since(its.down_since_us));
     to.field("slave_priority", settings_of(s.server).replica.priority);
-    to.field("slave_read_only", std::int64_t{s.options.replication.read_only ? 1 : 0});
+    to.field("slave_read_only", std::int64_t{s.settings.options.replication.read_only ? 1 : 0});
     to.field("replica_announced", std::int64_t{settings_of(s.server).replica.announced ? 1 : 0});
 }
 
@@ -102,8 +102,8 @@ std::string replica_host(const replica& of) {
 }
 
 std::string replication_info(const engine_state& s) {
-    const replication* const its = s.replicating.get();
-    const replication_options& options = s.options.replication;
+    const replication* const its = s.replication.replicating.get();
+    const replication_options& options = s.settings.options.replication;
     lines to;
     const bool is_replica = its != nullptr && its->is_replica();
     to.field("role", is_replica ? "slave" : "master");
@@ -116,7 +116,7 @@ std::string replication_info(const engine_state& s) {
     for (std::size_t i = 0; its != nullptr && i < its->replicas().size(); ++i) {
         const replica& each = *its->replicas()[i];
         const bool is_online = each.now == replica::stage::online;
-        const std::int64_t lag = is_online ? (s.env.steady_us - each.acked_us) / second_us : 0;
+        const std::int64_t lag = is_online ? (s.data.env.steady_us - each.acked_us) / second_us : 0;
         std::string line = "ip=" + replica_host(each);
         line += ",port=" + std::to_string(each.port);
         line += ",state=";
@@ -127,9 +127,9 @@ std::string replication_info(const engine_state& s) {
     }
     to.field("master_failover_state",
              stage_name(its == nullptr ? failover_stage::none : its->failover().now));
-    to.field("master_replid", its == nullptr ? s.run_id : its->id());
+    to.field("master_replid", its == nullptr ? s.replication.run_id : its->id());
     to.field("master_replid2",
-             its == nullptr ? std::string(s.run_id.size(), '0') : its->second_id());
+             its == nullptr ? std::string(s.replication.run_id.size(), '0') : its->second_id());
     to.field("master_repl_offset", its == nullptr ? 0 : signed_of(its->offset()));
     to.field("second_repl_offset", its == nullptr ? -1 : its->second_offset());
     const bool active = its != nullptr && its->is_active();

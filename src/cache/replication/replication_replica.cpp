@@ -20,14 +20,14 @@ constexpr std::string_view no_write_text = "READONLY You can't write against a r
 constexpr std::string_view few_replicas_text = "NOREPLICAS Not enough good replicas to write.";
 
 bool is_replica(const engine_state& s) noexcept {
-    return s.replicating != nullptr && s.replicating->is_replica();
+    return s.replication.replicating != nullptr && s.replication.replicating->is_replica();
 }
 
 }  // namespace
 
 void replication::set_link(link_state now) noexcept {
     if (link_ == link_state::connected && now != link_state::connected) {
-        down_since_us = state_.env.steady_us;
+        down_since_us = state_.data.env.steady_us;
     }
     link_ = now;
 }
@@ -46,7 +46,7 @@ void replication::become_replica(std::string_view to, std::uint16_t port) {
     port_ = port;
     ++generation_;
     link_ = link_state::connect;
-    down_since_us = state_.env.steady_us;
+    down_since_us = state_.data.env.steady_us;
     last_input_us = 0;
     note_mode();
     if (host != nullptr) host->link_changed();
@@ -61,7 +61,7 @@ void replication::become_master() {
     ++generation_;
     link_ = link_state::none;
     // Replicas of the same master may continue with this one.
-    second_id_ = std::exchange(id_, make_run_id(state_.env.random));
+    second_id_ = std::exchange(id_, make_run_id(state_.data.env.random));
     second_offset_ = static_cast<std::int64_t>(feed_.end()) + 1;
     writer_.forget();
     disconnect_replicas();
@@ -81,13 +81,13 @@ void replication::resumed(std::string_view id) {
 }
 
 bool replication::is_loading() const noexcept {
-    return (state_.slow_path & slow_path::loading) != 0 && link_ == link_state::sync;
+    return (state_.clients.slow_path & slow_path::loading) != 0 && link_ == link_state::sync;
 }
 
 void replication::clear_data() {
     expirations_.clear();
     if (state_.hooked != nullptr) state_.hooked->keep_values();
-    for (const auto& each : state_.keyspaces) {
+    for (const auto& each : state_.data.keyspaces) {
         if (each == nullptr || each->size() == 0) continue;
         touch_watched(state_, *each, nullptr);
         each->clear();
@@ -95,13 +95,13 @@ void replication::clear_data() {
     }
     scripting::drop_libraries(state_);
     invalidate_all(state_);
-    ++state_.changes;
+    ++state_.data.changes;
 }
 
 // Files may be written again.
 void replication::have_data() noexcept {
     if (!std::exchange(lacks_data_, false)) return;
-    if (state_.appending != nullptr) state_.appending->note_options();
+    if (state_.persistence.appending != nullptr) state_.persistence.appending->note_options();
     state_.note_obstacle_ended();
 }
 
@@ -110,15 +110,15 @@ void replication::begin_load() {
     lacks_data_ = true;
     resumable_ = false;
     active_ = false;
-    if (state_.appending != nullptr) state_.appending->interrupt();
-    state_.slow_path |= slow_path::loading;
+    if (state_.persistence.appending != nullptr) state_.persistence.appending->interrupt();
+    state_.clients.slow_path |= slow_path::loading;
     note_load_began(state_, copy_size);
     set_link(link_state::sync);
     clear_data();
 }
 
 void replication::end_load(std::string_view id, std::uint64_t offset) {
-    state_.slow_path &= static_cast<std::uint16_t>(~slow_path::loading);
+    state_.clients.slow_path &= static_cast<std::uint16_t>(~slow_path::loading);
     id_ = id;
     second_id_.assign(id_.size(), '0');
     second_offset_ = -1;
@@ -128,13 +128,13 @@ void replication::end_load(std::string_view id, std::uint64_t offset) {
     have_data();
     note_mode();
     set_link(link_state::connected);
-    for (const auto& each : state_.keyspaces) {
+    for (const auto& each : state_.data.keyspaces) {
         if (each != nullptr) note_all_ready(state_, each->number());
     }
 }
 
 void replication::fail_load() {
-    state_.slow_path &= static_cast<std::uint16_t>(~slow_path::loading);
+    state_.clients.slow_path &= static_cast<std::uint16_t>(~slow_path::loading);
     clear_data();
     take_new_id();
     feed_.restart(feed_.end());
@@ -142,14 +142,14 @@ void replication::fail_load() {
 }
 
 bool replication::lacks_replicas() const noexcept {
-    const replication_options& its = state_.options.replication;
+    const replication_options& its = state_.settings.options.replication;
     return !is_replica() && its.min_replicas_to_write > 0 && its.min_replicas_max_lag_s > 0 &&
            good_replicas() < static_cast<std::size_t>(its.min_replicas_to_write);
 }
 
 bool refused_by_replication(call& c, std::uint64_t flags) {
     if ((c.client.special & session::master) != 0) return false;
-    const replication_options& options = c.state.options.replication;
+    const replication_options& options = c.state.settings.options.replication;
     const bool writes = (flags & command_flag::write) != 0;
     // It waits until the failover has ended.
     if (holds_writes(c.state, write_hold::failover) &&
@@ -161,7 +161,7 @@ bool refused_by_replication(call& c, std::uint64_t flags) {
         c.error(no_write_text);
     } else if ((flags & command_flag::stale) == 0 && is_stale(c.state, c.client)) {
         c.error(stale_text);
-    } else if ((c.state.slow_path & slow_path::not_ready) != 0 &&
+    } else if ((c.state.clients.slow_path & slow_path::not_ready) != 0 &&
                (flags & command_flag::loading) == 0 &&
                !((c.spec->flags & command_flag::changes_master) != 0 && is_replica(c.state))) {
         c.error(loading_text);
@@ -172,23 +172,23 @@ bool refused_by_replication(call& c, std::uint64_t flags) {
 }
 
 bool lacks_replicas(const engine_state& s) noexcept {
-    const replication_options& its = s.options.replication;
+    const replication_options& its = s.settings.options.replication;
     if (its.min_replicas_to_write <= 0 || its.min_replicas_max_lag_s <= 0) return false;
-    return s.replicating == nullptr || s.replicating->lacks_replicas();
+    return s.replication.replicating == nullptr || s.replication.replicating->lacks_replicas();
 }
 
 bool lacks_data(const engine_state& s) noexcept {
-    return s.replicating != nullptr && s.replicating->lacks_data();
+    return s.replication.replicating != nullptr && s.replication.replicating->lacks_data();
 }
 
 bool is_stale(const engine_state& s, const session& caller) noexcept {
-    return is_replica(s) && !s.options.replication.serve_stale_data &&
-           s.replicating->link() != link_state::connected &&
+    return is_replica(s) && !s.settings.options.replication.serve_stale_data &&
+           s.replication.replicating->link() != link_state::connected &&
            (caller.special & session::master) == 0;
 }
 
 bool is_read_only_replica(const engine_state& s, const session& caller) noexcept {
-    return is_replica(s) && s.options.replication.read_only &&
+    return is_replica(s) && s.settings.options.replication.read_only &&
            (caller.special & session::master) == 0;
 }
 

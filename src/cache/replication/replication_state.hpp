@@ -18,7 +18,7 @@ inline constexpr std::size_t run_id_size = 40;
 std::string make_run_id(random_generator& random);
 void write_run_id(std::span<char> to, random_generator& random) noexcept;
 
-/// Part of engine_state. Null is what is not attached.
+/// Member `replication` of engine_state. Null is what is not attached.
 struct replication_state {
     std::string run_id;                        // 40 hexadecimal digits
     std::unique_ptr<replication> replicating;  // masters and replicas

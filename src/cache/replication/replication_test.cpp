@@ -74,7 +74,7 @@ TEST(replication, changes_are_sent_once_and_kept_for_who_comes_back) {
     const std::string select = "*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n";
     const std::string set = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";
     EXPECT_EQ(sent_to(*l.home, first.who()), select + set);
-    const replication& its = *l.home->internals().replicating;
+    const replication& its = *l.home->internals().replication.replicating;
     EXPECT_EQ(its.offset(), select.size() + set.size());
     // Another server has the same begin.
     test_client second(*l.home);
@@ -113,7 +113,7 @@ TEST(replication, one_that_does_not_take_its_stream_is_closed_at_the_limit) {
     }
     EXPECT_EQ(before, 11);
     // Nor does it keep bytes that were not sent.
-    const replication_feed& kept = l.home->internals().replicating->kept();
+    const replication_feed& kept = l.home->internals().replication.replicating->kept();
     client({"SET", "a", value});
     EXPECT_LE(kept.end() - kept.begin(), 100'000U);
     EXPECT_THAT(client("INFO replication"), HasSubstr("connected_slaves:0\r\n"));
@@ -125,7 +125,7 @@ TEST(replication, one_that_stays_over_the_soft_limit_is_closed_though_nothing_mo
     client({"CONFIG", "SET", "client-output-buffer-limit", "replica 0 10kb 5"});
     test_client lazy(*l.home);
     l.join(lazy);
-    replication& its = *l.home->internals().replicating;
+    replication& its = *l.home->internals().replication.replicating;
     client({"SET", "a", std::string(20'000, 'x')});
     its.tick();
     l.home->set_time(std::chrono::seconds(1'000'005));
@@ -142,7 +142,7 @@ TEST(replication, a_silent_one_is_closed_and_the_backlog_ends) {
     test_client client(*l.home);
     test_client silent(*l.home);
     l.join(silent);
-    replication& its = *l.home->internals().replicating;
+    replication& its = *l.home->internals().replication.replicating;
     l.home->set_time(std::chrono::seconds(1'000'050));
     its.tick();
     EXPECT_FALSE(silent.closed());
@@ -165,7 +165,7 @@ TEST(replication, a_clock_that_is_set_makes_no_replica_late) {
         test_client client(*l.home);
         test_client replica_client(*l.home);
         l.join(replica_client);
-        replication& its = *l.home->internals().replicating;
+        replication& its = *l.home->internals().replication.replicating;
         const auto tell = [&](std::int64_t set_by, std::int64_t passed) {
             l.home->set_time(std::chrono::seconds(1'000'000 + set_by + passed),
                              std::chrono::seconds(1'000'000 + passed));
@@ -232,11 +232,11 @@ TEST(replication, a_replica_shows_no_expired_key_and_removes_none) {
     EXPECT_EQ(client("MULTI"), "+OK\r\n");
     EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+QUEUED\r\n");
     EXPECT_EQ(client("EXEC"), "*1\r\n+OK\r\n");
-    EXPECT_EQ(home.internals().env.expired, expired_keys::hide);
+    EXPECT_EQ(home.internals().data.env.expired, expired_keys::hide);
     EXPECT_EQ(client("MULTI"), "+OK\r\n");
     EXPECT_EQ(client("REPLICAOF NO ONE"), "+QUEUED\r\n");
     EXPECT_EQ(client("EXEC"), "*1\r\n+OK\r\n");
-    EXPECT_EQ(home.internals().env.expired, expired_keys::go);
+    EXPECT_EQ(home.internals().data.env.expired, expired_keys::go);
     EXPECT_EQ(client("REPLICAOF 127.0.0.1 99999"), "-ERR Invalid master port\r\n");
     EXPECT_EQ(client("REPLICAOF 127.0.0.1 x"), "-ERR Invalid master port\r\n");
 }
@@ -328,7 +328,7 @@ TEST(replication, keys_of_a_replicas_own_are_recorded_up_to_a_limit) {
     test_client client(home);
     client("REPLICAOF 127.0.0.1 1");
     client("CONFIG SET replica-read-only no");
-    own_expirations& its = home.internals().replicating->expirations();
+    own_expirations& its = home.internals().replication.replicating->expirations();
     for (std::size_t i = 0; i < own_expirations::most + 10; ++i)
         client({"SET", "k" + std::to_string(i), "v", "EX", "10"});
     EXPECT_EQ(its.size(), own_expirations::most);
@@ -349,7 +349,7 @@ TEST(replication, a_copy_begins_at_once_for_as_many_replicas_as_are_enough) {
     test_client second(*l.home);
     first("REPLCONF capa eof");
     first("PSYNC ? -1");
-    replication& its = *l.home->internals().replicating;
+    replication& its = *l.home->internals().replication.replicating;
     EXPECT_FALSE(its.copy_is_due());
     second("REPLCONF capa eof");
     second("PSYNC ? -1");
@@ -372,7 +372,7 @@ TEST(replication, a_copy_is_for_those_that_want_the_same) {
     EXPECT_EQ(without_size({"REPLCONF", "rdb-filter-only", "functions keys"}),
               "-ERR Unsupported rdb-filter-only option: keys\r\n");
     for (test_client* const each : {&all, &functions, &nothing}) (*each)("PSYNC ? -1");
-    replication& its = *l.home->internals().replicating;
+    replication& its = *l.home->internals().replication.replicating;
     const auto one = its.begin_copy();
     EXPECT_EQ(one->content, copy_content::everything);
     EXPECT_FALSE(one->is_sized);
@@ -399,7 +399,7 @@ TEST(replication, a_copy_goes_on_when_its_slowest_taker_leaves) {
         (*each)("REPLCONF capa eof");
         (*each)("PSYNC ? -1");
     }
-    replication& its = *master.home->internals().replicating;
+    replication& its = *master.home->internals().replication.replicating;
     ASSERT_TRUE(its.copy_is_due());
     const auto copy = its.begin_copy();
     EXPECT_EQ(its.takers(*copy), 2U);
@@ -436,7 +436,7 @@ TEST(replication, a_dump_says_where_its_data_stands_in_the_stream) {
     l.join(replica_client);
     client("SELECT 3");
     client("SET a 1");
-    const replication& its = *l.home->internals().replicating;
+    const replication& its = *l.home->internals().replication.replicating;
     const std::string dump = dump_of(*l.home);
 
     engine again;
@@ -484,12 +484,12 @@ TEST(replication, a_dump_within_a_transaction_says_nothing_of_the_stream) {
     test_client client(*l.home);
     test_client replica_client(*l.home);
     l.join(replica_client);
-    const replication& its = *l.home->internals().replicating;
+    const replication& its = *l.home->internals().replication.replicating;
     EXPECT_TRUE(its.position().has_value());
     struct watcher final : save_host {
-        explicit watcher(engine& of) : home(of) { home.internals().saves.host = this; }
+        explicit watcher(engine& of) : home(of) { home.internals().persistence.saves.host = this; }
         void save_began() noexcept override {
-            has_position = home.internals().replicating->position().has_value();
+            has_position = home.internals().replication.replicating->position().has_value();
         }
         engine& home;
         bool has_position = true;
@@ -500,8 +500,8 @@ TEST(replication, a_dump_within_a_transaction_says_nothing_of_the_stream) {
     EXPECT_THAT(client("EXEC"), HasSubstr("Background saving started"));
     EXPECT_FALSE(disk.has_position);
     EXPECT_TRUE(its.position().has_value());
-    l.home->internals().saves.snapshot->end();
-    l.home->internals().saves.snapshot = nullptr;
+    l.home->internals().persistence.saves.snapshot->end();
+    l.home->internals().persistence.saves.snapshot = nullptr;
 }
 
 TEST(replication, a_replica_tells_a_random_key_though_all_are_over) {
@@ -523,7 +523,7 @@ TEST(replication, transactions_that_began_before_see_nothing_that_commands_do_no
     test_client other(home);
     client("SET a 1");
     client("REPLICAOF 127.0.0.1 1");
-    replication& its = *home.internals().replicating;
+    replication& its = *home.internals().replication.replicating;
     its.set_link(link_state::connected);
     const auto begin = [&] {
         EXPECT_EQ(client("MULTI"), "+OK\r\n");

@@ -62,7 +62,7 @@ int show_globals(lua_State* raw) {
 
 libraries::libraries(script_runner& runner)
     : runner_(runner),
-      sandbox_(runner, runner.state().options.max_script_memory,
+      sandbox_(runner, runner.state().settings.options.max_script_memory,
                [this](lua::stack in) { furnish(in); }) {}
 
 void libraries::furnish(lua::stack in) {

@@ -97,7 +97,7 @@ TEST_F(late_scripts, others_wait_until_the_threshold_and_are_told_busy_then) {
 }
 
 TEST_F(late_scripts, a_shutdown_that_saves_is_refused) {
-    engine_.internals().options.mode = access_mode::admin;
+    engine_.internals().settings.options.mode = access_mode::admin;
     set_threshold("1");
     EXPECT_EQ(begin(a_, "while true do end"), "");
     while (!engine_.script_is_busy()) engine_.go_on();
@@ -162,13 +162,13 @@ TEST_F(late_scripts, nothing_of_the_cache_changes_meanwhile) {
               "");
     engine_.set_time(std::chrono::hours(24 * 365 * 100));
     // Below the used memory, so that other clients' commands would evict keys.
-    engine_.internals().options.max_memory = 1;
+    engine_.internals().settings.options.max_memory = 1;
     EXPECT_EQ(begin(b_, arguments{"SET", "x", "2"}), "");
     EXPECT_EQ(begin(c_, arguments{"FLUSHALL"}), "");
     engine_.upkeep();
     finish();
     EXPECT_EQ(a_.pushed(), "*4\r\n:2\r\n:3\r\n$1\r\n1\r\n:3\r\n");
-    engine_.internals().options.max_memory = 0;
+    engine_.internals().settings.options.max_memory = 0;
     finish_all();
     EXPECT_EQ(b_.pushed(), "+OK\r\n");
     EXPECT_EQ(c_.pushed(), "+OK\r\n");

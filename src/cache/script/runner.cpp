@@ -158,7 +158,7 @@ private:
 };
 
 void script_runner::run(call& c, const script_call& what) {
-    const engine_options& options = state_.options;
+    const engine_options& options = state_.settings.options;
     is_stale_ = is_stale(state_, c.client);
     if (is_stale_ && (what.flags & script_flag::unsaid) != 0) return c.error(stale_text);
     memory_is_short_ = options.max_memory != 0 && !state_.make_room();
@@ -215,7 +215,8 @@ const command_spec* script_runner::find_callable(const std::string_view* args, s
         why = text;
         return nullptr;
     };
-    const command_spec* const spec = find_named(state_.renamed.get(), fold_command_name(args[0]));
+    const command_spec* const spec =
+        find_named(state_.settings.renamed.get(), fold_command_name(args[0]));
     if (spec == nullptr) return refuse(unknown);
     if (!arity_fits(*spec, count)) return refuse(wrong_arity);
     flags = spec->flags;
@@ -227,7 +228,7 @@ const command_spec* script_runner::find_callable(const std::string_view* args, s
     }
     constexpr std::uint64_t special = command_flag::noscript | command_flag::dangerous;
     const bool is_allowed = state_.scripts_call_debug && (flags & command_flag::debugs) != 0 &&
-                            state_.options.mode == access_mode::admin;
+                            state_.settings.options.mode == access_mode::admin;
     if ((flags & special) != 0 && !is_allowed) [[unlikely]] {
         return refuse("This Redis command is not allowed from script");
     }
@@ -243,7 +244,7 @@ std::string_view script_runner::refusal_of_write(std::uint64_t flags) const {
     if (running_->read_only) return "Write commands are not allowed from read-only scripts.";
     if ((flags & command_flag::write) == 0) return {};
     const session& client = running_call_->client;
-    if (!refusal_by_mode(state_.options.mode, flags).empty() &&
+    if (!refusal_by_mode(state_.settings.options.mode, flags).empty() &&
         (client.special & session::master) == 0)
         return readonly_mode_error;
     if (is_read_only_replica(state_, client))
@@ -256,7 +257,7 @@ std::string_view script_runner::refusal_of_write(std::uint64_t flags) const {
 void script_runner::run_command(call& inner, const command_spec& spec) {
     const std::uint8_t db = session_.db;
     constexpr auto seen = slow_path::propagates | slow_path::replica | slow_path::pause;
-    if ((state_.slow_path & seen) == 0) {
+    if ((state_.clients.slow_path & seen) == 0) {
         run_and_count(inner);
         return;
     }
@@ -279,7 +280,7 @@ std::string_view script_runner::execute(const std::string_view* args, std::size_
     if (spec == nullptr) return refuse(why);
     command_reply_.clear();
     resp::reply_writer reply(command_reply_, session_.protocol);
-    call inner{state_, session_, reply, &state_.database(session_.db)};
+    call inner{state_, session_, reply, &state_.data.database(session_.db)};
     inner.spec = spec;
     inner.args = args;
     inner.count = count;
@@ -317,14 +318,14 @@ std::string_view script_runner::execute(const std::string_view* args, std::size_
         }
         has_written_ = true;
     }
-    if (spec->first_key == 1 && count > 1) inner.hash = state_.env.hash(args[1]);
+    if (spec->first_key == 1 && count > 1) inner.hash = state_.data.env.hash(args[1]);
     run_command(inner, *spec);
     retire_closed(state_);
     executed_steps_ = steps_of(flags, {args, count}, command_reply_.size());
     if ((running_call_->client.special & session::tracking) != 0) [[unlikely]]
         remember_reads(*running_call_, *spec, {args, count});
-    ++state_.env.counters.commands;
-    if ((state_.slow_path & slow_path::monitors) != 0) [[unlikely]]
+    ++state_.data.env.counters.commands;
+    if ((state_.clients.slow_path & slow_path::monitors) != 0) [[unlikely]]
         feed_monitors(inner);
     return command_reply_.text();
 }
@@ -334,7 +335,7 @@ void script_runner::count_executed(lua::stack in) {
 }
 
 const command_spec* script_runner::find_named_command(std::string_view name) const noexcept {
-    return find_named(state_.renamed.get(), fold_command_name(name));
+    return find_named(state_.settings.renamed.get(), fold_command_name(name));
 }
 
 bool script_runner::may_run(const command_spec& what,
@@ -357,9 +358,9 @@ void script_runner::on_fiber(call& c, void (*what)(call&)) {
     call_->executed_in_batch = c.executed_in_batch;
     call_->in_exec = c.in_exec;
     body_ = what;
-    changes_before_ = state_.changes;
+    changes_before_ = state_.data.changes;
     slice_ends_ns_ = 0;
-    now_us_ = state_.env.now_us;
+    now_us_ = state_.data.env.now_us;
     const bool done = fiber_.start(
         [](void* self) {
             script_runner& me = *static_cast<script_runner*>(self);
@@ -385,7 +386,7 @@ void script_runner::on_fiber(call& c, void (*what)(call&)) {
     // The command's arguments end with it, but a script has copied the ones it needs, and the fiber
     // owns a transaction's commands.
     late_session_ = &c.client;
-    state_.slow_path |= slow_path::script;
+    state_.clients.slow_path |= slow_path::script;
     session_extras& extras = extras_of(c.client);
     extras.waits_for = wait_kind::script;
     extras.deadline_us = session::no_deadline;
@@ -394,18 +395,18 @@ void script_runner::on_fiber(call& c, void (*what)(call&)) {
 }
 
 void script_runner::begin_slice() noexcept {
-    const std::int64_t limit_ms = state_.options.busy_reply_ms;
+    const std::int64_t limit_ms = state_.settings.options.busy_reply_ms;
     const bool is_shorter = limit_ms != 0 && limit_ms < slice_ms;
     slice_ends_ns_ = began_ns_ + (is_shorter ? limit_ms : slice_ms) * ms_ns;
 }
 
 // After a slice. Compared in milliseconds: the limit may be any number of them.
 void script_runner::note_busy() {
-    const std::int64_t limit_ms = state_.options.busy_reply_ms;
+    const std::int64_t limit_ms = state_.settings.options.busy_reply_ms;
     // The pause of a transaction without a script does not count.
     if (running_ == nullptr || is_busy_ || limit_ms == 0 || running_ms() < limit_ms) return;
     is_busy_ = true;
-    end_script_waits(state_, state_.script_waits.size());
+    end_script_waits(state_, state_.clients.script_waits.size());
 }
 
 void script_runner::begin_load(lua::sandbox& in, std::int64_t max_ms) noexcept {
@@ -448,16 +449,16 @@ void script_runner::check_quietly() {
 void script_runner::go_on() {
     if (!is_late()) return;
     // Within a script time stands still, and output for its session is collected.
-    const std::int64_t now_us = std::exchange(state_.env.now_us, now_us_);
-    const std::int64_t now_ms = std::exchange(state_.env.now_ms, now_us_ / 1000);
-    session* const outer = std::exchange(state_.executing, late_session_);
-    byte_buffer outer_pushes = std::exchange(state_.own_pushes, std::move(late_pushes_));
+    const std::int64_t now_us = std::exchange(state_.data.env.now_us, now_us_);
+    const std::int64_t now_ms = std::exchange(state_.data.env.now_ms, now_us_ / 1000);
+    session* const outer = std::exchange(state_.clients.executing, late_session_);
+    byte_buffer outer_pushes = std::exchange(state_.clients.own_pushes, std::move(late_pushes_));
     slice_ends_ns_ = clock_ns() + slice_ms * ms_ns;
     const bool done = fiber_.resume();
-    late_pushes_ = std::exchange(state_.own_pushes, std::move(outer_pushes));
-    state_.executing = outer;
-    state_.env.now_us = now_us;
-    state_.env.now_ms = now_ms;
+    late_pushes_ = std::exchange(state_.clients.own_pushes, std::move(outer_pushes));
+    state_.clients.executing = outer;
+    state_.data.env.now_us = now_us;
+    state_.data.env.now_ms = now_ms;
     if (!done) return note_busy();
     if (std::exchange(lacked_memory_, false)) {
         clear(reply_);
@@ -485,19 +486,19 @@ void script_runner::finish_late() {
     call_.reset();
     {
         // WAIT refers to this session's writes.
-        session* const outer = std::exchange(state_.executing, &who);
+        session* const outer = std::exchange(state_.clients.executing, &who);
         if (is_cut_off()) {
             discard_unit(state_);
             if (has_changed()) note_half_script();
         } else {
             finish_unit(state_);
         }
-        state_.executing = outer;
+        state_.clients.executing = outer;
     }
     forget_wait(state_, who);
     who.wake();
     // Before the client's next command.
-    state_.script_waits_ended_at_once = 1;
+    state_.clients.script_waits_ended_at_once = 1;
     if (holds_ == 0) end_script_waits_in_turn(state_);
     state_.note_obstacle_ended();
     // The client may have been killed meanwhile.
@@ -508,38 +509,38 @@ void script_runner::finish_late() {
     retire_closed(state_);
     try {
         serve_waiting(state_);
-        state_.has_effects = false;
+        state_.clients.has_effects = false;
     } catch (const std::bad_alloc&) {
         // Left to the next command.
-        state_.has_effects = true;
+        state_.clients.has_effects = true;
     }
 }
 
 /// The keyspace holds partial changes of the script, and no file does. So waiting clients get none
 /// of them, and later changes, which may depend on them, are not stored.
 void script_runner::note_half_script() {
-    state_.has_half_script = true;
+    state_.persistence.has_half_script = true;
     stop_propagation(state_);
-    state_.sessions.for_each([this](session& each) {
+    state_.clients.sessions.for_each([this](session& each) {
         if ((each.special & (session::master | session::replica)) == 0) cache::kill(state_, each);
     });
 }
 
 void script_runner::end_slow_path() noexcept {
     if (holds_ == 0 && late_session_ == nullptr)
-        state_.slow_path &= static_cast<std::uint16_t>(~slow_path::script);
+        state_.clients.slow_path &= static_cast<std::uint16_t>(~slow_path::script);
 }
 
 void script_runner::let_begin() noexcept {
     if (--holds_ > 0) return;
     end_slow_path();
-    if (!is_late()) end_script_waits(state_, state_.script_waits.size());
+    if (!is_late()) end_script_waits(state_, state_.clients.script_waits.size());
 }
 
 void script_runner::pause(std::int64_t us) {
     // The loop serves other work in between, and does not spin.
     constexpr std::chrono::microseconds slice{200};
-    if (!fiber_.is_inside() || state_.env.slice_time == nullptr) return;
+    if (!fiber_.is_inside() || state_.data.env.slice_time == nullptr) return;
     const std::int64_t ends_ns = clock_ns() + us * 1000;
     while (!abandoned_ && clock_ns() < ends_ns) {
         std::this_thread::sleep_for(slice);
@@ -550,8 +551,8 @@ void script_runner::pause(std::int64_t us) {
 void script_runner::forget(session& who) {
     if (late_session_ != &who) return;
     // The master's offset claims that all of it was executed.
-    if ((who.special & session::master) != 0 && state_.replicating != nullptr)
-        state_.replicating->cannot_resume();
+    if ((who.special & session::master) != 0 && state_.replication.replicating != nullptr)
+        state_.replication.replicating->cannot_resume();
     abandon();
 }
 
@@ -570,11 +571,11 @@ void script_runner::abandon() {
 }
 
 void script_runner::seed_random(lua::stack in) {
-    lua::sandbox::of(in).seed_random(static_cast<std::uint32_t>(state_.env.random()));
+    lua::sandbox::of(in).seed_random(static_cast<std::uint32_t>(state_.data.env.random()));
 }
 
 std::int64_t script_runner::clock_ns() const noexcept {
-    const slice_clock by = state_.env.slice_time;
+    const slice_clock by = state_.data.env.slice_time;
     return by != nullptr ? by() : looked_ns_;
 }
 

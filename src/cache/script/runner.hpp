@@ -71,7 +71,7 @@ public:
     // The running script.
     bool is_running() const noexcept { return running_ != nullptr; }
     /// True if it was cut off by the end of the server.
-    bool is_cut_off() const noexcept { return abandoned_ && state_.is_ending; }
+    bool is_cut_off() const noexcept { return abandoned_ && state_.persistence.is_ending; }
     /// True while it is suspended, and go_on() runs it.
     bool is_late() const noexcept { return fiber_.is_suspended(); }
     /// True if it has taken longer than busy_reply_ms.
@@ -79,7 +79,7 @@ public:
     const script_call* running() const noexcept { return running_; }
     bool has_written() const noexcept { return has_written_; }
     /// True if the code on the fiber has changed data.
-    bool has_changed() const noexcept { return state_.changes != changes_before_; }
+    bool has_changed() const noexcept { return state_.data.changes != changes_before_; }
     std::int64_t running_ms() const noexcept;
     /// Command of the running script, "EVALSHA ...", for FUNCTION STATS.
     const std::vector<std::string>& running_command() const noexcept { return running_command_; }
@@ -153,7 +153,7 @@ private:
     std::optional<call> call_;  // valid on the fiber
     void (*body_)(call&) = nullptr;
     session* late_session_ = nullptr;
-    std::uint64_t changes_before_ = 0;  // value of state.changes before the code on the fiber
+    std::uint64_t changes_before_ = 0;  // value of data.changes before the code on the fiber
     std::int64_t looked_ns_ = 0;        // simulated time of all readings
     std::int64_t began_ns_ = 0;
     std::int64_t slice_ends_ns_ = 0;  // 0: no slice

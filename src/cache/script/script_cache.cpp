@@ -11,7 +11,7 @@ namespace eddy::cache {
 
 script_cache::script_cache(script_runner& runner)
     : runner_(runner),
-      sandbox_(runner, runner.state().options.max_script_memory, [this](lua::stack in) {
+      sandbox_(runner, runner.state().settings.options.max_script_memory, [this](lua::stack in) {
           runner_.seed_random(in);
           push_redis_library(in, false);
           in.setfield(1, "redis");

@@ -96,17 +96,17 @@ inline std::string describe(engine& of) {
     engine_state& s = of.internals();
     std::vector<std::string> keys;
     for (unsigned number = 0; number < engine::databases; ++number) {
-        const keyspace* const in = s.keyspaces[number].get();
+        const keyspace* const in = s.data.keyspaces[number].get();
         if (in == nullptr) continue;
         dictionary::iterator all(in->table());
         while (const dictionary::slot* const place = all.next()) {
             const entry& e = *keyspace::at(place);
             std::string line = std::to_string(number) + ' ' + std::string(e.key()) + ' ' +
                                std::to_string(e.expiry()) + ' ' +
-                               hexadecimal(value_digest(s.env, e));
+                               hexadecimal(value_digest(s.data.env, e));
             if (e.type == value_type::hash) {
                 std::vector<std::string> ends;
-                collection::walk walk(collection(s.env, *keyspace::at(place)),
+                collection::walk walk(collection(s.data.env, *keyspace::at(place)),
                                       collection::also::ended);
                 for (collection::element field; walk.next(field);) {
                     if (walk.ends_at() != no_expiry)

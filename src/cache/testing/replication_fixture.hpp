@@ -17,7 +17,7 @@ namespace eddy::cache::testing {
 
 /// Bytes that a replica would be sent, taken without a connection.
 inline std::string sent_to(engine& home, session& who) {
-    replication& its = *home.internals().replicating;
+    replication& its = *home.internals().replication.replicating;
     replica& of = *replication::find(who);
     std::string text;
     for (;;) {
@@ -40,7 +40,7 @@ struct master_engine {
     std::string join(test_client& replica_client) {
         EXPECT_EQ(replica_client("REPLCONF capa eof capa psync2"), "+OK\r\n");
         EXPECT_EQ(replica_client("PSYNC ? -1"), "");
-        replication& its = *home->internals().replicating;
+        replication& its = *home->internals().replication.replicating;
         EXPECT_TRUE(its.copy_is_due());
         rdb::snapshot* const image = rdb::snapshot::begin(*home);
         const auto copy = its.begin_copy();

@@ -103,9 +103,9 @@ void lset(call& c) {
     list& elements = call::list_of(place);
     const auto at = resolve(*index, elements.size());
     if (!at) return c.error("ERR index out of range");
-    before_shrinking(c.state.env, *keyspace::at(place), list_measure::exact);
+    before_shrinking(c.state.data.env, *keyspace::at(place), list_measure::exact);
     elements.replace(c.memory(), elements.at(*at), c.arg(3));
-    after_shrinking(c.state.env, *keyspace::at(place), list_measure::exact);
+    after_shrinking(c.state.data.env, *keyspace::at(place), list_measure::exact);
     c.changed(key_event::list, "lset", c.arg(1));
     c.reply.ok();
 }
@@ -145,10 +145,10 @@ void ltrim(call& c) {
         c.also_happened(key_event::generic, "del", c.arg(1));
         return c.reply.ok();
     }
-    before_shrinking(c.state.env, *keyspace::at(place), list_measure::exact);
+    before_shrinking(c.state.data.env, *keyspace::at(place), list_measure::exact);
     elements.drop_front(c.memory(), kept.first);
     elements.drop_back(c.memory(), elements.size() - kept.count);
-    after_shrinking(c.state.env, *keyspace::at(place), list_measure::exact);
+    after_shrinking(c.state.data.env, *keyspace::at(place), list_measure::exact);
     c.reply.ok();
 }
 
@@ -163,7 +163,7 @@ void lrem(call& c) {
     const std::int64_t limit = all ? INT64_MAX : std::abs(*count);
     std::int64_t removed = 0;
     const bool from_back = *count < 0;
-    before_shrinking(c.state.env, *keyspace::at(place), list_measure::exact);
+    before_shrinking(c.state.data.env, *keyspace::at(place), list_measure::exact);
     list::position at = from_back ? elements.last() : elements.first();
     while (at && removed < limit) {
         const bool same = same_bytes(list::get(at), c.arg(3));
@@ -180,7 +180,8 @@ void lrem(call& c) {
         c.changed(key_event::list, "lrem", c.arg(1), static_cast<std::uint64_t>(removed));
     }
     elements.shrink(c.memory());
-    if (!elements.empty()) after_shrinking(c.state.env, *keyspace::at(place), list_measure::exact);
+    if (!elements.empty())
+        after_shrinking(c.state.data.env, *keyspace::at(place), list_measure::exact);
     c.remove_if_empty(place, c.hash);
     c.reply.integer(removed);
 }

@@ -33,12 +33,12 @@ void pop_range(call& c, std::string_view key, call::slot* place, std::uint64_t h
         if (c.reply_is_too_large()) return;  // with nothing removed
         at = from_left ? list::after(at) : list::before(at);
     }
-    before_shrinking(c.state.env, *keyspace::at(place), list_measure::fast);
+    before_shrinking(c.state.data.env, *keyspace::at(place), list_measure::fast);
     if (from_left)
         from.drop_front(c.memory(), popped);
     else
         from.drop_back(c.memory(), popped);
-    if (!from.empty()) after_shrinking(c.state.env, *keyspace::at(place), list_measure::fast);
+    if (!from.empty()) after_shrinking(c.state.data.env, *keyspace::at(place), list_measure::fast);
     c.changed(key_event::list, pop_event(where), key, popped);
     if (propagates(c) && (c.spec->flags & command_flag::pops_one_of) != 0)
         propagate_as(c, {pop_name(where), key, decimal(static_cast<std::int64_t>(popped))});

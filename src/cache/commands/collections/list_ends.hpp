@@ -31,13 +31,13 @@ inline std::string_view peek_element(const list& from, list_side where) noexcept
 
 inline void drop_element(call& c, entry& holder, list_side where) noexcept {
     list& from = *holder.pointer<list>();
-    before_shrinking(c.state.env, holder, list_measure::fast);
+    before_shrinking(c.state.data.env, holder, list_measure::fast);
     if (where == list_side::left) {
         from.pop_front(c.memory());
     } else {
         from.pop_back(c.memory());
     }
-    if (!from.empty()) after_shrinking(c.state.env, holder, list_measure::fast);
+    if (!from.empty()) after_shrinking(c.state.data.env, holder, list_measure::fast);
 }
 
 inline std::string_view push_event(list_side where) noexcept {

@@ -75,7 +75,7 @@ private:
 // table become a listpack.
 void gather_rest(call& c, slot* place, std::size_t taken) {
     constexpr std::size_t many = 5;
-    environment& env = c.state.env;
+    environment& env = c.state.data.env;
     entry& e = *keyspace::at(place);
     const collection before(env, e);
     const std::size_t left = before.size();

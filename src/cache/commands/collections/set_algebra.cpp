@@ -65,7 +65,7 @@ private:
 // Adds the intersection to `to`, up to `limit` members.
 std::size_t intersect(call& c, operands sets, std::size_t limit, collection* to) {
     if (std::ranges::find(sets, nullptr) != sets.end()) return 0;
-    environment& env = c.state.env;
+    environment& env = c.state.data.env;
     const auto size = [&env](entry* e) { return collection(env, *e).size(); };
     // The result is in the order of the smallest set, the first of equal ones, as in Redis.
     std::ranges::iter_swap(sets.begin(), std::ranges::min_element(sets, {}, size));
@@ -87,13 +87,13 @@ std::size_t intersect(call& c, operands sets, std::size_t limit, collection* to)
 void unite(call& c, const operands& sets, collection& to) {
     for (entry* const set : sets) {
         if (set == nullptr) continue;
-        collection::walk walk(collection(c.state.env, *set));
+        collection::walk walk(collection(c.state.data.env, *set));
         for (collection::element e; walk.next(e);) to.put(e.field);
     }
 }
 
 void subtract(call& c, const operands& sets, collection& to) {
-    environment& env = c.state.env;
+    environment& env = c.state.data.env;
     if (sets[0] == nullptr) return;
     collection::walk walk(collection(env, *sets[0]));
     for (collection::element e; walk.next(e);) {
@@ -115,7 +115,7 @@ void compute(call& c, operation what, const operands& sets, collection to) {
 void reply_with(call& c, operation what) {
     operands sets;
     if (!find_operands(c, 1, c.count - 1, sets)) return;
-    const scratch_set result(c.state.env);
+    const scratch_set result(c.state.data.env);
     compute(c, what, sets, result.members());
     c.reply.set(result.members().size());
     collection::walk walk(result.members());
@@ -134,14 +134,14 @@ std::string_view stored_event(operation what) noexcept {
 void store(call& c, operation what) {
     operands sets;
     if (!find_operands(c, 2, c.count - 1, sets)) return;
-    scratch_set result(c.state.env);
+    scratch_set result(c.state.data.env);
     compute(c, what, sets, result.members());
     if (what == operation::intersection) result.members().order_integers();
     const std::size_t size = result.members().size();
     const bool removed = c.keys->remove(c.arg(1), c.hash);
     if (size > 0) {
         // A key that was there is replaced, not new.
-        environment& env = c.state.env;
+        environment& env = c.state.data.env;
         key_observer* const observer =
             std::exchange(env.observer, removed ? nullptr : env.observer);
         slot* const place = c.keys->add(c.arg(1), c.hash, sizeof(void*));

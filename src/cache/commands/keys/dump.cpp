@@ -58,13 +58,13 @@ struct restore_options {
 // Redis checks lists and tables within a payload deeply as this parameter says. Here every payload
 // is checked; the statistics count it when Redis would.
 void count_check(const call& c, std::string_view payload) {
-    const std::string& when = c.state.options.sanitize_payload;
+    const std::string& when = c.state.settings.options.sanitize_payload;
     const bool is_master = (c.client.special & session::master) != 0;
     if (when == "no" || (when == "clients" && (is_master || !c.client.user->sanitizes()))) return;
     constexpr auto first_packed = static_cast<unsigned char>(rdb::object_type::hash_zipmap);
     const bool is_packed =
         !payload.empty() && static_cast<unsigned char>(payload[0]) >= first_packed;
-    c.state.env.counters.payloads_checked += is_packed ? 1 : 0;
+    c.state.data.env.counters.payloads_checked += is_packed ? 1 : 0;
 }
 
 }  // namespace
@@ -74,7 +74,8 @@ void dump(call& c) {
     if (place == nullptr) return c.reply.null();
     byte_buffer payload;
     // If the payload is too large, so is the reply.
-    rdb::write_payload(c.state.env, *keyspace::at(place), payload, c.state.options.max_reply);
+    rdb::write_payload(c.state.data.env, *keyspace::at(place), payload,
+                       c.state.settings.options.max_reply);
     c.reply.bulk(payload.text());
     static_cast<void>(c.reply_is_too_large());
 }
@@ -92,7 +93,7 @@ void restore(call& c) {
     if (!payload) return c.error(rdb::payload_error(c.arg(3)));
 
     count_check(c, *payload);
-    rdb::value_builder value(c.state.env);
+    rdb::value_builder value(c.state.data.env);
     rdb::reader_options limits;
     limits.max_text = c.longest_text();
     rdb::reader reader(value, rdb::reader::input::value, limits);

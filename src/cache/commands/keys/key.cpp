@@ -42,7 +42,7 @@ void flush(call& c, keyspace& keys) {
     // not.
     if (c.state.hooked != nullptr) c.state.hooked->keep_values();
     touch_watched(c.state, keys, nullptr);
-    c.state.changes += keys.size();
+    c.state.data.changes += keys.size();
     keys.clear();
     note_all_ready(c.state, keys.number());
 }
@@ -51,7 +51,7 @@ void flush(call& c, keyspace& keys) {
 void record_flush(call& c) {
     if (!propagates(c)) return;
     std::vector<std::string_view> command(c.args, c.args + c.count);
-    if (c.state.renamed != nullptr) command.front() = c.spec->name;
+    if (c.state.settings.renamed != nullptr) command.front() = c.spec->name;
     propagate_as(c, command);
 }
 
@@ -98,7 +98,7 @@ void flushdb(call& c) {
 
 void flushall(call& c) {
     if (!flush_options_fit(c)) return;
-    for (const auto& each : c.state.keyspaces) {
+    for (const auto& each : c.state.data.keyspaces) {
         if (each != nullptr) flush(c, *each);
     }
     record_flush(c);
@@ -167,7 +167,7 @@ void exists(call& c) { c.reply.integer(count_keys(c)); }
 // Also for a client with CLIENT NO-TOUCH: execution.cpp has switched the counting off.
 void touch(call& c) {
     if ((c.client.special & session::no_touch) != 0)
-        c.state.env.most_uses = counted_uses(c.state.env.policy);
+        c.state.data.env.most_uses = counted_uses(c.state.data.env.policy);
     c.reply.integer(count_keys(c));
 }
 
@@ -199,7 +199,7 @@ void copy(call& c) {
             return c.syntax_error();
         }
     }
-    keyspace& target = c.state.database(number);
+    keyspace& target = c.state.data.database(number);
     const std::string_view to = c.arg(2);
     if (&target == c.keys && c.arg(1) == to) {
         return c.error("ERR source and destination objects are the same");
@@ -211,7 +211,7 @@ void copy(call& c) {
         target.remove(taken, to_hash);
     }
     target.copy_value(c.keys->find_to_read(c.arg(1), c.hash), to, to_hash);
-    ++c.state.changes;
+    ++c.state.data.changes;
     c.also_happened_in(target, key_event::generic, "copy_to", to);
     c.reply.integer(1);
 }
@@ -219,7 +219,7 @@ void copy(call& c) {
 void move(call& c) {
     const auto number = c.database_number(2);
     if (!number) return;
-    keyspace& target = c.state.database(*number);
+    keyspace& target = c.state.data.database(*number);
     if (&target == c.keys) return c.error("ERR source and destination objects are the same");
     slot* const source = c.find_to_replace();
     if (source == nullptr || target.find_to_read(c.arg(1), c.hash) != nullptr)
@@ -233,7 +233,7 @@ void move(call& c) {
 // After the last draw it returns an expired key: null would mean that the database is empty.
 void randomkey(call& c) {
     const bool in_vain =
-        c.state.env.expired == expired_keys::hide && c.keys->expiring() == c.keys->size();
+        c.state.data.env.expired == expired_keys::hide && c.keys->expiring() == c.keys->size();
     for (int left = in_vain ? most_drawn_in_vain : most_drawn;; --left) {
         const entry* const e = c.keys->random();
         if (e == nullptr) return c.reply.null();
@@ -252,7 +252,7 @@ static entry* object_at(call& c) {
 }
 
 void object_encoding(call& c) {
-    if (entry* const its = object_at(c)) c.reply.bulk(encoding_name(c.state.env, *its));
+    if (entry* const its = object_at(c)) c.reply.bulk(encoding_name(c.state.data.env, *its));
 }
 
 void object_refcount(call& c) {
@@ -261,7 +261,7 @@ void object_refcount(call& c) {
 
 void object_idletime(call& c) {
     if (object_at(c) == nullptr) return;
-    const eviction policy = c.state.env.policy;
+    const eviction policy = c.state.data.env.policy;
     if (policy != eviction::allkeys_lfu && policy != eviction::volatile_lfu)
         return c.reply.integer(0);
     c.error(
@@ -272,7 +272,7 @@ void object_idletime(call& c) {
 void object_freq(call& c) {
     const entry* const its = object_at(c);
     if (its == nullptr) return;
-    if (counted_uses(c.state.env.policy) > 1) return c.reply.integer(its->uses());
+    if (counted_uses(c.state.data.env.policy) > 1) return c.reply.integer(its->uses());
     c.error(
         "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note "
         "that when switching between policies at runtime LRU and LFU data will take some time to "
@@ -297,8 +297,8 @@ void swapdb(call& c) {
     const auto second = c.database_number(2);
     if (!second) return;
     swap_databases(c.state, *first, *second);
-    ++c.state.changes;
-    c.keys = &c.state.database(c.client.db);
+    ++c.state.data.changes;
+    c.keys = &c.state.data.database(c.client.db);
     c.reply.ok();
 }
 
@@ -315,7 +315,7 @@ void memory_usage(call& c) {
     if (place == nullptr) return c.reply.null();
     const std::size_t slot_bytes = c.keys->table_bytes() / c.keys->size();
     c.reply.integer(static_cast<std::int64_t>(
-        cache::memory_usage(c.state.env, *keyspace::at(place), samples) + slot_bytes));
+        cache::memory_usage(c.state.data.env, *keyspace::at(place), samples) + slot_bytes));
 }
 
 }  // namespace eddy::cache::commands

@@ -90,10 +90,11 @@ void migrate(call& c) {
             "ERR MIGRATE waits for the other server, which nothing can within a transaction or a "
             "script");
     }
-    if (!order->copies && s.replicating != nullptr && s.replicating->is_replica())
+    if (!order->copies && s.replication.replicating != nullptr &&
+        s.replication.replicating->is_replica())
         return c.error("ERR a replica's keys are its master's: use MIGRATE with COPY");
     if (s.server == nullptr) return c.error("ERR there is no server that could connect");
-    if (s.migrating != nullptr && s.migrating->count() >= migration::most) {
+    if (s.replication.migrating != nullptr && s.replication.migrating->count() >= migration::most) {
         return c.error("ERR " + std::to_string(migration::most) +
                        " MIGRATE commands are under way: try again later, or send several keys "
                        "with one");

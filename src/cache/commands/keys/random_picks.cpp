@@ -70,7 +70,7 @@ void reply_random(call& c, const collection& from, std::int64_t count, picked wh
         for (collection::element e; walk.next(e); ++seen) {
             if (seen < wanted) {
                 chosen.push_back(e);
-            } else if (const auto at = c.state.env.random.below(seen + 1); at < wanted) {
+            } else if (const auto at = c.state.data.env.random.below(seen + 1); at < wanted) {
                 chosen[at] = e;
             }
         }

@@ -280,7 +280,7 @@ void store_results(call& c, const sort_options& o, const std::vector<sorted_elem
     const std::uint64_t hash = c.keys->hash(key);
     list made;
     std::size_t bytes = 0;
-    const std::size_t limit = c.state.options.max_reply;
+    const std::size_t limit = c.state.settings.options.max_reply;
     for_each_result(c, o, all, wanted, [&](std::optional<std::string_view> text) {
         bytes += text ? text->size() : 0;
         if (bytes <= limit) made.push_back(c.memory(), text.value_or(std::string_view{}));
@@ -288,7 +288,7 @@ void store_results(call& c, const sort_options& o, const std::vector<sorted_elem
     });
     if (bytes > limit) {
         // NOLINTNEXTLINE(performance-move-const-arg): its chunks change hands
-        c.state.env.discard(std::move(made));
+        c.state.data.env.discard(std::move(made));
         return c.error("ERR the list is larger than the limit of " + std::to_string(limit) +
                        " bytes: store fewer elements at a time");
     }
@@ -314,7 +314,8 @@ void run_sort(call& c, storing may_store) {
         }
         // Redis spreads a packed sorted set, which OBJECT ENCODING, DUMP and the scores of ZSCAN
         // show. In readonly mode nothing changes.
-        if (type == value_type::sorted_set && c.state.options.mode != access_mode::readonly) {
+        if (type == value_type::sorted_set &&
+            c.state.settings.options.mode != access_mode::readonly) {
             // No element of a table changes, so a snapshot needs no copy.
             const bool is_packed = keyspace::at(place)->held_as == encoding::packed;
             c.sorted_set_of(is_packed ? c.find_to_write() : place).spread();

@@ -26,13 +26,13 @@ namespace eddy::cache::commands {
 void acl_whoami(call& c) { c.reply.bulk(c.client.user->name()); }
 
 void acl_users(call& c) {
-    c.reply.array(c.state.users.size());
-    c.state.users.for_each([&](const acl::user& each) { c.reply.bulk(each.name()); });
+    c.reply.array(c.state.settings.users.size());
+    c.state.settings.users.for_each([&](const acl::user& each) { c.reply.bulk(each.name()); });
 }
 
 void acl_list(call& c) {
-    c.reply.array(c.state.users.size());
-    c.state.users.for_each([&](const acl::user& each) {
+    c.reply.array(c.state.settings.users.size());
+    c.state.settings.users.for_each([&](const acl::user& each) {
         if (!c.reply_is_too_large()) c.reply.bulk("user " + each.name() + ' ' + each.written());
     });
 }
@@ -47,7 +47,7 @@ static void reply_selector(call& c, const acl::selector& what) {
 }
 
 void acl_getuser(call& c) {
-    const acl::user* const user = c.state.users.find(c.arg(2));
+    const acl::user* const user = c.state.settings.users.find(c.arg(2));
     if (user == nullptr) return c.reply.null();
     c.reply.map(6);
     c.reply.bulk("flags");
@@ -73,19 +73,20 @@ void acl_setuser(call& c) {
         std::ranges::any_of(name, [](unsigned char each) { return std::isspace(each) || !each; });
     if (has_spaces) return c.error("ERR Usernames can't contain spaces or null characters");
     engine_state& s = c.state;
-    acl::user* const old = s.users.find(name);
-    if (old == nullptr && (s.users.size() >= acl::max_users || name.size() > acl::max_user_bytes)) {
+    acl::user* const old = s.settings.users.find(name);
+    if (old == nullptr &&
+        (s.settings.users.size() >= acl::max_users || name.size() > acl::max_user_bytes)) {
         return c.error("ERR too many users, or too long a name: there may be " +
                        std::to_string(acl::max_users));
     }
-    const bool all_channels = s.options.new_users_use_channels;
+    const bool all_channels = s.settings.options.new_users_use_channels;
     acl::user changed = old != nullptr ? *old : acl::user(name, all_channels);
     changed.begin_with_all_channels(all_channels);
     if (auto done = changed.apply({c.args + 3, c.count - 3}); !done) {
         return c.error("ERR " + done.error());
     }
     if (old == nullptr) {
-        s.users.add(std::move(changed));
+        s.settings.users.add(std::move(changed));
     } else {
         *old = std::move(changed);
         close_forbidden_subscribers(s, *old);
@@ -101,7 +102,7 @@ void acl_deluser(call& c) {
     }
     std::int64_t removed = 0;
     for (std::size_t i = 2; i < c.count; ++i) {
-        const auto gone = s.users.remove(c.arg(i));
+        const auto gone = s.settings.users.remove(c.arg(i));
         if (gone == nullptr) continue;
         ++removed;
         close_sessions_of(s, *gone);
@@ -183,24 +184,25 @@ void acl_log(call& c) {
     std::int64_t wanted = usual;
     if (c.count == 3) {
         if (is_word(c.arg(2), "reset")) {
-            c.state.refusals.clear();
+            c.state.clients.refusals.clear();
             return c.reply.ok();
         }
         const auto given = c.integer(2);
         if (!given) return;
         wanted = std::max<std::int64_t>(*given, 0);
     }
-    const auto& entries = c.state.refusals.entries();
+    const auto& entries = c.state.clients.refusals.entries();
     const std::size_t count = std::min(static_cast<std::size_t>(wanted), entries.size());
     c.reply.array(count);
     for (std::size_t i = 0; i < count; ++i) reply_refusal(c, entries[i]);
 }
 
 void acl_dryrun(call& c) {
-    const acl::user* const user = c.state.users.find(c.arg(2));
+    const acl::user* const user = c.state.settings.users.find(c.arg(2));
     if (user == nullptr)
         return c.error("ERR User '" + std::string(until_nul(c.arg(2))) + "' not found");
-    const command_spec* const spec = find_named(c.state.renamed.get(), fold_command_name(c.arg(3)));
+    const command_spec* const spec =
+        find_named(c.state.settings.renamed.get(), fold_command_name(c.arg(3)));
     if (spec == nullptr)
         return c.error("ERR Command '" + std::string(until_nul(c.arg(3))) + "' not found");
     const std::span<const std::string_view> args(c.args + 3, c.count - 3);
@@ -237,7 +239,7 @@ static bool may_use_file(call& c) {
 void acl_save(call& c) {
     if (!may_use_file(c)) return;
     wait_for_server(c);
-    c.state.server->save_users(c.client.id, acl::to_file(c.state.users));
+    c.state.server->save_users(c.client.id, acl::to_file(c.state.settings.users));
 }
 
 void acl_load(call& c) {

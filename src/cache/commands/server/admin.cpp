@@ -41,7 +41,7 @@ void shutdown(call& c) {
         return c.error("ERR a cache is stopped by its daemon: run `eddy stop` with its name");
     }
     if (how.saves == saving::always && settings_of(server).dir.empty() &&
-        !c.state.options.append.enabled && !how.forced) {
+        !c.state.settings.options.append.enabled && !how.forced) {
         return c.error("ERR this cache keeps nothing on disk: create it with --dir FOLDER");
     }
     wait_for_server(c);

@@ -69,7 +69,9 @@ address own_address(const call& c) {
 }
 
 // Derived from the node's name: as long-lived, but different.
-std::string shard_id(const call& c) { return hexadecimal(sha1("shard of " + c.state.run_id)); }
+std::string shard_id(const call& c) {
+    return hexadecimal(sha1("shard of " + c.state.replication.run_id));
+}
 
 std::optional<unsigned> slot_argument(call& c) {
     const auto given = c.integer(2);
@@ -119,7 +121,7 @@ void cluster_slots(call& c) {
     c.reply.array(4);
     c.reply.bulk(own.host);
     c.reply.integer(own.port);
-    c.reply.bulk(c.state.run_id);
+    c.reply.bulk(c.state.replication.run_id);
     c.reply.map(0);
 }
 
@@ -135,7 +137,7 @@ void cluster_shards(call& c) {
     c.reply.array(1);
     c.reply.map(7);
     c.reply.bulk("id");
-    c.reply.bulk(c.state.run_id);
+    c.reply.bulk(c.state.replication.run_id);
     c.reply.bulk("port");
     c.reply.integer(own.port);
     c.reply.bulk("ip");
@@ -153,12 +155,12 @@ void cluster_shards(call& c) {
 void cluster_nodes(call& c) {
     const address own = own_address(c);
     const std::string port = std::to_string(own.port);
-    c.reply.verbatim("txt", c.state.run_id + " " + std::string(own.host) + ":" + port + "@" + port +
-                                " myself,master - 0 0 1 connected 0-16383\n");
+    c.reply.verbatim("txt", c.state.replication.run_id + " " + std::string(own.host) + ":" + port +
+                                "@" + port + " myself,master - 0 0 1 connected 0-16383\n");
 }
 
 void cluster_replicas(call& c) {
-    if (c.arg(2) != c.state.run_id) {
+    if (c.arg(2) != c.state.replication.run_id) {
         return c.error("ERR Unknown node " + std::string(c.arg(2)));
     }
     c.reply.array(0);
@@ -182,7 +184,7 @@ void cluster_change(call& c) {
     c.error("ERR this cache answers as a cluster of one node, which cannot be changed");
 }
 
-void cluster_myid(call& c) { c.reply.bulk(c.state.run_id); }
+void cluster_myid(call& c) { c.reply.bulk(c.state.replication.run_id); }
 void cluster_myshardid(call& c) { c.reply.bulk(shard_id(c)); }
 void cluster_keyslot(call& c) { c.reply.integer(slot_of(c.arg(2))); }
 void cluster_links(call& c) { c.reply.array(0); }
@@ -205,11 +207,11 @@ void cluster_help(call& c) {
 }
 
 static void ok_in_cluster(call& c) {
-    c.state.options.emulates_cluster ? c.reply.ok() : c.error(no_cluster_text);
+    c.state.settings.options.emulates_cluster ? c.reply.ok() : c.error(no_cluster_text);
 }
 
 void cluster(call& c) {
-    if (!c.state.options.emulates_cluster) return c.error(no_cluster_text);
+    if (!c.state.settings.options.emulates_cluster) return c.error(no_cluster_text);
     subcommand(c);
 }
 

@@ -91,7 +91,7 @@ void reply_spec(call& c, const command_spec& what) {
 const command_spec* find_any(const call& c, std::string_view name) {
     const std::size_t bar = name.find('|');
     const command_spec* const spec =
-        find_named(c.state.renamed.get(), fold_command_name(name.substr(0, bar)));
+        find_named(c.state.settings.renamed.get(), fold_command_name(name.substr(0, bar)));
     if (spec == nullptr || bar == std::string_view::npos) return spec;
     return find_form(*spec, name.substr(bar + 1));
 }
@@ -99,7 +99,7 @@ const command_spec* find_any(const call& c, std::string_view name) {
 // Renamed commands have their old names in all replies, as in Redis; commands without a name are
 // left out.
 bool is_callable(const call& c, const command_spec& spec) noexcept {
-    return c.state.renamed == nullptr || c.state.renamed->is_callable(spec);
+    return c.state.settings.renamed == nullptr || c.state.settings.renamed->is_callable(spec);
 }
 
 std::vector<const command_spec*> callable_commands(const call& c) {
@@ -219,7 +219,8 @@ namespace {
 enum class with_flags : bool { no, yes };
 
 void reply_keys(call& c, with_flags flags) {
-    const command_spec* const spec = find_named(c.state.renamed.get(), fold_command_name(c.arg(2)));
+    const command_spec* const spec =
+        find_named(c.state.settings.renamed.get(), fold_command_name(c.arg(2)));
     if (spec == nullptr) return c.error("ERR Invalid command specified");
     const std::span<const std::string_view> args(c.args + 2, c.count - 2);
     const bool names_form = spec->form_count != 0 && args.size() > 1;

@@ -40,12 +40,12 @@ void sleep(call& c) {
         if (c.in_exec) scripting::pause(c.state, us);
         return c.reply.ok();
     }
-    wait_for_time(c, c.state.env.steady_us + us);
+    wait_for_time(c, c.state.data.env.steady_us + us);
 }
 
 // Bytes of the value in a dump file.
 std::size_t serialized_size(call& c, entry& e) {
-    rdb::value_writer writer(c.state.env);
+    rdb::value_writer writer(c.state.data.env);
     writer.begin_value(e);
     constexpr std::size_t piece = 64U << 10;
     std::size_t size = 0;
@@ -62,7 +62,7 @@ void object(call& c) {
     const call::slot* const place = c.keys->table().find(c.arg(2), c.keys->hash(c.arg(2)));
     if (place == nullptr) return c.error(no_such_key_text);
     entry& e = *keyspace::at(place);
-    const std::string_view name = encoding_name(c.state.env, e);
+    const std::string_view name = encoding_name(c.state.data.env, e);
     char text[200];
     std::snprintf(text, sizeof text,
                   "Value at:%p refcount:1 encoding:%.*s serializedlength:%zu lru:0 "
@@ -76,7 +76,7 @@ void object(call& c) {
 void printed(call& c, std::string_view wanted, std::string_view what, std::string_view refusal) {
     const call::slot* const place = c.keys->find_to_read(c.arg(2), c.keys->hash(c.arg(2)));
     if (place == nullptr) return c.error(no_such_key_text);
-    const std::string_view name = encoding_name(c.state.env, *keyspace::at(place));
+    const std::string_view name = encoding_name(c.state.data.env, *keyspace::at(place));
     if (!name.starts_with(wanted)) return c.error(refusal);
     c.reply.simple(what);
 }
@@ -85,8 +85,9 @@ void digest_values(call& c) {
     c.reply.array(c.count - 2);
     for (std::size_t i = 2; i < c.count; ++i) {
         const call::slot* const place = c.keys->find_to_read(c.arg(i));
-        c.reply.simple(hexadecimal(
-            place == nullptr ? sha1_digest{} : value_digest(c.state.env, *keyspace::at(place))));
+        c.reply.simple(hexadecimal(place == nullptr
+                                       ? sha1_digest{}
+                                       : value_digest(c.state.data.env, *keyspace::at(place))));
     }
 }
 
@@ -114,8 +115,8 @@ void populate(call& c) {
         value = "value:" + std::to_string(i);
         if (size != 0) value.resize(static_cast<std::size_t>(size));
         c.keys->put_text(nullptr, key, hash, value);
-        ++c.state.changes;
-        if ((c.state.observers & observers::watchers) != 0)
+        ++c.state.data.changes;
+        if ((c.state.clients.observers & observers::watchers) != 0)
             c.state.notify_watchers(c.keys->number(), key_event::generic, key);
     }
     c.reply.ok();
@@ -229,7 +230,7 @@ void tables_of_database(call& c) {
     const auto number = c.integer(2);
     if (!number) return;
     if (*number < 0 || *number >= engine_databases) return c.error("ERR Out of range database");
-    const keyspace& in = c.state.database(static_cast<std::size_t>(*number));
+    const keyspace& in = c.state.data.database(static_cast<std::size_t>(*number));
     std::string text = "[Dictionary HT]\n";
     append_table(text, "main hash table", in.table());
     // A key's expiry is in its entry.
@@ -312,7 +313,7 @@ constexpr form forms[] = {
     {"sleep", 3, 3, sleep},
     {"reload", 2, any, debug_reload, true},
     {"loadaof", 2, 2, debug_load_append, true},
-    {"digest", 2, 2, [](call& c) { c.reply.simple(hexadecimal(dataset_digest(c.state))); }},
+    {"digest", 2, 2, [](call& c) { c.reply.simple(hexadecimal(dataset_digest(c.state.data))); }},
     {"digest-value", 2, any, digest_values},
     {"protocol", 3, 3, protocol},
     {"populate", 3, 5, populate, true},
@@ -357,7 +358,7 @@ constexpr form forms[] = {
 }  // namespace
 
 void debug(call& c) {
-    const bool is_ready = (c.state.slow_path & slow_path::not_ready) == 0;
+    const bool is_ready = (c.state.clients.slow_path & slow_path::not_ready) == 0;
     for (const form& each : forms) {
         if (!is_word(c.arg(1), each.name)) continue;
         if (c.count < each.fewest || c.count > each.most) return c.wrong_subcommand();

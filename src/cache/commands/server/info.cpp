@@ -88,13 +88,13 @@ void server_section(call& c, info_text& to) {
     const server_settings& settings = settings_of(s.server);
     // The clock may have been set back.
     const auto uptime_s = static_cast<std::uint64_t>(
-        std::max<std::int64_t>(s.env.now_us - s.started_us, 0) / 1'000'000);
+        std::max<std::int64_t>(s.data.env.now_us - s.started_us, 0) / 1'000'000);
     to.section("Server");
     to.field("redis_version", compatible_version);
     to.field("redis_git_sha1", "00000000");
     to.field("redis_git_dirty", "0");
     to.field("redis_build_id", "0");
-    to.field("redis_mode", s.options.emulates_cluster ? "cluster" : "standalone");
+    to.field("redis_mode", s.settings.options.emulates_cluster ? "cluster" : "standalone");
     utsname system{};
     ::uname(&system);
     to.field("os", std::string(system.sysname) + " " + system.release + " " + system.machine);
@@ -104,14 +104,14 @@ void server_section(call& c, info_text& to) {
     to.field("monotonic_clock", "POSIX clock_gettime");
     to.field("process_id", static_cast<std::uint64_t>(::getpid()));
     to.field("process_supervised", "no");
-    to.field("run_id", s.run_id);
+    to.field("run_id", s.replication.run_id);
     to.field("tcp_port", std::uint64_t{settings.port != 0 ? settings.port : settings.tls.port});
-    to.field("server_time_usec", static_cast<std::uint64_t>(s.env.now_us));
+    to.field("server_time_usec", static_cast<std::uint64_t>(s.data.env.now_us));
     to.field("uptime_in_seconds", uptime_s);
     to.field("uptime_in_days", uptime_s / (24 * 60 * 60));
     to.field("hz", std::uint64_t{10});
     to.field("configured_hz", std::uint64_t{10});
-    to.field("lru_clock", static_cast<std::uint64_t>(s.env.now_us / 1'000'000) & 0xffffff);
+    to.field("lru_clock", static_cast<std::uint64_t>(s.data.env.now_us / 1'000'000) & 0xffffff);
     to.field("executable", "");
     to.field("config_file", "");
     to.field("io_threads_active", std::uint64_t{settings.threads > 1 ? 1U : 0U});
@@ -126,25 +126,25 @@ void server_section(call& c, info_text& to) {
 
 void clients_section(call& c, info_text& to) {
     to.section("Clients");
-    to.field("connected_clients", c.state.env.counters.sessions);
+    to.field("connected_clients", c.state.data.env.counters.sessions);
     to.field("cluster_connections", std::uint64_t{0});
     to.field("maxclients", settings_of(c.state.server).max_clients);
-    to.field("blocked_clients", std::uint64_t{c.state.blocked_sessions});
-    to.field("tracking_clients", std::uint64_t{c.state.tracking.clients});
+    to.field("blocked_clients", std::uint64_t{c.state.clients.blocked_sessions});
+    to.field("tracking_clients", std::uint64_t{c.state.clients.tracking.clients});
     std::uint64_t with_timeout = 0;
-    c.state.sessions.for_each(
+    c.state.clients.sessions.for_each(
         [&with_timeout](const session& each) { with_timeout += waits_with_timeout(each) ? 1 : 0; });
     to.field("clients_in_timeout_table", with_timeout);
     // A wait of XREADGROUP ends also when the key is removed.
     std::uint64_t until_gone = 0;
-    c.state.awaited.for_each([&until_gone](name_topic& key) {
+    c.state.clients.awaited.for_each([&until_gone](name_topic& key) {
         bool any = false;
         key.members.for_each([&any](const name_topic::member& each) {
             any |= std::string_view(each.who->last_command) == "xreadgroup";
         });
         until_gone += any ? 1 : 0;
     });
-    to.field("total_blocking_keys", std::uint64_t{c.state.awaited.size()});
+    to.field("total_blocking_keys", std::uint64_t{c.state.clients.awaited.size()});
     to.field("total_blocking_keys_on_nokey", until_gone);
 }
 
@@ -153,20 +153,20 @@ void memory_section(call& c, info_text& to) {
     const std::size_t used = s.used_memory();
     to.section("Memory");
     to.bytes("used_memory", used);
-    to.bytes("used_memory_rss", s.env.memory.reserved_bytes());
+    to.bytes("used_memory_rss", s.data.env.memory.reserved_bytes());
     const std::size_t peak = std::max(used, s.peak_memory);
     to.bytes("used_memory_peak", peak);
     to.percent("used_memory_peak_perc", used, peak);
     std::size_t overhead = s.startup_bytes;
-    for (const auto& each : s.keyspaces) overhead += each == nullptr ? 0 : each->table_bytes();
+    for (const auto& each : s.data.keyspaces) overhead += each == nullptr ? 0 : each->table_bytes();
     const std::size_t dataset = used - std::min(used, overhead);
     to.field("used_memory_overhead", std::uint64_t{overhead});
     to.field("used_memory_startup", std::uint64_t{s.startup_bytes});
     to.field("used_memory_dataset", std::uint64_t{dataset});
     to.percent("used_memory_dataset_perc", dataset, used - s.startup_bytes);
     to.field("allocator_allocated", std::uint64_t{used});
-    to.field("allocator_active", std::uint64_t{s.env.memory.reserved_bytes()});
-    to.field("allocator_resident", std::uint64_t{s.env.memory.reserved_bytes()});
+    to.field("allocator_active", std::uint64_t{s.data.env.memory.reserved_bytes()});
+    to.field("allocator_resident", std::uint64_t{s.data.env.memory.reserved_bytes()});
     const scripting::usage scripts = scripting::use(s);
     to.bytes("used_memory_lua", scripts.vm_bytes);
     to.field("used_memory_vm_eval", std::uint64_t{scripts.vm_bytes});
@@ -181,7 +181,7 @@ void memory_section(call& c, info_text& to) {
     const auto ratio = [&to](std::string_view name, std::size_t part, std::size_t whole) {
         to.decimal(name, whole == 0 ? 1.0 : static_cast<double>(part) / static_cast<double>(whole));
     };
-    const std::size_t reserved = s.env.memory.reserved_bytes();
+    const std::size_t reserved = s.data.env.memory.reserved_bytes();
     const std::size_t unused = reserved - std::min(reserved, used);
     ratio("allocator_frag_ratio", reserved, used);
     to.field("allocator_frag_bytes", std::uint64_t{unused});
@@ -192,7 +192,8 @@ void memory_section(call& c, info_text& to) {
     ratio("mem_fragmentation_ratio", reserved, used);
     to.field("mem_fragmentation_bytes", std::uint64_t{unused});
     to.field("mem_not_counted_for_evict",
-             std::uint64_t{s.snapshot == nullptr ? 0 : s.snapshot->held_bytes()});
+             std::uint64_t{
+                 s.persistence.snapshot == nullptr ? 0 : s.persistence.snapshot->held_bytes()});
     const buffer_bytes buffers = measure_buffers(c.state);
     to.field("mem_replication_backlog", std::uint64_t{buffers.backlog});
     to.field("mem_total_replication_buffers", std::uint64_t{buffers.backlog});
@@ -205,21 +206,21 @@ void memory_section(call& c, info_text& to) {
     if (pages > 0 && page_bytes > 0)
         to.bytes("total_system_memory",
                  static_cast<std::size_t>(pages) * static_cast<std::size_t>(page_bytes));
-    to.bytes("maxmemory", s.options.max_memory);
-    to.field("maxmemory_policy", policy_name(s.options.policy));
+    to.bytes("maxmemory", s.settings.options.max_memory);
+    to.field("maxmemory_policy", policy_name(s.settings.options.policy));
     to.field("mem_allocator", "eddy-slab");
     to.field("active_defrag_running", std::uint64_t{0});
-    to.field("lazyfree_pending_objects", std::uint64_t{s.env.discarded()});
-    to.field("lazyfreed_objects", s.env.counters.freed_in_slices);
+    to.field("lazyfree_pending_objects", std::uint64_t{s.data.env.discarded()});
+    to.field("lazyfreed_objects", s.data.env.counters.freed_in_slices);
 }
 
 void append_fields(call& c, info_text& to) {
     constexpr std::int64_t second_us = 1'000'000;
-    const append_log* const log = c.state.appending.get();
+    const append_log* const log = c.state.persistence.appending.get();
     const auto flag = [&to](std::string_view name, bool value) {
         to.field(name, std::uint64_t{value ? 1U : 0U});
     };
-    const bool is_on = log != nullptr && (log->is_on() || c.state.options.append.enabled);
+    const bool is_on = log != nullptr && (log->is_on() || c.state.settings.options.append.enabled);
     const bool rewriting = log != nullptr && log->rewriting;
     // Clients start a rewrite and poll for its end at once, so a rewrite about to begin counts as
     // in progress.
@@ -230,9 +231,10 @@ void append_fields(call& c, info_text& to) {
          log != nullptr && log->rewrite_wanted && !rewriting && !is_to_come);
     to.field("aof_last_rewrite_time_sec",
              std::to_string(log == nullptr ? -1 : log->rewrite_took_s));
-    to.field("aof_current_rewrite_time_sec",
-             std::to_string(rewriting ? (c.state.env.steady_us - log->rewrite_began_us) / second_us
-                                      : -1));
+    to.field(
+        "aof_current_rewrite_time_sec",
+        std::to_string(rewriting ? (c.state.data.env.steady_us - log->rewrite_began_us) / second_us
+                                 : -1));
     to.field("aof_last_bgrewrite_status", log == nullptr || log->rewrite_succeeded ? "ok" : "err");
     to.field("aof_rewrites", log == nullptr ? 0 : log->rewrites);
     to.field("aof_rewrites_consecutive_failures", log == nullptr ? 0 : log->failures_in_a_row);
@@ -254,7 +256,7 @@ void append_fields(call& c, info_text& to) {
 // for it, as in Redis.
 void load_fields(const engine_state& s, info_text& to) {
     constexpr std::int64_t second_us = 1'000'000;
-    const load_progress& its = s.load;
+    const load_progress& its = s.persistence.load;
     const std::uint64_t whole = its.total_bytes != 0 ? its.total_bytes : its.used_memory;
     double percent = 0;
     std::uint64_t left = 1;
@@ -267,7 +269,7 @@ void load_fields(const engine_state& s, info_text& to) {
         percent = std::min(percent, most_guessed);
         left = std::max<std::uint64_t>(left, 1);
     }
-    const std::int64_t elapsed_s = (s.env.steady_us - its.began_us) / second_us;
+    const std::int64_t elapsed_s = (s.data.env.steady_us - its.began_us) / second_us;
     const double eta_s = elapsed_s == 0
                              ? 1
                              : static_cast<double>(elapsed_s) * static_cast<double>(left) /
@@ -282,24 +284,25 @@ void load_fields(const engine_state& s, info_text& to) {
 
 void persistence_section(call& c, info_text& to) {
     constexpr std::int64_t second_us = 1'000'000;
-    const save_state& saves = c.state.saves;
+    const save_state& saves = c.state.persistence.saves;
     const auto seconds = [&to](std::string_view name, std::int64_t value) {
         to.field(name, std::to_string(value));
     };
     to.section("Persistence");
-    const bool is_loading = (c.state.slow_path & slow_path::not_ready) != 0;
+    const bool is_loading = (c.state.clients.slow_path & slow_path::not_ready) != 0;
     to.field("loading", std::uint64_t{is_loading ? 1U : 0U});
     to.field("async_loading", std::uint64_t{0});
     // A snapshot copies values that change before it has written them.
     to.field("current_cow_size",
              std::uint64_t{saves.snapshot == nullptr ? 0 : saves.snapshot->held_bytes()});
-    to.field("rdb_changes_since_last_save", c.state.changes - saves.saved_changes);
+    to.field("rdb_changes_since_last_save", c.state.data.changes - saves.saved_changes);
     to.field("rdb_bgsave_in_progress", std::uint64_t{saves.snapshot != nullptr ? 1U : 0U});
     seconds("rdb_last_save_time", saves.saved_at_us / second_us);
     to.field("rdb_last_bgsave_status", saves.succeeded ? "ok" : "err");
     seconds("rdb_last_bgsave_time_sec", saves.took_s);
-    seconds("rdb_current_bgsave_time_sec",
-            saves.snapshot == nullptr ? -1 : (c.state.env.steady_us - saves.began_us) / second_us);
+    seconds(
+        "rdb_current_bgsave_time_sec",
+        saves.snapshot == nullptr ? -1 : (c.state.data.env.steady_us - saves.began_us) / second_us);
     to.field("rdb_saves", saves.count);
     to.field("rdb_last_cow_size", std::uint64_t{0});
     to.field("rdb_last_load_keys_expired", saves.loaded_expired);
@@ -309,7 +312,7 @@ void persistence_section(call& c, info_text& to) {
 }
 
 void stats_section(call& c, info_text& to) {
-    const statistics& n = c.state.env.counters;
+    const statistics& n = c.state.data.env.counters;
     c.state.take_rates(c.executed_in_batch);
     const rate_meter& rates = c.state.rates;
     const traffic moved = c.state.moved();
@@ -325,12 +328,12 @@ void stats_section(call& c, info_text& to) {
     kbps("instantaneous_input_kbps", flow::bytes_in);
     kbps("instantaneous_output_kbps", flow::bytes_out);
     to.field("rejected_connections", moved.refused);
-    const replication* const its = c.state.replicating.get();
+    const replication* const its = c.state.replication.replicating.get();
     to.field("sync_full", its == nullptr ? 0 : its->full_copies);
     to.field("sync_partial_ok", its == nullptr ? 0 : its->continued);
     to.field("sync_partial_err", its == nullptr ? 0 : its->not_continued);
     to.field("expired_keys", n.expired_keys);
-    const field_clock* const fields = c.state.env.fields.get();
+    const field_clock* const fields = c.state.data.env.fields.get();
     to.field("expired_subkeys", fields == nullptr ? 0 : fields->ended);
     to.decimal("expired_stale_perc", n.expired_share * 100);
     to.field("expired_time_cap_reached_count", n.sweeps_cut);
@@ -338,16 +341,16 @@ void stats_section(call& c, info_text& to) {
     to.field("evicted_keys", n.evicted_keys);
     to.field("evicted_clients", n.evicted_clients);
     const std::int64_t over_limit_us =
-        n.over_limit_since_us == 0 ? 0 : c.state.env.steady_us - n.over_limit_since_us;
+        n.over_limit_since_us == 0 ? 0 : c.state.data.env.steady_us - n.over_limit_since_us;
     to.field("total_eviction_exceeded_time",
              static_cast<std::uint64_t>((n.over_limit_us + over_limit_us) / 1000));
     to.field("current_eviction_exceeded_time", static_cast<std::uint64_t>(over_limit_us / 1000));
     to.field("keyspace_hits", n.hits);
     to.field("keyspace_misses", n.misses);
-    to.field("pubsub_channels", std::uint64_t{c.state.channels.size()});
-    to.field("pubsub_patterns", std::uint64_t{c.state.patterns.size()});
-    to.field("pubsubshard_channels", std::uint64_t{c.state.shard_channels.size()});
-    const tracking_table& tracking = c.state.tracking;
+    to.field("pubsub_channels", std::uint64_t{c.state.clients.channels.size()});
+    to.field("pubsub_patterns", std::uint64_t{c.state.clients.patterns.size()});
+    to.field("pubsubshard_channels", std::uint64_t{c.state.clients.shard_channels.size()});
+    const tracking_table& tracking = c.state.clients.tracking;
     to.field("tracking_total_keys", std::uint64_t{tracking.keys.size()});
     to.field("tracking_total_items", std::uint64_t{tracking.keys.items()});
     to.field("tracking_total_prefixes", std::uint64_t{tracking.prefixes.size()});
@@ -369,7 +372,7 @@ void stats_section(call& c, info_text& to) {
     for (const auto& [name, why] :
          {std::pair{"auth", acl::refusal::password}, std::pair{"cmd", acl::refusal::command},
           std::pair{"key", acl::refusal::key}, std::pair{"channel", acl::refusal::channel}})
-        to.field(std::string("acl_access_denied_") + name, c.state.refusals.count(why));
+        to.field(std::string("acl_access_denied_") + name, c.state.clients.refusals.count(why));
     to.field("client_query_buffer_limit_disconnections", n.query_closed);
     to.field("client_output_buffer_limit_disconnections", n.output_closed);
     to.field("eventloop_cycles", n.rounds);
@@ -454,11 +457,11 @@ void commandstats_section(call& c, info_text& to) {
 
 void latencystats_section(call& c, info_text& to) {
     to.section("Latencystats");
-    if (!c.state.options.latency.tracking) return;
+    if (!c.state.settings.options.latency.tracking) return;
     c.state.commands.for_each([&](std::string_view name, const command_stats::counts& its) {
         if (its.latency == nullptr) return;
         std::string text;
-        for (const double percent : c.state.options.latency.percentiles) {
+        for (const double percent : c.state.settings.options.latency.percentiles) {
             if (!text.empty()) text += ',';
             const auto us = static_cast<double>(its.latency->percentile(percent)) / 1000;
             char value[32];
@@ -471,13 +474,13 @@ void latencystats_section(call& c, info_text& to) {
 
 void cluster_section(call& c, info_text& to) {
     to.section("Cluster");
-    to.field("cluster_enabled", std::uint64_t{c.state.options.emulates_cluster ? 1U : 0U});
+    to.field("cluster_enabled", std::uint64_t{c.state.settings.options.emulates_cluster ? 1U : 0U});
 }
 
 void keyspace_section(call& c, info_text& to) {
     to.section("Keyspace");
     for (std::size_t i = 0; i < engine_databases; ++i) {
-        const keyspace* const keys = c.state.keyspaces[i].get();
+        const keyspace* const keys = c.state.data.keyspaces[i].get();
         if (keys == nullptr || keys->size() == 0) continue;
         to.field("db" + std::to_string(i),
                  "keys=" + std::to_string(keys->size()) +

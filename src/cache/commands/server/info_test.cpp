@@ -499,7 +499,7 @@ TEST_F(info, tells_how_far_a_load_has_come) {
     engine_state& s = engine_.internals();
     EXPECT_EQ(field("loading_total_bytes"), "");
     engine_.set_time(std::chrono::seconds(5000), std::chrono::seconds(70));
-    s.slow_path |= slow_path::loading;
+    s.clients.slow_path |= slow_path::loading;
     note_load_began(s, 1000);
     const auto fields = [this] { return fields_of(client_("INFO persistence")); };
     auto now = fields();
@@ -509,7 +509,7 @@ TEST_F(info, tells_how_far_a_load_has_come) {
     EXPECT_EQ(now.at("loading_eta_seconds"), "1");
     // The system's clock is set back meanwhile.
     engine_.set_time(std::chrono::seconds(50), std::chrono::seconds(80));
-    s.load.loaded_bytes = 249;
+    s.persistence.load.loaded_bytes = 249;
     now = fields();
     EXPECT_EQ(now.at("loading_start_time"), "5000");
     EXPECT_EQ(now.at("loading_total_bytes"), "1000");
@@ -517,18 +517,18 @@ TEST_F(info, tells_how_far_a_load_has_come) {
     EXPECT_EQ(now.at("loading_loaded_bytes"), "249");
     EXPECT_EQ(now.at("loading_loaded_perc"), "24.90");
     EXPECT_EQ(now.at("loading_eta_seconds"), "30");
-    s.load.loaded_bytes = 1000;
+    s.persistence.load.loaded_bytes = 1000;
     EXPECT_EQ(fields().at("loading_loaded_perc"), "100.00");
     EXPECT_EQ(fields().at("loading_eta_seconds"), "0");
     // A copy of unknown size.
     note_load_began(s, 0);
     EXPECT_EQ(fields().at("loading_loaded_perc"), "0.00");
-    s.load.used_memory = 500;
-    s.load.loaded_bytes = 250;
+    s.persistence.load.used_memory = 500;
+    s.persistence.load.loaded_bytes = 250;
     EXPECT_EQ(fields().at("loading_loaded_perc"), "50.00");
-    s.load.loaded_bytes = 5000;
+    s.persistence.load.loaded_bytes = 5000;
     EXPECT_EQ(fields().at("loading_loaded_perc"), "99.99");
-    s.slow_path = 0;
+    s.clients.slow_path = 0;
     EXPECT_EQ(fields().count("loading_total_bytes"), 0U);
 }
 

@@ -23,7 +23,7 @@ void lolwut(call& c) {
     for (std::int64_t row = 0; row < rows; ++row) {
         for (std::size_t column = 0; column < width; ++column) {
             const std::uint64_t wave = column + static_cast<std::uint64_t>(row) * 5;
-            text += " .~-=~. "[(wave + c.state.env.random.below(2)) % 8];
+            text += " .~-=~. "[(wave + c.state.data.env.random.below(2)) % 8];
         }
         text += '\n';
     }

@@ -26,7 +26,7 @@ memory_figures measure(const call& c) {
     found.used = c.state.used_memory();
     found.peak = std::max(found.used, c.state.peak_memory);
     found.reserved = c.memory().reserved_bytes();
-    for (const auto& each : c.state.keyspaces) {
+    for (const auto& each : c.state.data.keyspaces) {
         if (each == nullptr || each->size() == 0) continue;
         found.tables += each->table_bytes();
         found.keys += each->size();
@@ -67,7 +67,7 @@ void memory_stats(call& c) {
     count("lua.caches", scripts.script_bytes);
     count("functions.caches", scripts.library_bytes);
     for (std::size_t i = 0; i < engine_databases; ++i) {
-        const keyspace* const keys = c.state.keyspaces[i].get();
+        const keyspace* const keys = c.state.data.keyspaces[i].get();
         if (keys == nullptr || keys->size() == 0) continue;
         c.reply.bulk("db." + std::to_string(i));
         c.reply.map(3);

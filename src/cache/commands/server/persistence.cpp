@@ -22,7 +22,7 @@ constexpr std::string_view in_progress_text = "ERR Background save already in pr
 
 // False, with the error replied, if there is no folder or a save is in progress.
 bool may_save(call& c) {
-    const save_state& saves = c.state.saves;
+    const save_state& saves = c.state.persistence.saves;
     if (saves.host == nullptr) {
         c.error(no_folder_text);
         return false;
@@ -54,7 +54,7 @@ void bgsave(call& c) {
     if (begin_save(c.state)) return c.reply.simple("Background saving started");
     // Another snapshot is being written, for the append-only file.
     if (schedules) {
-        c.state.saves.scheduled = true;
+        c.state.persistence.saves.scheduled = true;
         return c.reply.simple("Background saving scheduled");
     }
     c.error(
@@ -62,7 +62,7 @@ void bgsave(call& c) {
         "in order to schedule a BGSAVE whenever possible.");
 }
 
-void lastsave(call& c) { c.reply.integer(c.state.saves.saved_at_us / 1'000'000); }
+void lastsave(call& c) { c.reply.integer(c.state.persistence.saves.saved_at_us / 1'000'000); }
 
 }  // namespace commands
 
@@ -83,7 +83,7 @@ byte_buffer save_to_memory(engine_state& s) {
 
 void clear_all(engine_state& s) {
     if (s.hooked != nullptr) s.hooked->keep_values();
-    for (const auto& each : s.keyspaces) {
+    for (const auto& each : s.data.keyspaces) {
         if (each != nullptr) each->clear();
     }
 }
@@ -116,7 +116,7 @@ void debug_reload(call& c) {
     }
     if (!clears && options.when_there != rdb::load_options::existing::replaced)
         options.when_there = rdb::load_options::existing::all_are_faults;
-    byte_buffer& file = c.state.reload_file;
+    byte_buffer& file = c.state.persistence.reload_file;
     if (saves) file = save_to_memory(c.state);
     if (file.empty()) return c.error(not_loaded_text);
     if (clears) {
@@ -132,7 +132,7 @@ void debug_reload(call& c) {
 // The append-only file holds the dataset, unless it has failed: loading it changes only state that
 // files do not keep.
 void debug_load_append(call& c) {
-    if (!c.state.options.append.enabled) return c.error("ERR the append-only file is off");
+    if (!c.state.settings.options.append.enabled) return c.error("ERR the append-only file is off");
     const byte_buffer file = save_to_memory(c.state);
     clear_all(c.state);
     if (!load_from_memory(c.state, file.text(), {})) return c.error(not_loaded_text);

@@ -24,7 +24,8 @@ constexpr std::size_t max_host = 255;
 constexpr std::string_view too_many_text = "ERR too many replicas follow this server already";
 
 bool is_replica(const call& c) noexcept {
-    return c.state.replicating != nullptr && c.state.replicating->is_replica();
+    return c.state.replication.replicating != nullptr &&
+           c.state.replication.replicating->is_replica();
 }
 
 // rdb-filter-only: a copy contains nothing but the named parts. Redis 7.2 has one name.
@@ -101,13 +102,13 @@ bool take_over(call& c) {
         c.error("ERR PSYNC FAILOVER can't be sent to a master.");
         return false;
     }
-    if (c.state.options.mode == access_mode::readonly) {
+    if (c.state.settings.options.mode == access_mode::readonly) {
         c.error(
             "ERR PSYNC FAILOVER can't be sent to a cache in readonly mode: its option --replicate "
             "names its master");
         return false;
     }
-    replication& its = *c.state.replicating;
+    replication& its = *c.state.replication.replicating;
     if (!is_word(c.arg(1), its.id())) {
         c.error("ERR PSYNC FAILOVER replid must match my replid.");
         return false;
@@ -136,16 +137,19 @@ void replconf(call& c) {
             const bool has_disk = i + 3 < c.count && is_word(c.arg(i + 2), "fack");
             const auto synced = has_disk ? parse_integer(c.arg(i + 3)) : std::nullopt;
             if (offset && *offset >= 0) {
-                c.state.replicating->acknowledge(
+                c.state.replication.replicating->acknowledge(
                     *of, static_cast<std::uint64_t>(*offset),
                     static_cast<std::uint64_t>(std::max<std::int64_t>(synced.value_or(0), 0)));
             }
             return;
         }
         if (is_word(c.arg(i), "getack")) {
-            if ((c.client.special & session::master) == 0 || c.state.replicating == nullptr) return;
-            c.state.replicating->ack_wanted = true;
-            if (c.state.replicating->host != nullptr) c.state.replicating->host->link_changed();
+            if ((c.client.special & session::master) == 0 ||
+                c.state.replication.replicating == nullptr)
+                return;
+            c.state.replication.replicating->ack_wanted = true;
+            if (c.state.replication.replicating->host != nullptr)
+                c.state.replication.replicating->host->link_changed();
             return;
         }
         if (of == nullptr) of = replication::of(c.state).introduce(c.client);
@@ -158,7 +162,7 @@ void sync(call& c) {
     replica* const of = begin_sync(c);
     if (of == nullptr) return;
     of->plain = true;
-    c.state.replicating->wait_for_copy(*of);
+    c.state.replication.replicating->wait_for_copy(*of);
 }
 
 void psync(call& c) {
@@ -167,7 +171,7 @@ void psync(call& c) {
     if (of == nullptr) return;
     const auto from = c.integer(2);
     if (!from) return;
-    replication& its = *c.state.replicating;
+    replication& its = *c.state.replication.replicating;
     if (*from > 0 && its.can_continue(c.arg(1), static_cast<std::uint64_t>(*from - 1))) {
         its.go_on(*of, static_cast<std::uint64_t>(*from - 1));
         return c.reply.simple(of->takes_new_id ? "CONTINUE " + its.id() : "CONTINUE");
@@ -177,14 +181,15 @@ void psync(call& c) {
 }
 
 void replicaof(call& c) {
-    if (c.state.options.emulates_cluster) {
+    if (c.state.settings.options.emulates_cluster) {
         return c.error("ERR REPLICAOF not allowed in cluster mode.");
     }
-    if (c.state.replicating != nullptr && c.state.replicating->is_failing_over()) {
+    if (c.state.replication.replicating != nullptr &&
+        c.state.replication.replicating->is_failing_over()) {
         return c.error("ERR REPLICAOF not allowed while failing over.");
     }
     if (is_word(c.arg(1), "no") && is_word(c.arg(2), "one")) {
-        if (is_replica(c)) c.state.replicating->become_master();
+        if (is_replica(c)) c.state.replication.replicating->become_master();
         return c.reply.ok();
     }
     if ((c.client.special & session::replica) != 0) {
@@ -205,7 +210,7 @@ void replicaof(call& c) {
 }
 
 void failover(call& c) {
-    if (c.state.options.emulates_cluster) {
+    if (c.state.settings.options.emulates_cluster) {
         return c.error("ERR FAILOVER not allowed in cluster mode.");
     }
     replication& its = replication::of(c.state);
@@ -261,7 +266,7 @@ void failover(call& c) {
 }
 
 void role(call& c) {
-    const replication* const its = c.state.replicating.get();
+    const replication* const its = c.state.replication.replicating.get();
     if (its != nullptr && its->is_replica()) {
         c.reply.array(5);
         c.reply.bulk("slave");
@@ -323,7 +328,7 @@ void waitaof(call& c) {
             "ERR WAITAOF cannot be used with replica instances. Please also note that writes to "
             "replicas are just local and are not propagated.");
     }
-    const append_log* const log = c.state.appending.get();
+    const append_log* const log = c.state.persistence.appending.get();
     awaited_copies wanted;
     wanted.replicas = static_cast<std::size_t>(*many);
     wanted.on_disks = true;

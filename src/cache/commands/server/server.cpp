@@ -10,16 +10,16 @@
 namespace eddy::cache::commands {
 
 void config_resetstat(call& c) {
-    statistics& n = c.state.env.counters;
+    statistics& n = c.state.data.env.counters;
     const std::uint64_t sessions = n.sessions;
     n = {};
     n.sessions = sessions;
     c.state.commands.reset();
-    c.state.refusals.reset_counts();
-    if (replication* const its = c.state.replicating.get(); its != nullptr)
+    c.state.clients.refusals.reset_counts();
+    if (replication* const its = c.state.replication.replicating.get(); its != nullptr)
         its->full_copies = its->continued = its->not_continued = 0;
     c.state.forget_moved();
-    if (c.state.env.fields != nullptr) c.state.env.fields->ended = 0;
+    if (c.state.data.env.fields != nullptr) c.state.data.env.fields->ended = 0;
     c.state.peak_memory = c.state.used_memory();
     c.reply.ok();
 }
@@ -48,8 +48,8 @@ void config_help(call& c) {
 void time(call& c) {
     constexpr std::int64_t second_us = 1'000'000;
     c.reply.array(2);
-    c.reply.bulk_integer(c.state.env.now_us / second_us);
-    c.reply.bulk_integer(c.state.env.now_us % second_us);
+    c.reply.bulk_integer(c.state.data.env.now_us / second_us);
+    c.reply.bulk_integer(c.state.data.env.now_us % second_us);
 }
 
 }  // namespace eddy::cache::commands

@@ -36,7 +36,7 @@ protected:
 
     // DEBUG SLEEP, and its end.
     void sleep(const std::string& seconds) {
-        const std::int64_t now_us = engine_.internals().env.now_us;
+        const std::int64_t now_us = engine_.internals().data.env.now_us;
         EXPECT_EQ(client_({"DEBUG", "SLEEP", seconds}), "");
         const std::int64_t until_us = engine::deadline_us(client_.who());
         EXPECT_EQ(until_us - now_us, static_cast<std::int64_t>(std::stod(seconds) * 1e6));

@@ -85,7 +85,7 @@ void latency_graph(call& c) {
     text += " - high " + std::to_string(took.max.took_ms) + " ms, low " +
             std::to_string(took.min.took_ms) + " ms (all time high " +
             std::to_string(its->longest_ms) + " ms)\n";
-    const std::int64_t now_s = c.state.env.now_us / 1'000'000;
+    const std::int64_t now_s = c.state.data.env.now_us / 1'000'000;
     for (const slow_log::sample& each : its->samples) {
         char head[64];
         std::snprintf(head, sizeof head, "%8lld s ago %8lld ms ",
@@ -100,7 +100,7 @@ void latency_graph(call& c) {
 }
 
 void latency_doctor(call& c) {
-    if (c.state.options.slow_log.latency_threshold_ms == 0) {
+    if (c.state.settings.options.slow_log.latency_threshold_ms == 0) {
         return c.reply.verbatim(
             "txt",
             "Nothing is measured: set a threshold in milliseconds with CONFIG SET "

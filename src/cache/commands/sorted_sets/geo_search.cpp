@@ -313,7 +313,7 @@ void search::reply() const {
 }
 
 void search::store() {
-    sorted_set_result result(c_.state.env);
+    sorted_set_result result(c_.state.data.env);
     for (const found& each : found_) {
         result.put(each.member, store_distance_ ? each.metres / unit_ : each.score);
     }

@@ -138,7 +138,7 @@ void pop(call& c, score_end from) {
 void reply_random_members(call& c, const sorted_set& from, std::size_t wanted, bool with_scores) {
     constexpr std::size_t few = 3;
     const std::size_t size = from.size();
-    random_generator& random = c.state.env.random;
+    random_generator& random = c.state.data.env.random;
     reply_members_head(c, wanted, with_scores);
     if (wanted < size / few) {
         std::vector<std::size_t> ranks;
@@ -232,7 +232,7 @@ void zrandmember(call& c) {
         if (place == nullptr) return c.reply.null();
         if (c.is_not(place, value_type::sorted_set)) return;
         const sorted_set members = c.sorted_set_of(place);
-        return c.reply.bulk(members.at(c.state.env.random.below(members.size())).member);
+        return c.reply.bulk(members.at(c.state.data.env.random.below(members.size())).member);
     }
     const auto count = random_count(c, 2);
     if (!count) return;
@@ -251,7 +251,7 @@ void zrandmember(call& c) {
     }
     reply_members_head(c, static_cast<std::size_t>(-*count), with_scores);
     for (std::int64_t left = -*count; left > 0 && !c.reply_is_too_large(); --left) {
-        reply_member(c, members.at(c.state.env.random.below(members.size())), with_scores);
+        reply_member(c, members.at(c.state.data.env.random.below(members.size())), with_scores);
     }
 }
 

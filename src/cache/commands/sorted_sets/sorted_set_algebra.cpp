@@ -229,16 +229,16 @@ std::size_t algebra::compute(environment& env, sorted_set_result* to) {
 void reply_with(call& c, operation what) {
     algebra request{what, {}};
     if (!request.parse(c, 1, false, false)) return;
-    sorted_set_result result(c.state.env);
-    const std::size_t size = request.compute(c.state.env, &result);
+    sorted_set_result result(c.state.data.env);
+    const std::size_t size = request.compute(c.state.data.env, &result);
     reply_members(c, result.members(), 0, size, false, request.with_scores);
 }
 
 void store(call& c, operation what, std::string_view event) {
     algebra request{what, {}};
     if (!request.parse(c, 2, true, false)) return;
-    sorted_set_result result(c.state.env);
-    request.compute(c.state.env, &result);
+    sorted_set_result result(c.state.data.env);
+    request.compute(c.state.data.env, &result);
     result.store(c, c.arg(1), c.hash, event);
 }
 
@@ -254,7 +254,7 @@ void zdiffstore(call& c) { store(c, operation::difference, "zdiffstore"); }
 void zintercard(call& c) {
     algebra request{operation::intersection, {}};
     if (!request.parse(c, 1, false, true)) return;
-    c.reply.integer(static_cast<std::int64_t>(request.compute(c.state.env, nullptr)));
+    c.reply.integer(static_cast<std::int64_t>(request.compute(c.state.data.env, nullptr)));
 }
 
 }  // namespace eddy::cache::commands

@@ -159,7 +159,7 @@ void zrevrangebylex(call& c) {
 void zrangestore(call& c) {
     range_request request{.key_at = 2, .stores = true};
     if (!request.parse(c)) return;
-    sorted_set_result result(c.state.env);
+    sorted_set_result result(c.state.data.env);
     const slot* const place = c.find_to_read(c.arg(2));
     if (place != nullptr) {
         if (c.is_not(place, value_type::sorted_set)) return;

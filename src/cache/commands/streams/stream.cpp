@@ -110,7 +110,7 @@ bool add_options::parse(call& c, bool adds) {
         return false;
     }
     if (!limit_given && trim.approximate) {
-        const std::uint64_t entries = c.state.options.streams.node_max_entries;
+        const std::uint64_t entries = c.state.settings.options.streams.node_max_entries;
         trim.limit =
             entries == 0 ? usual_limit : std::min(entries, max_usual_limit) * usual_limit_blocks;
         trim.limit = std::min(trim.limit, max_usual_limit);
@@ -204,7 +204,7 @@ void xadd(call& c) {
 
     if (place == nullptr) place = c.keys->add(c.arg(1), c.hash, value_type::stream);
     redis_stream& entries = call::stream_of(place);
-    const stream_options& limits = c.state.options.streams;
+    const stream_options& limits = c.state.settings.options.streams;
     entries.append(c.memory(), id, c.args + first, (c.count - first) / 2,
                    {limits.node_max_bytes, limits.node_max_entries});
     reply_id(c, id);

@@ -93,7 +93,7 @@ void xgroup_create(call& c) {
     if (request.place == nullptr) {
         request.place = c.keys->add(key, request.hash, value_type::stream);
         // Watchers are notified of the new stream, but not of its group.
-        if ((c.state.observers & observers::watchers) != 0) {
+        if ((c.state.clients.observers & observers::watchers) != 0) {
             c.state.notify_watchers(c.keys->number(), key_event::stream, key);
         }
     }
@@ -121,7 +121,7 @@ void xgroup_destroy(call& c) {
     if (!request.find_stream(c)) return;
     stream_group* const gone = request.entries().find_group(c.arg(3));
     if (gone == nullptr) return c.reply.integer(0);
-    c.state.env.discard(request.entries().take_group(c.memory(), *gone));
+    c.state.data.env.discard(request.entries().take_group(c.memory(), *gone));
     c.reply.integer(1);
     c.notify(key_event::stream, "xgroup-destroy", c.arg(2));
     // Clients that wait for entries of the group are notified that it is gone.
@@ -266,7 +266,7 @@ void claim(call& c, stream_group& group, stream_consumer& to, stream_pending& wh
     }
     group.pass_on(c.memory(), entry.id(), what, to);
     to.active_ms = c.now_ms();
-    ++c.state.changes;
+    ++c.state.data.changes;
     propagate_claim(c, c.arg(1), group, entry.id(), what);
     options.only_ids ? reply_id(c, entry.id()) : reply_entry(c, entry);
 }
@@ -293,7 +293,7 @@ void xack(call& c) {
         if (c.count > 4) parse_stream_id(c.arg(i), id, 0, id_syntax::strict);
         acknowledged += group->acknowledge(c.memory(), id) ? 1 : 0;
     }
-    c.state.changes += acknowledged;
+    c.state.data.changes += acknowledged;
     c.reply.integer(static_cast<std::int64_t>(acknowledged));
 }
 
@@ -361,7 +361,7 @@ void xclaim(call& c) {
     if (!options.parse(c, i)) return;
     if (options.last_id > group->last_id) {
         group->last_id = options.last_id;
-        ++c.state.changes;
+        ++c.state.data.changes;
         propagate_position(c, c.arg(1), *group);
     }
     stream_consumer& consumer = claiming_consumer(c, *group);
@@ -372,7 +372,7 @@ void xclaim(call& c) {
         redis_stream::walk entry(*entries, each, each);
         if (!entry.next()) {
             if (group->acknowledge(c.memory(), each)) {
-                ++c.state.changes;
+                ++c.state.data.changes;
                 propagate_acknowledged(c, c.arg(1), *group, each);
             }
             continue;
@@ -428,7 +428,7 @@ void xautoclaim(call& c) {
         redis_stream::walk entry(*entries, id, id);
         if (!entry.next()) {
             group->acknowledge(c.memory(), id);
-            ++c.state.changes;
+            ++c.state.data.changes;
             propagate_acknowledged(c, c.arg(1), *group, id);
             gone.push_back(id);
             --count;

@@ -139,10 +139,10 @@ bool reply_full_group(call& c, const redis_stream& entries, const stream_group& 
 
 void reply_full(call& c, const redis_stream& entries, std::uint64_t most) {
     c.reply.bulk("entries");
-    const std::uint64_t errors = c.state.env.counters.errors;
+    const std::uint64_t errors = c.state.data.env.counters.errors;
     redis_stream::walk range(entries, {}, stream_id::max());
     reply_entries(c, range, most);
-    if (c.state.env.counters.errors != errors) return;
+    if (c.state.data.env.counters.errors != errors) return;
     c.reply.bulk("groups");
     c.reply.array(entries.groups().size());
     for (auto at = entries.groups().first(); at; at.forward()) {

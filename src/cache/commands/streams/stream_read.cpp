@@ -262,7 +262,7 @@ bool reply_stream(call& c, const read_request& request, std::size_t i, const wan
         // Repeated deliveries are not propagated, as in Redis.
         propagate_nothing(c);
     }
-    ++c.state.changes;
+    ++c.state.data.changes;
     return true;
 }
 
@@ -288,10 +288,10 @@ outcome reply_streams(call& c, const read_request& request, all_wanted& what) {
     late_head head(c);
     std::size_t replied = 0;
     for (std::size_t i = 0; i < request.streams; ++i) {
-        const std::uint64_t errors = c.state.env.counters.errors;
+        const std::uint64_t errors = c.state.data.env.counters.errors;
         replied += reply_stream(c, request, i, what[i]) ? 1 : 0;
         // The reply was too large: an error is in its place.
-        if (c.state.env.counters.errors != errors) return outcome::replied;
+        if (c.state.data.env.counters.errors != errors) return outcome::replied;
     }
     if (replied == 0) return outcome::nothing;
     head.map_or_array(replied);

@@ -60,7 +60,7 @@ std::int64_t add_to_dense(call& c, char* counter) {
 }
 
 std::int64_t add_to_sparse(call& c, slot* place, std::string_view counter) {
-    hyperloglog::sparse_editor editor(counter, c.state.options.hll_sparse_max_bytes);
+    hyperloglog::sparse_editor editor(counter, c.state.settings.options.hll_sparse_max_bytes);
     std::int64_t raised = 0;
     for (std::size_t i = 2; i < c.count; ++i) {
         switch (editor.raise(hyperloglog::observe(c.arg(i)))) {
@@ -136,7 +136,8 @@ void pfcount(call& c) {
     if (!counter) return;
     // The cardinality is kept in the string: a change, for watchers, files and replicas too, as in
     // Redis. In readonly mode, and in a replica, the string stays as it is.
-    if (c.state.options.mode == access_mode::readonly || is_read_only_replica(c.state, c.client)) {
+    if (c.state.settings.options.mode == access_mode::readonly ||
+        is_read_only_replica(c.state, c.client)) {
         const auto kept = hyperloglog::cached(*counter);
         const auto counted = kept ? kept : hyperloglog::count(*counter);
         if (!counted) return c.error(damaged_text);
@@ -162,7 +163,7 @@ void pfmerge(call& c) {
     if (place == nullptr) place = put_empty(c);
     const std::size_t size = text_size(*keyspace::at(place));
     hyperloglog::sparse_editor editor({c.keys->open_text(place, size), size},
-                                      c.state.options.hll_sparse_max_bytes);
+                                      c.state.settings.options.hll_sparse_max_bytes);
     if (dense && !editor.become_dense()) return c.error(damaged_text);
     for (std::uint32_t i = 0; i < hyperloglog::register_count; ++i) {
         if ((*all)[i] != 0) static_cast<void>(editor.raise({i, (*all)[i]}));

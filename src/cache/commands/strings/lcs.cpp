@@ -201,7 +201,7 @@ void lcs(call& c) {
     if (a.size() >= UINT32_MAX - 1 || b.size() >= UINT32_MAX - 1) {
         return c.error("ERR String too long for LCS");
     }
-    if ((a.size() + 1) * (b.size() + 1) > c.state.options.max_text / cell_bytes) {
+    if ((a.size() + 1) * (b.size() + 1) > c.state.settings.options.max_text / cell_bytes) {
         return c.error(
             "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
     }
