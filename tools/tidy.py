@@ -41,6 +41,36 @@ CACHE_FLOORS = (
 ENGINE_STATE = "cache/engine/engine_state.hpp"
 ENGINE_INTERNALS = re.compile(r"(?:\.|->)internals\(\)")
 ENGINE_FACES = "use engine_files, engine_clients, engine_settings or replication"
+# The subjects of the engine's state: member, struct, its header below src/cache/, and the rooms that write its fields.
+STATE_WRITERS = (
+    ("settings", "configuration", "config/configuration.hpp", {"config"}),
+    ("data", "dataset", "keyspace/dataset.hpp", {"commands", "engine", "keyspace"}),
+    ("clients", "client_state", "clients/client_state.hpp", {"clients", "engine"}),
+    ("persistence", "persistence_state", "persistence/persistence_state.hpp", {"persistence"}),
+    ("replication", "replication_state", "replication/replication_state.hpp", {"replication"}),
+)
+# Writes of other rooms, by room and field. The numbers only fall.
+FOREIGN_WRITES = {
+    "clients": {"data.env": 3},
+    "commands": {
+        "clients.monitors": 1, "clients.paused_until_us": 1, "clients.pauses_writes_only": 1, "clients.refusals": 1,
+        "clients.slow_path": 1, "persistence.saves": 1,
+    },
+    "config": {"data.env": 1},
+    "engine": {"persistence.saves": 2, "persistence.snapshot": 1, "replication.run_id": 1, "settings.renamed": 1},
+    "persistence": {"clients.slow_path": 3, "data.changes": 1},
+    "rdb": {"clients.slow_path": 2, "persistence.load": 1, "persistence.snapshot": 2},
+    "read_through": {"clients.slow_path": 1},
+    "replication": {
+        "clients.blocked_sessions": 1, "clients.copy_waits": 1, "clients.executing": 2, "clients.own_pushes": 2,
+        "clients.slow_path": 6, "data.changes": 2, "data.env": 1,
+    },
+    "script": {
+        "clients.executing": 4, "clients.has_effects": 2, "clients.own_pushes": 2,
+        "clients.script_waits_ended_at_once": 1, "clients.slow_path": 2, "data.env": 4,
+        "persistence.has_half_script": 1,
+    },
+}
 # Units (x.hpp with x.cpp) of a layer that reach each other in a circle of includes, at most. A number only falls.
 LARGEST_CIRCLE = {"cache": 4, "io": 16, "runtime": 2, "tls": 6}
 LARGEST_CIRCLE_ELSEWHERE = 4
@@ -233,6 +263,51 @@ def check_faces(tree):
         for number, line in enumerate(text.split("\n"), 1):
             if ENGINE_INTERNALS.search(line.split("//")[0]):
                 yield path, number, f"only the cache calls internals(); {ENGINE_FACES}"
+
+
+def state_fields(tree):
+    """The fields of the engine's state as written in code, `clients.slow_path`, each with the rooms that write it."""
+    fields = {}
+    for member, struct, header, rooms in STATE_WRITERS:
+        body = re.search(rf"^struct {struct} \{{\n(.*?)^\}};", code_of(tree.files.get("src/cache/" + header, "")), re.M | re.S)
+        for name in re.findall(r"^    (?!struct )[\w:][\w:<>*&, ]* (\w+)(?: =[^;]*|\{[^;]*)?;", body.group(1) if body else "", re.M):
+            fields[f"{member}.{name}"] = rooms
+    return fields
+
+
+def check_state_writers(tree):
+    """Each subject of the engine's state is written in its rooms, but for what is noted.
+
+    Seen are assignments, increments, moves, and functions that change containers and pointers, of a field or of a part of
+    it, where the code names the subject: `s.clients.slow_path |= x`, `s.data.changes++`, `s.clients.closed.clear()`. Not seen are
+    writes through a reference, through a pointer in a field, or by other functions. Statistics (`data.env.counters`) count
+    where it happens, in any room.
+    """
+    fields = state_fields(tree)
+    if not fields:
+        return
+    field = r"(?<![\w.>])(?:\w+(?:\(\))?(?:\.|->))*?(" + "|".join(map(re.escape, fields)) + r")\b(?:\.\w+\b(?!\()|\[[^\]]*\])*"
+    changes = r"clear|erase|reset|swap|insert|append|assign|resize|emplace\w*|push_\w+|pop_\w+"
+    before = re.compile(r"(?:\+\+|--|std::exchange\(|std::move\()" + field.replace(r"(?<![\w.>])", "", 1) + r"(?=\s*[,;)])")
+    behind = re.compile(field + rf"(?:\+\+|--|\s*(?:[-+*/%|&^]|<<|>>)?=(?!=)|\.(?:{changes})\()")
+    found = collections.defaultdict(list)
+    for path, text in product(tree).items():
+        if not path.startswith("src/cache/"):
+            continue
+        code, room = code_of(text), path.split("/")[2]
+        for match in (*before.finditer(code), *behind.finditer(code)):
+            if room not in fields[match.group(1)] and ".counters." not in match.group(0):
+                found[room, match.group(1)].append((path, code.count("\n", 0, match.start()) + 1))
+    noted = {(room, name): most for room, names in FOREIGN_WRITES.items() for name, most in names.items()}
+    for (room, name), places in found.items():
+        if len(places) > noted.get((room, name), 0):
+            rooms = ", ".join(sorted(fields[name]))
+            yield *max(places), f"the room {room} writes {name} at {len(places)} places, at most {noted.get((room, name), 0)} " \
+                f"may: call a function of {rooms}"
+    for (room, name), most in noted.items():
+        now = len(found.get((room, name), ()))
+        if now < most:
+            yield "tools/tidy.py", 1, f"the room {room} writes {name} at {now} places now: lower FOREIGN_WRITES"
 
 
 def unit_of(path):
@@ -683,7 +758,7 @@ def check_throws(tree):
             yield "tools/tidy.py", 1, f"{layer} throws at {len(places)} places now: lower THROWS"
 
 
-CHECKS = (check_layers, check_rooms, check_folders, check_faces, check_circles, check_libraries, check_lua_calls, check_portable,
+CHECKS = (check_layers, check_rooms, check_folders, check_faces, check_state_writers, check_circles, check_libraries, check_lua_calls, check_portable,
           check_dead, check_cpp_form, check_text, check_functions, check_assertions, check_throws, check_quotes,
           check_openings, check_threads, check_awaited,
           check_buffers, check_errors, check_tour, check_words)

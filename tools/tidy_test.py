@@ -31,7 +31,7 @@ CLEAN = {
 class TidyTest(unittest.TestCase):
     def setUp(self):
         # The records are of another tree.
-        for record in (tidy.LONG_FUNCTIONS, tidy.ASSERTIONS, tidy.THROWS):
+        for record in (tidy.LONG_FUNCTIONS, tidy.ASSERTIONS, tidy.THROWS, tidy.FOREIGN_WRITES):
             patched = mock.patch.dict(record, clear=True)
             patched.start()
             self.addCleanup(patched.stop)
@@ -115,6 +115,36 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(self.faults(in_runtime("// internals().count")), [])
         self.assert_fault(in_runtime(include), "src/runtime/cache/a.cpp", "only the cache includes", 2)
         self.assert_fault(in_runtime(call), "src/runtime/cache/a.cpp", "only the cache calls internals()", 2)
+
+    def test_rooms_write_the_state_of_their_subjects(self):
+        state = ("// State.\n#pragma once\nstruct client_state {\n    explicit client_state(int& env);\n\n"
+                 "    std::uint16_t slow_path = 0;  // bits\n    std::vector<int> monitors;\n    byte_buffer pushes;\n};\n")
+
+        def in_room(room, line):
+            return {
+                "src/cache/CMakeLists.txt": f"eddy_layer(cache SOURCES {room}/a.cpp)\n",
+                "src/cache/clients/client_state.hpp": state,
+                f"src/cache/{room}/a.cpp": f'// A.\n#include "cache/clients/client_state.hpp"\n{line}\n',
+            }
+
+        path = "src/cache/script/a.cpp"
+        writes = ("s.clients.slow_path = 1;", "c.state.clients.slow_path |= 1;", "++s.clients.slow_path;",
+                  "home->internals().clients.slow_path--;", "clients.monitors.push_back(1);",
+                  "s.clients.monitors[0] = 1;", "auto old = std::exchange(s.clients.pushes, {});",
+                  "auto old = std::move(s.clients.pushes);")
+        for line in writes:
+            with self.subTest(line=line):
+                self.assert_fault(in_room("script", line), path, "writes clients.", 3)
+                self.assertEqual(self.faults(in_room("clients", line)), [])
+        reads = ("if (s.clients.slow_path == 1) {}", "x = s.clients.slow_path;", "x |= s.clients.slow_path & y;",
+                 "s.clients.monitors.size();", "// s.clients.slow_path = 1;", "options.clients.max = 1;")
+        for line in reads:
+            with self.subTest(line=line):
+                self.assertEqual(self.faults(in_room("script", line)), [])
+        tidy.FOREIGN_WRITES["script"] = {"clients.slow_path": 1}
+        self.assertEqual(self.faults(in_room("script", writes[0])), [])
+        self.assert_fault(in_room("script", writes[0] + "\n" + writes[1]), path, "at 2 places", 4)
+        self.assert_fault(in_room("script", reads[0]), "tools/tidy.py", "lower FOREIGN_WRITES")
 
     def test_circles_of_units_are_bounded(self):
         def circle(count):

@@ -31,7 +31,8 @@ struct scripts_deleter {
     void operator()(scripts* gone) const noexcept;
 };
 
-/// Each part is in the room of its subject; code that needs one part takes only that.
+/// Each part is in the room of its subject; code that needs one part takes only that. STATE_WRITERS
+/// of tools/tidy.py names the rooms that write each.
 struct engine_state final : key_observer {
     explicit engine_state(engine_options given);
     ~engine_state();
