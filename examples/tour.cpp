@@ -458,17 +458,17 @@ task<bool> rates() {
 /// Fires once, unless it is disarmed; nothing is allocated for it.
 class reminder final : public timer {
 public:
-    event rung;
+    event fired;
     void arm(duration after) { loop::current().arm(*this, loop::current().after(after)); }
 
 private:
-    void fire() noexcept override { rung.set(); }
+    void fire() noexcept override { fired.set(); }
 };
 
 task<bool> timers() {
     reminder bell;
     bell.arm(1ms);
-    co_return (co_await bell.rung.wait()).has_value();
+    co_return (co_await bell.fired.wait()).has_value();
 }
 
 task<int> everything() {

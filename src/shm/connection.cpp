@@ -49,7 +49,7 @@ duration left_until(time_point deadline) noexcept {
 }
 
 void ring_socket(int socket) noexcept {
-    // A socket that is full has been rung already.
+    // A socket that is full has been signalled already.
     static_cast<void>(::send(socket, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 

@@ -29,7 +29,7 @@ buffer_pool& lease_buffers() noexcept {
 }
 
 /// Sends one byte. A full socket already signals; a closed one is reported by reading.
-void ring(stream& bell) noexcept { static_cast<void>(bell.try_write(as_bytes("!"))); }
+void signal(stream& bell) noexcept { static_cast<void>(bell.try_write(as_bytes("!"))); }
 
 }  // namespace
 
@@ -77,7 +77,7 @@ void shm_stream::wake_reader() noexcept {
     if (shared_->peer_doorbell() == EDDY_SHM_DOORBELL_FUTEX)
         futex_wake(shared_->raise_reader_bell());
     else
-        ring(bell_);
+        signal(bell_);
 }
 
 /// Wakes a peer that waits for room.
@@ -85,7 +85,7 @@ void shm_stream::wake_writer() noexcept {
     if (shared_->peer_doorbell() == EDDY_SHM_DOORBELL_FUTEX)
         futex_wake(shared_->raise_writer_bell());
     else
-        ring(bell_);
+        signal(bell_);
 }
 
 /// Resumes in the loop's next turn, after other work.

@@ -6,7 +6,7 @@
  * (memfd_create(2)) that only its sender writes. The socket stays open, and its end is the peer's.
  *
  * Doorbell: the HELLO also chooses how its sender is woken. By the socket: a byte of any value
- * wakes it, and a socket that is full has been rung already. By futex(2): the waker adds 1 to a
+ * wakes it, and a socket that is full has been signalled already. By futex(2): the waker adds 1 to a
  * bell word of its own memory, EDDY_SHM_READER_BELL for bytes and for the end, EDDY_SHM_WRITER_BELL
  * for room, and calls FUTEX_WAKE on it. The sleeper waits, through its own mapping, for the word to
  * differ from what it was before the sleep was announced.

@@ -128,7 +128,7 @@ NATIVE(jint, available), jint fd) {
     return ioctl(fd, FIONREAD, &size) < 0 ? -errno : size;
 }
 
-NATIVE(void, ring), jint fd) {
+NATIVE(void, signal), jint fd) {
     UNUSED;
     (void)!send(fd, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

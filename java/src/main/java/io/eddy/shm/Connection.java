@@ -51,7 +51,7 @@ final class Connection {
     private volatile boolean isWriterAsleep;
     private volatile Thread reader;
     private volatile Thread writer;
-    /** Called when the doorbell rings, or the peer ends. */
+    /** Called when the doorbell signals, or the peer ends. */
     private volatile Runnable listener;
 
     Connection(int fd, ShmOptions options, int doorbell, int peerDoorbell, Sender out, Receiver in) throws IOException {
@@ -75,7 +75,7 @@ final class Connection {
 
     // ---- the watcher's thread
 
-    /** The peer has rung; or, over the socket, it is ready. */
+    /** The peer has signalled; or, over the socket, it is ready. */
     void onBell() {
         if (out == null || !hasFutex) {
             wakeAll(false);
@@ -120,7 +120,7 @@ final class Connection {
         if (isPeerOnFutex) {
             out.ringFutex();
         } else {
-            wire.ring(this);
+            wire.signal(this);
         }
     }
 
@@ -128,7 +128,7 @@ final class Connection {
         if (isPeerOnFutex) {
             in.ringFutex();
         } else {
-            wire.ring(this);
+            wire.signal(this);
         }
     }
 
@@ -704,7 +704,7 @@ final class Connection {
         }
     }
 
-    /** Whether there is room to write now; else the doorbell will ring once there is. */
+    /** Whether there is room to write now; else the doorbell will signal once there is. */
     boolean armForRoom() throws IOException {
         writing.enter();
         try {
@@ -723,7 +723,7 @@ final class Connection {
         }
     }
 
-    /** Before the first read(): the doorbell rings for bytes from now on. */
+    /** Before the first read(): the doorbell signals bytes from now on. */
     void armForBytes() {
         if (!reading.tryEnter()) {
             return;
@@ -854,7 +854,7 @@ final class Connection {
         }
     }
 
-    /** Called when the doorbell rings, on the watcher's thread. */
+    /** Called when the doorbell signals, on the watcher's thread. */
     void setListener(Runnable called) {
         listener = called;
     }

@@ -97,7 +97,7 @@ final class Native {
     static native int available(int fd);
 
     /** Sends a byte without meaning; one that finds no room is not needed. */
-    static native void ring(int fd);
+    static native void signal(int fd);
 
     static native int sendDescriptor(int fd, byte[] bytes, int descriptor);
 

@@ -17,12 +17,12 @@ import java.util.concurrent.atomic.AtomicBoolean;
  *
  * <p>For a {@link java.nio.channels.Selector}, register {@link #selectable()} for OP_READ. The JDK gives no access to the
  * descriptors of its channels, and takes none of others, so that is a pipe of the JDK, to which the thread that reads
- * this library's sockets writes a byte when the peer rings: one thread more than a SocketChannel needs.
+ * this library's sockets writes a byte when the peer signals: one thread more than a SocketChannel needs.
  */
 public final class ShmChannel implements ScatteringByteChannel, GatheringByteChannel, java.nio.channels.ByteChannel {
     private final Connection connection;
     private final boolean hasSocketDoorbell;
-    private final AtomicBoolean isRung = new AtomicBoolean();
+    private final AtomicBoolean isSignalled = new AtomicBoolean();
     private volatile boolean isBlocking = true;
     private volatile Pipe bell;
     private ByteBuffer bellByte;
@@ -84,14 +84,14 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
             bell = made;
             connection.setListener(this::ring);
             connection.armForBytes();
-            // The peer may have rung before.
-            ring();
+            // The peer may have signalled before.
+            signal();
         }
         return bell.source();
     }
 
-    private void ring() {
-        if (!isRung.compareAndSet(false, true)) {
+    private void signal() {
+        if (!isSignalled.compareAndSet(false, true)) {
             return;
         }
         boolean isWritten = false;
@@ -105,18 +105,18 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
             // The channel is, too.
         } finally {
             if (!isWritten) {
-                isRung.set(false);
+                isSignalled.set(false);
             }
         }
     }
 
-    /** Before a call: what rings from now on is seen by it, or rings again. True if it had rung, maybe for the other direction. */
+    /** Before a call: a signal from now on is seen by it, or repeated. True if there was one, maybe for the other direction. */
     private boolean resetBell() throws IOException {
-        if (!isRung.get()) {
+        if (!isSignalled.get()) {
             return false;
         }
         bell.source().read(ByteBuffer.allocate(16));
-        isRung.set(false);
+        isSignalled.set(false);
         return true;
     }
 
@@ -145,7 +145,7 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
         }
         if (!isBlocking) {
             if (resetBell() && connection.hasRoomCome()) {
-                ring();
+                signal();
             }
             return connection.tryRead(into, true);
         }
@@ -204,7 +204,7 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
         Objects.checkFromIndexSize(offset, length, bytes.length);
         checkOpen();
         if (!isBlocking && resetBell() && connection.haveBytesCome()) {
-            ring();
+            signal();
         }
         long all = 0;
         for (int i = offset; i < offset + length; ++i) {

@@ -9,7 +9,7 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * The socket, until close(). It does not keep its connection reachable, so that the garbage collector finds one that was
- * dropped without close(). ring(), receive(), send() and available() are for calls that close() waits for; the others for
+ * dropped without close(). signal(), receive(), send() and available() are for calls that close() waits for; the others for
  * any thread.
  */
 final class Wire implements Watcher.Watched {
@@ -119,8 +119,8 @@ final class Wire implements Watcher.Watched {
 
     // Each of these keeps the connection reachable, and with it the descriptor open, until the system call is over.
 
-    void ring(Connection its) {
-        Native.ring(fd);
+    void signal(Connection its) {
+        Native.signal(fd);
         Reference.reachabilityFence(its);
     }
 

@@ -115,7 +115,7 @@ final class Native {
     private static final MethodHandle MEMBARRIER = LINKER.downcallHandle(symbol("syscall"),
             FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT),
             Linker.Option.firstVariadicArg(1));
-    private static final MethodHandle RING = LINKER.downcallHandle(symbol("send"),
+    private static final MethodHandle SIGNAL = LINKER.downcallHandle(symbol("send"),
             FunctionDescriptor.of(JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
     private static final MethodHandle GETCPU = LINKER.downcallHandle(symbol("sched_getcpu"),
             FunctionDescriptor.of(JAVA_INT), Linker.Option.critical(false));
@@ -385,14 +385,14 @@ final class Native {
     }
 
     /** Sends a byte without meaning; one that finds no room is not needed. */
-    static void ring(int fd) {
+    static void signal(int fd) {
         try {
             MemorySegment byteOfBell = bell;
             if (byteOfBell == null) {
                 byteOfBell = Arena.global().allocateFrom("!");
                 bell = byteOfBell;
             }
-            long ignored = (long) RING.invokeExact(fd, byteOfBell, 1L, MSG_DONTWAIT | MSG_NOSIGNAL);
+            long ignored = (long) SIGNAL.invokeExact(fd, byteOfBell, 1L, MSG_DONTWAIT | MSG_NOSIGNAL);
         } catch (Throwable error) {
             throw impossible(error);
         }

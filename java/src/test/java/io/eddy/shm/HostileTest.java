@@ -180,7 +180,7 @@ class HostileTest {
     void bytesOfADoorbellThatNothingWaitsForAreDropped() throws Exception {
         Hostile peer = new Hostile();
         for (int i = 0; i < 2000; ++i) {
-            Native.ring(peer.fd);
+            Native.signal(peer.fd);
         }
         peer.words.put(0, new byte[] {42}, 0, 1);
         peer.words.setRelease(Layout.HEAD, 1);

@@ -342,8 +342,8 @@ class ListenerTest {
         CompletableFuture<Integer> reading = inThread(() -> struck[1].getInputStream().read());
         CompletableFuture<Integer> others = inThread(() -> lucky[1].getInputStream().read());
         inject("eddy-shm-connections", 1, () -> new OutOfMemoryError("injected"));
-        // Its peer rings without bytes until the reader ends.
-        Native.ring(descriptorOf(struck[0]));
+        // Its peer signals without bytes until the reader ends.
+        Native.signal(descriptorOf(struck[0]));
         Exception ended = assertThrows(Exception.class, () -> get(reading));
         assertTrue(ended.getCause() instanceof SocketException, ended.toString());
         lucky[0].getOutputStream().write(3);

@@ -137,7 +137,7 @@ class RaceTest {
         selector.selectedKeys().clear();
     }
 
-    /** The thread that rings may do so after the bytes were read: the channel is ready once more, and a read ends that. */
+    /** The signalling thread may signal after the bytes were read: the channel is ready once more, and a read ends that. */
     private static void settle(Selector selector, ShmChannel of) throws Exception {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(Fixtures.DEADLINE_S);
         while (selector.selectNow() != 0) {
