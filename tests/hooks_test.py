@@ -280,6 +280,23 @@ class SqliteHooks(HooksTest):
         self.assert_refused(daemon.run("reload", "c"), 1, "was not reloaded, and goes on as before", "hooks.lua:")
         self.assertEqual(c("GET", "a"), b"1")
 
+    def test_an_edit_is_refused_while_the_script_does_not_load(self):
+        daemon = self.daemon()
+        script = os.path.join(self.folder(), "hooks.lua")
+        shutil.copy(self.SCRIPT, script)
+        c = self.cache(daemon, script)
+        self.assertEqual(c("SET", "a", "1"), "+OK")
+        for line, reason in (("error('the database is down')", "the database is down"),
+                             ("on_miss, on_write, on_delete, on_expire = nil", "defines none of on_miss")):
+            with open(script, "a") as file:
+                file.write(line + "\n")
+            for flags in ((), ("--dry-run",)):
+                self.assert_refused(daemon.run("edit", "c", "--threads", "2", *flags), 1, "keeps its old options", reason)
+            self.assertEqual(c("GET", "a"), b"1", "by a connection that no restart has ended")
+            shutil.copy(self.SCRIPT, script)
+        daemon.must("edit", "c", "--threads", "2")
+        self.assertEqual(self.client()("GET", "a"), b"1")
+
     def test_a_changed_script_is_reloaded_beside_the_clients(self):
         daemon = self.daemon()
         script = os.path.join(self.folder(), "hooks.lua")

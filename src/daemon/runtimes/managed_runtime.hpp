@@ -59,7 +59,7 @@ struct managed_runtime {
     async_mutex change_lock;
     /// Set by a change that ends a start, until that change has the lock.
     event start_given_up;
-    bool is_rereading = false;  ///< a reload is reading its files
+    bool is_rereading = false;  ///< a reload or an edit is reading its files
     /// The oldest first. `replaced_ended` is set when one has ended.
     std::deque<replaced_instance> replaced;
     event replaced_ended;

@@ -518,8 +518,12 @@ task<outcome<>> runtime_lifecycle::check_restart(runtime_ref which, runtime::set
     auto check = [next = std::move(next), data](runtime::instance& on) mutable {
         return on.check_restart(std::move(next), data == restart_data::discarded);
     };
-    co_return co_await running.where()->on_instance(running.number(), send_patience,
-                                                    std::move(check));
+    EDDY_ASSERT(!which->is_rereading);
+    which->is_rereading = true;
+    auto good =
+        co_await running.where()->on_instance(running.number(), reread_patience, std::move(check));
+    which->is_rereading = false;
+    co_return good;
 }
 
 task<outcome<edit_effect>> runtime_lifecycle::apply(runtime_ref which, runtime::settings next,

@@ -77,16 +77,6 @@ private:
     bool lacks_memory_ = false;
 };
 
-task<outcome<>> cache_hooks::check() const {
-    const outcome<script_file> read = co_await read_file(config_);
-    if (!read) co_return std::unexpected(read.error());
-    const auto compiled =
-        lua::blocking_state({}, [](std::string_view) {}).compile(read->text, read->name);
-    if (!compiled)
-        co_return refuse(400, fmt::format("--hooks {}: {}", config_.file, compiled.error()));
-    co_return outcome<>();
-}
-
 /// Threads that have loaded one version of the script.
 class cache_hooks::crew final : script::workers_observer {
 public:
@@ -155,7 +145,7 @@ task<outcome<std::unique_ptr<cache_hooks::crew>>> cache_hooks::load() {
         const result<> woken = left <= duration::zero()
                                    ? fail(errc::timed_out)
                                    : co_await with_timeout(left, progress_.wait());
-        if (reload_given_up_) co_return refuse(503, "the cache is being stopped");
+        if (load_given_up_) co_return refuse(503, "the cache is being stopped");
         if (woken) continue;
         if (woken.error() != errc::timed_out) co_return refuse(503, "the cache is stopping");
         fault =
@@ -172,6 +162,14 @@ task<outcome<std::unique_ptr<cache_hooks::crew>>> cache_hooks::load() {
     co_return made;
 }
 
+task<outcome<>> cache_hooks::check() {
+    EDDY_ASSERT(!crew_);
+    config_.threads = 1;
+    const auto loaded = co_await load();
+    if (!loaded) co_return std::unexpected(loaded.error());
+    co_return outcome<>();
+}
+
 task<outcome<>> cache_hooks::prepare() {
     auto loaded = co_await load();
     if (!loaded) co_return std::unexpected(loaded.error());
@@ -181,7 +179,7 @@ task<outcome<>> cache_hooks::prepare() {
 
 task<outcome<bool>> cache_hooks::reload() {
     EDDY_ASSERT(crew_ && hooks_ != nullptr);
-    reload_given_up_ = false;
+    load_given_up_ = false;
     auto loaded = co_await load();
     if (!loaded) co_return std::unexpected(loaded.error());
     if (!have_same(crew_->functions(), (*loaded)->functions())) co_return false;

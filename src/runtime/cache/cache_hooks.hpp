@@ -43,15 +43,16 @@ public:
 
     /// Reads the script and loads it in the workers.
     task<outcome<>> prepare();
-    /// Checks that the script, as it is now, can be loaded: it is read and compiled, not run.
-    task<outcome<>> check() const;
+    /// Checks that the script, as it is now, can be loaded: one thread loads it, and ends. For an
+    /// object of its own.
+    task<outcome<>> check();
     /// Loads the script as it is now in other threads, for the calls from then on. False when it
     /// defines other functions than before: the engine keeps to those. On failure the script that
     /// was loaded before stays. After attach().
     task<outcome<bool>> reload();
-    /// Ends a reload() that is under way soon, without success.
-    void give_up_reload() noexcept {
-        reload_given_up_ = true;
+    /// Ends a check() or reload() that is under way soon, without success.
+    void give_up_load() noexcept {
+        load_given_up_ = true;
         progress_.set();
     }
     /// From here on the engine asks and notifies the script. `to` outlives this object.
@@ -88,7 +89,7 @@ private:
     event progress_;
     time_point second_began_{};
     std::uint64_t lines_ = 0;
-    bool reload_given_up_ = false;
+    bool load_given_up_ = false;
 };
 
 }  // namespace eddy::runtime::cache

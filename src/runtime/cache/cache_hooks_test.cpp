@@ -1,4 +1,6 @@
 // A cache with hooks: scripts on real threads, so not on the simulator.
+#include <eddy/io/scope.hpp>
+
 #include "base/files/temporary_folder.hpp"
 #include "runtime/testing.hpp"
 
@@ -299,6 +301,53 @@ TEST_P(cache_hooks, a_bad_script_does_not_start) {
         EXPECT_THAT(co_await relative.failure_to_start(), HasSubstr("write the whole path"));
         subject alone("cache", {{"port", 0}, {"hook_threads", 3}});
         EXPECT_THAT(co_await alone.failure_to_start(), HasSubstr("without --hooks FILE"));
+    });
+}
+
+TEST_P(cache_hooks, an_edit_is_refused_while_the_script_cannot_be_loaded) {
+    run([&]() -> task<void> {
+        const backend store(
+            "if there('down') then error('no database', 0) end\n"
+            "if not there('empty') then on_miss = read end");
+        subject cache("cache", store.options());
+        co_await cache.start();
+        const auto failure = [&]() -> task<std::string> {
+            auto next = cache.parse(store.options({{"max_queue", "2MiB"}}));
+            const auto good = co_await cache->check_restart(std::move(next), false);
+            co_return good ? "" : good.error().message;
+        };
+        EXPECT_EQ(co_await failure(), "");
+        store.touch("down");
+        EXPECT_THAT(co_await failure(), HasSubstr("no database"));
+        store.remove("down");
+        store.touch("empty");
+        EXPECT_THAT(co_await failure(), HasSubstr("defines none of on_miss"));
+        store.put("a", "one");
+        talker c = co_await talker::to(cache->local());
+        EXPECT_EQ(co_await value_of(c, "GET a"), "one") << "it serves with the script of before";
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_hooks, a_stop_ends_the_trial_of_a_script_that_hangs) {
+    run([&]() -> task<void> {
+        const backend store(
+            "if there('slow') then note('hangs', 'x') block('slow') end on_miss = read");
+        subject cache("cache", store.options());
+        co_await cache.start();
+        store.touch("slow");
+        scope tasks;
+        std::string message;
+        tasks.spawn([](subject& of, json options, std::string& to) -> task<void> {
+            const auto good = co_await of->check_restart(of.parse(options), false);
+            to = good ? "it is good" : good.error().message;
+        }(cache, store.options(), message));
+        co_await until([&] { return store.lines("hangs") == 1; });
+        cache->give_up_start();
+        co_await tasks.join();
+        EXPECT_THAT(message, HasSubstr("is being stopped"));
+        store.remove("slow");
+        co_await cache->stop(1s);
     });
 }
 

@@ -3,6 +3,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "base/rollback.hpp"
 #include "cache/clients/engine_clients.hpp"
 #include "cache/config/config.hpp"
 #include "cache/config/engine_settings.hpp"
@@ -61,13 +62,21 @@ task<outcome<>> cache_server::check(config_pointer next, bool discards_data) {
             co_return loaded;
     }
     if (!wanted.hooks.file.empty()) {
-        const cache_hooks trial(wanted.hooks, events());
-        if (auto good = co_await trial.check(); !good) co_return good;
+        if (auto good = co_await try_hooks(wanted.hooks); !good) co_return good;
+        if (!parts_) co_return refuse(409, "it is not running");
     }
     if (wanted.server.dir.empty()) co_return outcome<>();
     if (auto usable = co_await check_folder(wanted.server.dir); !usable) co_return usable;
     if (discards_data) co_return outcome<>();
     co_return check_new_folder(wanted);
+}
+
+/// Loads the script on trial: its backend may be down by now.
+task<outcome<>> cache_server::try_hooks(const hook_config& chosen) {
+    cache_hooks trial(chosen, events());
+    trials_.push_back(&trial);
+    const rollback ended([this, &trial] { std::erase(trials_, &trial); });
+    co_return co_await trial.check();
 }
 
 /// Fails where two sets of keys exist: the user chooses between them.

@@ -145,7 +145,8 @@ void cache_server::begin_tasks() {
 void cache_server::give_up_start() noexcept {
     start_given_up_ = true;
     if (run_ && run_->opening) run_->opening->request();
-    if (run_ && run_->hooks) run_->hooks->give_up_reload();
+    if (run_ && run_->hooks) run_->hooks->give_up_load();
+    for (cache_hooks* const each : trials_) each->give_up_load();
 }
 
 void cache_server::spawn_supervised(std::function<task<void>()> make) {

@@ -31,8 +31,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace eddy::runtime::cache {
+
+class cache_hooks;
+struct hook_config;
 
 /// One loop's thread.
 class cache_server final : public served_runtime, serving::admission {
@@ -104,6 +108,7 @@ private:
     bool has_new_files(const cache::config& next) const;
     bool finds_all(const cache::config& next) const;
     task<outcome<>> write_keys(const handover& to, duration patience, std::uint64_t own);
+    task<outcome<>> try_hooks(const hook_config& chosen);
     outcome<> check_new_folder(const cache::config& next) const;
     void note_loss();
     void spawn_supervised(std::function<task<void>()> make);
@@ -120,6 +125,8 @@ private:
     bool is_prepared_ = false;
     bool is_handed_over_ = false;  // the next instance has all
     std::string lost_;             // by the last stop
+
+    std::vector<cache_hooks*> trials_;  // under way, by try_hooks()
 
     std::unique_ptr<run> run_;  // from the beginning of a start to the end of a stop
 };
