@@ -287,9 +287,8 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
     byte_buffer last = c.leave();
     if (last.empty()) co_return;
     if (held_by_disk_) {
-        cancel_source until_written;
         replies_ = std::move(last);
-        if (!co_await wait_for_disk(*held_by_disk_).under(until_written)) co_return;
+        if (!co_await wait_for_disk(*held_by_disk_)) co_return;
         last = std::move(replies_);
     }
     static_cast<void>(c.socket.try_write(last.bytes()));
@@ -542,10 +541,13 @@ void worker::keep_spare(byte_buffer sent) {
             co_return true;
         }
     }
+    // An element that was taken out for this client is in no list any more: the reply goes out
+    // though a stop or a kill has closed the client meanwhile.
+    cancel_source until_written;
+    task<bool> written = context_.append->await_written(until).under(until_written);
     const bool is_written =
-        remote_ ? (co_await resume_on(context_.home, context_.append->await_written(until)))
-                      .value_or(false)
-                : co_await context_.append->await_written(until);
+        remote_ ? (co_await resume_on(context_.home, std::move(written))).value_or(false)
+                : co_await std::move(written);
     if (!is_written) co_return false;
     take_up(std::move(waiting));
     co_return true;

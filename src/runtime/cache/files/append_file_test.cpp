@@ -21,6 +21,7 @@ namespace eddy::runtime {
 namespace {
 
 using namespace runtime::testing;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -357,6 +358,33 @@ TEST_P(cache_append, what_is_given_at_a_stop_is_written_before_its_reply) {
             }
             waiting = talker();
             co_await tasks.join();
+        }
+    });
+}
+
+/// What was taken out for it is in no list any more.
+TEST_P(cache_append, a_client_that_is_killed_while_the_disk_writes_gets_its_reply) {
+    run([&]() -> task<void> {
+        for (int turns = 0; turns < 16; ++turns) {
+            const temporary_folder folder;
+            subject cache("cache", kept_in(folder, {{"appendfsync", "always"}}));
+            co_await cache.start();
+            talker taking = co_await talker::to(cache->local());
+            talker other = co_await talker::to(cache->local());
+            co_await taking.say("CLIENT ID\r\n");
+            const std::string id = (co_await taking.line()).substr(1);
+            co_await other.say("RPUSH list given\r\n");
+            EXPECT_EQ(co_await other.line(), ":1\r");
+            co_await taking.say("LPOP list\r\n");
+            for (int i = 0; i < turns; ++i) co_await loop::current().yield();
+            co_await other.say("CLIENT KILL ID " + id + "\n");
+            const std::string got = co_await taking.rest();
+            EXPECT_THAT(got, AnyOf("", "$5\r\ngiven\r\n"));
+            EXPECT_EQ(co_await other.line(), ":1\r");
+            co_await other.say("LLEN list\r\n");
+            // Unless the kill came first.
+            EXPECT_EQ(co_await other.line(), got.empty() ? ":1\r" : ":0\r");
+            co_await cache->stop(1s);
         }
     });
 }
