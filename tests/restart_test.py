@@ -13,6 +13,7 @@ import threading
 
 import harness
 from harness import connect, eventually
+from shm_client import ShmClient
 from streaming_load import hand_over
 
 CLIENTS = 4
@@ -194,9 +195,15 @@ class ServerTest(RestartTest):
 
     def test_threads_change_beside_shared_memory(self):
         self.running.must("create", "server", "r", "-p", str(self.port), "--shm", "-s")
-        for threads in ("2", "1"):
-            self.running.must("edit", "r", "--threads", threads)
-            connect(self.port).close()
+
+        def talk(number, _):
+            peer = ShmClient(f"@eddy-{self.port}")
+            peer.send(b"client %d\n" % number)
+            peer.close()
+
+        with Load(talk) as load:
+            self.change(load, "r", ["--threads", "2"], ["--threads", "1"], ["--threads", "3"], ["--max-line", "1000"],
+                        ["--threads", "1"])
 
     def test_a_port_is_opened_to_the_network(self):
         for flags in ([], ["--udp"]):

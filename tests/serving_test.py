@@ -73,7 +73,7 @@ class Tls(ServingTest):
 
                     eventually(lambda: counted("errors") == 1, "the failure")
                     self.assertEqual(counted("connections"), 0)
-                    self.assertIn("a TLS handshake with a client failed: ", self.running.must("logs", "x"))
+                    self.assertIn("a handshake with a client failed: ", self.running.must("logs", "x"))
                     self.running.must("stop", "x")
                     self.running.must("remove", "x")
 

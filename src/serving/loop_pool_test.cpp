@@ -281,14 +281,13 @@ TEST_P(serving_loops, failed_handshakes_are_counted_and_reported_at_a_limited_ra
             EXPECT_EQ(s->counted.errors.value(), failures);
             EXPECT_EQ(s->counted.connections_total.value(), 0U);
             const std::string reason =
-                "a TLS handshake with a client failed: " + std::error_code(errc::not_tls).message();
+                "a handshake with a client failed: " + std::error_code(errc::not_tls).message();
             std::uint64_t reported = 0;
             for (const std::string& line : s->events.lines) {
                 if (line == reason) {
                     ++reported;
                 } else {
-                    EXPECT_THAT(line,
-                                HasSubstr(" more TLS handshakes failed since the last report"));
+                    EXPECT_THAT(line, HasSubstr(" more handshakes failed since the last report"));
                     reported += std::stoull(line);
                 }
             }

@@ -105,8 +105,7 @@ void loop_worker::note_no_memory() noexcept {
 void loop_worker::note_failed_handshake(std::error_code error) noexcept {
     ++counted_.errors;
     try {
-        note_failure(handshake_failures_,
-                     "a TLS handshake with a client failed: ", error.message());
+        note_failure(handshake_failures_, "a handshake with a client failed: ", error.message());
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
     }
 }

@@ -150,7 +150,7 @@ private:
     journal& events_;
     connection_slots slots_;
     const bool is_accepting_;
-    failure_report handshake_failures_{"TLS handshakes failed"};
+    failure_report handshake_failures_{"handshakes failed"};
     failure_report handoff_failures_{"handoffs brought no client"};
     failure_report rejected_users_{"clients of users that may not connect were refused"};
 };

@@ -44,19 +44,14 @@ void inherited_listeners::close_senders() noexcept {
     senders.reset();
 }
 
-std::vector<inherited_listeners::entry>::iterator inherited_listeners::find(const address& wanted,
-                                                                            bool is_in_parts) {
-    return std::ranges::find_if(all, [&](const entry& each) {
-        // Handshakes of shared memory are the listener's own, or are made for each connection.
-        if (each.where.kind == scheme::shm && each.is_in_parts != is_in_parts) return false;
-        if (each.where.kind == scheme::shm && !is_in_parts && each.where != wanted) return false;
-        return has_socket_of(each, wanted);
-    });
+std::vector<inherited_listeners::entry>::iterator inherited_listeners::find(const address& wanted) {
+    return std::ranges::find_if(all,
+                                [&](const entry& each) { return has_socket_of(each, wanted); });
 }
 
 result<std::optional<noted_listener>> inherited_listeners::take(const address& wanted,
                                                                 bool is_in_parts) {
-    const auto found = find(wanted, is_in_parts);
+    const auto found = find(wanted);
     if (found == all.end()) {
         const auto count =
             std::erase_if(all, [&](const entry& each) { return excludes(each, wanted); });
@@ -79,8 +74,8 @@ result<std::optional<noted_listener>> inherited_listeners::take(const address& w
     return std::optional(std::move(taken));
 }
 
-std::optional<noted_listener> inherited_listeners::take_back(const address& own, bool is_in_parts) {
-    const auto found = find(own, is_in_parts);
+std::optional<noted_listener> inherited_listeners::take_back(const address& own) {
+    const auto found = find(own);
     if (found == all.end()) return std::nullopt;
     std::optional<noted_listener> taken(std::move(found->from));
     all.erase(found);

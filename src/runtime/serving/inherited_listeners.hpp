@@ -21,8 +21,7 @@ struct inherited_listeners {
     struct entry {
         transport::address where;
         noted_listener from;
-        std::uint16_t port = 0;    ///< the real one
-        bool is_in_parts = false;  ///< `from.socket` yields plain streams
+        std::uint16_t port = 0;  ///< the real one
     };
     std::vector<entry> all;
 
@@ -60,10 +59,10 @@ struct inherited_listeners {
     /// closed then. Errors are those of transport::listen_in_parts(); the listener stays here.
     result<std::optional<noted_listener>> take(const transport::address& wanted, bool is_in_parts);
     /// The same without a handshake, for the instance that it was from.
-    std::optional<noted_listener> take_back(const transport::address& own, bool is_in_parts);
+    std::optional<noted_listener> take_back(const transport::address& own);
 
 private:
-    std::vector<entry>::iterator find(const transport::address& wanted, bool is_in_parts);
+    std::vector<entry>::iterator find(const transport::address& wanted);
 };
 
 }  // namespace eddy::runtime

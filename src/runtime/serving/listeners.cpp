@@ -35,9 +35,10 @@ void listeners::close() {
 
 namespace {
 
-/// Handshakes of TLS are never the listener's own.
+/// Handshakes of TLS and shared memory are never the listener's own, so that its socket can pass to
+/// an instance with other threads.
 bool is_in_parts(const transport::address& at, std::size_t threads) noexcept {
-    return threads > 1 || is_secure(at);
+    return threads > 1 || is_secure(at) || at.kind == transport::scheme::shm;
 }
 
 outcome<noted_listener> open_or_take(const transport::address& at, host& of, std::size_t threads,
@@ -62,7 +63,7 @@ outcome<listeners> open_listeners(const listener_addresses& where, host& of, std
     listeners opened;
     // Listeners that were taken go back, for the instance before.
     const auto failed = [&](problem& why) -> outcome<listeners> {
-        if (inherited != nullptr) hand_over(opened, where, threads, *inherited);
+        if (inherited != nullptr) hand_over(opened, where, *inherited);
         return std::unexpected(std::move(why));
     };
     auto first = open_or_take(where.first, of, threads, inherited);
@@ -83,14 +84,12 @@ outcome<listeners> open_listeners(const listener_addresses& where, host& of, std
     return opened;
 }
 
-void hand_over(listeners& of, const listener_addresses& where, std::size_t threads,
-               inherited_listeners& to) {
+void hand_over(listeners& of, const listener_addresses& where, inherited_listeners& to) {
     const auto give = [&](const transport::address& at, noted_listener& from) {
         if (!from.socket) return;
         inherited_listeners::entry given;
         given.where = at;
         given.port = from.socket.local().port();
-        given.is_in_parts = is_in_parts(at, threads);
         // Handshakes that are under way use what else `from` has.
         given.from.socket = std::move(from.socket);
         given.from.note = std::move(from.note);
@@ -108,7 +107,7 @@ outcome<> take_back(listeners& of, const listener_addresses& where, host& its, s
     outcome<> all;
     const auto take = [&](const transport::address& at, noted_listener& to) {
         const bool in_parts = is_in_parts(at, threads);
-        auto taken = from.take_back(at, in_parts);
+        auto taken = from.take_back(at);
         if (!taken) {
             auto opened = in_parts ? listen_in_parts_on(at, its) : listen_on(at, its);
             if (!opened) {

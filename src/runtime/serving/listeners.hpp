@@ -42,15 +42,13 @@ struct listeners {
 };
 
 /// Opens them for the instance of this host, or takes them out of `inherited`, null without any.
-/// Handshakes of TLS are made on the loops that connections are assigned to (acceptor, loop_pool);
-/// so are those of shared memory with several `threads`, else by the listener itself, which ends
-/// the oldest of a process that has many. On failure `inherited` has the taken listeners again.
+/// Handshakes of TLS and shared memory are made on the loops that connections are assigned to
+/// (acceptor, loop_pool). On failure `inherited` has the taken listeners again.
 outcome<listeners> open_listeners(const listener_addresses& where, host& of, std::size_t threads,
                                   inherited_listeners* inherited = nullptr);
 
 /// Gives them to the next instance; `of` is closed then.
-void hand_over(listeners& of, const listener_addresses& where, std::size_t threads,
-               inherited_listeners& to);
+void hand_over(listeners& of, const listener_addresses& where, inherited_listeners& to);
 /// Takes back what hand_over() gave, and opens anew what is closed by now. Handshakes stay what
 /// they were.
 outcome<> take_back(listeners& of, const listener_addresses& where, host& its, std::size_t threads,

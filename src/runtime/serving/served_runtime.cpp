@@ -134,9 +134,7 @@ void served_runtime::open_to_clients() {
 task<outcome<>> served_runtime::give_up(outcome<> why) {
     EDDY_ASSERT(running_ && !why);
     co_await running_->accepting->close();
-    if (inherited_)
-        runtime::hand_over(running_->listening, config_->addresses(), listener_threads(*config_),
-                           *inherited_);
+    if (inherited_) runtime::hand_over(running_->listening, config_->addresses(), *inherited_);
     running_->listening.close();
     co_await running_->pool.drain(duration::zero());
     co_await clients_ended(false);
@@ -193,8 +191,7 @@ task<std::shared_ptr<inherited_listeners>> served_runtime::hand_over_listeners()
     running_->is_open = false;
     running_->pool.limits().is_replaced = true;
     auto given = std::make_shared<inherited_listeners>();
-    runtime::hand_over(running_->listening, config_->addresses(), listener_threads(*config_),
-                       *given);
+    runtime::hand_over(running_->listening, config_->addresses(), *given);
     co_return given;
 }
 
