@@ -86,12 +86,15 @@ task<outcome<>> datagram_server::start() {
     if (!config_.log_file.empty()) {
         if (outcome<> opened = log_.open(config_.log_file); !opened) co_return opened;
     }
-    outcome<noted_datagram> opened = bind_or_take();
+    transport::address where = config_.where;
+    if (inherited_) where = inherited_->with_chosen_port(std::move(where));
+    outcome<noted_datagram> opened = bind_or_take(where);
     // On a ring a closed socket has its address until its last completion.
     for (int i = 0; !opened && inherited_ && inherited_->has_closed && i < close_tries; ++i) {
         if (!co_await loop::current().sleep_for(close_pause)) break;
-        opened = bind_datagram_on(config_.where, *host_);
+        opened = bind_datagram_on(where, *host_);
     }
+    if (!opened && where != config_.where) opened = bind_datagram_on(config_.where, *host_);
     if (!opened) {
         log_.close();
         co_return std::unexpected(opened.error());
@@ -122,8 +125,8 @@ task<outcome<>> datagram_server::start() {
 }
 
 /// The socket of the instance before, where it is at the same address.
-outcome<noted_datagram> datagram_server::bind_or_take() {
-    if (!inherited_ || !inherited_->bound) return bind_datagram_on(config_.where, *host_);
+outcome<noted_datagram> datagram_server::bind_or_take(const transport::address& where) {
+    if (!inherited_ || !inherited_->bound) return bind_datagram_on(where, *host_);
     auto& before = inherited_->bound;
     if (before->where == config_.where) {
         noted_datagram taken = std::move(before->from);
@@ -132,11 +135,11 @@ outcome<noted_datagram> datagram_server::bind_or_take() {
         return taken;
     }
     // Two sockets of one port exclude each other.
-    if (before->where.port == config_.where.port) {
+    if (before->from.socket.local().port() == where.port) {
         before.reset();
         inherited_->has_closed = true;
     }
-    return bind_datagram_on(config_.where, *host_);
+    return bind_datagram_on(where, *host_);
 }
 
 task<std::shared_ptr<inherited_listeners>> datagram_server::hand_over_listeners() {
@@ -146,6 +149,7 @@ task<std::shared_ptr<inherited_listeners>> datagram_server::hand_over_listeners(
         running_->receiving.reset();
     }
     auto given = std::make_shared<inherited_listeners>();
+    if (config_.where.port == 0) given->chosen_port = running_->address.port();
     // It has none if take_back() has failed.
     if (running_->bound.socket) given->bound.emplace(config_.where, std::move(running_->bound));
     co_return given;
@@ -157,7 +161,10 @@ outcome<> datagram_server::take_back(inherited_listeners& from) {
         running_->bound = std::move(from.bound->from);
         from.bound.reset();
     } else {
-        auto bound = bind_datagram_on(config_.where, *host_);
+        transport::address where = config_.where;
+        // The port that clients know.
+        where.port = running_->address.port();
+        auto bound = bind_datagram_on(where, *host_);
         if (!bound) return std::unexpected(bound.error());
         running_->bound = std::move(*bound);
     }

@@ -73,7 +73,7 @@ private:
         std::size_t operator()(const endpoint& where) const noexcept;
     };
 
-    outcome<noted_datagram> bind_or_take();
+    outcome<noted_datagram> bind_or_take(const transport::address& where);
     task<void> receive_all();
     void fire() noexcept override;
     void watch() noexcept;

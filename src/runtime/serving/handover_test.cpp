@@ -84,6 +84,50 @@ TEST_P(handover, an_address_that_is_not_wanted_any_more_is_closed) {
     });
 }
 
+TEST_P(handover, a_port_that_the_kernel_chose_stays_at_another_address) {
+    run([&]() -> task<void> {
+        for (const bool is_udp : {false, true}) {
+            const auto at = [is_udp](std::string_view address) {
+                return json{{"port", 0}, {"udp", is_udp}, {"bind", address}};
+            };
+            subject before("server", at("127.0.0.1"));
+            co_await before.start();
+            const std::uint16_t port = before->local().port();
+            successor next("server", at("*"), co_await before->hand_over_listeners());
+            must_do(co_await next->start());
+            EXPECT_EQ(next->local().port(), port);
+            co_await before->stop(0s);
+            // It goes on from there.
+            successor third("server", at("127.0.0.1"), co_await next->hand_over_listeners());
+            must_do(co_await third->start());
+            EXPECT_EQ(third->local(), must(endpoint::ip("127.0.0.1", port)));
+            co_await next->stop(0s);
+            co_await third->stop(0s);
+        }
+    });
+}
+
+TEST_P(handover, a_port_that_the_kernel_chose_is_given_up_where_it_is_not_free) {
+    run([&]() -> task<void> {
+        for (const bool is_udp : {false, true}) {
+            const auto at = [is_udp](std::string_view address, int port) {
+                return json{{"port", port}, {"udp", is_udp}, {"bind", address}};
+            };
+            subject before("server", at("127.0.0.1", 0));
+            co_await before.start();
+            const std::uint16_t port = before->local().port();
+            subject other("server", at("127.0.0.2", port));
+            co_await other.start();
+            successor next("server", at("127.0.0.2", 0), co_await before->hand_over_listeners());
+            must_do(co_await next->start());
+            EXPECT_NE(next->local().port(), port);
+            co_await before->stop(0s);
+            co_await other->stop(0s);
+            co_await next->stop(0s);
+        }
+    });
+}
+
 TEST_P(handover, one_that_does_not_start_gives_the_listeners_back) {
     run([&]() -> task<void> {
         subject before("proxy", {{"port", 0}, {"backend", ":1"}});

@@ -44,18 +44,27 @@ void inherited_listeners::close_senders() noexcept {
     senders.reset();
 }
 
+transport::address inherited_listeners::with_chosen_port(address wanted) const {
+    if (wanted.port == 0 && (is_tcp(wanted) || wanted.kind == scheme::udp))
+        wanted.port = chosen_port;
+    return wanted;
+}
+
 std::vector<inherited_listeners::entry>::iterator inherited_listeners::find(const address& wanted) {
     return std::ranges::find_if(all,
                                 [&](const entry& each) { return has_socket_of(each, wanted); });
+}
+
+void inherited_listeners::close_excluded(const address& by) {
+    const auto count = std::erase_if(all, [&](const entry& each) { return excludes(each, by); });
+    has_closed = has_closed || count > 0;
 }
 
 result<std::optional<noted_listener>> inherited_listeners::take(const address& wanted,
                                                                 bool is_in_parts) {
     const auto found = find(wanted);
     if (found == all.end()) {
-        const auto count =
-            std::erase_if(all, [&](const entry& each) { return excludes(each, wanted); });
-        has_closed = has_closed || count > 0;
+        close_excluded(wanted);
         return std::optional<noted_listener>();
     }
     noted_listener taken;
@@ -76,7 +85,10 @@ result<std::optional<noted_listener>> inherited_listeners::take(const address& w
 
 std::optional<noted_listener> inherited_listeners::take_back(const address& own) {
     const auto found = find(own);
-    if (found == all.end()) return std::nullopt;
+    if (found == all.end()) {
+        close_excluded(own);
+        return std::nullopt;
+    }
     std::optional<noted_listener> taken(std::move(found->from));
     all.erase(found);
     return taken;

@@ -50,6 +50,12 @@ struct inherited_listeners {
     void close() noexcept;
     void close_senders() noexcept;
 
+    /// Port of the instance before, if the kernel chose it; else 0. It stays the runtime's while
+    /// that runs.
+    std::uint16_t chosen_port = 0;
+    /// The same address, with that port in place of one that the kernel would choose.
+    transport::address with_chosen_port(transport::address wanted) const;
+
     /// True once a listener that stood in the way was closed: the kernel may have its address for a
     /// moment.
     bool has_closed = false;
@@ -62,6 +68,7 @@ struct inherited_listeners {
     std::optional<noted_listener> take_back(const transport::address& own);
 
 private:
+    void close_excluded(const transport::address& by);
     std::vector<entry>::iterator find(const transport::address& wanted);
 };
 

@@ -78,14 +78,19 @@ task<outcome<>> served_runtime::start() {
     config_ = std::move(*chosen);
     if (auto good = check_certificates(*config_); !good) co_return good;
     if (auto prepared = prepare(); !prepared) co_return prepared;
-    const auto open = [this] {
-        return open_listeners(config_->addresses(), *host_, listener_threads(*config_),
-                              inherited_.get());
+    listener_addresses where = config_->addresses();
+    if (inherited_) where.first = inherited_->with_chosen_port(std::move(where.first));
+    const auto open = [&] {
+        return open_listeners(where, *host_, listener_threads(*config_), inherited_.get());
     };
     auto opened = open();
     // On a ring a closed socket has its address until its last completion.
     for (int i = 0; !opened && inherited_ && inherited_->has_closed && i < close_tries; ++i) {
         if (!co_await loop::current().sleep_for(close_pause)) break;
+        opened = open();
+    }
+    if (!opened && where.first.port != config_->where.port) {
+        where.first.port = config_->where.port;
         opened = open();
     }
     if (!opened) {
@@ -191,6 +196,7 @@ task<std::shared_ptr<inherited_listeners>> served_runtime::hand_over_listeners()
     running_->is_open = false;
     running_->pool.limits().is_replaced = true;
     auto given = std::make_shared<inherited_listeners>();
+    if (config_->where.port == 0) given->chosen_port = running_->address.port();
     runtime::hand_over(running_->listening, config_->addresses(), *given);
     co_return given;
 }
