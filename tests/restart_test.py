@@ -193,6 +193,24 @@ class ServerTest(RestartTest):
             refused = self.running.run("edit", "r", "--max-line", "2000")
             self.assertIn("another program serves on", refused.err)
 
+    def test_an_address_that_is_lost_is_shown_and_opened_again(self):
+        folder = self.folder()
+        path = os.path.join(folder, "s")
+        self.running.must("create", "server", "r", "--unix", path, "-s")
+        shutil.rmtree(folder)
+        self.assertNotEqual(self.running.run("edit", "r", "--max-line", "1000").status, 0)
+        shown = self.running.show("r")
+        self.assertEqual(shown["status"], "running")
+        self.assertIn(f"not listening on unix://{path}: ", shown["reason"])
+        self.assertIn(f"r is running, but not listening on unix://{path}: ", self.running.run("ls", "r").err)
+        self.assertEqual(self.running.metric("eddy_runtime_degraded", runtime="r", type="server"), 1)
+        os.mkdir(folder)
+        eventually(lambda: "reason" not in self.running.show("r"), "it listens again")
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.connect(path)
+            eventually(lambda: self.running.show("r")["connections"] == 1, "it is served")
+        self.assertEqual(self.running.metric("eddy_runtime_degraded", runtime="r", type="server"), 0)
+
     def test_threads_change_beside_shared_memory(self):
         self.running.must("create", "server", "r", "-p", str(self.port), "--shm", "-s")
 
@@ -384,8 +402,15 @@ class StreamTest(RestartTest):
         shutil.rmtree(folder)
         for mode in ("0600", "0601"):
             self.assertNotEqual(self.running.run("edit", "r", "--mode", mode).status, 0)
+            self.assertIn(f"not listening on unix://{self.path}: ", self.running.show("r")["reason"])
         os.mkdir(folder)
         self.running.must("edit", "r", "--mode", "0600")
+        with self.begin() as client:
+            self.assertTrue(client.recv(1))
+        shutil.rmtree(folder)
+        self.assertNotEqual(self.running.run("edit", "r", "--mode", "0601").status, 0)
+        os.mkdir(folder)
+        eventually(lambda: "reason" not in self.running.show("r"), "it listens again without an edit")
         with self.begin() as client:
             self.assertTrue(client.recv(1))
 

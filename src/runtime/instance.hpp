@@ -78,8 +78,9 @@ public:
     /// same loop, while present clients are still served. The stop() that follows lets clients
     /// finish as gently as their protocol allows. Null where it has no listeners.
     virtual task<std::shared_ptr<inherited_listeners>> hand_over_listeners() { co_return nullptr; }
-    /// The next instance did not start: takes the listeners back, opens closed ones
-    /// anew, and accepts again. Fails with the addresses that are not served any more.
+    /// The next instance did not start: takes the listeners back, opens closed ones anew, and
+    /// accepts again. Fails with the addresses that are not served any more, which it then tries
+    /// again until it succeeds, see fault().
     virtual outcome<> take_back(inherited_listeners& /*from*/) { return {}; }
 
     /// Stops accepting, lets connections finish for at most `drain`, then closes the rest. Without
@@ -95,6 +96,9 @@ public:
 
     /// The address that it serves on, with the real port; empty when it is not running.
     virtual endpoint local() const = 0;
+    /// The addresses that it has lost, and why they cannot be opened, while it tries that again and
+    /// again: after a take_back() that failed. Empty while it listens on all of its addresses.
+    virtual std::string fault() const { return {}; }
 
     /// `eddy send`, whose meaning depends on the type. Returns the number of peers that got the
     /// message. By default it refuses (400), since the type has no peers to send to.

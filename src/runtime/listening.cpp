@@ -256,6 +256,10 @@ socket_file socket_file::at(const std::string& path) noexcept {
     return {info.st_dev, info.st_ino};
 }
 
+problem not_listening(const address& at, const problem& why) {
+    return {why.status, fmt::format("not listening on {}: {}", at.to_string(), why.message)};
+}
+
 outcome<noted_listener> listen_on(const address& where, host& of) {
     result<listener> opened = transport::listen(where);
     if (!opened) return std::unexpected(explain_listen_failure(where, opened.error(), &of));

@@ -72,6 +72,9 @@ outcome<noted_datagram> bind_datagram_on(const transport::address& where, host& 
 problem explain_listen_failure(const transport::address& wanted, std::error_code error,
                                const host* of);
 
+/// Failure to open an address again that a running instance has lost.
+problem not_listening(const transport::address& at, const problem& why);
+
 /// Checks that the instance, which serves on `own` now, could serve on the address after a restart:
 /// listens there for a moment, which reads certificates, too. A port or path that it has already is
 /// not opened a second time, and nothing is noted.

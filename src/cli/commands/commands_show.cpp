@@ -84,9 +84,11 @@ int print_list(const context& with, const arguments& given, const json& list) {
     // A failed runtime that is named alone is shown with its reason.
     if (!given.positional().empty() && !is_pattern(given.positional()[0])) {
         for (const json& each : list)
-            if (text_of(each, "status") == "failed")
-                complain(fmt::format("{} failed: {}", printable(text_of(each, "name")),
-                                     printable(text_of(each, "reason"))));
+            if (!text_of(each, "reason").empty())
+                complain(fmt::format(
+                    "{} {}{}", printable(text_of(each, "name")),
+                    text_of(each, "status") == "failed" ? "failed: " : "is running, but ",
+                    printable(text_of(each, "reason"))));
         return exit_ok;
     }
     const auto failed = std::count_if(list.begin(), list.end(), [](const json& each) {
@@ -94,6 +96,12 @@ int print_list(const context& with, const arguments& given, const json& list) {
     });
     if (failed > 0 && with.width > 0)
         complain(fmt::format("{} failed; `eddy ls --wide` says why", failed));
+    const auto degraded = std::count_if(list.begin(), list.end(), [](const json& each) {
+        return text_of(each, "status") == "running" && !text_of(each, "reason").empty();
+    });
+    if (degraded > 0 && with.width > 0)
+        complain(
+            fmt::format("{} not listening on all addresses; `eddy ls --wide` says why", degraded));
     return exit_ok;
 }
 

@@ -83,6 +83,8 @@ std::vector<cell> row_of(const json& each, const list_style& style) {
     row[col_id].colour = tint::faint;
     row[col_name].colour = tint::bold;
     row[col_status].colour = tint_of_status(row[col_status].text);
+    if (row[col_status].text == "running" && !row[col_reason].text.empty())
+        row[col_status].colour = tint::yellow;
     return row;
 }
 

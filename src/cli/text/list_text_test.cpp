@@ -46,6 +46,20 @@ TEST(list_text, has_ages_and_no_column_that_is_empty) {
               "a-name-of-some-length  server  -     failed   -       0            1 year ago\n");
 }
 
+TEST(list_text, marks_one_that_runs_and_has_lost_an_address) {
+    json list = some_runtimes();
+    list.erase(1);
+    EXPECT_EQ(shown(list, 0, true).find("REASON"), std::string::npos);
+    const auto colours = [&] {
+        return list_text(list, {.width = 0, .colours = true, .now = noon});
+    };
+    const std::string before = colours();
+    list[0]["reason"] = "not listening on tcp://127.0.0.1:6379: it is in use";
+    EXPECT_NE(colours(), before);
+    EXPECT_NE(shown(list, 0, true).find("not listening on tcp://127.0.0.1:6379: it is in use"),
+              std::string::npos);
+}
+
 TEST(list_text, shows_what_else_holds_the_places_of_connections) {
     json list = some_runtimes();
     list[0]["handshakes"] = 3;

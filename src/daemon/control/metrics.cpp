@@ -192,6 +192,10 @@ void add_runtimes(page& out, const runtime_registry& runtimes) {
     for (const member& m : members)
         out.sample("eddy_runtime_up", m.labels,
                    m.runtime->running.status() == runtime_status::running ? 1 : 0);
+    out.family("eddy_runtime_degraded", "gauge",
+               "1 if the runtime is running, but not listening on all of its addresses, else 0.");
+    for (const member& m : members)
+        out.sample("eddy_runtime_degraded", m.labels, is_degraded(m.runtime->running) ? 1 : 0);
     std::erase_if(members, [](const member& m) { return !m.runtime->running.has_instance(); });
 
     for (const runtime::common_metric& each : runtime::common_metrics) {

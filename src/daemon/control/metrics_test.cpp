@@ -81,6 +81,7 @@ TEST(metrics, shows_what_the_daemon_and_its_runtimes_count) {
           "eddy_control_request_duration_seconds_count 1\n",
           "eddy_runtime_up{runtime=\"a\",type=\"fake\"} 1\n",
           "eddy_runtime_up{runtime=\"idle\",type=\"fake\"} 0\n",
+          "eddy_runtime_degraded{runtime=\"a\",type=\"fake\"} 0\n",
           "eddy_runtime_connections{runtime=\"a\",type=\"fake\"} 3\n",
           "eddy_runtime_latency_seconds_bucket{runtime=\"a\",type=\"fake\",le=\"1e-06\"} 0\n",
           "eddy_runtime_latency_seconds_bucket{runtime=\"a\",type=\"fake\",le=\"2e-06\"} 1\n",

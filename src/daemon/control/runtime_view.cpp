@@ -117,6 +117,7 @@ json show_runtime(const managed_runtime& which, time_point now) {
                   {"loop", nullptr},
                   {"options", mask_secrets(which.desired.type, record.options)}};
     if (running.status() == runtime_status::failed) shown["reason"] = running.reason();
+    if (is_degraded(running)) shown["reason"] = running.vitals().fault;
     if (!running.lost().empty()) shown["lost"] = running.lost();
     if (running.has_instance()) shown["loop"] = running.where()->index();
     const endpoint& local = running.vitals().local;

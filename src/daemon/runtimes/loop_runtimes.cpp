@@ -197,7 +197,8 @@ task<outcome<vitals_by_number>> loop_runtimes::vitals() {
         all.reserve(instances_.size());
         for (const auto& [number, resident] : instances_)
             all.emplace(number,
-                        runtime_vitals{resident->instance->count(), resident->instance->local()});
+                        runtime_vitals{resident->instance->count(), resident->instance->local(),
+                                       resident->instance->fault()});
         return all;
     };
     co_return co_await run_on(group_, index_, count, vitals_patience);

@@ -48,6 +48,7 @@ inline constexpr duration handover_patience = std::chrono::hours(1);
 struct runtime_vitals {
     runtime::metrics counted;
     endpoint local;
+    std::string fault = {};  ///< see runtime::instance::fault()
 };
 
 namespace detail {

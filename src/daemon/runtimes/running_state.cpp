@@ -34,6 +34,10 @@ bool may_change(runtime_status from, runtime_status to) noexcept {
     return false;
 }
 
+bool is_degraded(const running_state& of) noexcept {
+    return of.status() == runtime_status::running && !of.vitals().fault.empty();
+}
+
 void running_state::change_to(runtime_status next) {
     EDDY_ASSERT(may_change(status_, next));
     status_ = next;

@@ -26,6 +26,10 @@ namespace eddy::daemon {
 enum class runtime_status : std::uint8_t { created, starting, running, stopping, stopped, failed };
 std::string_view to_string(runtime_status status) noexcept;
 
+class running_state;
+/// True if it runs and does not listen on all of its addresses, as of the last refresh.
+bool is_degraded(const running_state& of) noexcept;
+
 /// True if a runtime's status may change from `from` to `to`.
 bool may_change(runtime_status from, runtime_status to) noexcept;
 

@@ -34,6 +34,18 @@ protected:
     running_state state_;
 };
 
+TEST_F(running_state_test, one_that_has_lost_an_address_is_degraded_while_it_runs) {
+    begin_start();
+    state_.finish_start(time_point{}, *endpoint::ip("127.0.0.1", 80));
+    EXPECT_FALSE(is_degraded(state_));
+    runtime_vitals fresh = state_.vitals();
+    fresh.fault = "not listening on tcp://127.0.0.1:80: it is in use";
+    state_.refresh(fresh);
+    EXPECT_TRUE(is_degraded(state_));
+    state_.begin_stop();
+    EXPECT_FALSE(is_degraded(state_));
+}
+
 TEST_F(running_state_test, a_life_from_start_to_stop) {
     EXPECT_EQ(state_.status(), created);
     EXPECT_FALSE(state_.has_instance());

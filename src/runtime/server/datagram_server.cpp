@@ -6,6 +6,8 @@
 #include "runtime/clock.hpp"
 #include "runtime/logs/message_text.hpp"
 #include "runtime/server/first_bytes.hpp"
+#include "runtime/serving/inherited_listeners.hpp"
+#include "runtime/serving/reopener.hpp"
 
 #include <fmt/format.h>
 
@@ -37,13 +39,14 @@ rate_limiter limiter_for(std::uint64_t per_second) noexcept {
 }  // namespace
 
 struct datagram_server::running {
-    explicit running(noted_datagram opened) : bound(std::move(opened)) {}
+    running(noted_datagram opened, journal& events) : bound(std::move(opened)), lost(events) {}
 
     noted_datagram bound;
     endpoint address;
     bool is_wildcard = false;
     std::optional<scope> receiving;
     scope logging;
+    reopener lost;  // its address
 };
 
 std::size_t datagram_server::endpoint_hash::operator()(const endpoint& where) const noexcept {
@@ -99,20 +102,13 @@ task<outcome<>> datagram_server::start() {
         log_.close();
         co_return std::unexpected(opened.error());
     }
-    running_ = std::make_unique<running>(std::move(*opened));
+    running_ = std::make_unique<running>(std::move(*opened), events_);
     running_->address = running_->bound.socket.local();
     running_->is_wildcard = is_wildcard(running_->address);
-    if (running_->is_wildcard) {
-        datagram_options options;
-        options.local_address = true;
-        const result<> set = running_->bound.socket.set(options);
-        if (!set) {
-            running_.reset();
-            log_.close();
-            co_return refuse(500, fmt::format("the socket cannot report the addresses that "
-                                              "datagrams are sent to: {}",
-                                              set.error().message()));
-        }
+    if (auto set = report_addresses(running_->bound.socket); !set) {
+        running_.reset();
+        log_.close();
+        co_return set;
     }
     set_pace();
     said_full_ = false;
@@ -122,6 +118,18 @@ task<outcome<>> datagram_server::start() {
     if (inherited_) inherited_->close();
     inherited_.reset();
     co_return outcome<>();
+}
+
+/// Has the socket of a wildcard address report what each datagram was sent to.
+outcome<> datagram_server::report_addresses(datagram& by) const {
+    if (!running_->is_wildcard) return {};
+    datagram_options options;
+    options.local_address = true;
+    const result<> set = by.set(options);
+    if (set) return {};
+    return refuse(500, fmt::format("the socket cannot report the addresses that datagrams are sent "
+                                   "to: {}",
+                                   set.error().message()));
 }
 
 /// The socket of the instance before, where it is at the same address.
@@ -143,6 +151,7 @@ outcome<noted_datagram> datagram_server::bind_or_take(const transport::address& 
 }
 
 task<std::shared_ptr<inherited_listeners>> datagram_server::hand_over_listeners() {
+    co_await running_->lost.end();
     if (running_->receiving) {
         running_->receiving->cancel();
         co_await running_->receiving->join();
@@ -157,20 +166,34 @@ task<std::shared_ptr<inherited_listeners>> datagram_server::hand_over_listeners(
 
 outcome<> datagram_server::take_back(inherited_listeners& from) {
     if (running_->bound.socket) return {};
-    if (from.bound) {
-        running_->bound = std::move(from.bound->from);
-        from.bound.reset();
-    } else {
-        transport::address where = config_.where;
-        // The port that clients know.
-        where.port = running_->address.port();
-        auto bound = bind_datagram_on(where, *host_);
-        if (!bound) return std::unexpected(bound.error());
-        running_->bound = std::move(*bound);
+    if (!from.bound) {
+        auto bound = bind_again();
+        if (!bound) running_->lost.begin(bound.error(), [this] { return bind_again(); });
+        return bound;
     }
+    running_->bound = std::move(from.bound->from);
+    from.bound.reset();
     running_->receiving.emplace();
     running_->receiving->spawn(receive_all());
     return {};
+}
+
+/// At the port that clients know.
+outcome<> datagram_server::bind_again() {
+    transport::address where = config_.where;
+    where.port = running_->address.port();
+    auto bound = bind_datagram_on(where, *host_);
+    if (!bound) return std::unexpected(not_listening(where, bound.error()));
+    if (auto set = report_addresses(bound->socket); !set)
+        return std::unexpected(not_listening(where, set.error()));
+    running_->bound = std::move(*bound);
+    running_->receiving.emplace();
+    running_->receiving->spawn(receive_all());
+    return {};
+}
+
+std::string datagram_server::fault() const {
+    return running_ ? running_->lost.fault() : std::string();
 }
 
 task<outcome<bool>> datagram_server::reread() {
@@ -183,6 +206,7 @@ task<outcome<bool>> datagram_server::reread() {
 
 task<void> datagram_server::stop(duration) {
     if (!running_) co_return;
+    co_await running_->lost.end();
     if (running_->receiving) {
         running_->receiving->cancel();
         co_await running_->receiving->join();

@@ -49,6 +49,7 @@ public:
     task<void> stop(duration drain) override;
     metrics count() const override;
     endpoint local() const override;
+    std::string fault() const override;
     task<outcome<std::uint64_t>> send(std::string message) override;
     outcome<> apply(const settings& changed) override;
     task<outcome<>> check_restart(settings next, bool discards_data) override;
@@ -73,6 +74,8 @@ private:
         std::size_t operator()(const endpoint& where) const noexcept;
     };
 
+    outcome<> report_addresses(datagram& by) const;
+    outcome<> bind_again();
     outcome<noted_datagram> bind_or_take(const transport::address& where);
     task<void> receive_all();
     void fire() noexcept override;

@@ -3,6 +3,7 @@
 #include "runtime/serving/inherited_listeners.hpp"
 #include "runtime/testing.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -13,6 +14,8 @@ namespace eddy::runtime {
 namespace {
 
 using namespace runtime::testing;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 EDDY_ON_EVERY_IO_BACKEND(handover);
 
@@ -160,6 +163,56 @@ TEST_P(handover, what_the_next_one_has_closed_is_opened_again) {
         talker client = co_await talker::to(before->local());
         co_await until([&] { return before->count().connections_now == 1; });
         co_await before->stop(0s);
+    });
+}
+
+TEST_P(handover, an_address_that_is_lost_is_opened_again_once_it_is_free) {
+    run([&]() -> task<void> {
+        for (const bool is_udp : {false, true}) {
+            subject before("server", {{"port", 0}, {"udp", is_udp}});
+            co_await before.start();
+            const endpoint address = before->local();
+            auto listeners = co_await before->hand_over_listeners();
+            listeners->close();
+            subject other("server", {{"port", address.port()}, {"udp", is_udp}});
+            // On a ring a closed socket has its address for a moment.
+            while (!co_await other->start()) must(co_await loop::current().sleep_for(1ms));
+            EXPECT_EQ(before->fault(), "");
+            EXPECT_FALSE(before->take_back(*listeners));
+            EXPECT_THAT(before->fault(), StartsWith("not listening on "));
+            EXPECT_THAT(before->fault(), HasSubstr(std::to_string(address.port())));
+            EXPECT_EQ(before->local(), address);
+            co_await other->stop(0s);
+            co_await until([&] { return before->fault().empty(); });
+            EXPECT_TRUE(before.events.has("listens on all of its addresses again"));
+            if (!is_udp) {
+                talker client = co_await talker::to(address);
+                co_await until([&] { return before->count().connections_total == 1; });
+            }
+            // It can be handed over and stopped as ever.
+            listeners = co_await before->hand_over_listeners();
+            EXPECT_EQ(listeners->all.size() + (listeners->bound ? 1 : 0), 1U);
+            co_await before->stop(0s);
+        }
+    });
+}
+
+TEST_P(handover, attempts_to_open_an_address_end_with_a_restart_and_a_stop) {
+    run([&]() -> task<void> {
+        for (const bool is_udp : {false, true}) {
+            subject before("server", {{"port", 0}, {"udp", is_udp}});
+            co_await before.start();
+            auto listeners = co_await before->hand_over_listeners();
+            listeners->close();
+            subject other("server", {{"port", before->local().port()}, {"udp", is_udp}});
+            while (!co_await other->start()) must(co_await loop::current().sleep_for(1ms));
+            EXPECT_FALSE(before->take_back(*listeners));
+            EXPECT_FALSE(before->take_back(*(co_await before->hand_over_listeners())));
+            EXPECT_THAT(before->fault(), StartsWith("not listening on "));
+            co_await before->stop(0s);
+            EXPECT_EQ(before->fault(), "");
+            co_await other->stop(0s);
+        }
     });
 }
 

@@ -14,6 +14,10 @@ std::vector<endpoint> listeners::addresses() const {
     return all;
 }
 
+std::array<bool, 3> listeners::are_open() const {
+    return {static_cast<bool>(first.socket), secure && secure->socket, shared && shared->socket};
+}
+
 bool listeners::have_files() const {
     const auto has_file = [](const noted_listener& each) {
         const endpoint where = each.socket.local();
@@ -34,6 +38,11 @@ void listeners::close() {
 }
 
 namespace {
+
+/// Real port of the first address, which may be closed.
+std::uint16_t port_of(const listeners& of, const listener_addresses& where) {
+    return of.first.socket ? of.first.socket.local().port() : where.first.port;
+}
 
 /// Handshakes of TLS and shared memory are never the listener's own, so that its socket can pass to
 /// an instance with other threads.
@@ -96,7 +105,7 @@ void hand_over(listeners& of, const listener_addresses& where, inherited_listene
         given.from.file = from.file;
         to.all.push_back(std::move(given));
     };
-    const std::uint16_t port = of.first.socket.local().port();
+    const std::uint16_t port = port_of(of, where);
     give(where.first, of.first);
     if (of.secure && where.secure) give(*where.secure, *of.secure);
     if (of.shared && where.shared) give(shm_address(*where.shared, port), *of.shared);
@@ -106,12 +115,15 @@ outcome<> take_back(listeners& of, const listener_addresses& where, host& its, s
                     inherited_listeners& from) {
     outcome<> all;
     const auto take = [&](const transport::address& at, noted_listener& to) {
+        if (to.socket) return;
         const bool in_parts = is_in_parts(at, threads);
         auto taken = from.take_back(at);
         if (!taken) {
             auto opened = in_parts ? listen_in_parts_on(at, its) : listen_on(at, its);
             if (!opened) {
-                all = std::unexpected(opened.error());
+                problem lost = not_listening(at, opened.error());
+                if (!all) lost.message.insert(0, all.error().message + "; ");
+                all = std::unexpected(std::move(lost));
                 return;
             }
             taken = std::move(*opened);
@@ -122,8 +134,7 @@ outcome<> take_back(listeners& of, const listener_addresses& where, host& its, s
     };
     take(where.first, of.first);
     if (where.secure && of.secure) take(*where.secure, *of.secure);
-    if (where.shared && of.shared)
-        take(shm_address(*where.shared, of.first.socket.local().port()), *of.shared);
+    if (where.shared && of.shared) take(shm_address(*where.shared, port_of(of, where)), *of.shared);
     of.set_rules(where.rules);
     return all;
 }

@@ -7,6 +7,7 @@
 #include "runtime/listening.hpp"
 #include "runtime/serving/inherited_listeners.hpp"
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -34,6 +35,8 @@ struct listeners {
 
     /// Their addresses, with the real ports.
     std::vector<endpoint> addresses() const;
+    /// Which of the three are open.
+    std::array<bool, 3> are_open() const;
     /// True while the files of Unix sockets are the ones that were made.
     bool have_files() const;
     /// For connections that are accepted from then on; as listener_addresses::rules.
@@ -49,8 +52,9 @@ outcome<listeners> open_listeners(const listener_addresses& where, host& of, std
 
 /// Gives them to the next instance; `of` is closed then.
 void hand_over(listeners& of, const listener_addresses& where, inherited_listeners& to);
-/// Takes back what hand_over() gave, and opens anew what is closed by now. Handshakes stay what
-/// they were.
+/// Takes back what hand_over() gave, and opens anew what is closed by now; those that are open
+/// stay. Handshakes stay what they were. The port of `where` is the real one. Fails with all that
+/// is closed still.
 outcome<> take_back(listeners& of, const listener_addresses& where, host& its, std::size_t threads,
                     inherited_listeners& from);
 

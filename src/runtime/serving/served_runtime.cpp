@@ -5,6 +5,7 @@
 #include <eddy/io/endpoint.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "runtime/serving/reopener.hpp"
 #include "runtime/serving/threads.hpp"
 
 #include <fmt/format.h>
@@ -26,7 +27,7 @@ constexpr duration close_pause = std::chrono::milliseconds(5);
 
 struct served_runtime::running {
     running(listeners opened, serving::journal& events, serving::admission* checked)
-        : listening(std::move(opened)), pool(events) {
+        : listening(std::move(opened)), pool(events), lost(events) {
         accepting.emplace(pool, checked);
     }
 
@@ -35,6 +36,7 @@ struct served_runtime::running {
     serving::loop_pool pool;
     std::optional<serving::acceptor> accepting;  // one from each opening to clients on
     bool is_open = false;                        // to clients
+    reopener lost;                               // addresses
 };
 
 served_runtime::served_runtime(const served_type& constants, creation from)
@@ -126,20 +128,25 @@ task<outcome<>> served_runtime::serve() {
 void served_runtime::open_to_clients() {
     EDDY_ASSERT(running_ && !running_->is_open);
     running_->is_open = true;
+    // One that take_back() could not open is closed.
+    accept_from(running_->listening.are_open());
+}
+
+void served_runtime::accept_from(const std::array<bool, 3>& which) {
     listeners& from = running_->listening;
     serving::acceptor& to = *running_->accepting;
     const std::string_view line = refusal();
-    // One that take_back() could not open is closed.
-    if (from.first.socket) to.open(from.first, line, is_secure(config_->where));
-    if (from.secure && from.secure->socket) to.open(*from.secure, line, true);
-    if (from.shared && from.shared->socket) to.open(*from.shared, {}, true);
+    const auto [first, secure, shared] = which;
+    if (first) to.open(from.first, line, is_secure(config_->where));
+    if (secure) to.open(*from.secure, line, true);
+    if (shared) to.open(*from.shared, {}, true);
 }
 
 /// Leaves nothing of a start that has failed.
 task<outcome<>> served_runtime::give_up(outcome<> why) {
     EDDY_ASSERT(running_ && !why);
     co_await running_->accepting->close();
-    if (inherited_) runtime::hand_over(running_->listening, config_->addresses(), *inherited_);
+    if (inherited_) runtime::hand_over(running_->listening, real_addresses(), *inherited_);
     running_->listening.close();
     co_await running_->pool.drain(duration::zero());
     co_await clients_ended(false);
@@ -151,6 +158,7 @@ task<outcome<>> served_runtime::give_up(outcome<> why) {
 
 task<void> served_runtime::stop(duration drain) {
     if (!running_) co_return;
+    co_await running_->lost.end();
     co_await begin_stop();
     const time_point begun = loop::current().now();
     co_await running_->accepting->close();
@@ -182,6 +190,13 @@ std::vector<endpoint> served_runtime::own_addresses() const {
     return running_->listening.addresses();
 }
 
+/// With the port that clients know in place of one that the kernel has chosen.
+listener_addresses served_runtime::real_addresses() const {
+    listener_addresses where = config_->addresses();
+    if (where.first.port == 0) where.first.port = running_->address.port();
+    return where;
+}
+
 task<outcome<>> served_runtime::check_restart(settings next, bool discards_data) {
     auto wanted = read(next);
     if (!wanted) co_return std::unexpected(wanted.error());
@@ -192,12 +207,13 @@ task<outcome<>> served_runtime::check_restart(settings next, bool discards_data)
 
 task<std::shared_ptr<inherited_listeners>> served_runtime::hand_over_listeners() {
     EDDY_ASSERT(running_);
+    co_await running_->lost.end();
     co_await running_->accepting->close();
     running_->is_open = false;
     running_->pool.limits().is_replaced = true;
     auto given = std::make_shared<inherited_listeners>();
     if (config_->where.port == 0) given->chosen_port = running_->address.port();
-    runtime::hand_over(running_->listening, config_->addresses(), *given);
+    runtime::hand_over(running_->listening, real_addresses(), *given);
     co_return given;
 }
 
@@ -205,14 +221,28 @@ outcome<> served_runtime::take_back(inherited_listeners& from) {
     EDDY_ASSERT(running_);
     if (running_->is_open) return {};
     running_->pool.limits().is_replaced = false;
-    listener_addresses where = config_->addresses();
-    // One that is opened anew has the port that clients know.
-    if (where.first.port == 0) where.first.port = running_->address.port();
-    auto taken =
-        runtime::take_back(running_->listening, where, *host_, listener_threads(*config_), from);
+    auto taken = runtime::take_back(running_->listening, real_addresses(), *host_,
+                                    listener_threads(*config_), from);
     running_->accepting.emplace(running_->pool, connection_check());
     open_to_clients();
+    if (!taken) running_->lost.begin(taken.error(), [this] { return reopen(); });
     return taken;
+}
+
+/// Opens, and accepts from, what take_back() could not open.
+outcome<> served_runtime::reopen() {
+    inherited_listeners none;
+    std::array<bool, 3> fresh = running_->listening.are_open();
+    auto opened = runtime::take_back(running_->listening, real_addresses(), *host_,
+                                     listener_threads(*config_), none);
+    std::ranges::transform(running_->listening.are_open(), fresh, fresh.begin(),
+                           [](bool is, bool was) { return is && !was; });
+    accept_from(fresh);
+    return opened;
+}
+
+std::string served_runtime::fault() const {
+    return running_ ? running_->lost.fault() : std::string();
 }
 
 // --- Counts and live changes ----------------------------------------------------------------

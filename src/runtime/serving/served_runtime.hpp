@@ -16,6 +16,7 @@
 #include "serving/journal.hpp"
 #include "serving/loop_pool.hpp"
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -45,6 +46,7 @@ public:
     outcome<> take_back(inherited_listeners& from) final;
     metrics count() const final;
     endpoint local() const final;
+    std::string fault() const final;
     outcome<> apply(const settings& changed) override;
     task<outcome<>> check_restart(settings next, bool discards_data) final;
     task<outcome<bool>> reread() final;
@@ -141,6 +143,9 @@ private:
     task<outcome<>> give_up(outcome<> why);
     task<void> end_workers();
     std::vector<endpoint> own_addresses() const;
+    listener_addresses real_addresses() const;
+    void accept_from(const std::array<bool, 3>& which);
+    outcome<> reopen();
 
     const served_type type_;
     const std::string name_;

@@ -12,6 +12,7 @@
 #include "io/sockets/linger.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/serving/inherited_listeners.hpp"
+#include "runtime/serving/reopener.hpp"
 #include "runtime/stream/answer.hpp"
 #include "runtime/stream/metrics.hpp"
 #include "runtime/stream/programs/programs.hpp"
@@ -114,7 +115,7 @@ void add_one(labelled<serving::tally>& of, std::string_view reason) noexcept {
 }  // namespace
 
 struct stream_runtime::running {
-    explicit running(handoff::receiver::sink& to) noexcept : receiving(to) {}
+    running(handoff::receiver::sink& to, journal& events) noexcept : receiving(to), lost(events) {}
 
     handoff::receiver receiving;
     std::unique_ptr<sessions> clients;
@@ -130,6 +131,7 @@ struct stream_runtime::running {
     bool is_replaced = false;               // another instance has the socket
     std::optional<cancel_source> draining;  // while a stop waits for streams
     scope refused;                          // clients that linger after their refusal
+    reopener lost;                          // the socket
 };
 
 stream_runtime::stream_runtime(creation from)
@@ -155,7 +157,7 @@ task<outcome<>> stream_runtime::start() {
     outcome<config> read = read_config(options_);
     if (!read) co_return std::unexpected(read.error());
     config_ = std::move(*read);
-    auto made = std::make_unique<running>(static_cast<handoff::receiver::sink&>(*this));
+    auto made = std::make_unique<running>(static_cast<handoff::receiver::sink&>(*this), events_);
     session_options keeping;
     keeping.capacity = max_streams;
     keeping.max_queue = config_.max_queue;
@@ -237,6 +239,7 @@ void stream_runtime::warn_of_limit() {
 
 task<std::shared_ptr<inherited_listeners>> stream_runtime::hand_over_listeners() {
     EDDY_ASSERT(running_ && !share_);
+    co_await running_->lost.end();
     running_->is_replaced = true;
     auto given = std::make_shared<inherited_listeners>();
     // It has none if take_back() has failed.
@@ -250,22 +253,34 @@ outcome<> stream_runtime::take_back(inherited_listeners& from) {
     EDDY_ASSERT(running_);
     running_->is_replaced = false;
     if (running_->receiving.native_handle() >= 0) return {};
-    const transport::address where = address_of(config_);
     if (!from.senders) {
-        handoff::receiver_options receiving;
-        receiving.type = config_.type;
-        receiving.mode = config_.mode;
-        auto opened = handoff::listen_for_handoffs(config_.path, receiving);
-        if (!opened)
-            return std::unexpected(explain_listen_failure(where, opened.error(), host_.get()));
-        running_->receiving.take_back(std::move(*opened));
-        running_->file = socket_file::at(config_.path);
-    } else {
-        running_->receiving.take_back(std::move(from.senders->from));
-        from.senders.reset();
+        auto opened = open_again();
+        if (!opened) running_->lost.begin(opened.error(), [this] { return open_again(); });
+        return opened;
     }
+    running_->receiving.take_back(std::move(from.senders->from));
+    from.senders.reset();
+    running_->note = host_->note_address(address_of(config_), running_->receiving.local());
+    return {};
+}
+
+outcome<> stream_runtime::open_again() {
+    const transport::address where = address_of(config_);
+    handoff::receiver_options receiving;
+    receiving.type = config_.type;
+    receiving.mode = config_.mode;
+    auto opened = handoff::listen_for_handoffs(config_.path, receiving);
+    if (!opened)
+        return std::unexpected(
+            not_listening(where, explain_listen_failure(where, opened.error(), host_.get())));
+    running_->receiving.take_back(std::move(*opened));
+    running_->file = socket_file::at(config_.path);
     running_->note = host_->note_address(where, running_->receiving.local());
     return {};
+}
+
+std::string stream_runtime::fault() const {
+    return running_ ? running_->lost.fault() : std::string();
 }
 
 void stream_runtime::end_drain() noexcept {
@@ -283,6 +298,7 @@ task<outcome<bool>> stream_runtime::reread() {
 
 task<void> stream_runtime::stop(duration drain) {
     if (!running_) co_return;
+    co_await running_->lost.end();
     loop& here = loop::current();
     const time_point until = here.after(drain);
     running_->draining.emplace(co_await current_source());

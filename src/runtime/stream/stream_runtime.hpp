@@ -41,6 +41,7 @@ public:
     std::string lost() const override;
     metrics count() const override;
     endpoint local() const override;
+    std::string fault() const override;
     outcome<> apply(const settings& changed) override;
     task<outcome<>> check_restart(settings next, bool discards_data) override;
     task<std::shared_ptr<inherited_listeners>> hand_over_listeners() override;
@@ -71,6 +72,7 @@ private:
     /// A stream that was admitted has ended, or could not begin. One that continues without its
     /// client has not ended.
     void release() noexcept;
+    outcome<> open_again();
     result<> open_receiver(const handoff::receiver_options& receiving);
     void warn_of_limit();
     void refuse(unique_fd client, int status, std::string_view reason, const request& to);
