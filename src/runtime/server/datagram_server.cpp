@@ -39,7 +39,7 @@ rate_limiter limiter_for(std::uint64_t per_second) noexcept {
 }  // namespace
 
 struct datagram_server::running {
-    running(noted_datagram opened, journal& events) : bound(std::move(opened)), lost(events) {}
+    running(noted_datagram opened, serving::journal& events) : bound(std::move(opened)), lost(events) {}
 
     noted_datagram bound;
     endpoint address;
@@ -120,7 +120,7 @@ task<outcome<>> datagram_server::start() {
     co_return outcome<>();
 }
 
-/// Has the socket of a wildcard address report what each datagram was sent to.
+/// Requests the destination of each datagram from the socket of a wildcard address.
 outcome<> datagram_server::report_addresses(datagram& by) const {
     if (!running_->is_wildcard) return {};
     datagram_options options;

@@ -100,7 +100,7 @@ TEST_P(handover, a_port_that_the_kernel_chose_stays_at_another_address) {
             must_do(co_await next->start());
             EXPECT_EQ(next->local().port(), port);
             co_await before->stop(0s);
-            // It goes on from there.
+            // The next restart begins there.
             successor third("server", at("127.0.0.1"), co_await next->hand_over_listeners());
             must_do(co_await third->start());
             EXPECT_EQ(third->local(), must(endpoint::ip("127.0.0.1", port)));

@@ -35,7 +35,7 @@ struct listeners {
 
     /// Their addresses, with the real ports.
     std::vector<endpoint> addresses() const;
-    /// Which of the three are open.
+    /// True for each of the three that is open.
     std::array<bool, 3> are_open() const;
     /// True while the files of Unix sockets are the ones that were made.
     bool have_files() const;
@@ -52,9 +52,9 @@ outcome<listeners> open_listeners(const listener_addresses& where, host& of, std
 
 /// Gives them to the next instance; `of` is closed then.
 void hand_over(listeners& of, const listener_addresses& where, inherited_listeners& to);
-/// Takes back what hand_over() gave, and opens anew what is closed by now; those that are open
-/// stay. Handshakes stay what they were. The port of `where` is the real one. Fails with all that
-/// is closed still.
+/// Takes back the listeners of hand_over(), and opens the closed ones anew; open ones stay.
+/// Handshakes stay what they were. The port of `where` is the real one. Fails with all listeners
+/// that are still closed.
 outcome<> take_back(listeners& of, const listener_addresses& where, host& its, std::size_t threads,
                     inherited_listeners& from);
 

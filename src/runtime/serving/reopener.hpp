@@ -1,4 +1,4 @@
-// Reopener: repeated attempts, with backoff, to open addresses that a runtime has lost: those that
+// Reopener: repeated attempts, with backoff, to open addresses that a runtime has lost, as they
 // could not be put back after a restart that failed.
 #pragma once
 
@@ -6,8 +6,8 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "runtime/logs/journal.hpp"
-#include "runtime/problem.hpp"
+#include "base/problem.hpp"
+#include "serving/journal.hpp"
 
 #include <chrono>
 #include <functional>
@@ -23,7 +23,7 @@ public:
     static constexpr duration first_pause = std::chrono::milliseconds(100);
     static constexpr duration longest_pause = std::chrono::seconds(10);
 
-    explicit reopener(journal& events) noexcept : events_(events) {}
+    explicit reopener(serving::journal& events) noexcept : events_(events) {}
 
     /// Calls `open` until it succeeds, the first time after a pause. `why` is the failure of the
     /// attempt before.
@@ -37,7 +37,7 @@ public:
 private:
     task<void> run();
 
-    journal& events_;
+    serving::journal& events_;
     std::function<outcome<>()> open_;
     std::string fault_;
     std::optional<scope> attempts_;

@@ -362,7 +362,7 @@ TEST_P(cache_append, what_is_given_at_a_stop_is_written_before_its_reply) {
     });
 }
 
-/// What was taken out for it is in no list any more.
+/// The element that was taken out for the client is in no list any more.
 TEST_P(cache_append, a_client_that_is_killed_while_the_disk_writes_gets_its_reply) {
     run([&]() -> task<void> {
         for (int turns = 0; turns < 16; ++turns) {
