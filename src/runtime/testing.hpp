@@ -186,4 +186,18 @@ inline task<void> say_until_other_is_disconnected(talker& sender, subject& serve
     }
 }
 
+/// An instance that begins with the listeners of another one.
+struct successor {
+    successor(std::string_view type_name, const nlohmann::json& options,
+              std::shared_ptr<inherited_listeners> listeners) {
+        const type* const of = find_type(type_name);
+        made = of->make({"subject", must_do(settings::parse(of->options, options)), &events,
+                         std::make_shared<host>(), nullptr, std::move(listeners)});
+    }
+    instance* operator->() noexcept { return made.get(); }
+
+    recorder events;
+    std::unique_ptr<instance> made;
+};
+
 }  // namespace eddy::runtime::testing

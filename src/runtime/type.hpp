@@ -36,6 +36,9 @@ struct type {
         none,    ///< it listens nowhere
     };
     restart_clients over_restart = restart_clients::served;
+    /// Time until an instance of the type that was replaced closes its clients, where the type has
+    /// one of its own; 0: the daemon's drain.
+    duration replaced_time{};
     /// Parameters, set by commands of its clients, whose values are passwords: a client keeps such
     /// commands in no history. Constants of the program.
     std::span<const std::string_view> secret_parameters = {};

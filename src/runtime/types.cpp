@@ -24,7 +24,8 @@ namespace eddy::runtime {
 namespace {
 
 type server_type() {
-    return {"server", "broadcasts messages among its clients, over TCP, UDP or a Unix socket",
+    return {"server",
+            "broadcasts messages among its clients, over TCP, UDP or a Unix socket",
             table_of(server::option_rows()),
             [](creation from) -> std::unique_ptr<instance> {
                 const auto read = server::read_config(from.options);
@@ -36,7 +37,10 @@ type server_type() {
                 auto read = server::read_config(chosen);
                 if (!read) return std::unexpected(read.error());
                 return {};
-            }};
+            },
+            {},
+            type::restart_clients::served,
+            server::replaced_grace};
 }
 
 type cache_type() {
@@ -61,6 +65,7 @@ type cache_type() {
                 return longer;
             },
             type::restart_clients::wait,
+            {},
             eddy::cache::password_parameters};
 }
 

@@ -110,6 +110,8 @@ result<unique_fd> open_regular_beneath(int folder, const char* path, int flags, 
 result<std::string> read_regular(const std::string& path, std::size_t most) {
     const result<unique_fd> file = open_regular(path.c_str(), O_RDONLY);
     if (!file) return fail(file.error());
+    // Some files of /proc are regular by their mode, and wait for events.
+    if (::fcntl(file->get(), F_SETFL, O_RDONLY | O_NONBLOCK) < 0) return fail_errno();
     std::string text;
     while (text.size() <= most) {
         const std::size_t before = text.size();

@@ -30,7 +30,8 @@ result<unique_fd> open_beneath(int folder, const char* path, int flags, bool cac
 result<unique_fd> open_regular_beneath(int folder, const char* path, int flags, bool cached);
 
 /// The content of a regular file, at most `most` bytes; errc::limit_reached for a larger one. Other
-/// errors are open_regular()'s and read(2)'s. It waits for the disk. Any thread.
+/// errors are open_regular()'s and read(2)'s: EAGAIN for a file of /proc that waits for events. It
+/// waits for the disk. Any thread.
 result<std::string> read_regular(const std::string& path, std::size_t most);
 
 /// The error that names the kind of a file which is none of a regular one: "it is a FIFO, and ...".

@@ -84,6 +84,11 @@ duration runtime_lifecycle::restart_drain_of(const managed_runtime& which) const
     return is_beside ? std::max(drain, replaced_drain) : drain;
 }
 
+duration runtime_lifecycle::restart_time_of(const managed_runtime& which) const {
+    const duration own = which.desired.type->replaced_time;
+    return own > duration{} ? own : restart_drain_of(which);
+}
+
 duration runtime_lifecycle::drain_of(const managed_runtime& which) const {
     EDDY_ASSERT(which.desired.type != nullptr && which.desired.options);
     const auto& table = which.desired.type->options;
@@ -344,7 +349,7 @@ task<outcome<>> runtime_lifecycle::restart(runtime_ref which, runtime::settings 
     if (!ready) co_return std::unexpected(std::move(ready.error()));
     const running_state& running = which->running;
     const restart_clients clients = which->desired.type->over_restart;
-    which->journal->write(restart_text(reason, restart_drain_of(*which), clients));
+    which->journal->write(restart_text(reason, restart_time_of(*which), clients));
     auto listeners = co_await running.where()->take_listeners(running.number());
     if (!listeners) {
         running.where()->resume(running.number());
@@ -505,7 +510,7 @@ edit_plan runtime_lifecycle::plan(const managed_runtime& which,
     made.restart_options = restart_options(*desired.type, *desired.options, next);
     made.effect = made.restart_options.empty() ? edit_effect::live : edit_effect::restarted;
     if (made.effect == edit_effect::restarted) {
-        made.drain = restart_drain_of(which);
+        made.drain = restart_time_of(which);
         made.clients = desired.type->over_restart;
     }
     return made;

@@ -99,6 +99,8 @@ private:
     loop_runtimes& least_loaded() noexcept;
     duration drain_of(const managed_runtime& which) const;
     duration restart_drain_of(const managed_runtime& which) const;
+    /// Time after which clients of the instance before are closed at the latest, as users see it.
+    duration restart_time_of(const managed_runtime& which) const;
 
     task<outcome<>> save_is_to_run(runtime_ref which, bool is_to_run);
     task<outcome<>> stop_children(std::string owner, unsaved data);

@@ -39,7 +39,8 @@ rate_limiter limiter_for(std::uint64_t per_second) noexcept {
 }  // namespace
 
 struct datagram_server::running {
-    running(noted_datagram opened, serving::journal& events) : bound(std::move(opened)), lost(events) {}
+    running(noted_datagram opened, serving::journal& events)
+        : bound(std::move(opened)), lost(events) {}
 
     noted_datagram bound;
     endpoint address;
@@ -112,6 +113,7 @@ task<outcome<>> datagram_server::start() {
     }
     set_pace();
     said_full_ = false;
+    know_again(std::exchange(known_before_, {}));
     if (log_.is_open()) running_->logging.spawn(log_.run());
     running_->receiving.emplace();
     running_->receiving->spawn(receive_all());
@@ -138,6 +140,7 @@ outcome<noted_datagram> datagram_server::bind_or_take(const transport::address& 
     auto& before = inherited_->bound;
     if (before->where == config_.where) {
         noted_datagram taken = std::move(before->from);
+        known_before_ = std::move(before->peers);
         before.reset();
         taken.note = host_->note_address(config_.where, taken.socket.local());
         return taken;
@@ -160,7 +163,11 @@ task<std::shared_ptr<inherited_listeners>> datagram_server::hand_over_listeners(
     auto given = std::make_shared<inherited_listeners>();
     if (config_.where.port == 0) given->chosen_port = running_->address.port();
     // It has none if take_back() has failed.
-    if (running_->bound.socket) given->bound.emplace(config_.where, std::move(running_->bound));
+    if (!running_->bound.socket) co_return given;
+    given->bound.emplace(config_.where, std::move(running_->bound));
+    confirmed_.for_each([&](const peer& each) {
+        given->bound->peers.emplace_back(each.where, each.local, each.seen_at);
+    });
     co_return given;
 }
 
@@ -367,6 +374,22 @@ datagram_server::peer* datagram_server::know(const datagram_message& message) {
     (is_new ? unconfirmed_ : confirmed_).push_back(known);
     watch();
     return &known;
+}
+
+/// Adds the peers of the instance before, the latest ones where there is not room for all.
+void datagram_server::know_again(std::span<const inherited_listeners::datagram_peer> before) {
+    const auto most = static_cast<std::size_t>(config_.max_connections);
+    if (before.size() > most) before = before.last(most);
+    for (const auto& each : before) {
+        const auto [at, is_new] = peers_.emplace(
+            each.where, std::make_unique<peer>(each.where, ++last_id_, peer_limiter_));
+        EDDY_ASSERT(is_new);
+        at->second->local = each.local;
+        at->second->seen_at = each.seen_at;
+        confirmed_.push_back(*at->second);
+    }
+    counted_.connections_now = peers_.size();
+    watch();
 }
 
 /// At the limit, in the place of the one of the addresses that may be forged that was silent

@@ -77,6 +77,7 @@ private:
     outcome<> report_addresses(datagram& by) const;
     outcome<> bind_again();
     outcome<noted_datagram> bind_or_take(const transport::address& where);
+    void know_again(std::span<const inherited_listeners::datagram_peer> before);
     task<void> receive_all();
     void fire() noexcept override;
     void watch() noexcept;
@@ -104,6 +105,7 @@ private:
     serving::counters counted_;
     std::shared_ptr<histogram> latency_ = std::make_shared<histogram>();
     std::unordered_map<endpoint, std::unique_ptr<peer>, endpoint_hash> peers_;
+    std::vector<inherited_listeners::datagram_peer> known_before_;  // during start()
     // In order of last use, for expiry. Peers that have sent a second datagram get messages; the
     // others' addresses may be forged, and at the limit they are evicted.
     intrusive_list<peer> confirmed_;

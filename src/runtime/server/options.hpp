@@ -28,6 +28,9 @@ enum class flow : std::uint8_t {
 /// --rate-limit of a UDP peer, unless it is given: servers that have become each other's peers, by
 /// datagrams with forged addresses, would otherwise forward without end.
 inline constexpr std::uint64_t default_datagram_rate = 1000;
+/// Time for clients of a replaced server to end by themselves: they and the clients of the next one
+/// do not get each other's messages.
+inline constexpr duration replaced_grace = std::chrono::seconds(1);
 
 enum class framing : std::uint8_t {
     line,  ///< a message ends with a newline

@@ -69,9 +69,6 @@ std::string text_of(worker::refusal reason, std::string_view detail) {
     EDDY_ASSERT(false);
 }
 
-/// Time for clients of a replaced server to end by themselves: they and the clients of the next one
-/// do not get each other's messages.
-constexpr duration replaced_grace = std::chrono::seconds(1);
 constexpr duration replaced_pause = std::chrono::milliseconds(10);
 /// Time for their queues to be flushed.
 constexpr duration replaced_flush = std::chrono::seconds(5);

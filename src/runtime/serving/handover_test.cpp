@@ -19,20 +19,6 @@ using ::testing::StartsWith;
 
 EDDY_ON_EVERY_IO_BACKEND(handover);
 
-/// An instance that begins with the listeners of another one.
-struct successor {
-    successor(std::string_view type_name, const json& options,
-              std::shared_ptr<inherited_listeners> listeners) {
-        const type* const of = find_type(type_name);
-        made = of->make({"subject", must_do(settings::parse(of->options, options)), &events,
-                         std::make_shared<host>(), nullptr, std::move(listeners)});
-    }
-    instance* operator->() noexcept { return made.get(); }
-
-    recorder events;
-    std::unique_ptr<instance> made;
-};
-
 json at_port_of(subject& of, json more = json::object()) {
     more["port"] = of->local().port();
     return more;
@@ -82,6 +68,31 @@ TEST_P(handover, an_address_that_is_not_wanted_any_more_is_closed) {
         must_do(co_await next->start());
         EXPECT_NE(next->local(), old_address);
         EXPECT_FALSE(co_await loop::current().connect(old_address));
+        co_await before->stop(0s);
+        co_await next->stop(0s);
+    });
+}
+
+TEST_P(handover, peers_of_a_server_over_udp_stay_known) {
+    run([&]() -> task<void> {
+        subject before("server", {{"port", 0}, {"udp", true}});
+        co_await before.start();
+        datagram client = must(here().bind_datagram(loopback()));
+        for (const unsigned received : {1U, 2U}) {
+            must(client.send_to(as_bytes("hello"), before->local()));
+            co_await until([&] { return before->count().messages_in == received; });
+        }
+        datagram unconfirmed = must(here().bind_datagram(loopback()));
+        must(unconfirmed.send_to(as_bytes("hello"), before->local()));
+        co_await until([&] { return before->count().messages_in == 3; });
+        EXPECT_EQ(must(co_await client.receive()).payload.text(), "hello");
+
+        successor next("server", {{"port", 0}, {"udp", true}, {"mode", "out"}},
+                       co_await before->hand_over_listeners());
+        must_do(co_await next->start());
+        EXPECT_EQ(next->count().connections_now, 1U);
+        EXPECT_EQ(must_do(co_await next->send("news")), 1U);
+        EXPECT_EQ(must(co_await client.receive()).payload.text(), "news");
         co_await before->stop(0s);
         co_await next->stop(0s);
     });

@@ -10,6 +10,7 @@
 #include "runtime/listening.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -25,12 +26,32 @@ struct inherited_listeners {
     };
     std::vector<entry> all;
 
-    /// Socket of a server over UDP.
+    /// Peer of a server over UDP that has shown that its address is not forged.
+    struct datagram_peer {
+        endpoint where;
+        endpoint local;  ///< see datagram_server::peer
+        time_point seen_at{};
+    };
+    /// Socket of a server over UDP, and its peers, the one that was silent longest first.
     struct bound_datagram {
         transport::address where;
         noted_datagram from;
+        std::vector<datagram_peer> peers;
     };
     std::optional<bound_datagram> bound;
+
+    /// Instances before of a stream runtime, whose streams may be continued.
+    class handoff_predecessor {
+    public:
+        /// Takes the client if its message continues a stream of theirs, or its client has the
+        /// whole of one.
+        virtual bool take(handoff::arrival& what) = 0;
+
+    protected:
+        ~handoff_predecessor() = default;
+    };
+    /// Expires with the instance before.
+    std::weak_ptr<handoff_predecessor> predecessor;
 
     /// Socket of a stream runtime, with the options that it was made with.
     struct handoffs {

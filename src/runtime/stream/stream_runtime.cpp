@@ -79,6 +79,8 @@ constexpr std::size_t max_lingering_refusals = 128;
 
 /// Between two looks at what is pending, while a stop waits for that.
 constexpr duration pending_pause = std::chrono::milliseconds(5);
+/// The same while the stop of a replaced instance waits for streams that may be continued.
+constexpr duration expiry_pause = std::chrono::milliseconds(100);
 
 transport::address address_of(const config& chosen) {
     transport::address where;
@@ -128,7 +130,9 @@ struct stream_runtime::running {
     }
     address_note note;
     socket_file file;
-    bool is_replaced = false;               // another instance has the socket
+    bool is_replaced = false;  // another instance has the socket
+    // Handle of this instance for the next ones, once it is replaced.
+    std::shared_ptr<inherited_listeners::handoff_predecessor> seen;
     std::optional<cancel_source> draining;  // while a stop waits for streams
     scope refused;                          // clients that linger after their refusal
     reopener lost;                          // the socket
@@ -194,7 +198,10 @@ task<outcome<>> stream_runtime::start() {
     }
     running_->note = host_->note_address(where, running_->receiving.local());
     running_->file = socket_file::at(config_.path);
-    if (inherited_) inherited_->close();
+    if (inherited_) {
+        predecessor_ = inherited_->predecessor;
+        inherited_->close();
+    }
     inherited_.reset();
     if (!share_) warn_of_limit();
     co_return outcome<>();
@@ -242,6 +249,9 @@ task<std::shared_ptr<inherited_listeners>> stream_runtime::hand_over_listeners()
     co_await running_->lost.end();
     running_->is_replaced = true;
     auto given = std::make_shared<inherited_listeners>();
+    // Destroyed without effect: the instance owns itself.
+    running_->seen = {static_cast<inherited_listeners::handoff_predecessor*>(this), [](auto*) {}};
+    given->predecessor = running_->seen;
     // It has none if take_back() has failed.
     if (running_->receiving.native_handle() >= 0)
         given->senders.emplace(co_await running_->receiving.release(), config_.type, config_.mode,
@@ -307,6 +317,11 @@ task<void> stream_runtime::stop(duration drain) {
            !running_->draining->requested())
         if (!co_await here.sleep_for(pending_pause)) break;
     co_await running_->receiving.close();
+    // The next instance passes on clients that continue a stream, as long as its log is kept.
+    while (running_->is_replaced && has_streams_to_continue() && here.now() < until &&
+           !running_->draining->requested())
+        if (!co_await here.sleep_for(expiry_pause)) break;
+    running_->seen.reset();
     static_cast<void>(
         co_await with_deadline(until, running_->clients->all_closed()).under(*running_->draining));
     cut_ = running_->clients->unsent();
@@ -410,6 +425,8 @@ void stream_runtime::arrive(handoff::arrival what) {
         return refuse(std::move(what.client), 400, "the web server's message is malformed",
                       read_response_terms(what.message));
     }
+    if (!wanted->last_event_id.empty())
+        if (const auto before = predecessor_.lock(); before && before->take(what)) return;
     if (answer_without_stream(what.client, *wanted)) return;
     const bool is_full = running_->programs && !running_->programs->has_room();
     const bool is_counted = !is_full && running_->clients->continues_stream(*wanted);
@@ -424,6 +441,23 @@ void stream_runtime::arrive(handoff::arrival what) {
         begin(std::move(what.client), std::move(*wanted), is_counted);
     peak_ = share_ ? share_->peak_streams() : std::max(peak_, running_->streams());
     handoff_time_.record(static_cast<std::uint64_t>((steady::now() - begun).count()));
+}
+
+bool stream_runtime::take(handoff::arrival& what) {
+    const auto wanted = read_request(what.message);
+    EDDY_ASSERT(wanted && running_);
+    const sessions& own = *running_->clients;
+    if (!own.continues_stream(*wanted) && !own.has_whole(*wanted)) {
+        const auto before = predecessor_.lock();
+        return before && before->take(what);
+    }
+    arrive(std::move(what));
+    return true;
+}
+
+bool stream_runtime::has_streams_to_continue() const noexcept {
+    const sessions& own = *running_->clients;
+    return own.has_replay() && (own.active() > 0 || own.replay_bytes() > 0);
 }
 
 /// True for a request whose response has no content, which is sent: of a client that has its whole

@@ -27,6 +27,7 @@ struct worker_place {
 /// One loop's thread.
 class stream_runtime final : public instance,
                              handoff::receiver::sink,
+                             inherited_listeners::handoff_predecessor,
                              sessions::observer,
                              source::observer {
 public:
@@ -54,6 +55,7 @@ public:
 
 private:
     void arrive(handoff::arrival what) override;
+    bool take(handoff::arrival& what) override;
     void fail_handoff(handoff::fault why) noexcept override;
     void end_group() noexcept override;
     bool prefers_others() const noexcept override;
@@ -67,6 +69,8 @@ private:
     void on_response(int status) noexcept override;
 
     bool answer_without_stream(unique_fd& client, const request& from);
+    /// With replay: streams that have not ended, or logs of ended ones.
+    bool has_streams_to_continue() const noexcept;
     /// Counts one more stream if it is within the limit; else false.
     bool admit() noexcept;
     /// A stream that was admitted has ended, or could not begin. One that continues without its
@@ -108,6 +112,7 @@ private:
     std::unique_ptr<worker_share> share_;
 
     std::shared_ptr<inherited_listeners> inherited_;  // until it has started
+    std::weak_ptr<inherited_listeners::handoff_predecessor> predecessor_;
 
     // While it runs.
     struct running;

@@ -45,6 +45,13 @@ protected:
         talker client = make_client(s, message);
         co_return events_of(co_await client.rest());
     }
+    /// Head and content.
+    static task<std::string> response_of(instance& of, std::string message) {
+        client_ends ends = socket_pair();
+        hand_over(of.local(), std::move(ends.ours), message, SOCK_SEQPACKET);
+        talker client(must(loop::current().adopt(std::move(ends.theirs))));
+        co_return co_await client.rest();
+    }
     /// Reads until the event of that id has come, and hangs up.
     static task<void> leave_behind(talker& client, int id) {
         const std::string line = "id: " + std::to_string(id);
@@ -209,6 +216,35 @@ TEST_P(replayed_streams, begin_anew_where_what_was_missed_is_not_kept) {
         EXPECT_EQ(co_await answer_of(s, again_behind(0)), whole) << "as reset says";
         EXPECT_EQ(sample_of(*s, "reset_streams_total"), 3);
         co_await s->stop(0s);
+    });
+}
+
+TEST_P(replayed_streams, are_continued_over_a_restart) {
+    run([this]() -> task<void> {
+        const json slow = {{"delay", "5ms"}, {"messages", 40}};
+        subject before = make(slow);
+        co_await before.start();
+        talker client = make_client(before, ours);
+        co_await leave_behind(client, 3);
+        successor next("stream", options(with(slow, {{"max_message", "1MiB"}})),
+                       co_await before->hand_over_listeners());
+        must_do(co_await next->start());
+        scope stopping;
+        stopping.spawn(before->stop(std::chrono::hours(1)));
+        const std::string rest = events_of(co_await response_of(*next.made, again_behind(3)));
+        EXPECT_THAT(rest, StartsWith("id: 4\n"));
+        EXPECT_THAT(rest, EndsWith("id: 41\ndata: [DONE]\n\n"));
+        EXPECT_THAT(co_await response_of(*next.made, again_behind(41)), StartsWith("HTTP/1.1 204"));
+        EXPECT_EQ(sample_of(*before, "resumed_streams_total"), 1);
+        EXPECT_EQ(next->count().connections_now, 0U);
+        // Others are the next one's.
+        EXPECT_THAT(co_await response_of(*next.made, again_behind(1, "another")),
+                    HasSubstr("event: reset"));
+        EXPECT_EQ(sample_of(*next.made, "reset_streams_total"), 1);
+        before->end_drain();
+        co_await stopping.join();
+        EXPECT_THAT(co_await response_of(*next.made, again_behind(41)), HasSubstr("event: reset"));
+        co_await next->stop(0s);
     });
 }
 
