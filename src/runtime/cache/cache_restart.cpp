@@ -63,7 +63,7 @@ task<outcome<>> cache_server::check(config_pointer next, bool discards_data) {
     }
     if (!wanted.hooks.file.empty()) {
         if (auto good = co_await try_hooks(wanted.hooks); !good) co_return good;
-        if (!parts_) co_return refuse(409, "it is not running");
+        if (!run_) co_return refuse(409, "it is not running");
     }
     if (wanted.server.dir.empty()) co_return outcome<>();
     if (auto usable = co_await check_folder(wanted.server.dir); !usable) co_return usable;
