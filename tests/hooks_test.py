@@ -5,6 +5,7 @@ and back again."""
 import glob
 import os
 import re
+import select
 import shutil
 import sqlite3
 import subprocess
@@ -330,6 +331,39 @@ class SqliteHooks(HooksTest):
         eventually(lambda: daemon.json("stats", "c")["hook_errors_total"] > 0, "the file is busy")
         holder.execute("COMMIT")
         eventually(lambda: self.rows("SELECT count(*) FROM kv") == [(20,)], "all is written")
+
+
+@harness.on_each_backend
+class StuckHooks(HooksTest):
+    # The second call waits in fflush(3) for the file that the first one reads, and holds the list of all files,
+    # which exit(3) waits for.
+    SCRIPT = '''
+        function on_miss(key)
+            if key == 'read' then return io.open(FIFO, 'r+'):read(1) end
+            return io.popen('true'):read('*a')
+        end'''
+
+    def test_a_daemon_ends_without_calls_that_do_not_return(self):
+        daemon = self.daemon(flags=("--drain", "1s"))
+        fifo = os.path.join(self.folder(), "fifo")
+        script = os.path.join(self.folder(), "hooks.lua")
+        os.mkfifo(fifo)
+        with open(script, "w") as file:
+            file.write(f"FIFO = '{fifo}'\n{self.SCRIPT}")
+        self.cache(daemon, script)
+        with harness.connect(self.port) as one, harness.connect(self.port) as two:
+            one.sendall(b"GET read\r\n")
+            # Whether that reads by now shows by others, which wait for it.
+            def is_stuck():
+                two.sendall(b"GET %f\r\n" % time.monotonic())
+                return not select.select([two], [], [], 1)[0] or not two.recv(1000)
+            eventually(is_stuck, "a call that waits for the other one")
+            daemon.process.terminate()
+            self.assertEqual(daemon.process.wait(DEADLINE_S), 0)
+        with open(os.path.join(daemon.folder, "log"), encoding="utf-8") as file:
+            log = file.read()
+        self.assertRegex(log, r"warn +c +a call of its script does not return; the daemon ends without it\n")
+        self.assertTrue(log.endswith("daemon  stopped\n"), log)
 
 
 class Documentation(unittest.TestCase):

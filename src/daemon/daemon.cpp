@@ -22,6 +22,7 @@
 #include "daemon/runtimes/runtime_parts.hpp"
 #include "daemon/single_instance.hpp"
 #include "daemon/state/state_folder.hpp"
+#include "script/workers.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -32,6 +33,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -42,6 +44,9 @@ namespace eddy::daemon {
 namespace {
 
 constexpr int exit_fatal = 2;
+
+/// How long threads of scripts may go on after all runtimes have stopped.
+constexpr duration script_patience = std::chrono::seconds(2);
 
 std::string environment(const char* name) {
     const char* value = std::getenv(name);
@@ -57,10 +62,10 @@ struct outputs {
         error.write(fmt::format("eddy daemon: {}\n", escaped_for_terminal(message)));
     }
     /// Ends the process without waiting for anything but these.
-    [[noreturn]] void end_at_once() const {
+    [[noreturn]] void end_at_once(int status) const {
         static_cast<void>(standard.flush());
         static_cast<void>(error.flush());
-        std::_Exit(exit_fatal);
+        std::_Exit(status);
     }
 };
 
@@ -119,6 +124,7 @@ private:
     task<void> force_end();
     task<void> stop();
     task<void> start_runtimes();
+    task<void> await_scripts();
     [[noreturn]] void end_at_once();
     void announce() const;
 
@@ -229,11 +235,21 @@ task<outcome<>> daemon_process::serve() {
     loop_group& loops = *loops_;
     static_cast<void>(co_await run_blocking(disk_, [&loops] { loops.stop(); }));
     co_await loop_->yield();
+    co_await await_scripts();
     if (opened) {
         lock_->release();
         log_info("daemon", "stopped");
     }
     co_return opened;
+}
+
+/// A thread that hangs in a library of C cannot be ended.
+task<void> daemon_process::await_scripts() {
+    const auto stuck =
+        co_await run_blocking(disk_, [] { return script::workers::await_all(script_patience); });
+    if (!stuck) co_return;
+    for (const std::string& each : *stuck)
+        log_warn(each, "a call of its script does not return; the daemon ends without it");
 }
 
 task<void> daemon_process::start_runtimes() {
@@ -349,7 +365,7 @@ task<void> daemon_process::stop() {
 /// The listener removes the control socket's file, if it still is its own.
 void daemon_process::end_at_once() {
     if (control_) control_->stop_accepting();
-    out_.end_at_once();
+    out_.end_at_once(exit_fatal);
 }
 
 }  // namespace
@@ -397,6 +413,8 @@ int run_daemon(const daemon_options& options) {
     });
     const int status = daemon_process(options, std::move(*signals), out).run();
     set_log_sink({});
+    // A thread that hangs may hold a lock that exit() waits for, such as that of a FILE.
+    if (!script::workers::await_all({}).empty()) out.end_at_once(status);
     return status;
 }
 

@@ -3,6 +3,8 @@
 
 #include <eddy/base/assert.hpp>
 
+#include "base/rollback.hpp"
+
 #include <pthread.h>
 
 #include <chrono>
@@ -10,6 +12,7 @@
 #include <csignal>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -18,6 +21,43 @@
 #include <utility>
 
 namespace eddy::script {
+namespace {
+
+/// Threads that have not ended, of all workers.
+class living_threads {
+public:
+    void add(const std::string& owner) {
+        const std::lock_guard lock(mutex_);
+        ++counts_[owner];
+    }
+    void remove(const std::string& owner) {
+        const std::lock_guard lock(mutex_);
+        const auto found = counts_.find(owner);
+        EDDY_ASSERT(found != counts_.end() && found->second > 0);
+        if (--found->second == 0) counts_.erase(found);
+        if (counts_.empty()) all_ended_.notify_all();
+    }
+    std::vector<std::string> await_end(duration limit) {
+        std::unique_lock lock(mutex_);
+        all_ended_.wait_for(lock, limit, [this] { return counts_.empty(); });
+        std::vector<std::string> owners;
+        for (const auto& [owner, count] : counts_) owners.push_back(owner);
+        return owners;
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable all_ended_;
+    std::map<std::string, std::size_t> counts_;  // by owner
+};
+
+/// Never destroyed: threads may run at the end of the process.
+living_threads& all_threads() {
+    static living_threads& all = *new living_threads;
+    return all;
+}
+
+}  // namespace
 
 /// From a thread to the loop.
 struct workers::notification {
@@ -90,7 +130,12 @@ workers::workers(worker_options options, workers_observer& observer)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-        for (std::size_t i = 0; i < threads_; ++i) std::thread(work, shared_).detach();
+        for (std::size_t i = 0; i < threads_; ++i) {
+            all_threads().add(shared_->options.owner);
+            rollback none([this] { all_threads().remove(shared_->options.owner); });
+            std::thread(work, shared_).detach();
+            none.keep();
+        }
     } catch (const std::system_error&) {
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
         shared_->owner = nullptr;
@@ -98,6 +143,10 @@ workers::workers(worker_options options, workers_observer& observer)
         throw;
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+std::vector<std::string> workers::await_all(duration limit) {
+    return all_threads().await_end(limit);
 }
 
 workers::~workers() {
@@ -218,6 +267,7 @@ void workers::work(std::shared_ptr<shared> with) {
     notification ended;
     ended.what = notification::kind::ended;
     notify(with, std::move(ended));
+    all_threads().remove(options.owner);
 }
 
 }  // namespace eddy::script

@@ -7,6 +7,7 @@
 
 #include <eddy/base/result.hpp>
 #include <eddy/io/executor.hpp>
+#include <eddy/io/timer.hpp>
 
 #include "lua/blocking_state.hpp"
 
@@ -52,6 +53,7 @@ struct worker_options {
     std::size_t threads = 2;  ///< from 1 to workers::max_threads
     std::string text;         ///< of the script
     std::string name;         ///< as errors call it
+    std::string owner;        ///< as workers::await_all() calls it
     /// Names of the functions that jobs call. In static storage: threads may outlive all else.
     std::span<const char* const> functions;
     lua::blocking_state::limits limits;  ///< of each thread
@@ -65,6 +67,10 @@ public:
     static constexpr std::size_t max_threads = 64;
     /// Lines of scripts that wait for the loop; more are dropped.
     static constexpr std::size_t max_lines = 1000;
+
+    /// Until the threads of all workers of this process have ended, at most for `limit`. Yields the
+    /// owners of those that have not. Blocks. Any thread.
+    static std::vector<std::string> await_all(duration limit);
 
     /// Starts the threads, which load the script one after another. `observer` must outlive this.
     /// Throws std::system_error when there can be no thread.

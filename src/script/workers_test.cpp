@@ -5,6 +5,7 @@
 
 #include "io/testing.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -22,6 +23,8 @@ namespace eddy::script {
 namespace {
 
 using namespace eddy::testing;
+using ::testing::Contains;
+using ::testing::IsEmpty;
 
 // Threads of the system: not on the simulator.
 EDDY_ON_EVERY_KERNEL_IO_BACKEND(workers_io);
@@ -120,6 +123,18 @@ public:
 private:
     recorder& to_;
     std::atomic<bool>& has_run_;
+};
+
+/// Keeps its thread until it is released.
+class hanging_job final : public job {
+public:
+    explicit hanging_job(std::shared_ptr<std::atomic<bool>> until) : until_(std::move(until)) {}
+    void run(lua::blocking_state&) override { until_->wait(false); }
+    void fail_without_memory() noexcept override {}
+    void complete() override {}
+
+private:
+    std::shared_ptr<std::atomic<bool>> until_;
 };
 
 worker_options options_of(std::string text, std::size_t threads = 1) {
@@ -224,6 +239,24 @@ TEST_P(workers_io, an_end_leaves_threads_at_work_alone) {
         }
         EXPECT_TRUE(seen.answers.empty());
         EXPECT_EQ(seen.ended, 0U);
+    });
+}
+
+TEST_P(workers_io, a_thread_that_does_not_return_is_known_by_its_owner) {
+    run([&]() -> task<void> {
+        const auto released = std::make_shared<std::atomic<bool>>(false);
+        {
+            recorder heard;
+            worker_options chosen = options_of("function answer(n) return n end");
+            chosen.owner = "stuck";
+            workers crew(std::move(chosen), heard);
+            must(crew.submit(std::make_unique<hanging_job>(released)));
+            co_await heard.until([&] { return heard.loaded == 1; });
+        }
+        EXPECT_THAT(workers::await_all({}), Contains("stuck"));
+        released->store(true);
+        released->notify_all();
+        EXPECT_THAT(workers::await_all(30s), IsEmpty());
     });
 }
 

@@ -117,8 +117,8 @@ private:
     script::workers workers_;
 };
 
-cache_hooks::cache_hooks(hook_config chosen, serving::journal& events)
-    : config_(std::move(chosen)), events_(events) {}
+cache_hooks::cache_hooks(hook_config chosen, std::string owner, serving::journal& events)
+    : config_(std::move(chosen)), owner_(std::move(owner)), events_(events) {}
 
 cache_hooks::~cache_hooks() = default;
 
@@ -131,6 +131,7 @@ task<outcome<std::unique_ptr<cache_hooks::crew>>> cache_hooks::load() {
         chosen.threads = config_.threads;
         chosen.text = std::move(script->text);
         chosen.name = std::move(script->name);
+        chosen.owner = owner_;
         chosen.functions = eddy::cache::hook_names;
         made = std::make_unique<crew>(*this, std::move(chosen));
     } catch (const std::system_error& failure) {

@@ -38,7 +38,8 @@ public:
     /// Within a second so many lines go to the journal; the others are counted.
     static constexpr std::uint64_t max_lines_a_second = 20;
 
-    cache_hooks(hook_config chosen, serving::journal& events);
+    /// `owner` is the name of the cache.
+    cache_hooks(hook_config chosen, std::string owner, serving::journal& events);
     ~cache_hooks();
 
     /// Reads the script and loads it in the workers.
@@ -79,6 +80,7 @@ private:
     task<result<>> wait_for_something();
 
     hook_config config_;
+    const std::string owner_;
     serving::journal& events_;
     cache_context* context_ = nullptr;  // from attach() on
     std::unique_ptr<crew> crew_;

@@ -73,7 +73,7 @@ task<outcome<>> cache_server::check(config_pointer next, bool discards_data) {
 
 /// Loads the script on trial: its backend may be down by now.
 task<outcome<>> cache_server::try_hooks(const hook_config& chosen) {
-    cache_hooks trial(chosen, events());
+    cache_hooks trial(chosen, name(), events());
     trials_.push_back(&trial);
     const rollback ended([this, &trial] { std::erase(trials_, &trial); });
     co_return co_await trial.check();

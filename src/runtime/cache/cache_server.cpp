@@ -80,7 +80,7 @@ task<outcome<>> cache_server::begin() {
             co_return loaded;
     }
     if (!chosen().hooks.file.empty()) {
-        run_->hooks = std::make_unique<cache_hooks>(chosen().hooks, events());
+        run_->hooks = std::make_unique<cache_hooks>(chosen().hooks, name(), events());
         if (auto ready = co_await run_->hooks->prepare(); !ready) co_return ready;
     }
     note_protection(chosen().where, chosen().server, chosen().engine.password, events());
