@@ -115,7 +115,7 @@ private:
     std::string_view chosen_;
     std::size_t rounds_;
     eddy::cache::engine engine_{eddy::cache::engine_options{}};
-    eddy::cache::session client_{engine_};
+    eddy::cache::client_session client_{engine_};
     eddy::resp::request_parser parser_;
     eddy::resp::request_batch batch_parser_;
     byte_buffer out_;

@@ -85,7 +85,7 @@ struct client {
     }
 
     eddy::cache::engine& engine;
-    eddy::cache::session session;
+    eddy::cache::client_session session;
     eddy::resp::request_parser parser;
     eddy::resp::request_batch batch;
     byte_buffer out;

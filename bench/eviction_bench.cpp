@@ -210,7 +210,7 @@ private:
     }
 
     eddy::cache::engine home_;
-    eddy::cache::session client_;
+    eddy::cache::client_session client_;
     eddy::byte_buffer out_;
 };
 

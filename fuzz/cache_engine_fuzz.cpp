@@ -21,7 +21,7 @@ class fuzz_client {
 public:
     explicit fuzz_client(cache::engine& engine) : engine_(engine), session_(engine) {}
 
-    cache::session& session() noexcept { return session_; }
+    cache::client_session& session() noexcept { return session_; }
 
     /// Executes until the commands end, or the client waits or is closed.
     void execute(std::span<const resp::command> commands) {
@@ -53,7 +53,7 @@ private:
     }
 
     cache::engine& engine_;
-    cache::session session_;
+    cache::client_session session_;
     resp::reply_counter replies_;
     std::uint64_t executed_ = 0;
     bool plain_ = true;

@@ -112,7 +112,7 @@ private:
         return made;
     }
     cache::engine engine_;
-    cache::session session_{engine_};
+    cache::client_session session_{engine_};
     byte_buffer out_;
 };
 

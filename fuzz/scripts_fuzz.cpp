@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     options.max_text = options.max_reply = 1U << 20;
     cache::engine engine(options);
     {
-        cache::session session(engine);
+        cache::client_session session(engine);
         const std::string_view script = scripts[data[0] % scripts.size()];
         const std::array<std::string_view, 4> args{"EVAL", script.empty() ? bytes : script, "0",
                                                    bytes};

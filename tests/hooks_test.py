@@ -353,7 +353,7 @@ class StuckHooks(HooksTest):
         self.cache(daemon, script)
         with harness.connect(self.port) as one, harness.connect(self.port) as two:
             one.sendall(b"GET read\r\n")
-            # Whether that reads by now shows by others, which wait for it.
+            # Once it reads, others wait for it.
             def is_stuck():
                 two.sendall(b"GET %f\r\n" % time.monotonic())
                 return not select.select([two], [], [], 1)[0] or not two.recv(1000)

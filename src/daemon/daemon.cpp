@@ -45,7 +45,7 @@ namespace {
 
 constexpr int exit_fatal = 2;
 
-/// How long threads of scripts may go on after all runtimes have stopped.
+/// Time for threads of scripts to end after all runtimes have stopped.
 constexpr duration script_patience = std::chrono::seconds(2);
 
 std::string environment(const char* name) {

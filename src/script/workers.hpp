@@ -68,8 +68,8 @@ public:
     /// Lines of scripts that wait for the loop; more are dropped.
     static constexpr std::size_t max_lines = 1000;
 
-    /// Until the threads of all workers of this process have ended, at most for `limit`. Yields the
-    /// owners of those that have not. Blocks. Any thread.
+    /// Waits until the threads of all workers of this process have ended, at most for `limit`.
+    /// Yields the owners of the others. Blocks. Any thread.
     static std::vector<std::string> await_all(duration limit);
 
     /// Starts the threads, which load the script one after another. `observer` must outlive this.

@@ -128,13 +128,20 @@ private:
 /// Keeps its thread until it is released.
 class hanging_job final : public job {
 public:
-    explicit hanging_job(std::shared_ptr<std::atomic<bool>> until) : until_(std::move(until)) {}
-    void run(lua::blocking_state&) override { until_->wait(false); }
+    struct flags {
+        std::atomic<bool> runs{false};
+        std::atomic<bool> released{false};
+    };
+    explicit hanging_job(std::shared_ptr<flags> with) : flags_(std::move(with)) {}
+    void run(lua::blocking_state&) override {
+        flags_->runs = true;
+        flags_->released.wait(false);
+    }
     void fail_without_memory() noexcept override {}
     void complete() override {}
 
 private:
-    std::shared_ptr<std::atomic<bool>> until_;
+    std::shared_ptr<flags> flags_;
 };
 
 worker_options options_of(std::string text, std::size_t threads = 1) {
@@ -244,18 +251,19 @@ TEST_P(workers_io, an_end_leaves_threads_at_work_alone) {
 
 TEST_P(workers_io, a_thread_that_does_not_return_is_known_by_its_owner) {
     run([&]() -> task<void> {
-        const auto released = std::make_shared<std::atomic<bool>>(false);
+        const auto its = std::make_shared<hanging_job::flags>();
         {
             recorder heard;
             worker_options chosen = options_of("function answer(n) return n end");
             chosen.owner = "stuck";
             workers crew(std::move(chosen), heard);
-            must(crew.submit(std::make_unique<hanging_job>(released)));
-            co_await heard.until([&] { return heard.loaded == 1; });
+            must(crew.submit(std::make_unique<hanging_job>(its)));
+            // Else the end of the workers would drop it.
+            while (!its->runs) must(co_await loop::current().sleep_for(1ms));
         }
         EXPECT_THAT(workers::await_all({}), Contains("stuck"));
-        released->store(true);
-        released->notify_all();
+        its->released = true;
+        its->released.notify_all();
         EXPECT_THAT(workers::await_all(30s), IsEmpty());
     });
 }

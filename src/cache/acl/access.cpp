@@ -19,7 +19,7 @@ using context = access_log::context;
 
 context context_of(const call& c) noexcept {
     if (c.in_script) return context::lua;
-    const bool in_transaction = (c.client.special & session::in_transaction) != 0;
+    const bool in_transaction = (c.client.special & client_session::in_transaction) != 0;
     return in_transaction ? context::multi : context::toplevel;
 }
 
@@ -42,19 +42,19 @@ acl::verdict check(const call& c) { return c.client.user->check(*c.spec, c.all_a
 
 }  // namespace
 
-void use_default_user(configuration& s, session& who) {
+void use_default_user(configuration& s, client_session& who) {
     who.user = &s.users.default_user();
     who.authenticated = !s.users.require_password();
     note_permissions(s, who);
 }
 
-void note_permissions(const configuration& s, session& who) {
+void note_permissions(const configuration& s, client_session& who) {
     who.unlimited =
         (who.authenticated || !s.users.require_password()) && who.user->allows_everything();
 }
 
 void note_all_permissions(engine_state& s) {
-    s.clients.sessions.for_each([&](session& each) { note_permissions(s.settings, each); });
+    s.clients.sessions.for_each([&](client_session& each) { note_permissions(s.settings, each); });
 }
 
 bool authenticate(call& c, std::string_view name, std::string_view password) {
@@ -106,7 +106,7 @@ bool may_read_all_keys(const call& c) {
 }
 
 void close_sessions_of(engine_state& s, const acl::user& gone) {
-    s.clients.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](client_session& each) {
         if (each.user != &gone) return;
         each.user = &s.settings.users.default_user();
         each.authenticated = false;
@@ -116,8 +116,8 @@ void close_sessions_of(engine_state& s, const acl::user& gone) {
 }
 
 void close_forbidden_subscribers(engine_state& s, const acl::user& changed) {
-    s.clients.sessions.for_each([&](session& each) {
-        if (each.user != &changed || (each.special & session::subscriber) == 0) return;
+    s.clients.sessions.for_each([&](client_session& each) {
+        if (each.user != &changed || (each.special & client_session::subscriber) == 0) return;
         bool forbidden = false;
         const auto look = [&](name_set& names, bool are_patterns) {
             names.for_each([&](name_topic& topic, name_topic::member&) {

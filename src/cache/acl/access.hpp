@@ -11,9 +11,9 @@ namespace eddy::cache {
 struct call;
 
 /// Sets the default user, for a new session or after RESET.
-void use_default_user(configuration& s, session& who);
+void use_default_user(configuration& s, client_session& who);
 /// Recomputes the session's shortcuts for permission checks, after a change of its user.
-void note_permissions(const configuration& s, session& who);
+void note_permissions(const configuration& s, client_session& who);
 /// The same for all sessions.
 void note_all_permissions(engine_state& s);
 

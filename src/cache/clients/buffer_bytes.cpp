@@ -15,7 +15,7 @@ buffer_bytes measure_buffers(engine_state& s) {
         found.backlog = its.kept().end() - its.kept().begin();
         for (const replica* const each : its.replicas()) found.replicas += client_bytes(each->who);
     }
-    s.clients.sessions.for_each([&found](const session& each) {
+    s.clients.sessions.for_each([&found](const client_session& each) {
         if (class_of(each) != client_class::replica) found.normal += client_bytes(each);
     });
     if (s.persistence.appending != nullptr)

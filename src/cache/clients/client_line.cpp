@@ -15,19 +15,19 @@ namespace {
 constexpr std::int64_t second_us = 1'000'000;
 
 // CLIENT LIST's letters.
-std::string flags_of(const session& who) {
+std::string flags_of(const client_session& who) {
     const session_extras* const extras = who.extras.get();
     std::string text;
     const auto flag = [&text](char letter, bool is_set) {
         if (is_set) text += letter;
     };
-    flag('S', (who.special & session::replica) != 0);
-    flag('M', (who.special & session::master) != 0);
-    flag('O', (who.special & session::monitoring) != 0);
-    flag('P', (who.special & session::subscriber) != 0);
-    flag('x', (who.special & session::in_transaction) != 0);
+    flag('S', (who.special & client_session::replica) != 0);
+    flag('M', (who.special & client_session::master) != 0);
+    flag('O', (who.special & client_session::monitoring) != 0);
+    flag('P', (who.special & client_session::subscriber) != 0);
+    flag('x', (who.special & client_session::in_transaction) != 0);
     flag('b', who.blocked);
-    const bool tracks = (who.special & session::tracking) != 0;
+    const bool tracks = (who.special & client_session::tracking) != 0;
     const std::uint8_t tracking = tracks ? extras->tracking : 0;
     flag('t', tracks);
     flag('R', (tracking & tracking_option::broken_redirection) != 0);
@@ -36,14 +36,14 @@ std::string flags_of(const session& who) {
     flag('c', who.closing);
     flag('U', who.address.starts_with('/'));
     flag('e', who.no_evict);
-    flag('T', (who.special & session::no_touch) != 0);
+    flag('T', (who.special & client_session::no_touch) != 0);
     if (text.empty()) text = "N";
     return text;
 }
 
 }  // namespace
 
-void append_client_line(std::string& to, const session& who, std::int64_t now_us,
+void append_client_line(std::string& to, const client_session& who, std::int64_t now_us,
                         std::size_t executing) {
     const auto field = [&to](std::string_view name, std::string_view value) {
         if (!to.empty() && to.back() != '\n') to += ' ';
@@ -55,9 +55,9 @@ void append_client_line(std::string& to, const session& who, std::int64_t now_us
         field(name, std::to_string(value));
     };
     const session_extras* const extras = who.extras.get();
-    const bool in_transaction = (who.special & session::in_transaction) != 0;
+    const bool in_transaction = (who.special & client_session::in_transaction) != 0;
     const std::size_t queued = in_transaction ? extras->queued.bytes() : 0;
-    const session::buffers held = who.held();
+    const client_session::buffers held = who.held();
     const std::size_t output = extras == nullptr
                                    ? held.output
                                    : extras->outbox.size() + std::max(extras->unsent, held.output);
@@ -87,11 +87,11 @@ void append_client_line(std::string& to, const session& who, std::int64_t now_us
     field("events", output == 0 ? "r" : "rw");
     field("cmd", who.last_command);
     field("user", who.user->name());
-    const bool tracks = (who.special & session::tracking) != 0;
+    const bool tracks = (who.special & client_session::tracking) != 0;
     field("redir", tracks ? std::to_string(extras->redirection) : "-1");
     number("resp", who.protocol);
-    const session::introduction nothing;
-    const session::introduction& its = who.introduced ? *who.introduced : nothing;
+    const client_session::introduction nothing;
+    const client_session::introduction& its = who.introduced ? *who.introduced : nothing;
     field("lib-name", its.library_name);
     field("lib-ver", its.library_version);
     to += '\n';

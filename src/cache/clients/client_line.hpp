@@ -7,11 +7,11 @@
 
 namespace eddy::cache {
 
-struct session;
+struct client_session;
 
 /// Appends one line, with its end. `executing` is the size in bytes of the command that this client
 /// runs, which counts as received input, as in Redis.
-void append_client_line(std::string& to, const session& who, std::int64_t now_us,
+void append_client_line(std::string& to, const client_session& who, std::int64_t now_us,
                         std::size_t executing = 0);
 
 }  // namespace eddy::cache

@@ -12,18 +12,18 @@
 namespace eddy::cache {
 namespace {
 
-bool may_be_closed(const session& who) noexcept {
+bool may_be_closed(const client_session& who) noexcept {
     return !who.no_evict && !who.closing &&
-           (who.special & (session::replica | session::master)) == 0;
+           (who.special & (client_session::replica | client_session::master)) == 0;
 }
 
 }  // namespace
 
-std::size_t client_bytes(const session& who) noexcept {
-    const session::buffers held = who.held();
+std::size_t client_bytes(const client_session& who) noexcept {
+    const client_session::buffers held = who.held();
     std::size_t all = sizeof who + held.input;
     if (who.introduced) {
-        const session::introduction& its = *who.introduced;
+        const client_session::introduction& its = *who.introduced;
         all += sizeof its + its.name.size() + its.library_name.size() + its.library_version.size();
     }
     const session_extras* const extras = who.extras.get();
@@ -39,8 +39,8 @@ std::size_t client_bytes(const session& who) noexcept {
 void client_memory::look(engine_state& s) {
     grown_ = 0;
     std::size_t all = 0;
-    std::vector<std::pair<std::size_t, session*>> candidates;
-    s.clients.sessions.for_each([&](session& each) {
+    std::vector<std::pair<std::size_t, client_session*>> candidates;
+    s.clients.sessions.for_each([&](client_session& each) {
         if (!may_be_closed(each)) return;
         const std::size_t its = client_bytes(each);
         all += its;

@@ -42,6 +42,6 @@ inline void note_client_memory(engine_state& s, std::size_t bytes) {
 }
 
 /// Everything that the client takes, as CLIENT LIST's tot-mem.
-std::size_t client_bytes(const session& who) noexcept;
+std::size_t client_bytes(const client_session& who) noexcept;
 
 }  // namespace eddy::cache

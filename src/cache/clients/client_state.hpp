@@ -5,8 +5,8 @@
 #include <eddy/base/intrusive_list.hpp>
 
 #include "cache/acl/access_log.hpp"
+#include "cache/clients/client_session.hpp"
 #include "cache/clients/name_registry.hpp"
-#include "cache/clients/session.hpp"
 #include "cache/clients/tracking_table.hpp"
 #include "cache/keyspace/environment.hpp"
 
@@ -56,8 +56,8 @@ struct client_state {
     explicit client_state(environment& env);
     ~client_state();
 
-    intrusive_list<session> sessions;
-    intrusive_list<session> closed;  // by kill(), until retire_closed()
+    intrusive_list<client_session> sessions;
+    intrusive_list<client_session> closed;  // by kill(), until retire_closed()
     std::uint64_t next_session_id = 1;
     access_log refusals;
     std::uint32_t observers = 0;  // of observers
@@ -69,24 +69,24 @@ struct client_state {
     name_registry shard_channels;
     name_registry awaited;  // keys that sessions wait for
     tracking_table tracking;
-    std::vector<session*> monitors;
-    session* executing = nullptr;  // whose reply is being written
-    byte_buffer own_pushes;        // for that one, behind its reply
+    std::vector<client_session*> monitors;
+    client_session* executing = nullptr;  // whose reply is being written
+    byte_buffer own_pushes;               // for that one, behind its reply
     struct ready_key {
         unsigned database;
         std::string key;
     };
     std::deque<ready_key> ready_keys;
     std::size_t blocked_sessions = 0;
-    std::vector<session*> copy_waits;  // WAIT and WAITAOF, in the order of their waits
+    std::vector<client_session*> copy_waits;  // WAIT and WAITAOF, in the order of their waits
     // Sessions that wait for the end of another's script, in the order of their waits; and how many
     // of them may try again at once.
-    std::map<std::uint64_t, session*> script_waits;
+    std::map<std::uint64_t, client_session*> script_waits;
     std::uint64_t script_waits_begun = 0;
     std::size_t script_waits_ended_at_once = 1;
-    bool some_wait_for_snapshot = false;                 // sessions, or the end of fields
-    std::int64_t outputs_due_us = session::no_deadline;  // see engine::outputs_due_us()
-    std::int64_t paused_until_us = 0;                    // by CLIENT PAUSE; 0: they are not
+    bool some_wait_for_snapshot = false;                        // sessions, or the end of fields
+    std::int64_t outputs_due_us = client_session::no_deadline;  // see engine::outputs_due_us()
+    std::int64_t paused_until_us = 0;                           // by CLIENT PAUSE; 0: they are not
     bool pauses_writes_only = false;
     std::uint8_t writes_held = 0;     // why they wait, beside CLIENT PAUSE: bits of write_hold
     std::int64_t http_logged_us = 0;  // when a browser's request was last logged; 0: never

@@ -270,7 +270,7 @@ TEST_F(clients, a_subscriber_may_be_over_the_soft_limit_for_a_while) {
 
 TEST_F(clients, the_soft_limit_ends_a_subscriber_that_is_sent_nothing_more) {
     const auto due = [this] { return microseconds(engine_.outputs_due_us()); };
-    const auto never = microseconds(session::no_deadline);
+    const auto never = microseconds(client_session::no_deadline);
     at(seconds(1000));
     b_({"CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 10kb 5"});
     engine_.check_outputs();
@@ -313,7 +313,7 @@ TEST_F(clients, the_soft_limit_ends_a_normal_client_that_does_not_take_a_reply) 
     b_({"CONFIG", "SET", "client-output-buffer-limit", "normal 0 10kb 5"});
     engine_.check_outputs();
     engine_.set_unsent(a_.who(), 10'239);
-    EXPECT_EQ(engine_.outputs_due_us(), session::no_deadline);
+    EXPECT_EQ(engine_.outputs_due_us(), client_session::no_deadline);
     engine_.set_unsent(a_.who(), 10'240);
     at(seconds(1002));
     engine_.set_unsent(b_.who(), 1'000'000'000);
@@ -323,13 +323,13 @@ TEST_F(clients, the_soft_limit_ends_a_normal_client_that_does_not_take_a_reply) 
     engine_.check_outputs();
     EXPECT_TRUE(a_.closed());
     EXPECT_FALSE(b_.closed());
-    EXPECT_EQ(engine_.outputs_due_us(), session::no_deadline);
+    EXPECT_EQ(engine_.outputs_due_us(), client_session::no_deadline);
     EXPECT_EQ(b_("PING"), "+PONG\r\n");
 }
 
 TEST_F(clients, a_new_limit_holds_for_what_waits_already) {
-    struct holder final : session {
-        using session::session;
+    struct holder final : client_session {
+        using client_session::client_session;
         buffers held() const noexcept override { return {0, 50'000}; }
         void close_now() noexcept override { closed = true; }
         bool closed = false;
@@ -338,7 +338,7 @@ TEST_F(clients, a_new_limit_holds_for_what_waits_already) {
     holder sending(engine_);
     a_("SUBSCRIBE c");
     b_({"PUBLISH", "c", std::string(50'000, 'x')});
-    EXPECT_EQ(engine_.outputs_due_us(), session::no_deadline);
+    EXPECT_EQ(engine_.outputs_due_us(), client_session::no_deadline);
     b_({"CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 10kb 5 normal 0 10kb 8"});
     EXPECT_EQ(microseconds(engine_.outputs_due_us()), seconds(1000));
     engine_.check_outputs();
@@ -468,7 +468,7 @@ TEST_F(clients, a_wait_ends_at_its_time) {
     EXPECT_FALSE(a_.who().blocked);
     EXPECT_EQ(a_.pushed(), "*-1\r\n");
     a_("BLPOP l 0");
-    EXPECT_EQ(engine::deadline_us(a_.who()), session::no_deadline);
+    EXPECT_EQ(engine::deadline_us(a_.who()), client_session::no_deadline);
 }
 
 TEST_F(clients, a_pause_holds_up_all_commands_and_ends_by_itself) {
@@ -750,7 +750,7 @@ TEST_F(clients, a_session_that_does_nothing_special_stays_small) {
     a_("SET x 1");
     a_("GET x");
     EXPECT_EQ(a_.who().extras, nullptr);
-    EXPECT_LE(sizeof(session), 288U);
+    EXPECT_LE(sizeof(client_session), 288U);
     a_("MULTI");
     EXPECT_NE(a_.who().extras, nullptr);
 }

@@ -6,18 +6,19 @@
 namespace eddy::cache {
 namespace {
 
-bool runs_late_script(const session& who) noexcept {
+bool runs_late_script(const client_session& who) noexcept {
     return who.blocked && who.extras->waits_for == wait_kind::script;
 }
 
 }  // namespace
 
-client_class class_of(const session& who) noexcept {
-    if ((who.special & session::replica) != 0) return client_class::replica;
-    return (who.special & session::subscriber) != 0 ? client_class::pubsub : client_class::normal;
+client_class class_of(const client_session& who) noexcept {
+    if ((who.special & client_session::replica) != 0) return client_class::replica;
+    return (who.special & client_session::subscriber) != 0 ? client_class::pubsub
+                                                           : client_class::normal;
 }
 
-void kill(engine_state& s, session& who) {
+void kill(engine_state& s, client_session& who) {
     if (who.killed) return;
     who.closing = true;
     const bool is_executing = &who == s.clients.executing;

@@ -22,7 +22,7 @@ void engine_clients::hold_writes(write_hold why) noexcept { cache::hold_writes(s
 
 void engine_clients::let_write(write_hold why) noexcept { cache::let_write(state_, why); }
 
-void engine_clients::retire(session& who) {
+void engine_clients::retire(client_session& who) {
     EDDY_ASSERT(!state_.home->script_is_late(who));
     who.closing = true;
     cache::retire(state_, who);

@@ -29,7 +29,7 @@ public:
 
     /// The client's connection has ended, or will once its last replies are sent: it executes
     /// nothing more, and no command of others finds it. Not while its script is late.
-    void retire(session& who);
+    void retire(client_session& who);
 
     /// Records that a client's buffers have grown by so many bytes, for maxmemory-clients.
     void note_memory(std::size_t bytes);

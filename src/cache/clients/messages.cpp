@@ -94,7 +94,7 @@ void append_quoted(std::string& to, std::string_view text) {
 
 }  // namespace
 
-void push_to(engine_state& s, session& who, std::string_view bytes) {
+void push_to(engine_state& s, client_session& who, std::string_view bytes) {
     if (who.closing) return;
     if (&who == s.clients.executing) {
         s.clients.own_pushes.append(bytes);
@@ -110,7 +110,7 @@ void push_to(engine_state& s, session& who, std::string_view bytes) {
     if (was_empty && !who.closing) who.wake();
 }
 
-void check_output(engine_state& s, session& who) {
+void check_output(engine_state& s, client_session& who) {
     if (!who.extras || who.closing) return;
     session_extras& extras = *who.extras;
     const std::size_t waiting = extras.outbox.size() + extras.unsent;
@@ -155,12 +155,12 @@ std::size_t publish_to_shard(engine_state& s, std::string_view channel, std::str
                        encoded_push{"smessage", channel, message});
 }
 
-void unsubscribe_all(client_state& s, session& who) {
+void unsubscribe_all(client_state& s, client_session& who) {
     if (!who.extras) return;
     s.channels.remove_all(who.extras->channels);
     s.patterns.remove_all(who.extras->patterns);
     s.shard_channels.remove_all(who.extras->shard_channels);
-    who.special &= static_cast<std::uint16_t>(~session::subscriber);
+    who.special &= static_cast<std::uint16_t>(~client_session::subscriber);
 }
 
 void feed_monitors(const call& c) {
@@ -179,12 +179,12 @@ void feed_monitors(const call& c) {
         append_quoted(line, is_secret(*c.spec, args, i) ? redacted : args[i]);
     }
     line += "\r\n";
-    for (session* const each : s.clients.monitors) push_to(s, *each, line);
+    for (client_session* const each : s.clients.monitors) push_to(s, *each, line);
 }
 
-void stop_monitoring(client_state& s, session& who) noexcept {
-    if ((who.special & session::monitoring) == 0) return;
-    who.special &= static_cast<std::uint16_t>(~session::monitoring);
+void stop_monitoring(client_state& s, client_session& who) noexcept {
+    if ((who.special & client_session::monitoring) == 0) return;
+    who.special &= static_cast<std::uint16_t>(~client_session::monitoring);
     s.monitors.erase(std::find(s.monitors.begin(), s.monitors.end(), &who));
     if (s.monitors.empty()) s.slow_path &= static_cast<std::uint16_t>(~slow_path::monitors);
 }

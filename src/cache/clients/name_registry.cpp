@@ -3,7 +3,7 @@
 
 namespace eddy::cache {
 
-name_topic::member* name_registry::add(name_set& to, session& who, scoped_name name) {
+name_topic::member* name_registry::add(name_set& to, client_session& who, scoped_name name) {
     const auto [place, is_new] =
         topics_.try_emplace(stored_name{name.scope, std::string(name.text)});
     name_topic& topic = place->second;

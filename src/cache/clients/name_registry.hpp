@@ -14,7 +14,7 @@
 
 namespace eddy::cache {
 
-struct session;
+struct client_session;
 
 /// A name within a scope, which is a database's number, or 0.
 struct scoped_name {
@@ -28,7 +28,7 @@ class name_registry;
 struct name_topic {
     /// One session's interest in one name.
     struct member : list_link<> {
-        session* who = nullptr;
+        client_session* who = nullptr;
         name_topic* of = nullptr;
         bool flag = false;  ///< meaning defined by the registry's user
     };
@@ -83,7 +83,7 @@ public:
     }
 
     /// The new member, after the existing ones; null when the set has the name already.
-    name_topic::member* add(name_set& to, session& who, scoped_name name);
+    name_topic::member* add(name_set& to, client_session& who, scoped_name name);
     /// False when the set did not have the name.
     bool remove(name_set& from, scoped_name name);
     void remove_all(name_set& from);

@@ -97,7 +97,7 @@ void engine_state::key_happened(unsigned database, key_event kind, std::string_v
     if (is_change && (clients.observers & observers::migrations) != 0 && name != "hexpired")
         replication.migrating->note_change(database, key);
     const bool is_own =
-        clients.executing != nullptr && (clients.executing->special & session::master) == 0;
+        clients.executing != nullptr && (clients.executing->special & client_session::master) == 0;
     if (is_change && !by_itself && is_own && (clients.observers & observers::own_expirations) != 0)
         replication.replicating->expirations().note_change(*data.keyspaces[database], key);
     notify_clients(database, kind, name, key);

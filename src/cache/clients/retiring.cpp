@@ -11,7 +11,7 @@
 
 namespace eddy::cache {
 
-void retire(engine_state& s, session& who) {
+void retire(engine_state& s, client_session& who) {
     if (s.hooked != nullptr) s.hooked->forget(who);
     stop_monitoring(s.clients, who);
     forget_tracked(s, who);

@@ -26,7 +26,7 @@ std::int64_t clock_us() noexcept {
 }
 
 // For SLOWLOG, when a wait for a key ends without being served.
-void keep_if_slow(engine_state& s, session& who) {
+void keep_if_slow(engine_state& s, client_session& who) {
     resp::reply_writer reply(who.extras->outbox, who.protocol);
     call c{s, who, reply, &s.data.database(who.db)};
     who.extras->waiting.for_each(
@@ -59,9 +59,9 @@ bool serve_in_order(call& c, const session_extras& extras, std::span<const std::
 
 // Runs the waiting command's `serve` for a key. Pushes that it causes to the session itself come
 // after the reply.
-bool serve_one(engine_state& s, session& who, std::string_view key) {
+bool serve_one(engine_state& s, client_session& who, std::string_view key) {
     session_extras& extras = *who.extras;
-    session* const outer = std::exchange(s.clients.executing, &who);
+    client_session* const outer = std::exchange(s.clients.executing, &who);
     byte_buffer outer_pushes = std::move(s.clients.own_pushes);
     resp::reply_writer reply(extras.outbox, who.protocol);
     const std::size_t reply_begin = extras.outbox.size();
@@ -147,7 +147,7 @@ void serve_waiting(engine_state& s) {
     }
 }
 
-void unblock(engine_state& s, session& who, unblocked_by why) {
+void unblock(engine_state& s, client_session& who, unblocked_by why) {
     session_extras& extras = *who.extras;
     if (extras.waits_for == wait_kind::replicas && why == unblocked_by::timeout) {
         return s.replication.replicating->end_wait(who);
@@ -166,11 +166,11 @@ void unblock(engine_state& s, session& who, unblocked_by why) {
     finish_wait(s, who);
 }
 
-std::int64_t engine::deadline_us(const session& who) noexcept {
-    return who.blocked ? who.extras->deadline_us : session::no_deadline;
+std::int64_t engine::deadline_us(const client_session& who) noexcept {
+    return who.blocked ? who.extras->deadline_us : client_session::no_deadline;
 }
 
-void engine::end_wait(session& who) {
+void engine::end_wait(client_session& who) {
     state& s = *state_;
     if (!who.blocked || s.data.env.steady_us < who.extras->deadline_us) return;
     if (who.extras->waits_for == wait_kind::script) return;

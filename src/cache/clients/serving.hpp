@@ -12,6 +12,6 @@ void serve_waiting(engine_state& s);
 
 enum class unblocked_by : std::uint8_t { timeout, error };
 /// Ends a wait for a key with the reply of a timeout or with an error.
-void unblock(engine_state& s, session& who, unblocked_by why);
+void unblock(engine_state& s, client_session& who, unblocked_by why);
 
 }  // namespace eddy::cache

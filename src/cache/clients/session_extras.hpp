@@ -3,8 +3,8 @@
 
 #include <eddy/base/byte_buffer.hpp>
 
+#include "cache/clients/client_session.hpp"
 #include "cache/clients/name_registry.hpp"
-#include "cache/clients/session.hpp"
 #include "cache/memory/entry.hpp"
 
 #include <cstddef>
@@ -114,7 +114,7 @@ struct session_extras {
     // A wait.
     wait_kind waits_for = wait_kind::none;
     std::uint64_t script_wait = 0;  // number in engine_state::script_waits
-    std::int64_t deadline_us = session::no_deadline;
+    std::int64_t deadline_us = client_session::no_deadline;
     std::int64_t worked_us = 0;  // before the wait, if slow_log times the command
     serve_function serve = nullptr;
     value_type awaited_type = value_type::string;  // type that a key must have, for waits in the
@@ -150,7 +150,7 @@ struct session_extras {
 };
 
 /// The session's extras, allocated at the first use.
-inline session_extras& extras_of(session& who) {
+inline session_extras& extras_of(client_session& who) {
     if (!who.extras) who.extras = std::make_unique<session_extras>();
     return *who.extras;
 }

@@ -24,14 +24,16 @@ constexpr std::size_t change_overhead = sizeof(tracking_table::change);
 constexpr std::size_t max_forgotten = 100;
 constexpr std::string_view channel = "__redis__:invalidate";
 
-bool tracks(const session& who) noexcept { return (who.special & session::tracking) != 0; }
+bool tracks(const client_session& who) noexcept {
+    return (who.special & client_session::tracking) != 0;
+}
 
-std::uint8_t options_of(const session& who) noexcept { return who.extras->tracking; }
+std::uint8_t options_of(const client_session& who) noexcept { return who.extras->tracking; }
 
 // `value` is the payload after the word "invalidate": an array of keys, or null.
-void send(engine_state& s, session& who, std::string_view value) {
+void send(engine_state& s, client_session& who, std::string_view value) {
     session_extras& extras = *who.extras;
-    session* to = &who;
+    client_session* to = &who;
     byte_buffer message;
     if (extras.redirection != 0) {
         const auto found = s.clients.tracking.sessions.find(extras.redirection);
@@ -50,7 +52,7 @@ void send(engine_state& s, session& who, std::string_view value) {
     if (to->protocol > 2) {
         push.push(2);
         push.bulk("invalidate");
-    } else if (extras.redirection != 0 && (to->special & session::subscriber) != 0) {
+    } else if (extras.redirection != 0 && (to->special & client_session::subscriber) != 0) {
         push.push(3);
         push.bulk("message");
         push.bulk(channel);
@@ -63,7 +65,7 @@ void send(engine_state& s, session& who, std::string_view value) {
 
 // With NOLOOP the session that changed the key gets no invalidation; expiration and removal from
 // the table are always notified.
-void notify_readers(engine_state& s, std::string_view key, const session* by) {
+void notify_readers(engine_state& s, std::string_view key, const client_session* by) {
     byte_buffer value;
     resp::reply_writer array(value);
     array.array(1);
@@ -71,7 +73,7 @@ void notify_readers(engine_state& s, std::string_view key, const session* by) {
     s.clients.tracking.keys.take(key, [&](std::uint64_t id) {
         const auto found = s.clients.tracking.sessions.find(id);
         if (found == s.clients.tracking.sessions.end()) return;
-        session& reader = *found->second;
+        client_session& reader = *found->second;
         if (!tracks(reader) || (options_of(reader) & tracking_option::broadcast) != 0) return;
         if ((options_of(reader) & tracking_option::no_loop) != 0 && &reader == by) return;
         send(s, reader, value.text());
@@ -99,7 +101,7 @@ void for_each_prefix(tracking_table& table, std::string_view key, F&& f) {
     }
 }
 
-void note_change(engine_state& s, std::string_view key, const session* by) {
+void note_change(engine_state& s, std::string_view key, const client_session* by) {
     tracking_table& table = s.clients.tracking;
     bool has_subscriber = false;
     for_each_prefix(table, key, [&](name_topic&) { has_subscriber = true; });
@@ -109,13 +111,13 @@ void note_change(engine_state& s, std::string_view key, const session* by) {
     if (table.change_bytes > max_change_bytes) send_broadcasts(s);
 }
 
-void subscribe_prefix(engine_state& s, session& who, std::string_view prefix) {
+void subscribe_prefix(engine_state& s, client_session& who, std::string_view prefix) {
     const bool is_new = s.clients.tracking.prefixes.find({0, prefix}) == nullptr;
     s.clients.tracking.prefixes.add(who.extras->prefixes, who, {0, prefix});
     if (is_new) count_prefix(s.clients.tracking, prefix.size(), true);
 }
 
-void unsubscribe_prefixes(engine_state& s, session& who) {
+void unsubscribe_prefixes(engine_state& s, client_session& who) {
     name_set& mine = who.extras->prefixes;
     mine.for_each([&](name_topic& topic, name_topic::member&) {
         if (topic.count == 1) count_prefix(s.clients.tracking, topic.name.size(), false);
@@ -144,7 +146,7 @@ void send_changes(engine_state& s, name_topic& prefix,
     byte_buffer all;
     write_keys(all, changes, 0, nullptr);
     prefix.members.for_each([&](name_topic::member& each) {
-        session& who = *each.who;
+        client_session& who = *each.who;
         const bool has_own = (options_of(who) & tracking_option::no_loop) == 0;
         if (has_own && who.unlimited) return send(s, who, all.text());
         byte_buffer some;
@@ -155,37 +157,37 @@ void send_changes(engine_state& s, name_topic& prefix,
 
 // A redirection target gets output at any time, so it is not idle; a connection that rests already
 // is woken.
-void add_redirection(session& to) {
+void add_redirection(client_session& to) {
     if (extras_of(to).redirections++ > 0) return;
-    to.special |= session::redirect_target;
+    to.special |= client_session::redirect_target;
     to.wake();
 }
 
-void remove_redirection(engine_state& s, const session& from) {
+void remove_redirection(engine_state& s, const client_session& from) {
     const auto found = s.clients.tracking.sessions.find(from.extras->redirection);
     if (from.extras->redirection == 0 || found == s.clients.tracking.sessions.end()) return;
-    session& to = *found->second;
+    client_session& to = *found->second;
     if (--to.extras->redirections > 0) return;
-    to.special &= static_cast<std::uint16_t>(~session::redirect_target);
+    to.special &= static_cast<std::uint16_t>(~client_session::redirect_target);
     to.wake();
 }
 
 }  // namespace
 
-session* find_session(engine_state& s, std::uint64_t id) noexcept {
-    session* found = nullptr;
-    s.clients.sessions.for_each([&](session& each) {
+client_session* find_session(engine_state& s, std::uint64_t id) noexcept {
+    client_session* found = nullptr;
+    s.clients.sessions.for_each([&](client_session& each) {
         if (each.id == id) found = &each;
     });
     return found;
 }
 
-void start_tracking(engine_state& s, session& who, std::uint64_t redirection, std::uint8_t options,
-                    std::span<const std::string_view> prefixes) {
+void start_tracking(engine_state& s, client_session& who, std::uint64_t redirection,
+                    std::uint8_t options, std::span<const std::string_view> prefixes) {
     session_extras& extras = extras_of(who);
     s.clients.tracking.sessions[who.id] = &who;
     if (redirection != 0) {
-        session& to = *find_session(s, redirection);
+        client_session& to = *find_session(s, redirection);
         s.clients.tracking.sessions[redirection] = &to;
         add_redirection(to);
     }
@@ -193,7 +195,7 @@ void start_tracking(engine_state& s, session& who, std::uint64_t redirection, st
         remove_redirection(s, who);
     else
         ++s.clients.tracking.clients;
-    who.special |= session::tracking;
+    who.special |= client_session::tracking;
     // The effect of CLIENT CACHING survives another CLIENT TRACKING, as in Redis.
     extras.tracking = options | (extras.tracking & tracking_option::caching);
     extras.redirection = redirection;
@@ -204,9 +206,9 @@ void start_tracking(engine_state& s, session& who, std::uint64_t redirection, st
     s.note_observers();
 }
 
-void stop_tracking(engine_state& s, session& who) {
+void stop_tracking(engine_state& s, client_session& who) {
     if (!tracks(who)) return;
-    who.special &= static_cast<std::uint16_t>(~session::tracking);
+    who.special &= static_cast<std::uint16_t>(~client_session::tracking);
     unsubscribe_prefixes(s, who);
     remove_redirection(s, who);
     who.extras->tracking = 0;
@@ -218,7 +220,7 @@ void stop_tracking(engine_state& s, session& who) {
     s.note_observers();
 }
 
-void forget_tracked(engine_state& s, session& who) {
+void forget_tracked(engine_state& s, client_session& who) {
     stop_tracking(s, who);
     if (!s.clients.tracking.sessions.empty()) s.clients.tracking.sessions.erase(who.id);
 }
@@ -269,14 +271,14 @@ bool shrink_tracking_table(engine_state& s, std::size_t most, slice_limit& slice
     return is_over_tracking_limit(s);
 }
 
-void invalidate(engine_state& s, std::string_view key, const session* by) {
+void invalidate(engine_state& s, std::string_view key, const client_session* by) {
     if (!s.clients.tracking.prefixes.empty()) note_change(s, key, by);
     if (s.clients.tracking.keys.size() > 0) notify_readers(s, key, by);
 }
 
 void invalidate_all(engine_state& s) {
     if (s.clients.tracking.clients == 0) return;
-    s.clients.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](client_session& each) {
         if (tracks(each)) send(s, each, each.protocol == 2 ? "$-1\r\n" : "_\r\n");
     });
     s.clients.tracking.keys.clear();

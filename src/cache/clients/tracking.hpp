@@ -34,21 +34,21 @@ inline constexpr std::size_t max_tracking_prefixes = 1024;
 
 /// Starts tracking for the session, or changes its options. `redirection` is another session's
 /// number, or 0; of `options` those bits that a client chooses.
-void start_tracking(engine_state& s, session& who, std::uint64_t redirection, std::uint8_t options,
-                    std::span<const std::string_view> prefixes);
-void stop_tracking(engine_state& s, session& who);
+void start_tracking(engine_state& s, client_session& who, std::uint64_t redirection,
+                    std::uint8_t options, std::span<const std::string_view> prefixes);
+void stop_tracking(engine_state& s, client_session& who);
 /// Removes all references to a session that closes.
-void forget_tracked(engine_state& s, session& who);
+void forget_tracked(engine_state& s, client_session& who);
 
 /// The session of this number, or null. O(sessions).
-session* find_session(engine_state& s, std::uint64_t id) noexcept;
+client_session* find_session(engine_state& s, std::uint64_t id) noexcept;
 
 /// Records the keys that a tracking session's command has read.
 void remember_reads(call& c, const command_spec& spec, std::span<const std::string_view> args);
 
 /// Sends invalidations to the key's readers and to subscribers of its prefix. `by` is the session
 /// that changed it, or null.
-void invalidate(engine_state& s, std::string_view key, const session* by);
+void invalidate(engine_state& s, std::string_view key, const client_session* by);
 /// Sends an invalidation of all keys to all tracking clients.
 void invalidate_all(engine_state& s);
 

@@ -152,7 +152,7 @@ struct tracking_table {
     std::vector<change> changes;
     std::size_t change_bytes = 0;
     /// Sessions that track, or are redirected to, by number.
-    std::unordered_map<std::uint64_t, session*> sessions;
+    std::unordered_map<std::uint64_t, client_session*> sessions;
     std::size_t clients = 0;  ///< number that track
 };
 

@@ -28,7 +28,7 @@ std::optional<std::int64_t> deadline_argument(call& c, std::size_t i) {
         c.error("ERR timeout is negative");
         return std::nullopt;
     }
-    if (rounded == 0) return session::no_deadline;
+    if (rounded == 0) return client_session::no_deadline;
     const auto added_ms =
         static_cast<std::int64_t>(std::min(rounded, static_cast<long double>(INT64_MAX / 2)));
     std::int64_t at_ms;
@@ -38,12 +38,12 @@ std::optional<std::int64_t> deadline_argument(call& c, std::size_t i) {
             c.error("ERR timeout is out of range");
             return std::nullopt;
         }
-        return session::no_deadline;
+        return client_session::no_deadline;
     }
     std::int64_t at_us;
     if (__builtin_mul_overflow(added_ms, std::int64_t{1000}, &at_us) ||
         __builtin_add_overflow(at_us, c.state.data.env.steady_us, &at_us)) {
-        return session::no_deadline;
+        return client_session::no_deadline;
     }
     return at_us;
 }
@@ -52,7 +52,7 @@ std::int64_t deadline_after(const call& c, std::int64_t timeout_ms) noexcept {
     std::int64_t deadline_us;
     if (timeout_ms == 0 || __builtin_mul_overflow(timeout_ms, std::int64_t{1000}, &deadline_us) ||
         __builtin_add_overflow(deadline_us, c.state.data.env.steady_us, &deadline_us)) {
-        return session::no_deadline;
+        return client_session::no_deadline;
     }
     return deadline_us;
 }
@@ -71,24 +71,25 @@ std::optional<std::int64_t> milliseconds_deadline_argument(call& c, std::size_t 
     return deadline_after(c, *timeout_ms);
 }
 
-bool takes_no_reply(session& who) noexcept {
-    const std::uint16_t flags = who.special & (session::reply_off | session::reply_skip);
-    who.special &= static_cast<std::uint16_t>(~session::reply_skip);
+bool takes_no_reply(client_session& who) noexcept {
+    const std::uint16_t flags =
+        who.special & (client_session::reply_off | client_session::reply_skip);
+    who.special &= static_cast<std::uint16_t>(~client_session::reply_skip);
     return flags != 0;
 }
 
-void count_failure(engine_state& s, const session& who, std::string_view text) noexcept {
+void count_failure(engine_state& s, const client_session& who, std::string_view text) noexcept {
     s.count_error(text);
     s.commands.failed(who.last_command);
 }
 
-void finish_wait(engine_state& s, session& who) {
+void finish_wait(engine_state& s, client_session& who) {
     forget_wait(s, who);
     who.wake();
 }
 
 bool may_wait(const call& c) noexcept {
-    return !c.in_exec && (c.client.special & session::master) == 0;
+    return !c.in_exec && (c.client.special & client_session::master) == 0;
 }
 
 void wait_for_keys(call& c, std::size_t first, std::size_t keys, value_type type,
@@ -143,11 +144,11 @@ bool is_client_paused(engine_state& s) {
     return s.clients.paused_until_us != 0;
 }
 
-void wait_for_pause_end(engine_state& s, session& who) {
+void wait_for_pause_end(engine_state& s, client_session& who) {
     session_extras& extras = extras_of(who);
     extras.waits_for = wait_kind::pause;
     extras.deadline_us =
-        s.clients.paused_until_us != 0 ? s.clients.paused_until_us : session::no_deadline;
+        s.clients.paused_until_us != 0 ? s.clients.paused_until_us : client_session::no_deadline;
     who.blocked = true;
     ++s.clients.blocked_sessions;
 }
@@ -159,7 +160,7 @@ void end_pause_waits(engine_state& s) {
         s.clients.slow_path &= static_cast<std::uint16_t>(~slow_path::pause);
     s.data.env.expired = fate_of_expired(s);
     // Sessions that still have to wait block again when they are executed.
-    s.clients.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](client_session& each) {
         if (each.extras && each.extras->waits_for == wait_kind::pause) finish_wait(s, each);
     });
     s.note_obstacle_ended();
@@ -192,22 +193,22 @@ bool holds_writes(const engine_state& s, write_hold why) noexcept {
     return (s.clients.writes_held & static_cast<std::uint8_t>(why)) != 0;
 }
 
-void wait_for_snapshot(engine_state& s, session& who) {
+void wait_for_snapshot(engine_state& s, client_session& who) {
     session_extras& extras = extras_of(who);
     extras.waits_for = wait_kind::snapshot;
-    extras.deadline_us = session::no_deadline;
+    extras.deadline_us = client_session::no_deadline;
     who.blocked = true;
     s.clients.some_wait_for_snapshot = true;
 }
 
 void end_snapshot_waits(engine_state& s) {
     s.clients.some_wait_for_snapshot = false;
-    s.clients.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](client_session& each) {
         if (each.extras && each.extras->waits_for == wait_kind::snapshot) finish_wait(s, each);
     });
 }
 
-void wait_for_room(session& who, std::int64_t until_us) {
+void wait_for_room(client_session& who, std::int64_t until_us) {
     session_extras& extras = extras_of(who);
     extras.waits_for = wait_kind::room;
     extras.deadline_us = until_us;
@@ -215,24 +216,24 @@ void wait_for_room(session& who, std::int64_t until_us) {
 }
 
 void end_room_waits(engine_state& s) noexcept {
-    s.clients.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](client_session& each) {
         if (each.extras && each.extras->waits_for == wait_kind::room) finish_wait(s, each);
     });
 }
 
-void wait_for_script(engine_state& s, session& who) {
+void wait_for_script(engine_state& s, client_session& who) {
     session_extras& extras = extras_of(who);
     extras.script_wait = s.clients.script_waits_begun + 1;
     s.clients.script_waits.emplace(extras.script_wait, &who);
     ++s.clients.script_waits_begun;
     extras.waits_for = wait_kind::script_of_another;
-    extras.deadline_us = session::no_deadline;
+    extras.deadline_us = client_session::no_deadline;
     who.blocked = true;
 }
 
 void end_script_waits(engine_state& s, std::size_t most) noexcept {
     for (; most > 0 && !s.clients.script_waits.empty(); --most) {
-        session& oldest = *s.clients.script_waits.begin()->second;
+        client_session& oldest = *s.clients.script_waits.begin()->second;
         finish_wait(s, oldest);
     }
 }
@@ -246,15 +247,15 @@ void end_script_waits_in_turn(engine_state& s) noexcept {
         std::min(2 * s.clients.script_waits_ended_at_once, most_at_once);
 }
 
-void wait_for_migration(session& who) {
+void wait_for_migration(client_session& who) {
     session_extras& extras = extras_of(who);
     extras.waits_for = wait_kind::migration;
-    extras.deadline_us = session::no_deadline;
+    extras.deadline_us = client_session::no_deadline;
     who.blocked = true;
 }
 
 void end_migration_waits(engine_state& s) noexcept {
-    s.clients.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](client_session& each) {
         if (each.extras && each.extras->waits_for == wait_kind::migration) finish_wait(s, each);
     });
 }
@@ -262,12 +263,12 @@ void end_migration_waits(engine_state& s) noexcept {
 void wait_for_save(call& c) {
     session_extras& extras = extras_of(c.client);
     extras.waits_for = wait_kind::save;
-    extras.deadline_us = session::no_deadline;
+    extras.deadline_us = client_session::no_deadline;
     c.client.blocked = true;
 }
 
 void end_save_waits(engine_state& s, std::string_view fault) {
-    s.clients.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](client_session& each) {
         if (!each.extras || each.extras->waits_for != wait_kind::save) return;
         try {
             if (!takes_no_reply(each)) {
@@ -290,7 +291,7 @@ void end_save_waits(engine_state& s, std::string_view fault) {
 void wait_for_server(call& c) {
     session_extras& extras = extras_of(c.client);
     extras.waits_for = wait_kind::server;
-    extras.deadline_us = session::no_deadline;
+    extras.deadline_us = client_session::no_deadline;
     c.client.blocked = true;
 }
 
@@ -298,7 +299,7 @@ namespace {
 
 // An empty error means OK.
 void answer_with(engine_state& s, std::uint64_t number, const std::string& error) {
-    session* const who = find_session(s, number);
+    client_session* const who = find_session(s, number);
     if (who == nullptr || !who->blocked || who->extras->waits_for != wait_kind::server) return;
     if (!takes_no_reply(*who)) {
         resp::reply_writer reply(who->extras->outbox, who->protocol);
@@ -330,7 +331,7 @@ void wait_for_time(call& c, std::int64_t until_us) {
 }
 
 void unblock_all(engine_state& s, std::string_view why) {
-    s.clients.sessions.for_each([&](session& each) {
+    s.clients.sessions.for_each([&](client_session& each) {
         if (!each.blocked || (each.extras->waits_for != wait_kind::key &&
                               each.extras->waits_for != wait_kind::replicas)) {
             return;
@@ -345,7 +346,7 @@ void unblock_all(engine_state& s, std::string_view why) {
     });
 }
 
-void forget_wait(engine_state& s, session& who) {
+void forget_wait(engine_state& s, client_session& who) {
     if (!who.blocked) return;
     session_extras& extras = *who.extras;
     if (extras.waits_for == wait_kind::key) {
@@ -361,7 +362,7 @@ void forget_wait(engine_state& s, session& who) {
         std::erase(s.clients.copy_waits, &who);
     }
     extras.waits_for = wait_kind::none;
-    extras.deadline_us = session::no_deadline;
+    extras.deadline_us = client_session::no_deadline;
     extras.waiting = command_queue();
     who.blocked = false;
 }

@@ -45,11 +45,11 @@ void note_ready(engine_state& s, scoped_name key);
 /// The same for all keys of a database that was flushed or swapped.
 void note_all_ready(engine_state& s, unsigned database);
 /// True if the client takes no reply to the waiting command; consumes a CLIENT REPLY SKIP.
-bool takes_no_reply(session& who) noexcept;
+bool takes_no_reply(client_session& who) noexcept;
 /// Counts the error that ends a wait, for the waiting command.
-void count_failure(engine_state& s, const session& who, std::string_view text) noexcept;
+void count_failure(engine_state& s, const client_session& who, std::string_view text) noexcept;
 /// Ends the wait and wakes the session. Before it, its output, if any, must be in the outbox.
-void finish_wait(engine_state& s, session& who);
+void finish_wait(engine_state& s, client_session& who);
 
 /// True while CLIENT PAUSE is in effect. Ends the pause at its deadline.
 bool is_client_paused(engine_state& s);
@@ -59,23 +59,23 @@ void hold_writes(engine_state& s, write_hold why) noexcept;
 void let_write(engine_state& s, write_hold why) noexcept;
 bool holds_writes(const engine_state& s, write_hold why) noexcept;
 /// Makes the session wait for the end of the pause.
-void wait_for_pause_end(engine_state& s, session& who);
+void wait_for_pause_end(engine_state& s, client_session& who);
 /// Ends all waits for the end of the pause.
 void end_pause(engine_state& s);
 
 /// Makes the session wait until the snapshot has written a value.
-void wait_for_snapshot(engine_state& s, session& who);
+void wait_for_snapshot(engine_state& s, client_session& who);
 /// Ends these waits; the commands are executed again.
 void end_snapshot_waits(engine_state& s);
 
 /// Makes the session wait until the snapshot has room for the command's changes, or until that
 /// time; then the command is executed, and may wait again.
-void wait_for_room(session& who, std::int64_t until_us);
+void wait_for_room(client_session& who, std::int64_t until_us);
 /// Ends these waits.
 void end_room_waits(engine_state& s) noexcept;
 
 /// Makes the session wait until the running slow script has ended, or is reported as busy.
-void wait_for_script(engine_state& s, session& who);
+void wait_for_script(engine_state& s, client_session& who);
 /// Ends at most `most` of these waits, the oldest first.
 void end_script_waits(engine_state& s, std::size_t most) noexcept;
 /// Ends some of these waits after a script; the number doubles with each call until another script
@@ -83,7 +83,7 @@ void end_script_waits(engine_state& s, std::size_t most) noexcept;
 void end_script_waits_in_turn(engine_state& s) noexcept;
 
 /// Makes the session wait until keys have moved to another server.
-void wait_for_migration(session& who);
+void wait_for_migration(client_session& who);
 /// Ends these waits; the commands are executed again.
 void end_migration_waits(engine_state& s) noexcept;
 
@@ -98,7 +98,7 @@ void wait_for_time(call& c, std::int64_t until_us);
 /// Ends all waits for keys and replicas with an error, and closes the clients after it.
 void unblock_all(engine_state& s, std::string_view why);
 /// Ends a wait without a reply, when the session closes.
-void forget_wait(engine_state& s, session& who);
+void forget_wait(engine_state& s, client_session& who);
 
 /// Makes the command wait for answer(). Before any reply. Within EXEC nothing waits: the caller
 /// checks may_wait() first.

@@ -38,8 +38,8 @@ std::optional<client_type> type_argument(call& c, std::size_t i) {
     return std::nullopt;
 }
 
-bool is_of(const session& who, client_type type) noexcept {
-    if ((who.special & session::master) != 0) return !type.is;
+bool is_of(const client_session& who, client_type type) noexcept {
+    if ((who.special & client_session::master) != 0) return !type.is;
     return type.is == class_of(who);
 }
 
@@ -53,7 +53,7 @@ std::size_t request_bytes(const call& c) noexcept {
     return bytes;
 }
 
-void append_line_of(call& c, std::string& to, const session& who) {
+void append_line_of(call& c, std::string& to, const client_session& who) {
     append_client_line(to, who, c.state.data.env.now_us, &who == &c.client ? request_bytes(c) : 0);
 }
 
@@ -63,11 +63,11 @@ void client_list(call& c) {
     std::string text;
     if (c.count == 2) {
         c.state.clients.sessions.for_each(
-            [&](const session& each) { append_line_of(c, text, each); });
+            [&](const client_session& each) { append_line_of(c, text, each); });
     } else if (is_word(c.arg(2), "type") && c.count == 4) {
         const auto type = type_argument(c, 3);
         if (!type) return;
-        c.state.clients.sessions.for_each([&](const session& each) {
+        c.state.clients.sessions.for_each([&](const client_session& each) {
             if (is_of(each, *type)) append_line_of(c, text, each);
         });
     } else if (is_word(c.arg(2), "id") && c.count > 3) {
@@ -77,11 +77,12 @@ void client_list(call& c) {
             if (!id) return;
             wanted.push_back(static_cast<std::uint64_t>(*id));
         }
-        std::vector<const session*> all;
-        c.state.clients.sessions.for_each([&](const session& each) { all.push_back(&each); });
-        std::ranges::sort(all, {}, &session::id);
+        std::vector<const client_session*> all;
+        c.state.clients.sessions.for_each(
+            [&](const client_session& each) { all.push_back(&each); });
+        std::ranges::sort(all, {}, &client_session::id);
         for (const std::uint64_t id : wanted) {
-            const auto found = std::ranges::lower_bound(all, id, {}, &session::id);
+            const auto found = std::ranges::lower_bound(all, id, {}, &client_session::id);
             if (found != all.end() && (*found)->id == id) append_line_of(c, text, **found);
         }
     } else {
@@ -115,7 +116,7 @@ void client_setinfo(call& c) {
     if (!is_name && !is_word(c.arg(2), "lib-ver")) {
         return c.error("ERR Unrecognized option '" + std::string(c.arg(2)) + "'");
     }
-    session::introduction& its = c.client.introduce();
+    client_session::introduction& its = c.client.introduce();
     (is_name ? its.library_name : its.library_version) = value;
     note_client_memory(c.state, value.size());
     c.reply.ok();
@@ -164,7 +165,7 @@ struct kill_filter {
         }
         return true;
     }
-    bool fits(const session& who) const noexcept {
+    bool fits(const client_session& who) const noexcept {
         return (!id || static_cast<std::int64_t>(who.id) == *id) &&
                (!address || who.address == *address) &&
                (!local_address || who.local_address == *local_address) &&
@@ -190,7 +191,7 @@ void client_kill(call& c) {
         return;
     }
     std::int64_t killed = 0;
-    c.state.clients.sessions.for_each([&](session& each) {
+    c.state.clients.sessions.for_each([&](client_session& each) {
         if (!filter.fits(each)) return;
         if (&each == &c.client && filter.skips_me) return;
         ++killed;
@@ -218,7 +219,7 @@ void client_unblock(call& c) {
     }
     const auto id = c.integer(2);
     if (!id) return;
-    session* const who = find_session(c.state, static_cast<std::uint64_t>(*id));
+    client_session* const who = find_session(c.state, static_cast<std::uint64_t>(*id));
     const bool waits =
         who != nullptr && who->blocked &&
         (who->extras->waits_for == wait_kind::key || who->extras->waits_for == wait_kind::replicas);
@@ -255,15 +256,15 @@ void client_pause(call& c) {
 
 void client_reply(call& c) {
     std::uint16_t& special = c.client.special;
-    constexpr auto all = static_cast<std::uint16_t>(
-        ~(session::reply_off | session::reply_skip | session::reply_skip_next));
+    constexpr auto all = static_cast<std::uint16_t>(~(
+        client_session::reply_off | client_session::reply_skip | client_session::reply_skip_next));
     if (is_word(c.arg(2), "on")) {
         special &= all;
         c.reply.ok();
     } else if (is_word(c.arg(2), "off")) {
-        special |= session::reply_off;
+        special |= client_session::reply_off;
     } else if (is_word(c.arg(2), "skip")) {
-        if ((special & session::reply_off) == 0) special |= session::reply_skip_next;
+        if ((special & client_session::reply_off) == 0) special |= client_session::reply_skip_next;
     } else {
         c.syntax_error();
     }
@@ -287,8 +288,8 @@ void client_no_evict(call& c) {
 void client_no_touch(call& c) {
     const auto on = on_or_off(c);
     if (!on) return;
-    c.client.special &= static_cast<std::uint16_t>(~session::no_touch);
-    if (*on) c.client.special |= session::no_touch;
+    c.client.special &= static_cast<std::uint16_t>(~client_session::no_touch);
+    if (*on) c.client.special |= client_session::no_touch;
     c.reply.ok();
 }
 

@@ -17,7 +17,7 @@ namespace eddy::cache::commands {
 
 void ping(call& c) {
     if (c.count > 2) return c.wrong_arity();
-    if ((c.client.special & session::subscriber) != 0 && c.client.protocol == 2) {
+    if ((c.client.special & client_session::subscriber) != 0 && c.client.protocol == 2) {
         c.reply.array(2);
         c.reply.bulk("pong");
         return c.reply.bulk(c.count == 2 ? c.arg(1) : std::string_view());
@@ -37,13 +37,13 @@ void quit(call& c) {
 }
 
 void reset(call& c) {
-    session& who = c.client;
+    client_session& who = c.client;
     stop_monitoring(c.state.clients, who);
     drop_transaction(c.state, who);
     unsubscribe_all(c.state.clients, who);
     stop_tracking(c.state, who);
     who.special &= static_cast<std::uint16_t>(
-        ~(session::reply_off | session::reply_skip_next | session::no_touch));
+        ~(client_session::reply_off | client_session::reply_skip_next | client_session::no_touch));
     who.db = 0;
     who.protocol = 2;
     if (who.introduced) who.introduced->name.clear();

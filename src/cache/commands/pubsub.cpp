@@ -52,7 +52,7 @@ void subscribe_to(call& c, const kind& what) {
         c.reply.bulk(c.arg(i));
         c.reply.integer(count_of(extras, what));
     }
-    c.client.special |= session::subscriber;
+    c.client.special |= client_session::subscriber;
 }
 
 void reply_unsubscribed(call& c, const kind& what, std::string_view name) {
@@ -87,7 +87,7 @@ void unsubscribe_from(call& c, const kind& what) {
         }
     }
     if (extras.subscriptions() == 0) {
-        c.client.special &= static_cast<std::uint16_t>(~session::subscriber);
+        c.client.special &= static_cast<std::uint16_t>(~client_session::subscriber);
     }
 }
 
@@ -161,9 +161,9 @@ void pubsub_help(call& c) {
 // A second MONITOR has no reply, as in Redis.
 void monitor(call& c) {
     if (c.in_exec) return c.error("ERR MONITOR isn't allowed for DENY BLOCKING client");
-    if ((c.client.special & session::monitoring) != 0) return;
+    if ((c.client.special & client_session::monitoring) != 0) return;
     extras_of(c.client);
-    c.client.special |= session::monitoring;
+    c.client.special |= client_session::monitoring;
     c.state.clients.monitors.push_back(&c.client);
     c.state.clients.slow_path |= slow_path::monitors;
     c.reply.ok();

@@ -14,7 +14,7 @@ namespace {
 
 using namespace tracking_option;
 
-bool tracks(const call& c) noexcept { return (c.client.special & session::tracking) != 0; }
+bool tracks(const call& c) noexcept { return (c.client.special & client_session::tracking) != 0; }
 
 std::uint8_t options_of(const call& c) noexcept {
     return tracks(c) ? c.client.extras->tracking : 0;
@@ -112,7 +112,7 @@ void client_tracking(call& c) {
             const auto id = c.integer(++i);
             if (!id) return;
             redirection = *id;
-            const session* const to =
+            const client_session* const to =
                 find_session(c.state, static_cast<std::uint64_t>(redirection));
             if (to == nullptr || (to->closing && to != &c.client)) {
                 return c.error("ERR The client ID you want redirect to does not exist");

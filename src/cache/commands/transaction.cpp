@@ -16,7 +16,7 @@ namespace eddy::cache::commands {
 namespace {
 
 bool in_transaction(const call& c) noexcept {
-    return (c.client.special & session::in_transaction) != 0;
+    return (c.client.special & client_session::in_transaction) != 0;
 }
 
 // True if a watched key has expired, even without an access since then.
@@ -56,7 +56,8 @@ struct transaction_replies {
 
 // Masters and files take no replies. CLIENT REPLY may change it within a transaction.
 bool is_answered(const call& c) noexcept {
-    constexpr auto unanswered = session::master | session::reply_off | session::reply_skip;
+    constexpr auto unanswered =
+        client_session::master | client_session::reply_off | client_session::reply_skip;
     return (c.client.special & unanswered) == 0;
 }
 
@@ -68,7 +69,7 @@ void run_queued(call& c, const command_spec& spec, std::span<const std::string_v
     c.count = args.size();
     c.hash = spec.first_key == 1 && args.size() > 1 ? c.state.data.env.hash(args[1]) : 0;
     c.reply_begin = c.reply.buffer().size();
-    const bool obeys = (c.client.special & session::master) != 0;
+    const bool obeys = (c.client.special & client_session::master) != 0;
     if (!obeys && !c.client.unlimited && !still_permits(c)) return c.count_rejection();
     if (is_answered(c) && replies.is_over(c)) return replies.refuse(c);
     // A client gets no reply to commands after its own CLIENT KILL, as in Redis, though they are
@@ -84,7 +85,7 @@ void run_queued(call& c, const command_spec& spec, std::span<const std::string_v
 void multi(call& c) {
     if (in_transaction(c)) return c.error("ERR MULTI calls can not be nested");
     extras_of(c.client);
-    c.client.special |= session::in_transaction;
+    c.client.special |= client_session::in_transaction;
     c.reply.ok();
 }
 

@@ -26,7 +26,7 @@ namespace {
 // so that the next session does not get them.
 class executing_mark {
 public:
-    executing_mark(engine_state& s, session& who) noexcept : state_(s) {
+    executing_mark(engine_state& s, client_session& who) noexcept : state_(s) {
         s.clients.executing = &who;
     }
     ~executing_mark() {
@@ -93,7 +93,7 @@ void prefetch_value(const dictionary& table, std::uint64_t hash) noexcept {
 }
 
 // Closes a client whose replies are above their limit, and retires one that is closing.
-void close_behind_batch(engine_state& s, session& who, byte_buffer& out) {
+void close_behind_batch(engine_state& s, client_session& who, byte_buffer& out) {
     const output_limit& limit = s.settings.options.clients.output[0];
     if (limit.hard != 0 && out.size() >= limit.hard && class_of(who) == client_class::normal) {
         ++s.data.env.counters.output_closed;
@@ -106,7 +106,7 @@ void close_behind_batch(engine_state& s, session& who, byte_buffer& out) {
 
 }  // namespace
 
-std::size_t engine::execute(session& who, std::span<const resp::command> commands,
+std::size_t engine::execute(client_session& who, std::span<const resp::command> commands,
                             byte_buffer& out) {
     state& s = *state_;
     // Clients that were closed outside of commands.
@@ -116,7 +116,7 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
     resp::reply_writer reply(out, who.protocol);
     call c{s, who, reply, &s.data.database(who.db)};
     planner planner(s.data.env.hash, s.settings.renamed.get(),
-                    (who.special & session::master) != 0);
+                    (who.special & client_session::master) != 0);
     who.last_used_us = s.data.env.now_us;
     const std::size_t reply_limit = s.settings.options.max_pending_reply;
 
@@ -172,7 +172,7 @@ std::size_t engine::execute(session& who, std::span<const resp::command> command
     return done;
 }
 
-std::size_t engine::execute(session& who, const resp::command& command,
+std::size_t engine::execute(client_session& who, const resp::command& command,
                             std::vector<large_argument>& large, byte_buffer& out) {
     environment& env = state_->data.env;
     struct offer {
@@ -199,7 +199,7 @@ void engine::discard(std::vector<large_argument>& large) noexcept {
     large.clear();
 }
 
-void engine::take_output(session& who, byte_buffer& out) {
+void engine::take_output(client_session& who, byte_buffer& out) {
     if (who.extras == nullptr || who.extras->outbox.empty()) return;
     byte_buffer& outbox = who.extras->outbox;
     who.extras->has_served = false;
@@ -213,7 +213,7 @@ void engine::take_output(session& who, byte_buffer& out) {
     if (outbox.capacity() > kept) outbox = byte_buffer();
 }
 
-void engine::set_unsent(session& who, std::size_t bytes) {
+void engine::set_unsent(client_session& who, std::size_t bytes) {
     state& s = *state_;
     if (who.extras == nullptr) {
         // Extras are needed only above a limit, which is rare.
@@ -232,8 +232,8 @@ std::int64_t engine::outputs_due_us() const noexcept { return state_->clients.ou
 void engine::check_outputs() {
     state& s = *state_;
     if (s.data.env.steady_us < s.clients.outputs_due_us) return;
-    s.clients.outputs_due_us = session::no_deadline;
-    s.clients.sessions.for_each([&](session& each) {
+    s.clients.outputs_due_us = client_session::no_deadline;
+    s.clients.sessions.for_each([&](client_session& each) {
         // The limits may have changed since the last call.
         const std::size_t unsent = each.held().output;
         if (unsent > 0)
@@ -252,7 +252,7 @@ static bool ends_script_waits(const engine_state& s) noexcept {
 
 bool engine::script_is_busy() const noexcept { return scripting::is_busy(*state_); }
 
-bool engine::script_is_late(const session& of) const noexcept {
+bool engine::script_is_late(const client_session& of) const noexcept {
     return of.blocked && of.extras->waits_for == wait_kind::script;
 }
 

@@ -45,7 +45,7 @@ struct call {
     using slot = keyspace::slot;
 
     engine_state& state;
-    session& client;
+    client_session& client;
     resp::reply_writer& reply;
     keyspace* keys;  ///< the client's database
     const command_spec* spec = nullptr;
@@ -128,7 +128,8 @@ struct call {
             return;
         }
         state.count_error(text);
-        if ((client.special & session::master) != 0) ++state.data.env.counters.unexpected_errors;
+        if ((client.special & client_session::master) != 0)
+            ++state.data.env.counters.unexpected_errors;
         pass_on_error(text);
     }
     /// The same with one that has been counted: of a command that a script called.
@@ -190,8 +191,8 @@ struct call {
     /// Maximum length of a client's string: proto-max-bulk-len. Without limit for another server
     /// and the append-only file, whose changes have been made already.
     std::size_t longest_text() const noexcept {
-        return (client.special & session::master) != 0 ? largest_text
-                                                       : state.settings.options.max_text;
+        return (client.special & client_session::master) != 0 ? largest_text
+                                                              : state.settings.options.max_text;
     }
     /// True when the string may become that long, else the error is replied.
     bool fits_text(std::uint64_t size, std::uint64_t added = 0);

@@ -46,7 +46,7 @@
 #include <eddy/base/byte_buffer.hpp>
 #include <eddy/wire/resp/command.hpp>
 
-#include "cache/clients/session.hpp"
+#include "cache/clients/client_session.hpp"
 #include "cache/engine/options.hpp"
 #include "cache/keyspace/dataset.hpp"
 #include "cache/keyspace/statistics.hpp"
@@ -110,11 +110,12 @@ public:
     /// called and `blocked` is false) or closing (drop the rest). At least one is executed unless
     /// the session is blocked or closing. The output of take_output() comes first. The commands'
     /// views must stay valid until it returns.
-    std::size_t execute(session& who, std::span<const resp::command> commands, byte_buffer& out);
+    std::size_t execute(client_session& who, std::span<const resp::command> commands,
+                        byte_buffer& out);
     /// The same for one command with large arguments: a string that is set keeps its argument's
     /// block. Unused blocks are freed later, and `large` is empty then; if the command was not
     /// executed they stay.
-    std::size_t execute(session& who, const resp::command& command,
+    std::size_t execute(client_session& who, const resp::command& command,
                         std::vector<large_argument>& large, byte_buffer& out);
     /// Frees the blocks in pieces, in upkeep(), and empties the list.
     void discard(std::vector<large_argument>& large) noexcept;
@@ -134,15 +135,15 @@ public:
     void go_on();
     /// True if that script is this session's, which must not be destroyed then: the script's
     /// changes would remain incomplete.
-    bool script_is_late(const session& of) const noexcept;
+    bool script_is_late(const client_session& of) const noexcept;
 
     /// Appends the session's output beside the replies of execute(), caused by other sessions:
     /// messages, the end of a wait. Call it after session::wake(), and send the output in order
     /// with the replies.
-    void take_output(session& who, byte_buffer& out);
+    void take_output(client_session& who, byte_buffer& out);
     /// Sets the number of bytes that the session's connection has taken from the engine, or got as
     /// replies, and not sent yet: for the limits on clients that do not read.
-    void set_unsent(session& who, std::size_t bytes);
+    void set_unsent(client_session& who, std::size_t bytes);
     /// Time of the next check of clients above their class's soft limit: in microseconds of the
     /// steady time, session::no_deadline while there are none. From then on call check_outputs().
     /// server_host::outputs_due() notifies of an earlier time.
@@ -152,9 +153,9 @@ public:
 
     /// Deadline of a blocked session's wait: in microseconds of the steady time given to
     /// set_time(), or session::no_deadline. From then on call end_wait().
-    static std::int64_t deadline_us(const session& who) noexcept;
+    static std::int64_t deadline_us(const client_session& who) noexcept;
     /// Ends the session's wait if its deadline has passed.
-    void end_wait(session& who);
+    void end_wait(client_session& who);
 
     /// Background work: removes expired keys, frees deleted values, evicts above the limit. Call it
     /// ten times a second. `steps` bounds each of these; a step is mostly under 200 ns. Together

@@ -45,7 +45,7 @@ private:
     std::vector<resp::command> parsed_;
 };
 
-std::string run(engine& on, session& who, pipeline& what) {
+std::string run(engine& on, client_session& who, pipeline& what) {
     byte_buffer out;
     EXPECT_EQ(on.execute(who, what.commands(), out), what.commands().size());
     return std::string(out.text());
@@ -53,7 +53,7 @@ std::string run(engine& on, session& who, pipeline& what) {
 
 TEST(engine, answers_a_batch_in_order_with_errors_inside) {
     engine e;
-    session who(e);
+    client_session who(e);
     pipeline p;
     p.add("SET a 1");
     p.add("NOSUCH x");
@@ -74,8 +74,8 @@ TEST(engine, executes_batches_of_any_length_the_same_with_and_without_fetching_a
     SCOPED_TRACE(seed);
     engine small;
     engine large;
-    session small_who(small);
-    session large_who(large);
+    client_session small_who(small);
+    client_session large_who(large);
     pipeline filler;
     for (std::size_t i = 0; i < engine::min_prefetch_keys * 2; ++i) {
         filler.add(arguments{"SET", "filler" + std::to_string(i), "x"});
@@ -116,7 +116,7 @@ TEST(engine, stops_when_enough_replies_wait_and_goes_on_later) {
     engine_options options;
     options.max_pending_reply = 1'000;
     engine e(options);
-    session who(e);
+    client_session who(e);
     pipeline p;
     p.add(arguments{"SET", "big", std::string(600, 'x')});
     for (int i = 0; i < 9; ++i) p.add("GET big");
@@ -179,7 +179,7 @@ TEST(engine, refuses_a_reply_that_grows_over_its_limit) {
 
 TEST(engine, quit_ends_the_batch) {
     engine e;
-    session who(e);
+    client_session who(e);
     pipeline p;
     p.add("SET a 1");
     p.add("QUIT");
@@ -681,7 +681,7 @@ TEST(engine, an_empty_one_holds_little) {
     test_client c(e);
     c("GET a");
     EXPECT_EQ(e.stats().used_memory, engine_state::startup_bytes);
-    EXPECT_LE(sizeof(session), 400U);
+    EXPECT_LE(sizeof(client_session), 400U);
 }
 
 // For any arguments, a command replies once and completely.
@@ -693,7 +693,7 @@ TEST(engine, every_command_replies_exactly_once_to_anything) {
     options.max_text = 1U << 20;
     options.max_reply = 1U << 20;
     engine e(options);
-    session who(e);
+    client_session who(e);
     const auto commands = all_commands();
     const std::string words[] = {"",
                                  "a",

@@ -47,7 +47,7 @@ void end_http(call& c) {
 
 void refuse_unknown(call& c) {
     // Not for lines of a file or a master.
-    if (is_http(c) && (c.client.special & session::master) == 0) return end_http(c);
+    if (is_http(c) && (c.client.special & client_session::master) == 0) return end_http(c);
     constexpr std::size_t limit = 128;
     std::string args;
     for (std::size_t i = 1; i < c.count && args.size() < limit; ++i) {
@@ -70,7 +70,7 @@ bool is(const call& c, std::uint64_t flag) noexcept { return (c.spec->flags & fl
 
 // The end of a transaction, which executes the queue.
 bool ends_transaction(const call& c) noexcept {
-    return is(c, command_flag::executes_queue) && in(c, session::in_transaction);
+    return is(c, command_flag::executes_queue) && in(c, client_session::in_transaction);
 }
 
 // Flags that permit a command in an exceptional state; in a transaction every command must have
@@ -112,7 +112,7 @@ bool is_known(call& c) {
 
 // False, with the refusal replied, for commands that the session's mode does not permit.
 bool mode_allows(call& c) {
-    const bool in_transaction = in(c, session::in_transaction);
+    const bool in_transaction = in(c, client_session::in_transaction);
     if (in_transaction && is(c, command_flag::no_multi)) {
         c.error("ERR Command not allowed inside a transaction");
         return false;
@@ -126,7 +126,7 @@ bool mode_allows(call& c) {
     }
     const std::uint64_t flags = all_flags(c);
     if (refused_by_save_trouble(c, flags) || refused_by_replication(c, flags)) return false;
-    if (in(c, session::subscriber) && c.client.protocol == 2 &&
+    if (in(c, client_session::subscriber) && c.client.protocol == 2 &&
         !is(c, command_flag::while_subscribed)) {
         c.error("ERR Can't execute '" + acl::full_name(*c.spec, {c.args, c.count}) +
                 "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
@@ -159,15 +159,15 @@ void refuse_stray(call& c) {
 // A master's stream waits for the end of CLIENT PAUSE, too, as in Redis, but for no other hold of
 // writes.
 bool is_paused(call& c) {
-    if ((c.state.clients.slow_path & slow_path::pause) == 0 || in(c, session::replica))
+    if ((c.state.clients.slow_path & slow_path::pause) == 0 || in(c, client_session::replica))
         return false;
     // The file is loaded to its end at the start.
-    if (in(c, session::master) && (c.state.clients.slow_path & slow_path::not_ready) != 0)
+    if (in(c, client_session::master) && (c.state.clients.slow_path & slow_path::not_ready) != 0)
         return false;
     const bool by_client = is_client_paused(c.state);
     if (by_client && !c.state.clients.pauses_writes_only) return true;
     const bool holds_writes =
-        by_client || (c.state.clients.writes_held != 0 && !in(c, session::master));
+        by_client || (c.state.clients.writes_held != 0 && !in(c, client_session::master));
     return holds_writes &&
            (all_flags(c) & (command_flag::write | command_flag::may_replicate)) != 0;
 }
@@ -194,7 +194,7 @@ read_through::verdict ask_read_through(call& c) {
 void queue(call& c) {
     session_extras& extras = *c.client.extras;
     const std::size_t limit = c.state.settings.options.clients.max_transaction;
-    if (!in(c, session::master) &&
+    if (!in(c, client_session::master) &&
         extras.queued.bytes() + command_queue::cost(c.args, c.count) > limit) {
         extras.refused = true;
         return c.error("ERR the transaction is larger than the limit of " + std::to_string(limit) +
@@ -229,7 +229,7 @@ std::string_view refusal_by_mode(access_mode mode, std::uint64_t flags) noexcept
 
 void after_refusal(call& c) {
     c.count_rejection();
-    if (in(c, session::in_transaction)) c.client.extras->refused = true;
+    if (in(c, client_session::in_transaction)) c.client.extras->refused = true;
     if (c.spec == nullptr || !is(c, command_flag::executes_queue)) return;
     // The refusal's line begins with '-' and ends with CR LF.
     std::string why(c.reply.buffer().text().substr(c.reply_begin + 1));
@@ -265,8 +265,8 @@ void run(call& c) {
     c.client.last_command = c.spec->name.data();
     constexpr std::uint8_t seen =
         slow_path::monitors | slow_path::propagates | slow_path::replica | slow_path::pause;
-    if ((c.state.clients.slow_path & seen) == 0 && !in(c, session::tracking) &&
-        !in(c, session::master)) [[likely]]
+    if ((c.state.clients.slow_path & seen) == 0 && !in(c, client_session::tracking) &&
+        !in(c, client_session::master)) [[likely]]
         return run_and_count(c);
     // The database and the arguments from before the command: EXEC changes them.
     const command_spec& spec = *c.spec;
@@ -288,7 +288,7 @@ void run(call& c) {
     // After REPLICAOF or a pause the previous state must not be restored.
     if (const expired_keys now = fate_of_expired(c.state); now != before)
         c.state.data.env.expired = now;
-    if (in(c, session::tracking)) remember_reads(c, spec, {args, count});
+    if (in(c, client_session::tracking)) remember_reads(c, spec, {args, count});
     if (!is_seen || is_script) return;
     c.spec = &spec;
     c.args = args;
@@ -310,7 +310,7 @@ void pass_changes(engine_state& s) {
 class use_scope {
 public:
     explicit use_scope(const call& c) noexcept : env_(c.state.data.env) {
-        if (in(c, session::no_touch)) env_.most_uses = 0;
+        if (in(c, client_session::no_touch)) env_.most_uses = 0;
     }
     // Restored from the policy, which the command may have changed.
     ~use_scope() { env_.most_uses = counted_uses(env_.policy); }
@@ -326,7 +326,7 @@ enum class fate : std::uint8_t { runs, refused, queued, waits };
 // Decides about a command; a refusal is replied.
 fate fate_of(call& c) {
     // Commands of a master or the append-only file are executed without these checks.
-    const bool obeys = in(c, session::master);
+    const bool obeys = in(c, client_session::master);
     if (obeys ? !is_known(c) : !admit(c) || !mode_allows(c)) return fate::refused;
     if (obeys && !is_of_a_stream(c)) {
         refuse_stray(c);
@@ -344,7 +344,8 @@ fate fate_of(call& c) {
         wait_for_pause_end(c.state, c.client);
         return fate::waits;
     }
-    if (in(c, session::in_transaction) && !is(c, command_flag::no_queue)) return fate::queued;
+    if (in(c, client_session::in_transaction) && !is(c, command_flag::no_queue))
+        return fate::queued;
     if (!obeys && (waits_for_migration(c) || waits_for_snapshot(c))) return fate::waits;
     switch (ask_read_through(c)) {
         case read_through::verdict::wait: return fate::waits;
@@ -357,10 +358,10 @@ fate fate_of(call& c) {
 }  // namespace
 
 bool execute_on_slow_path(call& c) {
-    session& who = c.client;
-    if (in(c, session::reply_skip_next)) {
-        who.special &= static_cast<std::uint16_t>(~session::reply_skip_next);
-        who.special |= session::reply_skip;
+    client_session& who = c.client;
+    if (in(c, client_session::reply_skip_next)) {
+        who.special &= static_cast<std::uint16_t>(~client_session::reply_skip_next);
+        who.special |= client_session::reply_skip;
     }
     bool by_push = false;
     const bool keeps_caching = c.spec != nullptr && is(c, command_flag::keeps_caching);
@@ -381,14 +382,15 @@ bool execute_on_slow_path(call& c) {
             break;
     }
     // CLIENT CACHING is valid for one command, or one transaction.
-    if (in(c, session::tracking) && !in(c, session::in_transaction) && !keeps_caching) {
+    if (in(c, client_session::tracking) && !in(c, client_session::in_transaction) &&
+        !keeps_caching) {
         who.extras->tracking &= static_cast<std::uint8_t>(~tracking_option::caching);
     }
-    if ((who.special & (session::reply_off | session::reply_skip)) != 0 && !by_push) {
+    if ((who.special & (client_session::reply_off | client_session::reply_skip)) != 0 && !by_push) {
         c.reply.buffer().truncate(c.reply_begin);
     }
     // For a command that waits, the flag is kept until its reply.
-    if (!who.blocked) who.special &= static_cast<std::uint16_t>(~session::reply_skip);
+    if (!who.blocked) who.special &= static_cast<std::uint16_t>(~client_session::reply_skip);
     return true;
 }
 
@@ -405,16 +407,16 @@ void flush_effects(engine_state& s, byte_buffer& out) {
     if (s.clients.own_pushes.capacity() > kept) s.clients.own_pushes = byte_buffer();
 }
 
-void unwatch_all(engine_state& s, session& who) {
+void unwatch_all(engine_state& s, client_session& who) {
     if (!who.extras) return;
     s.clients.watched.remove_all(who.extras->watched);
     who.extras->watched_changed = false;
     s.note_observers();
 }
 
-void drop_transaction(engine_state& s, session& who) {
+void drop_transaction(engine_state& s, client_session& who) {
     if (!who.extras) return;
-    who.special &= static_cast<std::uint16_t>(~session::in_transaction);
+    who.special &= static_cast<std::uint16_t>(~client_session::in_transaction);
     who.extras->queued = command_queue();
     who.extras->queued_flags = 0;
     who.extras->queued_lack = 0;

@@ -56,7 +56,7 @@ void run(call& c);
 void flush_effects(engine_state& s, byte_buffer& out);
 
 /// Drops a transaction and its watched keys.
-void drop_transaction(engine_state& s, session& who);
-void unwatch_all(engine_state& s, session& who);
+void drop_transaction(engine_state& s, client_session& who);
+void unwatch_all(engine_state& s, client_session& who);
 
 }  // namespace eddy::cache

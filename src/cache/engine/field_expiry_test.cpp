@@ -276,7 +276,7 @@ TEST_F(field_expiry, whoever_follows_a_master_waits_for_it) {
     engine_.internals().clients.slow_path |= slow_path::replica;
     engine_.internals().data.env.expired = expired_keys::hide;
     test_client master(engine_);
-    master.who().special = session::master;
+    master.who().special = client_session::master;
     at(20);
     sweep();
     // Only the key is visible.

@@ -61,7 +61,7 @@ lane::~lane() {
 }
 
 // Reads concern neither files and replicas nor observers of changes.
-lane::permitted lane::may_run(const session& who, const keyspace* keys) const noexcept {
+lane::permitted lane::may_run(const client_session& who, const keyspace* keys) const noexcept {
     const engine_state& s = state_;
     // Output caused by other sessions must precede the replies.
     const bool has_output = who.extras != nullptr && !who.extras->outbox.empty();
@@ -80,7 +80,7 @@ lane::permitted lane::may_run(const session& who, const keyspace* keys) const no
     return may_read ? permitted::reads : permitted::nothing;
 }
 
-lane::outcome lane::execute(session& who, std::span<const resp::command> commands,
+lane::outcome lane::execute(client_session& who, std::span<const resp::command> commands,
                             byte_buffer& out) {
     engine_state& s = state_;
     keyspace* const keys = s.data.keyspaces[who.db].get();

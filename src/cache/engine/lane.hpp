@@ -59,7 +59,7 @@ public:
     };
     /// As engine::execute(), as far as possible in parallel with other lanes; nothing else uses the
     /// engine meanwhile. The session belongs to this thread.
-    outcome execute(session& who, std::span<const resp::command> commands, byte_buffer& out);
+    outcome execute(client_session& who, std::span<const resp::command> commands, byte_buffer& out);
 
     /// Checked before each batch, with a monotonic time that is the same for all lanes: false when
     /// the batch should take the exclusive path at once. That holds for a while after a lane has
@@ -111,7 +111,7 @@ private:
 
     enum class permitted : std::uint8_t { nothing, reads, all };
 
-    permitted may_run(const session& who, const keyspace* keys) const noexcept;
+    permitted may_run(const client_session& who, const keyspace* keys) const noexcept;
     bool is_permitted(const command_spec* what) const noexcept;
     std::size_t take_some(const call& c, std::span<const planned> next,
                           dictionary::holding& held) noexcept;

@@ -64,7 +64,7 @@ class lane_client {
 public:
     explicit lane_client(turns& of) : turns_(of) {
         of.alone([&] {
-            session_ = std::make_unique<session>(of.home, "test:1", "test:0");
+            session_ = std::make_unique<client_session>(of.home, "test:1", "test:0");
             lane_ = std::make_unique<lane>(of.home);
         });
     }
@@ -99,13 +99,13 @@ public:
     }
     std::string operator()(std::string_view line) { return ask({split(line)}); }
 
-    session& who() noexcept { return *session_; }
+    client_session& who() noexcept { return *session_; }
 
     std::size_t by_lanes = 0;  // commands
 
 private:
     turns& turns_;
-    std::unique_ptr<session> session_;
+    std::unique_ptr<client_session> session_;
     std::unique_ptr<lane> lane_;
 };
 
@@ -380,7 +380,7 @@ TEST(lane, takes_turns_for_a_while_where_batches_keep_meeting_others) {
     fill(beside.home);
     test_client fills(beside.home);
     fills("SET wanted x");
-    session who(beside.home, "test:1", "test:0");
+    client_session who(beside.home, "test:1", "test:0");
     lane mine(beside.home);
     lane another(beside.home);
     const auto ask = [&](std::string_view key) {
@@ -431,7 +431,7 @@ TEST(lane, is_left_alone_for_a_while_where_no_batch_is_for_it) {
     using namespace std::chrono_literals;
     turns beside;
     fill(beside.home);
-    session who(beside.home, "test:1", "test:0");
+    client_session who(beside.home, "test:1", "test:0");
     lane mine(beside.home);
     // True when the lane took a command.
     const auto tries = [&](std::vector<std::string_view> words) {
@@ -470,7 +470,7 @@ TEST(lane, a_command_of_too_many_keys_is_no_reason_to_take_turns) {
     constexpr std::size_t keys = 46'000;
     turns beside;
     fill(beside.home, keys);
-    session who(beside.home, "test:1", "test:0");
+    client_session who(beside.home, "test:1", "test:0");
     lane mine(beside.home);
     random_generator random(7);
     std::chrono::milliseconds now = 1s;

@@ -145,7 +145,7 @@ statistics engine::stats() const noexcept {
     return all;
 }
 
-session::session(engine& at, std::string_view from, std::string_view to)
+client_session::client_session(engine& at, std::string_view from, std::string_view to)
     : home(at), address(from), local_address(to) {
     engine_state& s = home.internals();
     id = s.clients.next_session_id++;
@@ -156,9 +156,10 @@ session::session(engine& at, std::string_view from, std::string_view to)
     ++s.data.env.counters.total_sessions;
 }
 
-session::session(engine& at, internal) : home(at), id(0), created_us(0), last_used_us(0) {}
+client_session::client_session(engine& at, internal)
+    : home(at), id(0), created_us(0), last_used_us(0) {}
 
-session::~session() {
+client_session::~client_session() {
     engine_state& s = home.internals();
     // Also one of the engine's own may be in the middle of it: of a file that is given up.
     scripting::forget(s, *this);

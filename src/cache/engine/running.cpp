@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-bool waits_for_key(const session& who) noexcept {
+bool waits_for_key(const client_session& who) noexcept {
     return who.blocked && who.extras->waits_for == wait_kind::key;
 }
 

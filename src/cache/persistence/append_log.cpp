@@ -91,11 +91,11 @@ void append_log::missed() noexcept {
 
 // The session of a background task checks its change later, and the disk may have failed meanwhile.
 void append_log::note_changed_by() noexcept {
-    session* const by = state_.clients.executing;
+    client_session* const by = state_.clients.executing;
     if (by != nullptr && by->extras) by->extras->appended_up_to = appended;
 }
 
-bool append_log::was_given_up(session& of) const noexcept {
+bool append_log::was_given_up(client_session& of) const noexcept {
     if (!of.extras) return false;
     const std::uint64_t position = std::exchange(of.extras->appended_up_to, 0);
     return position != 0 && position <= given_up && waits_for_disk();

@@ -89,7 +89,7 @@ public:
     }
     /// True if the session's output confirms a change whose wait was given up, so that the disk may
     /// lack it. Check it whenever its output is taken.
-    bool was_given_up(session& of) const noexcept;
+    bool was_given_up(client_session& of) const noexcept;
     /// True if more bytes wait to be written than permitted, though the disk works.
     bool lags() const noexcept { return on_ && fault.empty() && appended - written > max_pending; }
     /// True if changes up to this byte must wait.

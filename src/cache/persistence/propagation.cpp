@@ -223,7 +223,7 @@ expired_keys fate_of_expired(const engine_state& s) noexcept {
 
 expiry_scope::expiry_scope(const call& c) noexcept
     : env_(c.state.data.env), before_(c.state.data.env.expired) {
-    if ((c.client.special & session::master) != 0) {
+    if ((c.client.special & client_session::master) != 0) {
         env_.expired = expired_keys::stay;
     } else if ((c.state.clients.slow_path & (slow_path::replica | slow_path::pause)) != 0) {
         const bool reads = (c.spec->flags & command_flag::write) == 0;

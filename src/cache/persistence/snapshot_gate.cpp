@@ -88,7 +88,7 @@ bool waits_for_snapshot(call& c) {
         found = changes_slow_value(*c.keys, spec, args);
     };
     if ((c.spec->flags & command_flag::executes_queue) != 0 &&
-        (c.client.special & session::in_transaction) != 0)
+        (c.client.special & client_session::in_transaction) != 0)
         c.client.extras->queued.for_each(look);
     else
         look(*c.spec, {c.args, c.count});

@@ -129,8 +129,8 @@ inline std::string fingerprint(engine& of, rdb::file_form form = rdb::file_form:
            std::to_string(streams) + " " + std::to_string(of.stats().keys) + " keys";
 }
 
-struct file_session final : session {
-    explicit file_session(engine& home) : session(home, internal{}) { special = master; }
+struct file_session final : client_session {
+    explicit file_session(engine& home) : client_session(home, internal{}) { special = master; }
 };
 
 // True if all commands were parsed and executed.

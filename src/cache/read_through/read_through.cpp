@@ -198,7 +198,7 @@ void read_through::look_for(call& c, waiter*& own, std::string_view key, bool wr
         ask(*own, c.client, scoped);
 }
 
-void read_through::ask(waiter& own, session& who, std::string_view scoped) {
+void read_through::ask(waiter& own, client_session& who, std::string_view scoped) {
     auto found = misses_.find(scoped);
     if (found == misses_.end()) {
         if (misses_.size() >= options_.max_misses) {
@@ -274,7 +274,7 @@ void read_through::notify_trackers(std::string_view key) {
     if ((home_.clients.observers & observers::trackers) != 0) invalidate(home_, key, nullptr);
 }
 
-void read_through::block(session& who, waiter& own) {
+void read_through::block(client_session& who, waiter& own) {
     if (own.deadline_us == 0) own.deadline_us = home_.data.env.steady_us + options_.deadline_us;
     session_extras& extras = extras_of(who);
     extras.waits_for = wait_kind::hook;
@@ -282,7 +282,7 @@ void read_through::block(session& who, waiter& own) {
     who.blocked = true;
 }
 
-void read_through::wake(session& who) {
+void read_through::wake(client_session& who) {
     forget_wait(home_, who);
     who.wake();
 }
@@ -290,14 +290,14 @@ void read_through::wake(session& who) {
 void read_through::wake_for_room() {
     if (waiting_for_room_.empty() || queue_.is_full()) return;
     const auto all = std::exchange(waiting_for_room_, {});
-    for (session* const each : all) {
+    for (client_session* const each : all) {
         waiters_[each].for_room = false;
         wake(*each);
     }
 }
 
 /// The session waits for nothing any more.
-void read_through::leave(session& who, waiter& of) {
+void read_through::leave(client_session& who, waiter& of) {
     for (miss* const each : of.misses) {
         each->waiting.erase(&who);
         let_go(*each);
@@ -314,14 +314,14 @@ void read_through::let_go(miss& of) {
     misses_.erase(misses_.find(of.key));
 }
 
-void read_through::forget(session& who) {
+void read_through::forget(client_session& who) {
     const auto found = waiters_.find(&who);
     if (found == waiters_.end()) return;
     leave(who, found->second);
     waiters_.erase(found);
 }
 
-void read_through::end_wait(session& who) {
+void read_through::end_wait(client_session& who) {
     waiter& own = waiters_[&who];
     ++counts_.timeouts;
     if (own.for_room) own.room_refused = true;
@@ -365,7 +365,7 @@ void read_through::key_happened(unsigned database, key_event kind, std::string_v
         // Waiting sessions see the key's new state.
         miss& asked = *found->second;
         asked.superseded = true;
-        for (session* const each : std::exchange(asked.waiting, {})) {
+        for (client_session* const each : std::exchange(asked.waiting, {})) {
             waiter& its = waiters_[each];
             its.misses.erase(&asked);
             if (its.misses.empty()) wake(*each);
@@ -553,7 +553,7 @@ void read_through::answer(miss& of, hook_result&& result) {
             if (known_us > 0) absent_.add(scoped, home_.data.env.steady_us + known_us);
         }
     }
-    for (session* const each : std::exchange(of.waiting, {})) {
+    for (client_session* const each : std::exchange(of.waiting, {})) {
         waiter& its = waiters_[each];
         its.misses.erase(&of);
         if (failed)

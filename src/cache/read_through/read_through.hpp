@@ -140,8 +140,8 @@ public:
                       std::string_view key);
     /// Before all keys of databases are removed or swapped, without an event for each.
     void keep_values();
-    void end_wait(session& who);
-    void forget(session& who);
+    void end_wait(client_session& who);
+    void forget(client_session& who);
 
     // Calls by the host, after the engine's time was set. take() returns a job, if there is one;
     // finish() must be called for each.
@@ -164,7 +164,7 @@ private:
     struct miss {
         std::string key;  // with the database's number in front
         std::uint64_t id = 0;
-        std::unordered_set<session*> waiting;
+        std::unordered_set<client_session*> waiting;
         bool running = false;
         bool parked = false;      // until the key's changes are delivered
         bool superseded = false;  // the key was changed meanwhile
@@ -188,16 +188,16 @@ private:
     verdict look_for_room(call& c);
     verdict look_for_misses(call& c, bool writes);
     void look_for(call& c, waiter*& own, std::string_view key, bool writes);
-    void ask(waiter& own, session& who, std::string_view scoped);
+    void ask(waiter& own, client_session& who, std::string_view scoped);
     void fail(waiter& of, std::string_view scoped, std::string_view why);
     verdict refuse(call& c, std::string_view why);
     void note_deletions(const call& c);
     void drop_stale_keys(const call& c);
     void take_back_stale(std::string_view scoped);
-    void block(session& who, waiter& own);
-    void wake(session& who);
+    void block(client_session& who, waiter& own);
+    void wake(client_session& who);
     void wake_for_room();
-    void leave(session& who, waiter& of);
+    void leave(client_session& who, waiter& of);
     void let_go(miss& of);
     void drop_without_value(std::string_view scoped);
     std::shared_ptr<const std::string> value_of(std::string_view scoped);
@@ -217,8 +217,8 @@ private:
     std::map<std::uint64_t, miss*> unasked_;  // by id: the oldest first
     std::unordered_map<std::uint64_t, std::string> running_misses_;
     std::unordered_map<std::uint64_t, std::string> running_changes_;
-    std::unordered_map<session*, waiter> waiters_;
-    std::unordered_set<session*> waiting_for_room_;
+    std::unordered_map<client_session*, waiter> waiters_;
+    std::unordered_set<client_session*> waiting_for_room_;
     by_name<bool> dirty_;  // value: the key may have another type than string now
     stale_values stale_;
     absent_keys absent_;

@@ -6,7 +6,7 @@
 // like all writes to a replica.
 #pragma once
 
-#include "cache/clients/session.hpp"
+#include "cache/clients/client_session.hpp"
 
 #include <cstdint>
 #include <string>
@@ -21,7 +21,7 @@ struct failover_plan {
     std::string host;        ///< of the replica; empty: the first one with all changes
     std::uint16_t port = 0;  ///< its listening port
     /// Time at which it is aborted, or with `force` executed in any case; by the steady clock.
-    std::int64_t deadline_us = session::no_deadline;
+    std::int64_t deadline_us = client_session::no_deadline;
     bool force = false;
     /// The replica had the stream up to here: a server with less must not become the master of this
     /// data.

@@ -45,7 +45,7 @@ bool changes_held_key(const migrations& its, unsigned database, const command_sp
 // Scope in which changes are attributed to a waiting session, or to none (null).
 class doing_of {
 public:
-    doing_of(engine_state& s, session* who)
+    doing_of(engine_state& s, client_session* who)
         : state_(s),
           outer_(std::exchange(s.clients.executing, who)),
           outer_pushes_(std::exchange(s.clients.own_pushes, {})) {}
@@ -58,7 +58,7 @@ public:
 
 private:
     engine_state& state_;
-    session* outer_;
+    client_session* outer_;
     byte_buffer outer_pushes_;
 };
 
@@ -161,14 +161,14 @@ bool migration::may_remove() const {
 
 std::int64_t migration::pause_ends_us() const noexcept {
     return state_.clients.paused_until_us != 0 ? state_.clients.paused_until_us
-                                               : session::no_deadline;
+                                               : client_session::no_deadline;
 }
 
 std::string migration::remove(const std::vector<std::size_t>& indexes) {
     engine_state& s = state_;
     if (s.replication.replicating != nullptr && s.replication.replicating->is_replica())
         return "this server follows another one since";
-    session* const who = find_session(s, asked_by_);
+    client_session* const who = find_session(s, asked_by_);
     const doing_of its(s, who);
     keyspace& keys = s.data.database(order_.from);
     const auto& held = s.replication.migrating->held_[order_.from];
@@ -214,7 +214,7 @@ bool waits_for_migration(call& c) {
         waits = waits || changes_held_key(its, database, spec, args);
     };
     if ((c.spec->flags & command_flag::executes_queue) != 0 &&
-        (c.client.special & session::in_transaction) != 0)
+        (c.client.special & client_session::in_transaction) != 0)
         c.client.extras->queued.for_each(look);
     else
         look(*c.spec, {c.args, c.count});

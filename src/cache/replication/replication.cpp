@@ -211,17 +211,17 @@ void replication::check_limits() {
 
 // --- Master -----------------------------------------------------------------------------------
 
-replica* replication::introduce(session& who) {
+replica* replication::introduce(client_session& who) {
     session_extras& extras = extras_of(who);
     if (extras.as_replica == nullptr) extras.as_replica = std::make_shared<replica>(who);
     return extras.as_replica.get();
 }
 
-replica* replication::find(session& who) noexcept {
+replica* replication::find(client_session& who) noexcept {
     return who.extras == nullptr ? nullptr : who.extras->as_replica.get();
 }
 
-void replication::forget(session& who) {
+void replication::forget(client_session& who) {
     replica* const gone = find(who);
     if (gone == nullptr) return;
     const bool was_active = std::erase(replicas_, gone) > 0;
@@ -255,7 +255,7 @@ void replication::go_on(replica& with, std::uint64_t from) {
     with.next = with.acked = from;
     with.confirmed = false;
     with.acked_us = with.progress_us = state_.data.env.steady_us;
-    with.who.special |= session::replica;
+    with.who.special |= client_session::replica;
     replicas_.push_back(&with);
     writer_.forget();
     ++continued;
@@ -269,7 +269,7 @@ void replication::wait_for_copy(replica& with) {
     if (is_first) waiting_since_us_ = state_.data.env.steady_us;
     with.now = replica::stage::waiting;
     with.acked_us = with.progress_us = state_.data.env.steady_us;
-    with.who.special |= session::replica;
+    with.who.special |= client_session::replica;
     replicas_.push_back(&with);
     ++full_copies;
     if (host != nullptr) host->copy_wanted();
@@ -539,10 +539,11 @@ void replication::wait_for_copies(call& c, const awaited_copies& wanted, std::in
 
 void replication::ask_for_acknowledgements() { feed(ask_text); }
 
-void replication::answer(session& who, const copies& have) {
+void replication::answer(client_session& who, const copies& have) {
     session_extras& extras = *who.extras;
-    const bool is_quiet = (who.special & (session::reply_off | session::reply_skip)) != 0;
-    who.special &= static_cast<std::uint16_t>(~session::reply_skip);
+    const bool is_quiet =
+        (who.special & (client_session::reply_off | client_session::reply_skip)) != 0;
+    who.special &= static_cast<std::uint16_t>(~client_session::reply_skip);
     if (!is_quiet) {
         resp::reply_writer reply(extras.outbox, who.protocol);
         if (lacks_own_disk(extras.awaited)) {
@@ -558,7 +559,7 @@ void replication::answer(session& who, const copies& have) {
 
 void replication::serve_waits() {
     for (std::size_t i = 0; i < state_.clients.copy_waits.size();) {
-        session& who = *state_.clients.copy_waits[i];
+        client_session& who = *state_.clients.copy_waits[i];
         const awaited_copies& wanted = who.extras->awaited;
         const copies have = count(who.written_offset, wanted);
         if (have.are_enough || lacks_own_disk(wanted))
@@ -568,7 +569,7 @@ void replication::serve_waits() {
     }
 }
 
-void replication::end_wait(session& who) {
+void replication::end_wait(client_session& who) {
     answer(who, count(who.written_offset, who.extras->awaited));
 }
 

@@ -72,9 +72,9 @@ struct replica {
         online,      ///< is sent the stream
     };
 
-    explicit replica(session& of) noexcept : who(of) {}
+    explicit replica(client_session& of) noexcept : who(of) {}
 
-    session& who;
+    client_session& who;
     stage now = stage::introduced;
     std::uint16_t port = 0;     ///< its listening port
     std::string host;           ///< announced by REPLCONF; empty: its address
@@ -164,11 +164,11 @@ public:
     // --- Master ---
 
     /// The session's replica state, created at the first call; null at the limit.
-    replica* introduce(session& who);
+    replica* introduce(client_session& who);
     /// The session's replica state, or null.
-    static replica* find(session& who) noexcept;
+    static replica* find(client_session& who) noexcept;
     /// The session closes.
-    void forget(session& who);
+    void forget(client_session& who);
 
     /// True if the stream with that ID is kept from the offset (of the first missing byte) on.
     bool can_continue(std::string_view id, std::uint64_t from) const noexcept;
@@ -217,7 +217,7 @@ public:
     /// This server's disk has more, or never will.
     void disk_advanced() { serve_waits(); }
     /// Ends the wait at its deadline.
-    void end_wait(session& who);
+    void end_wait(client_session& who);
 
     /// Periodic work: PINGs, timeouts, the end of the backlog. About ten times a second.
     void tick();
@@ -314,7 +314,7 @@ private:
     };
     copies count(std::uint64_t offset, const awaited_copies& wanted) const noexcept;
     void serve_waits();
-    void answer(session& who, const copies& have);
+    void answer(client_session& who, const copies& have);
 
     engine_state& state_;
     std::string id_;
@@ -347,12 +347,12 @@ bool refused_by_replication(call& c, std::uint64_t flags);
 /// replication::lacks_data() of an engine that may have no replication.
 bool lacks_data(const engine_state& s) noexcept;
 /// True if the data may be outdated and must not be shown to this session.
-bool is_stale(const engine_state& s, const session& caller) noexcept;
+bool is_stale(const engine_state& s, const client_session& caller) noexcept;
 inline constexpr std::string_view loading_text = "LOADING Redis is loading the dataset in memory";
 inline constexpr std::string_view stale_text =
     "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
 /// True if a script of this session must not write.
-bool is_read_only_replica(const engine_state& s, const session& caller) noexcept;
+bool is_read_only_replica(const engine_state& s, const client_session& caller) noexcept;
 /// True while write commands are refused for lack of replicas.
 bool lacks_replicas(const engine_state& s) noexcept;
 

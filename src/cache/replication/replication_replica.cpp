@@ -148,7 +148,7 @@ bool replication::lacks_replicas() const noexcept {
 }
 
 bool refused_by_replication(call& c, std::uint64_t flags) {
-    if ((c.client.special & session::master) != 0) return false;
+    if ((c.client.special & client_session::master) != 0) return false;
     const replication_options& options = c.state.settings.options.replication;
     const bool writes = (flags & command_flag::write) != 0;
     // It waits until the failover has ended.
@@ -181,15 +181,15 @@ bool lacks_data(const engine_state& s) noexcept {
     return s.replication.replicating != nullptr && s.replication.replicating->lacks_data();
 }
 
-bool is_stale(const engine_state& s, const session& caller) noexcept {
+bool is_stale(const engine_state& s, const client_session& caller) noexcept {
     return is_replica(s) && !s.settings.options.replication.serve_stale_data &&
            s.replication.replicating->link() != link_state::connected &&
-           (caller.special & session::master) == 0;
+           (caller.special & client_session::master) == 0;
 }
 
-bool is_read_only_replica(const engine_state& s, const session& caller) noexcept {
+bool is_read_only_replica(const engine_state& s, const client_session& caller) noexcept {
     return is_replica(s) && s.settings.options.replication.read_only &&
-           (caller.special & session::master) == 0;
+           (caller.special & client_session::master) == 0;
 }
 
 }  // namespace eddy::cache

@@ -209,8 +209,8 @@ TEST(replication, a_replica_shows_no_expired_key_and_removes_none) {
     EXPECT_EQ(client("DBSIZE"), ":2\r\n");
     EXPECT_EQ(client("DEL kept"), "-READONLY You can't write against a read only replica.\r\n");
     // It is visible to the master's own commands.
-    struct master final : session {
-        explicit master(engine& at) : session(at) { special |= session::master; }
+    struct master final : client_session {
+        explicit master(engine& at) : client_session(at) { special |= client_session::master; }
     } from(home);
     const auto execute = [&](std::initializer_list<std::string_view> words) {
         const resp::command one{words.begin(), words.size()};
@@ -556,9 +556,9 @@ TEST(replication, a_masters_stream_waits_while_clients_are_paused) {
     home.set_time(std::chrono::seconds(1'000'000));
     test_client client(home);
     EXPECT_EQ(client("REPLICAOF 127.0.0.1 1"), "+OK\r\n");
-    struct master final : session {
-        explicit master(engine& at) : session(at, "test:1", "test:0") {
-            special |= session::master | session::reply_off;
+    struct master final : client_session {
+        explicit master(engine& at) : client_session(at, "test:1", "test:0") {
+            special |= client_session::master | client_session::reply_off;
         }
         void wake() noexcept override { ++woken; }
         int woken = 0;

@@ -125,7 +125,7 @@ int run_job(lua_State* raw) {
 
 }  // namespace
 
-script_runner::own::own(engine& home) : session(home, internal{}) { address = "lua"; }
+script_runner::own::own(engine& home) : client_session(home, internal{}) { address = "lua"; }
 
 script_runner::script_runner(engine& home) : state_(home.internals()), session_(home) {}
 
@@ -243,9 +243,9 @@ const command_spec* script_runner::find_callable(const std::string_view* args, s
 std::string_view script_runner::refusal_of_write(std::uint64_t flags) const {
     if (running_->read_only) return "Write commands are not allowed from read-only scripts.";
     if ((flags & command_flag::write) == 0) return {};
-    const session& client = running_call_->client;
+    const client_session& client = running_call_->client;
     if (!refusal_by_mode(state_.settings.options.mode, flags).empty() &&
-        (client.special & session::master) == 0)
+        (client.special & client_session::master) == 0)
         return readonly_mode_error;
     if (is_read_only_replica(state_, client))
         return "-READONLY You can't write against a read only replica.";
@@ -304,7 +304,7 @@ std::string_view script_runner::execute(const std::string_view* args, std::size_
         if (!why.empty()) return reject(why);
     }
     if ((flags & command_flag::write) != 0) {
-        if (!has_written_ && (running_call_->client.special & session::master) == 0) {
+        if (!has_written_ && (running_call_->client.special & client_session::master) == 0) {
             const std::string trouble = save_trouble_text(state_);
             if (!trouble.empty()) {
                 inner.error(trouble);
@@ -322,7 +322,7 @@ std::string_view script_runner::execute(const std::string_view* args, std::size_
     run_command(inner, *spec);
     retire_closed(state_);
     executed_steps_ = steps_of(flags, {args, count}, command_reply_.size());
-    if ((running_call_->client.special & session::tracking) != 0) [[unlikely]]
+    if ((running_call_->client.special & client_session::tracking) != 0) [[unlikely]]
         remember_reads(*running_call_, *spec, {args, count});
     ++state_.data.env.counters.commands;
     if ((state_.clients.slow_path & slow_path::monitors) != 0) [[unlikely]]
@@ -389,7 +389,7 @@ void script_runner::on_fiber(call& c, void (*what)(call&)) {
     state_.clients.slow_path |= slow_path::script;
     session_extras& extras = extras_of(c.client);
     extras.waits_for = wait_kind::script;
-    extras.deadline_us = session::no_deadline;
+    extras.deadline_us = client_session::no_deadline;
     c.client.blocked = true;
     note_busy();
 }
@@ -451,7 +451,7 @@ void script_runner::go_on() {
     // Within a script time stands still, and output for its session is collected.
     const std::int64_t now_us = std::exchange(state_.data.env.now_us, now_us_);
     const std::int64_t now_ms = std::exchange(state_.data.env.now_ms, now_us_ / 1000);
-    session* const outer = std::exchange(state_.clients.executing, late_session_);
+    client_session* const outer = std::exchange(state_.clients.executing, late_session_);
     byte_buffer outer_pushes = std::exchange(state_.clients.own_pushes, std::move(late_pushes_));
     slice_ends_ns_ = clock_ns() + slice_ms * ms_ns;
     const bool done = fiber_.resume();
@@ -468,25 +468,25 @@ void script_runner::go_on() {
 }
 
 void script_runner::finish_late() {
-    session& who = *std::exchange(late_session_, nullptr);
+    client_session& who = *std::exchange(late_session_, nullptr);
     end_slow_path();
     session_extras& extras = *who.extras;
     try {
-        if ((who.special & (session::reply_off | session::reply_skip)) == 0) {
+        if ((who.special & (client_session::reply_off | client_session::reply_skip)) == 0) {
             extras.outbox.append(reply_.text());
         }
         extras.outbox.append(late_pushes_.text());
     } catch (const std::bad_alloc&) {
         who.closing = true;
     }
-    who.special &= static_cast<std::uint16_t>(~session::reply_skip);
+    who.special &= static_cast<std::uint16_t>(~client_session::reply_skip);
     clear(late_pushes_);
     clear(reply_);
     end_late(*call_);
     call_.reset();
     {
         // WAIT refers to this session's writes.
-        session* const outer = std::exchange(state_.clients.executing, &who);
+        client_session* const outer = std::exchange(state_.clients.executing, &who);
         if (is_cut_off()) {
             discard_unit(state_);
             if (has_changed()) note_half_script();
@@ -521,8 +521,9 @@ void script_runner::finish_late() {
 void script_runner::note_half_script() {
     state_.persistence.has_half_script = true;
     stop_propagation(state_);
-    state_.clients.sessions.for_each([this](session& each) {
-        if ((each.special & (session::master | session::replica)) == 0) cache::kill(state_, each);
+    state_.clients.sessions.for_each([this](client_session& each) {
+        if ((each.special & (client_session::master | client_session::replica)) == 0)
+            cache::kill(state_, each);
     });
 }
 
@@ -548,17 +549,17 @@ void script_runner::pause(std::int64_t us) {
     }
 }
 
-void script_runner::forget(session& who) {
+void script_runner::forget(client_session& who) {
     if (late_session_ != &who) return;
     // The master's offset claims that all of it was executed.
-    if ((who.special & session::master) != 0 && state_.replication.replicating != nullptr)
+    if ((who.special & client_session::master) != 0 && state_.replication.replicating != nullptr)
         state_.replication.replicating->cannot_resume();
     abandon();
 }
 
 void script_runner::cut_off() {
     if (late_session_ == nullptr) return;
-    session& who = *late_session_;
+    client_session& who = *late_session_;
     abandon();
     cache::kill(state_, who);
 }

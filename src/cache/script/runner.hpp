@@ -15,7 +15,7 @@
 
 #include <eddy/base/byte_buffer.hpp>
 
-#include "cache/clients/session.hpp"
+#include "cache/clients/client_session.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/engine/engine_state.hpp"
 #include "lua/fiber.hpp"
@@ -97,7 +97,7 @@ public:
     /// Suspends the code on the fiber for so long; it is late meanwhile. Returns at once elsewhere.
     void pause(std::int64_t us);
     /// The session closes: its script ends.
-    void forget(session& who);
+    void forget(client_session& who);
     /// Ends the late script in its current state, and closes its session.
     void cut_off();
 
@@ -116,7 +116,7 @@ public:
 
     // For redis_library.cpp.
     engine_state& state() noexcept { return state_; }
-    session& own_session() noexcept { return session_; }
+    client_session& own_session() noexcept { return session_; }
     /// Executes a command of the script and returns its reply, which is valid until the next one.
     /// The error is in `refusal`, a static text, if it was not executed.
     std::string_view execute(const std::string_view* args, std::size_t count,
@@ -125,7 +125,7 @@ public:
     void count_executed(lua::stack in);
 
 private:
-    struct own final : session {
+    struct own final : client_session {
         explicit own(engine& home);
     };
     const command_spec* find_callable(const std::string_view* args, std::size_t count,
@@ -152,7 +152,7 @@ private:
     std::optional<resp::reply_writer> writer_;
     std::optional<call> call_;  // valid on the fiber
     void (*body_)(call&) = nullptr;
-    session* late_session_ = nullptr;
+    client_session* late_session_ = nullptr;
     std::uint64_t changes_before_ = 0;  // value of data.changes before the code on the fiber
     std::int64_t looked_ns_ = 0;        // simulated time of all readings
     std::int64_t began_ns_ = 0;

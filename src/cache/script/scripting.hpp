@@ -43,7 +43,7 @@ void hold_back(engine_state& s) noexcept;
 void let_begin(engine_state& s) noexcept;
 std::string_view busy_text(const engine_state& s) noexcept;
 /// The session closes: its script ends.
-void forget(engine_state& s, session& who);
+void forget(engine_state& s, client_session& who);
 /// True if the late script, or its transaction, has changed data.
 bool has_changed(const engine_state& s) noexcept;
 /// Ends the late script in its current state, and closes its session.

@@ -26,7 +26,7 @@ void pause(engine_state&, std::int64_t) {}
 void hold_back(engine_state&) noexcept {}
 void let_begin(engine_state&) noexcept {}
 std::string_view busy_text(const engine_state&) noexcept { return busy_script_text; }
-void forget(engine_state&, session&) {}
+void forget(engine_state&, client_session&) {}
 bool has_changed(const engine_state&) noexcept { return false; }
 void cut_off(engine_state&) {}
 std::vector<std::string> library_codes(const engine_state&) { return {}; }

@@ -78,7 +78,7 @@ void hold_back(engine_state& s) noexcept { s.scripting->runner().hold_back(); }
 
 void let_begin(engine_state& s) noexcept { s.scripting->runner().let_begin(); }
 
-void forget(engine_state& s, session& who) {
+void forget(engine_state& s, client_session& who) {
     if (s.scripting != nullptr) s.scripting->runner().forget(who);
 }
 

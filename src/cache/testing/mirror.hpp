@@ -64,7 +64,7 @@ private:
 class change_replayer {
 public:
     explicit change_replayer(engine& home) : home_(home), session_(home) {
-        session_.special = session::master;
+        session_.special = client_session::master;
     }
     /// The errors that were replied.
     std::string obey(std::string_view commands) {
@@ -88,7 +88,7 @@ public:
 
 private:
     engine& home_;
-    session session_;
+    client_session session_;
 };
 
 /// Everything there is, with the times at which keys end.

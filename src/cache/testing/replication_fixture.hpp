@@ -16,7 +16,7 @@
 namespace eddy::cache::testing {
 
 /// Bytes that a replica would be sent, taken without a connection.
-inline std::string sent_to(engine& home, session& who) {
+inline std::string sent_to(engine& home, client_session& who) {
     replication& its = *home.internals().replication.replicating;
     replica& of = *replication::find(who);
     std::string text;

@@ -98,8 +98,8 @@ public:
     bool is_blocked() const noexcept { return session_.blocked; }
 
 private:
-    struct own_session final : session {
-        explicit own_session(engine& home) : session(home, "test:1", "test:0") {}
+    struct own_session final : client_session {
+        explicit own_session(engine& home) : client_session(home, "test:1", "test:0") {}
     };
 
     bool may_run() const noexcept { return !session_.closing && !session_.blocked; }

@@ -93,15 +93,15 @@ public:
         return std::string(out_.text());
     }
 
-    session& who() noexcept { return session_; }
+    client_session& who() noexcept { return session_; }
     /// True if the engine has notified of output since the last pushed().
     bool woken() const noexcept { return session_.woken; }
     /// True if the engine has closed the connection.
     bool closed() const noexcept { return session_.closed; }
 
 private:
-    struct own_session final : session {
-        explicit own_session(engine& home) : session(home, "test:1", "test:0") {}
+    struct own_session final : client_session {
+        explicit own_session(engine& home) : client_session(home, "test:1", "test:0") {}
         void wake() noexcept override { woken = true; }
         void close_now() noexcept override { closed = true; }
         bool woken = false;

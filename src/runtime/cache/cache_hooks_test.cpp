@@ -399,7 +399,7 @@ TEST_P(cache_hooks, many_clients_and_keys_at_once) {
         subject cache("cache", store.options({{"hook_threads", 4}, {"hook_deadline", "10m"}}));
         co_await cache.start();
         co_await with_scope([&](scope& all) -> task<void> {
-            struct worker {
+            struct cache_worker {
                 static task<void> work(endpoint where, int seed) {
                     talker c = co_await talker::to(where);
                     for (int i = 0; i < 100; ++i) {
@@ -410,7 +410,7 @@ TEST_P(cache_hooks, many_clients_and_keys_at_once) {
                     }
                 }
             };
-            for (int i = 0; i < 20; ++i) all.spawn(worker::work(cache->local(), i));
+            for (int i = 0; i < 20; ++i) all.spawn(cache_worker::work(cache->local(), i));
             co_await all.join();
         });
         co_await until([&] { return counted(cache, "hook_queued_keys") == 0; });

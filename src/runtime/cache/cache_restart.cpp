@@ -235,7 +235,7 @@ outcome<> cache_server::apply(const settings& changed) {
     if (run_) {
         listening().set_rules(chosen().rules);
         run_->context.write_timeout = chosen().write_timeout;
-        worker::apply_limits(run_->context);
+        cache_worker::apply_limits(run_->context);
     }
     return {};
 }

@@ -70,7 +70,7 @@ serving::loop_pool::factory cache_server::worker_factory() {
     if (pool().has_threads()) context.lockable = std::make_unique<lockable_loop>(&context);
     context.pool = &pool();
     return [&context](const serving::worker_place& place) {
-        return std::make_unique<worker>(place, context, context.limits());
+        return std::make_unique<cache_worker>(place, context, context.limits());
     };
 }
 
@@ -139,7 +139,7 @@ void cache_server::begin_tasks() {
     }
     spawn_supervised([this] { return run_->upkeep.keep_up(); });
     spawn_supervised([this] { return run_->upkeep.catch_up(); });
-    spawn_supervised([this] { return worker::keep_limits(run_->context); });
+    spawn_supervised([this] { return cache_worker::keep_limits(run_->context); });
 }
 
 void cache_server::give_up_start() noexcept {
@@ -162,7 +162,7 @@ task<void> cache_server::forget_keys() {
 }
 
 void cache_server::retire(const serving::loop_worker& last) {
-    latency_.merge(static_cast<const worker&>(last).latency());
+    latency_.merge(static_cast<const cache_worker&>(last).latency());
 }
 
 task<void> cache_server::end() {
@@ -179,7 +179,7 @@ void cache_server::add_counts(metrics& to) const {
     const eddy::cache::statistics now = run_ ? run_->engine.stats() : last_stats_;
     auto latency = std::make_shared<histogram>(latency_);
     for_each_worker([&](const serving::loop_worker& of) {
-        latency->merge(static_cast<const worker&>(of).latency());
+        latency->merge(static_cast<const cache_worker&>(of).latency());
     });
     to.errors += now.errors;
     add_samples(to, now);

@@ -14,7 +14,7 @@
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/cache_upkeep.hpp"
-#include "runtime/cache/clients/worker.hpp"
+#include "runtime/cache/clients/cache_worker.hpp"
 #include "runtime/cache/config/options.hpp"
 #include "runtime/cache/files/cache_files.hpp"
 #include "runtime/cache/replication/replicator.hpp"
@@ -87,7 +87,7 @@ private:
     task<void> end() override;
     void add_counts(metrics& to) const override;
     task<outcome<bool>> reread_files() override;
-    std::string_view refusal() const override { return worker::refusal; }
+    std::string_view refusal() const override { return cache_worker::refusal; }
     serving::admission* connection_check() noexcept override { return this; }
 
     const cache::config& chosen() const noexcept;

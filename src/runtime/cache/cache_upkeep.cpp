@@ -5,7 +5,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "runtime/cache/clients/worker.hpp"
+#include "runtime/cache/clients/cache_worker.hpp"
 #include "runtime/cache/files/yield.hpp"
 
 #include <algorithm>
@@ -38,9 +38,9 @@ task<void> cache_upkeep::keep_up() {
             if (!co_await context_.work_done.wait()) co_return;
         }
         if (!co_await loop::current().sleep_for(pause)) co_return;
-        static_cast<worker*>(context_.pool->here())->trim();
+        static_cast<cache_worker*>(context_.pool->here())->trim();
         for (const auto& each : context_.pool->others())
-            static_cast<worker&>(*each.its).trim_later();
+            static_cast<cache_worker&>(*each.its).trim_later();
         context_.update_time();
         while (engine.upkeep()) {
             co_await yield();
@@ -79,7 +79,7 @@ task<void> cache_upkeep::check_outputs() {
         engine.check_outputs();
         const std::int64_t due_us = engine.outputs_due_us();
         result<> woken;
-        if (due_us == eddy::cache::session::no_deadline) {
+        if (due_us == eddy::cache::client_session::no_deadline) {
             woken = co_await context_.outputs_due.wait();
         } else {
             const duration left = std::chrono::microseconds(due_us) - context_.clock.steady();

@@ -11,7 +11,7 @@
 #include "cache/persistence/engine_files.hpp"
 #include "cache/replication/replication.hpp"
 #include "cache/script/script_gap.hpp"
-#include "runtime/cache/clients/worker.hpp"
+#include "runtime/cache/clients/cache_worker.hpp"
 #include "runtime/cache/config/options.hpp"
 #include "runtime/cache/config/parameters.hpp"
 #include "runtime/cache/files/cache_files.hpp"
@@ -137,7 +137,7 @@ void server_commands::change_settings(eddy::cache::server_settings now) {
     if (has_limits) limits_changed();
 }
 
-void server_commands::limits_changed() noexcept { worker::limits_changed(context_); }
+void server_commands::limits_changed() noexcept { cache_worker::limits_changed(context_); }
 
 void server_commands::answer(std::uint64_t session, std::string_view fault) {
     eddy::cache::engine_clients(engine_).answer(session, fault);

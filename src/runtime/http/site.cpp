@@ -20,10 +20,10 @@ constexpr metric request_seconds{
     .kind = metric_kind::histogram,
     .help = "Time from the end of a request's head to the end of its response."};
 
-const worker& as_worker(const serving::loop_worker& of) noexcept {
-    return static_cast<const worker&>(of);
+const site_worker& as_worker(const serving::loop_worker& of) noexcept {
+    return static_cast<const site_worker&>(of);
 }
-worker& as_worker(serving::loop_worker& of) noexcept { return static_cast<worker&>(of); }
+site_worker& as_worker(serving::loop_worker& of) noexcept { return static_cast<site_worker&>(of); }
 
 const config& own(const serving_config& of) noexcept { return static_cast<const config&>(of); }
 
@@ -76,8 +76,8 @@ task<outcome<>> site::check(config_pointer next, bool /*discards_data*/) {
 serving::loop_pool::factory site::worker_factory() {
     return [&context = *context_, by = shared_config(),
             files = std::move(files_)](const serving::worker_place& place) {
-        return std::make_unique<worker>(place, context, own(*by),
-                                        std::move(files->at(place.index)));
+        return std::make_unique<site_worker>(place, context, own(*by),
+                                             std::move(files->at(place.index)));
     };
 }
 

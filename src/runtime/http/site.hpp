@@ -4,7 +4,7 @@
 #include <eddy/base/histogram.hpp>
 
 #include "runtime/http/options.hpp"
-#include "runtime/http/worker.hpp"
+#include "runtime/http/site_worker.hpp"
 #include "runtime/serving/served_log.hpp"
 #include "runtime/serving/served_runtime.hpp"
 
@@ -33,7 +33,7 @@ private:
     void add_counts(metrics& to) const override;
     task<outcome<bool>> reread_files() override;
     void apply_live() override;
-    std::string_view refusal() const override { return worker::refusal; }
+    std::string_view refusal() const override { return site_worker::refusal; }
 
     const http::config& chosen() const noexcept;
 

@@ -5,8 +5,8 @@
 #include <eddy/shm/shm.hpp>
 #include <eddy/tls/tls.hpp>
 
+#include "runtime/proxy/proxy_worker.hpp"
 #include "runtime/proxy/testing.hpp"
-#include "runtime/proxy/worker.hpp"
 #include "transport/test_certificates.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Workers, counts and live changes of a proxy.
 #include "runtime/proxy/proxy_server.hpp"
 
-#include "runtime/proxy/worker.hpp"
+#include "runtime/proxy/proxy_worker.hpp"
 
 #include <cstddef>
 #include <utility>
@@ -56,13 +56,13 @@ std::shared_ptr<balancer> proxy_server::balance() {
 
 serving::loop_pool::factory proxy_server::worker_factory() {
     return [by = shared_config(), backends = balance()](const serving::worker_place& place) {
-        return std::make_unique<worker>(place, static_cast<const config&>(*by), backends);
+        return std::make_unique<proxy_worker>(place, static_cast<const config&>(*by), backends);
     };
 }
 
 void proxy_server::apply_live() {
     pool().post_to_all([by = shared_config(), backends = balance()](serving::loop_worker& of) {
-        static_cast<worker&>(of).apply(static_cast<const config&>(*by), backends);
+        static_cast<proxy_worker&>(of).apply(static_cast<const config&>(*by), backends);
     });
 }
 

@@ -3,8 +3,8 @@
 
 #include <eddy/net/tcp.hpp>
 
+#include "runtime/proxy/proxy_worker.hpp"
 #include "runtime/proxy/testing.hpp"
-#include "runtime/proxy/worker.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -156,7 +156,7 @@ TEST_P(proxies, carry_much_both_ways_at_once) {
 TEST_P(proxies, hold_little_for_a_side_that_does_not_read) {
     run_before_one([](subject& s, backend_end& backend) -> task<void> {
         // More tunnels than leases of the loop may wait in.
-        constexpr std::size_t count = worker::most_held_leases + 6;
+        constexpr std::size_t count = proxy_worker::most_held_leases + 6;
         std::vector<tunnel_ends> all;
         tcp::socket_options small;
         small.send_buffer = small.receive_buffer = 64 * 1024;

@@ -22,6 +22,7 @@
 #include "runtime/metrics.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/server/options.hpp"
+#include "runtime/serving/inherited_listeners.hpp"
 #include "serving/journal.hpp"
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 
 #include <eddy/wire/websocket.hpp>
 
-#include "runtime/server/worker.hpp"
+#include "runtime/server/server_worker.hpp"
 
 #include <fmt/format.h>
 
@@ -18,14 +18,14 @@ namespace {
 /// Gives the connection back to the server, as a WebSocket.
 class return_to_worker final : public eddy::http::connection_takeover {
 public:
-    return_to_worker(worker& to, client& its) noexcept : worker_(to), client_(its) {}
+    return_to_worker(server_worker& to, client& its) noexcept : worker_(to), client_(its) {}
     task<void> run(stream peer, byte_buffer received) override {
         worker_.open_websocket(client_, std::move(peer), std::move(received));
         co_return;
     }
 
 private:
-    worker& worker_;
+    server_worker& worker_;
     client& client_;
 };
 
@@ -38,7 +38,7 @@ eddy::http::response answer_of(int status, std::string_view what) {
 
 /// In place of files. The connection ends, since the client expects another server.
 eddy::http::response http_visit::refuse_request() {
-    worker_.note(worker::refusal::no_files, client_);
+    worker_.note(server_worker::refusal::no_files, client_);
     auto refused = answer_of(426, "this port serves messages and WebSocket, and no files");
     const auto added = eddy::websocket::add_error_fields(refused.headers, {426, {}});
     const auto closes = refused.headers.add("Connection", "close");
@@ -63,7 +63,7 @@ task<eddy::http::response> http_visit::handle(eddy::http::request& incoming) {
         }
         if (!eddy::websocket::is_origin_allowed(asked.head(), self.worker_.origins(),
                                                 self.worker_.is_secure())) {
-            self.worker_.note(worker::refusal::origin, self.client_,
+            self.worker_.note(server_worker::refusal::origin, self.client_,
                               asked.headers().find("Origin").value_or(""));
             co_return answer_of(403, "a page of this origin may not connect (--origins)");
         }
@@ -76,7 +76,7 @@ task<eddy::http::response> http_visit::handle(eddy::http::request& incoming) {
 }
 
 eddy::http::response http_visit::reject(int status, std::string_view what) {
-    if (files_ == nullptr) worker_.note(worker::refusal::no_files, client_);
+    if (files_ == nullptr) worker_.note(server_worker::refusal::no_files, client_);
     return answer_of(status, what);
 }
 

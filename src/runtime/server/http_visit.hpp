@@ -12,15 +12,16 @@
 
 namespace eddy::runtime::server {
 
-class worker;
+class server_worker;
 
 /// One connection's handler and observer; it lives while the client speaks HTTP. One loop's thread.
 class http_visit final : public eddy::http::request_handler, public eddy::http::session_observer {
 public:
     /// The first `counted_bytes` that it receives are counted already. `files` may be null: all
     /// requests but those for a WebSocket are refused.
-    http_visit(worker& of, client& its, eddy::http::static_files* files, serving::counters& counted,
-               serving::tally& requests, std::uint64_t counted_bytes) noexcept
+    http_visit(server_worker& of, client& its, eddy::http::static_files* files,
+               serving::counters& counted, serving::tally& requests,
+               std::uint64_t counted_bytes) noexcept
         : worker_(of),
           client_(its),
           files_(files),
@@ -37,7 +38,7 @@ public:
 private:
     eddy::http::response refuse_request();
 
-    worker& worker_;
+    server_worker& worker_;
     client& client_;
     eddy::http::static_files* files_;
     serving::counters& counted_;

@@ -23,9 +23,11 @@ constexpr duration send_patience = std::chrono::seconds(5);
 
 constexpr std::string_view refusal_line = "error: the server is full; try again later\n";
 
-worker& as_worker(serving::loop_worker& of) noexcept { return static_cast<worker&>(of); }
-const worker& as_worker(const serving::loop_worker& of) noexcept {
-    return static_cast<const worker&>(of);
+server_worker& as_worker(serving::loop_worker& of) noexcept {
+    return static_cast<server_worker&>(of);
+}
+const server_worker& as_worker(const serving::loop_worker& of) noexcept {
+    return static_cast<const server_worker&>(of);
 }
 
 const config& own(const serving_config& of) noexcept { return static_cast<const config&>(of); }
@@ -84,7 +86,7 @@ stream_server::stream_server(creation from)
 
 const config& stream_server::chosen() const noexcept { return own(common()); }
 
-worker& stream_server::here() const noexcept { return as_worker(*pool().here()); }
+server_worker& stream_server::here() const noexcept { return as_worker(*pool().here()); }
 
 // --- Start ----------------------------------------------------------------------------------
 
@@ -116,8 +118,8 @@ task<outcome<>> stream_server::check(config_pointer next, bool /*discards_data*/
 serving::loop_pool::factory stream_server::worker_factory() {
     return [&context = *context_, by = shared_config(),
             files = std::move(files_)](const serving::worker_place& place) {
-        return std::make_unique<worker>(place, context, own(*by),
-                                        std::move(files->at(place.index)));
+        return std::make_unique<server_worker>(place, context, own(*by),
+                                               std::move(files->at(place.index)));
     };
 }
 
@@ -227,7 +229,7 @@ task<outcome<std::uint64_t>> stream_server::send(std::string message) {
 task<outcome<std::uint64_t>> stream_server::send_to_all(shared_messages what) {
     struct destination {
         executor where;
-        worker* its;
+        server_worker* its;
     };
     std::vector<destination> all;
     for (const auto& each : pool().others()) all.push_back({each.where, &as_worker(*each.its)});

@@ -9,7 +9,7 @@
 #include "base/problem.hpp"
 #include "runtime/server/options.hpp"
 #include "runtime/server/server_context.hpp"
-#include "runtime/server/worker.hpp"
+#include "runtime/server/server_worker.hpp"
 #include "runtime/serving/served_log.hpp"
 #include "runtime/serving/served_runtime.hpp"
 
@@ -50,7 +50,7 @@ private:
     std::string_view refusal() const override;
 
     const server::config& chosen() const noexcept;
-    worker& here() const noexcept;
+    server_worker& here() const noexcept;
     task<outcome<std::uint64_t>> send_to_all(shared_messages what);
     std::unexpected<problem> stopped() const;
     std::unexpected<problem> too_slow(std::uint64_t reached) const;

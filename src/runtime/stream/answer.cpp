@@ -89,7 +89,7 @@ std::string error_event(std::string_view reason) {
     return fmt::format("data: {}\n\n", member("error", reason));
 }
 
-std::string refusal(int status, std::string_view reason, const request& to) {
+std::string refusal(int status, std::string_view reason, const stream_request& to) {
     const std::string body = member("error", reason) + "\n";
     const auto write = [&](http1::head_writer& head) {
         head.response(status)
@@ -102,7 +102,7 @@ std::string refusal(int status, std::string_view reason, const request& to) {
     return text_of(write, to.is_head ? std::string_view() : body);
 }
 
-std::string no_content(const request& to) {
+std::string no_content(const stream_request& to) {
     return text_of([&](http1::head_writer& head) {
         head.response(204).field("Connection", "close");
         add_fields(head, to.headers, max_refusal_fields);

@@ -4,7 +4,7 @@
 
 #include <eddy/base/unique_fd.hpp>
 
-#include "runtime/stream/request.hpp"
+#include "runtime/stream/stream_request.hpp"
 
 #include <cstdint>
 #include <span>
@@ -37,10 +37,10 @@ inline constexpr std::size_t max_refusal_fields = 8 * 1024;
 /// Refusal of a client: a whole response of this status, with the request's own fields, such as
 /// those of CORS, without which a page cannot read it. With 503 there is a Retry-After. It has no
 /// content for a request of HEAD.
-std::string refusal(int status, std::string_view reason, const request& to = {});
+std::string refusal(int status, std::string_view reason, const stream_request& to = {});
 /// Response to a client that has the whole of its stream: 204, which ends an EventSource (WHATWG
 /// HTML, 9.2.3).
-std::string no_content(const request& to);
+std::string no_content(const stream_request& to);
 
 /// The Date of a response that is made now. The view ends with the next call.
 std::string_view date_now() noexcept;

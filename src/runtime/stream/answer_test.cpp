@@ -18,8 +18,8 @@ std::string dateless(std::string text) {
     return text.replace(at + name.size(), size, "DATE");
 }
 
-request request_with(std::vector<response_header> fields) {
-    request made;
+stream_request request_with(std::vector<response_header> fields) {
+    stream_request made;
     made.headers = std::move(fields);
     return made;
 }
@@ -28,12 +28,12 @@ TEST(stream_answers, head_of_a_stream) {
     EXPECT_EQ(dateless(response_head({})),
               "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
               "Connection: close\r\nX-Accel-Buffering: no\r\nDate: DATE\r\n\r\n");
-    const request to = request_with({{"X-Mine", "1"}, {"Access-Control-Allow-Origin", "*"}});
+    const stream_request to = request_with({{"X-Mine", "1"}, {"Access-Control-Allow-Origin", "*"}});
     EXPECT_EQ(dateless(response_head(to.headers, 404, "text/plain")),
               "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nCache-Control: no-cache\r\n"
               "Connection: close\r\nX-Accel-Buffering: no\r\nDate: DATE\r\nX-Mine: 1\r\n"
               "Access-Control-Allow-Origin: *\r\n\r\n");
-    const request dated = request_with({{"date", "then"}});
+    const stream_request dated = request_with({{"date", "then"}});
     EXPECT_EQ(response_head(dated.headers, 299),
               "HTTP/1.1 299 Unknown\r\nContent-Type: text/event-stream\r\n"
               "Cache-Control: no-cache\r\nConnection: close\r\nX-Accel-Buffering: no\r\n"
@@ -53,7 +53,7 @@ TEST(stream_answers, refusals) {
               "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
               "Content-Length: 17\r\nConnection: close\r\nRetry-After: 1\r\nDate: DATE\r\n"
               "X-A: 1\r\n\r\n{\"error\":\"full\"}\n");
-    request head = request_with({{"Retry-After", "9"}});
+    stream_request head = request_with({{"Retry-After", "9"}});
     head.is_head = true;
     EXPECT_EQ(dateless(refusal(503, "full", head)),
               "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"

@@ -23,16 +23,16 @@ result<std::unique_ptr<sessions>> sessions::open(session_options options, observ
     return made;
 }
 
-bool sessions::continues_stream(const request& from) const {
+bool sessions::continues_stream(const stream_request& from) const {
     return replay_ != nullptr && replay_->continues_stream(from);
 }
 
-bool sessions::has_whole(const request& from) const {
+bool sessions::has_whole(const stream_request& from) const {
     return replay_ != nullptr && replay_->has_whole(from);
 }
 
-result<sessions::beginning> sessions::begin(unique_fd client, const request& from, std::string head,
-                                            std::string_view first) {
+result<sessions::beginning> sessions::begin(unique_fd client, const stream_request& from,
+                                            std::string head, std::string_view first) {
     if (replay_) return replay_->begin(std::move(client), from, std::move(head), first);
     head += first;
     const auto added = clients_->add(std::move(client), head);

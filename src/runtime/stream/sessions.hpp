@@ -12,7 +12,7 @@
 #include <eddy/io/timer.hpp>
 
 #include "handoff/client_table.hpp"
-#include "runtime/stream/request.hpp"
+#include "runtime/stream/stream_request.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -70,13 +70,13 @@ public:
 
     bool has_replay() const noexcept { return replay_ != nullptr; }
     /// True when the request asks to continue a stream that exists.
-    bool continues_stream(const request& from) const;
+    bool continues_stream(const stream_request& from) const;
     /// True when the client has the whole of a stream that has ended, its end included.
-    bool has_whole(const request& from) const;
+    bool has_whole(const stream_request& from) const;
     /// Begins a stream for a client, or continues one. `head` is the response's, `first` the first
     /// event, or empty. Errors as client_table::add(); throws std::bad_alloc, and nothing was begun
     /// then.
-    result<beginning> begin(unique_fd client, const request& from, std::string head,
+    result<beginning> begin(unique_fd client, const stream_request& from, std::string head,
                             std::string_view first);
 
     /// Sends one event, which outlives the sessions, or which it keeps. False when the stream was

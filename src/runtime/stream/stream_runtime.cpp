@@ -462,7 +462,7 @@ bool stream_runtime::has_streams_to_continue() const noexcept {
 
 /// True for a request whose response has no content, which is sent: of a client that has its whole
 /// stream, and HEAD, where the head does not depend on a source.
-bool stream_runtime::answer_without_stream(unique_fd& client, const request& from) {
+bool stream_runtime::answer_without_stream(unique_fd& client, const stream_request& from) {
     std::string head;
     if (running_->clients->has_whole(from))
         head = no_content(from);
@@ -482,7 +482,7 @@ void stream_runtime::release() noexcept {
     if (share_) share_->give_back();
 }
 
-void stream_runtime::begin(unique_fd client, request from, bool is_counted) {
+void stream_runtime::begin(unique_fd client, stream_request from, bool is_counted) {
     stream::source& source = *running_->source;
     rollback admission([this, is_counted] {
         if (!is_counted) release();
@@ -504,7 +504,7 @@ void stream_runtime::begin(unique_fd client, request from, bool is_counted) {
     }
 }
 
-void stream_runtime::start_program(unique_fd client, const request& from) {
+void stream_runtime::start_program(unique_fd client, const stream_request& from) {
     if (running_->programs->start(client, from)) return;
     release();
     count_fault("program_not_started");
@@ -512,7 +512,7 @@ void stream_runtime::start_program(unique_fd client, const request& from) {
 }
 
 void stream_runtime::refuse(unique_fd client, int status, std::string_view reason,
-                            const request& to) {
+                            const stream_request& to) {
     const std::string text = refusal(status, reason, to);
     const bool may_linger = running_->refused.children() < max_lingering_refusals &&
                             descriptors::has_room(descriptors::use::client);

@@ -4,6 +4,7 @@
 #include "handoff/receiver.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/metrics.hpp"
+#include "runtime/serving/inherited_listeners.hpp"
 #include "runtime/stream/options.hpp"
 #include "runtime/stream/sessions.hpp"
 #include "runtime/stream/sources/source.hpp"
@@ -68,7 +69,7 @@ private:
     void on_fault(std::uint32_t stream, std::string_view reason) noexcept override;
     void on_response(int status) noexcept override;
 
-    bool answer_without_stream(unique_fd& client, const request& from);
+    bool answer_without_stream(unique_fd& client, const stream_request& from);
     /// With replay: streams that have not ended, or logs of ended ones.
     bool has_streams_to_continue() const noexcept;
     /// Counts one more stream if it is within the limit; else false.
@@ -79,10 +80,10 @@ private:
     outcome<> open_again();
     result<> open_receiver(const handoff::receiver_options& receiving);
     void warn_of_limit();
-    void refuse(unique_fd client, int status, std::string_view reason, const request& to);
+    void refuse(unique_fd client, int status, std::string_view reason, const stream_request& to);
     /// `is_counted`: it continues a stream that was admitted before.
-    void begin(unique_fd client, request from, bool is_counted);
-    void start_program(unique_fd client, const request& from);
+    void begin(unique_fd client, stream_request from, bool is_counted);
+    void start_program(unique_fd client, const stream_request& from);
     void count_fault(std::string_view reason) noexcept;
     void count_loss(std::string_view reason) noexcept;
 

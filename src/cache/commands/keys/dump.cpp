@@ -59,7 +59,7 @@ struct restore_options {
 // is checked; the statistics count it when Redis would.
 void count_check(const call& c, std::string_view payload) {
     const std::string& when = c.state.settings.options.sanitize_payload;
-    const bool is_master = (c.client.special & session::master) != 0;
+    const bool is_master = (c.client.special & client_session::master) != 0;
     if (when == "no" || (when == "clients" && (is_master || !c.client.user->sanitizes()))) return;
     constexpr auto first_packed = static_cast<unsigned char>(rdb::object_type::hash_zipmap);
     const bool is_packed =

@@ -166,7 +166,7 @@ void type(call& c) {
 void exists(call& c) { c.reply.integer(count_keys(c)); }
 // Also for a client with CLIENT NO-TOUCH: execution.cpp has switched the counting off.
 void touch(call& c) {
-    if ((c.client.special & session::no_touch) != 0)
+    if ((c.client.special & client_session::no_touch) != 0)
         c.state.data.env.most_uses = counted_uses(c.state.data.env.policy);
     c.reply.integer(count_keys(c));
 }

@@ -40,8 +40,8 @@ std::string human_bytes(std::size_t bytes) {
     return text;
 }
 
-bool waits_with_timeout(const session& who) noexcept {
-    if (!who.blocked || who.extras->deadline_us == session::no_deadline) return false;
+bool waits_with_timeout(const client_session& who) noexcept {
+    if (!who.blocked || who.extras->deadline_us == client_session::no_deadline) return false;
     return who.extras->waits_for == wait_kind::key || who.extras->waits_for == wait_kind::replicas;
 }
 
@@ -132,8 +132,9 @@ void clients_section(call& c, info_text& to) {
     to.field("blocked_clients", std::uint64_t{c.state.clients.blocked_sessions});
     to.field("tracking_clients", std::uint64_t{c.state.clients.tracking.clients});
     std::uint64_t with_timeout = 0;
-    c.state.clients.sessions.for_each(
-        [&with_timeout](const session& each) { with_timeout += waits_with_timeout(each) ? 1 : 0; });
+    c.state.clients.sessions.for_each([&with_timeout](const client_session& each) {
+        with_timeout += waits_with_timeout(each) ? 1 : 0;
+    });
     to.field("clients_in_timeout_table", with_timeout);
     // A wait of XREADGROUP ends also when the key is removed.
     std::uint64_t until_gone = 0;

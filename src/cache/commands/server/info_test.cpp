@@ -287,8 +287,8 @@ TEST_F(info, counts_errors_that_no_client_expects) {
     client_("SET a x");
     EXPECT_THAT(client_("LPUSH a 1"), StartsWith("-WRONGTYPE"));
     EXPECT_EQ(field("unexpected_error_replies"), "0");
-    struct master final : session {
-        explicit master(engine& at) : session(at) { special |= session::master; }
+    struct master final : client_session {
+        explicit master(engine& at) : client_session(at) { special |= client_session::master; }
     } from(engine_);
     const std::string_view words[] = {"LPUSH", "a", "1"};
     const resp::command one{words, 3};

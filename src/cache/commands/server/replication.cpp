@@ -77,7 +77,7 @@ bool note_attribute(call& c, replica& of, std::size_t i) {
 
 // The replica state of a session that may start replication; null with the refusal replied.
 replica* begin_sync(call& c) {
-    if ((c.client.special & session::replica) != 0) return nullptr;
+    if ((c.client.special & client_session::replica) != 0) return nullptr;
     replication& its = replication::of(c.state);
     if (its.is_failing_over()) {
         c.error("NOMASTERLINK Can't SYNC while failing over");
@@ -97,7 +97,7 @@ replica* begin_sync(call& c) {
 // PSYNC FAILOVER: the master asks this replica to become the master. False with the refusal
 // replied.
 bool take_over(call& c) {
-    if ((c.client.special & session::replica) != 0) return true;
+    if ((c.client.special & client_session::replica) != 0) return true;
     if (!is_replica(c)) {
         c.error("ERR PSYNC FAILOVER can't be sent to a master.");
         return false;
@@ -132,7 +132,7 @@ void replconf(call& c) {
     replica* of = replication::find(c.client);
     for (std::size_t i = 1; i < c.count; i += 2) {
         if (is_word(c.arg(i), "ack")) {
-            if (of == nullptr || (c.client.special & session::replica) == 0) return;
+            if (of == nullptr || (c.client.special & client_session::replica) == 0) return;
             const auto offset = parse_integer(c.arg(i + 1));
             const bool has_disk = i + 3 < c.count && is_word(c.arg(i + 2), "fack");
             const auto synced = has_disk ? parse_integer(c.arg(i + 3)) : std::nullopt;
@@ -144,7 +144,7 @@ void replconf(call& c) {
             return;
         }
         if (is_word(c.arg(i), "getack")) {
-            if ((c.client.special & session::master) == 0 ||
+            if ((c.client.special & client_session::master) == 0 ||
                 c.state.replication.replicating == nullptr)
                 return;
             c.state.replication.replicating->ack_wanted = true;
@@ -192,7 +192,7 @@ void replicaof(call& c) {
         if (is_replica(c)) c.state.replication.replicating->become_master();
         return c.reply.ok();
     }
-    if ((c.client.special & session::replica) != 0) {
+    if ((c.client.special & client_session::replica) != 0) {
         return c.error("ERR Command is not valid when client is a replica.");
     }
     const auto port = c.integer_in(2, 0, 65535, "ERR Invalid master port");

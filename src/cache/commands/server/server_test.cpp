@@ -257,7 +257,7 @@ TEST_F(server_commands, cluster_of_one_node_is_there_for_those_who_insist) {
     expect("CLUSTER INFO", "-ERR This instance has cluster support disabled\r\n");
     expect("READONLY", "-ERR This instance has cluster support disabled\r\n");
     expect("CONFIG SET cluster-enabled yes", "+OK\r\n");
-    session far(engine_, "[2001:db8::2]:4711", "[2001:db8::1]:6379");
+    client_session far(engine_, "[2001:db8::2]:4711", "[2001:db8::1]:6379");
     const std::string_view ask_words[] = {"CLUSTER", "SLOTS"};
     const resp::command ask_slots{ask_words, 2};
     byte_buffer told;
@@ -567,7 +567,7 @@ TEST_F(server_commands, memory_has_reports) {
     replica("PSYNC ? -1");
     client_("SET a 2");
     EXPECT_GT(std::stoi(figure("replication.backlog")), 0);
-    EXPECT_GE(std::stoul(figure("clients.slaves")), sizeof(session));
+    EXPECT_GE(std::stoul(figure("clients.slaves")), sizeof(client_session));
     EXPECT_NE(client_("INFO memory").find("mem_clients_slaves:" + figure("clients.slaves")),
               std::string::npos);
     expect("MEMORY PURGE", "+OK\r\n");

@@ -101,7 +101,7 @@ bool add_options::parse(call& c, bool adds) {
         return false;
     }
     // Another server, or the file, has put in what was really trimmed.
-    if ((c.client.special & session::master) != 0) {
+    if ((c.client.special & client_session::master) != 0) {
         trim.limit = 0;
         return true;
     }

@@ -25,7 +25,7 @@ struct read_request {
     bool by_group;  // XREADGROUP
     bool waits = false;
     bool acknowledged = false;  // NOACK: nothing becomes pending
-    std::int64_t deadline_us = session::no_deadline;
+    std::int64_t deadline_us = client_session::no_deadline;
     std::uint64_t count = 0;
     std::size_t first_key = 0;
     std::size_t streams = 0;

@@ -3,7 +3,7 @@
 
 #include <eddy/base/assert.hpp>
 
-#include "runtime/cache/clients/worker.hpp"
+#include "runtime/cache/clients/cache_worker.hpp"
 
 #include <new>
 #include <utility>
@@ -12,11 +12,11 @@ namespace eddy::runtime::cache {
 
 client::own_session::own_session(client& whose, std::string_view address,
                                  std::string_view local_address)
-    : eddy::cache::session(whose.at.context().engine, address, local_address), of(whose) {}
+    : eddy::cache::client_session(whose.at.context().engine, address, local_address), of(whose) {}
 
 void client::own_session::notify(notification what) noexcept { of.at.notify(*this, what); }
 
-client::client(serving::connections& all, stream accepted, cancel_source& parent, worker& its,
+client::client(serving::connections& all, stream accepted, cancel_source& parent, cache_worker& its,
                serving::connection_slot slot)
     : connection(all, std::move(accepted), parent, std::move(slot)), at(its) {
     // The other end of a Unix socket has no name: both are named by the path, as in Redis.

@@ -25,13 +25,13 @@
 
 namespace eddy::runtime::cache {
 
-class worker;
+class cache_worker;
 
 /// Lives in the coroutine that serves it, on its worker's loop.
 class client final : public serving::connection {
 public:
     /// Makes the session, too. One on a loop that does not accept has a slot.
-    client(serving::connections& all, stream accepted, cancel_source& parent, worker& at,
+    client(serving::connections& all, stream accepted, cancel_source& parent, cache_worker& at,
            serving::connection_slot slot);
     ~client();
 
@@ -56,7 +56,7 @@ public:
 
     /// The engine's side, and how the engine reaches this one. The engine calls it in its own turns
     /// or with its loop locked by another thread.
-    struct own_session final : eddy::cache::session, list_link<client> {
+    struct own_session final : eddy::cache::client_session, list_link<client> {
         own_session(client& of, std::string_view address, std::string_view local_address);
         ~own_session() override = default;
 
@@ -142,7 +142,7 @@ public:
     /// State of the session when the loop was unlocked last.
     const view& seen() const noexcept { return session->seen; }
 
-    worker& at;
+    cache_worker& at;
 };
 
 /// For own_session's counts of bytes.

@@ -9,8 +9,8 @@
 
 #include "base/rollback.hpp"
 #include "cache/clients/engine_clients.hpp"
+#include "runtime/cache/clients/cache_worker.hpp"
 #include "runtime/cache/clients/replica_feed.hpp"
-#include "runtime/cache/clients/worker.hpp"
 #include "runtime/cache/files/append_file.hpp"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ constexpr duration longest_wait = std::chrono::hours(1);
 
 /// Yields next::close at the client's end, and anything else when one task is enough again. A task
 /// of its own, so that its frame is no part of other connections.
-[[gnu::noinline]] task<worker::next> worker::serve_in_push_mode(client& c, next then) {
+[[gnu::noinline]] task<cache_worker::next> cache_worker::serve_in_push_mode(client& c, next then) {
     c.push_mode = std::make_unique<client::push_state>();
     co_await with_scope([this, &c, &then](scope& tasks) -> task<void> {
         // The scope's end waits, and other clients are served meanwhile.
@@ -56,7 +56,7 @@ constexpr duration longest_wait = std::chrono::hours(1);
 
 /// Executes what was read and has it sent, in order, until one side ends it, or until a client that
 /// is here only for its replies has taken them.
-task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
+task<cache_worker::next> cache_worker::run_push_mode(client& c, scope& tasks, next then) {
     EDDY_ASSERT(c.push_mode != nullptr);
     client::push_state& here = *c.push_mode;
     bool stays = then == next::wait || c.seen().waits_for_others || c.session->has_output;
@@ -128,7 +128,7 @@ task<worker::next> worker::run_push_mode(client& c, scope& tasks, next then) {
 }
 
 /// Activity of a client that waits for something in push mode.
-serving::activity worker::activity_in_wait(const client& c) noexcept {
+serving::activity cache_worker::activity_in_wait(const client& c) noexcept {
     const client::push_state& here = *c.push_mode;
     if (!here.unsent.empty()) return serving::activity::writing;
     if (c.seen().runs_script) return serving::activity::working;
@@ -139,7 +139,7 @@ serving::activity worker::activity_in_wait(const client& c) noexcept {
 
 /// Waits until the disk has the changes that the replies confirm. False when the connection must
 /// end.
-task<bool> worker::hold_replies(client& c) {
+task<bool> cache_worker::hold_replies(client& c) {
     EDDY_ASSERT(held_by_disk_ && !c.push_mode->awaits_disk);
     c.push_mode->awaits_disk = true;
     if (!co_await wait_for_disk(*held_by_disk_)) {
@@ -152,7 +152,7 @@ task<bool> worker::hold_replies(client& c) {
 }
 
 /// Closes a replica that would get replies in the middle of the stream.
-void worker::close_answered_replica(client& c) {
+void cache_worker::close_answered_replica(client& c) {
     replies_.clear();
     ++counted_.errors;
     context_.events.write(
@@ -161,7 +161,7 @@ void worker::close_answered_replica(client& c) {
 }
 
 /// Executes a part of the received commands: a turn of the loop is for all clients.
-worker::next worker::execute_next(client& c) {
+cache_worker::next cache_worker::execute_next(client& c) {
     client::push_state& here = *c.push_mode;
     const next then = execute_rest(c);
     if (then != next::read || here.received.empty()) return then;
@@ -171,12 +171,12 @@ worker::next worker::execute_next(client& c) {
     return after;
 }
 
-std::size_t worker::most_unsent() const noexcept {
+std::size_t cache_worker::most_unsent() const noexcept {
     return std::min(most_unsent_replies, context_.max_queue);
 }
 
 /// False when the connection must end.
-bool worker::send_or_queue(client& c, scope& tasks) {
+bool cache_worker::send_or_queue(client& c, scope& tasks) {
     client::push_state& here = *c.push_mode;
     if (here.unsent.empty()) {
         if (!send_now(c)) return false;
@@ -199,7 +199,7 @@ bool worker::send_or_queue(client& c, scope& tasks) {
 }
 
 /// Writes what is unsent, to its end.
-task<void> worker::write_out(client& c) {
+task<void> cache_worker::write_out(client& c) {
     client::push_state& here = *c.push_mode;
     EDDY_ASSERT(here.is_writing);
     while (!here.unsent.empty()) {
@@ -229,7 +229,7 @@ task<void> worker::write_out(client& c) {
 }
 
 /// Waits until nothing is unsent; false when the connection must end.
-task<bool> worker::all_sent(client& c) {
+task<bool> cache_worker::all_sent(client& c) {
     client::push_state& here = *c.push_mode;
     c.enter(serving::activity::writing);
     while (!here.unsent.empty() && !here.is_broken) {
@@ -242,7 +242,7 @@ task<bool> worker::all_sent(client& c) {
 
 /// True when a client whose query buffer is full must be closed. Else `until` is the time for the
 /// next check, at the latest.
-bool worker::is_overrun(client& c, time_point& until) {
+bool cache_worker::is_overrun(client& c, time_point& until) {
     if (c.push_mode->received.size() < max_query_buffer_) return false;
     const time_point end = c.touched_at() + longest_stall;
     if (loop::current().now() < end) {
@@ -262,7 +262,7 @@ bool worker::is_overrun(client& c, time_point& until) {
 }
 
 /// Ends a session's wait whose deadline has passed.
-void worker::end_wait(client& c) {
+void cache_worker::end_wait(client& c) {
     const time_point now = loop::current().now();
     const loop_lock lock(context_.lockable.get());
     context_.clock.update(now);
@@ -273,7 +273,7 @@ void worker::end_wait(client& c) {
 
 /// Takes the output of other clients' commands, if it is wanted. Yields the time at which the
 /// session's wait ends by itself, on this loop's clock.
-time_point worker::take_output(client& c, bool wanted) {
+time_point cache_worker::take_output(client& c, bool wanted) {
     const time_point now = loop::current().now();
     const loop_lock lock(context_.lockable.get());
     if (wanted) {
@@ -282,13 +282,13 @@ time_point worker::take_output(client& c, bool wanted) {
     }
     note_view(c);
     const std::int64_t deadline_us = eddy::cache::engine::deadline_us(*c.session);
-    if (deadline_us == eddy::cache::session::no_deadline) return time_point::max();
+    if (deadline_us == eddy::cache::client_session::no_deadline) return time_point::max();
     const auto left = std::chrono::microseconds(deadline_us) - context_.clock.steady();
     return now + std::min<duration>(left, longest_wait);
 }
 
 /// Waits until there is something to do, at most until the given time.
-task<result<>> worker::wait_for_something(client& c, time_point until) {
+task<result<>> cache_worker::wait_for_something(client& c, time_point until) {
     if (until == time_point::max()) co_return co_await c.push_mode->something.wait();
     const duration pause = until - loop::current().now();
     const result<> woken = co_await with_timeout(pause, c.push_mode->something.wait());
@@ -298,7 +298,7 @@ task<result<>> worker::wait_for_something(client& c, time_point until) {
 
 /// Reads what comes, so that the end of the connection is noticed at any time. Up to a limit;
 /// beyond it nothing is read. A busy execution gets no more than it can soon use.
-task<void> worker::read_ahead(client& c) {
+task<void> cache_worker::read_ahead(client& c) {
     client::push_state& here = *c.push_mode;
     for (;;) {
         while (here.received.size() >= (here.execution_waits

@@ -86,7 +86,9 @@ public:
         bool waits_for_disk = true;  ///< a write alone does not end the wait
     };
     /// True when the session must be notified of that; see append_log::was_given_up().
-    bool was_given_up(eddy::cache::session& of) const noexcept { return log().was_given_up(of); }
+    bool was_given_up(eddy::cache::client_session& of) const noexcept {
+        return log().was_given_up(of);
+    }
     mark present() const noexcept {
         return {log().appended, log().given_up, log().waits_for_disk()};
     }

@@ -52,8 +52,8 @@ bool may_be_rdb(std::string_view text) noexcept {
 }
 
 /// Session of the file's commands, with a master's rights.
-struct file_session final : eddy::cache::session {
-    explicit file_session(eddy::cache::engine& home) : session(home, internal{}) {
+struct file_session final : eddy::cache::client_session {
+    explicit file_session(eddy::cache::engine& home) : client_session(home, internal{}) {
         special = master;
         address = "append-only file";
     }
@@ -104,7 +104,7 @@ private:
 
     bool in_rdb() const noexcept { return kind_ != kind::commands; }
     bool in_transaction() const noexcept {
-        return (session_.special & eddy::cache::session::in_transaction) != 0;
+        return (session_.special & eddy::cache::client_session::in_transaction) != 0;
     }
 
     bool step_rdb() {

@@ -36,9 +36,9 @@
 namespace eddy::runtime::cache {
 namespace {
 
+using eddy::cache::client_session;
 using eddy::cache::link_state;
 using eddy::cache::replication;
-using eddy::cache::session;
 using eddy::cache::rdb::loader;
 using eddy::cache::rdb::reader;
 
@@ -162,11 +162,11 @@ public:
 private:
     friend class replica_side;
 
-    struct own_session final : session {
+    struct own_session final : client_session {
         own_session(link& on, eddy::cache::engine& engine)
-            : session(engine, on.socket.peer().to_string(), on.socket.local().to_string()),
+            : client_session(engine, on.socket.peer().to_string(), on.socket.local().to_string()),
               on_(on) {
-            special |= session::master | session::reply_off;
+            special |= client_session::master | client_session::reply_off;
         }
         void wake() noexcept override { on_.of_.context_.progress.set(); }
         void close_now() noexcept override {
@@ -536,7 +536,7 @@ task<outcome<>> replica_side::link::wait_for_gap() {
     eddy::cache::script_gap gap(engine_);
     while (!gap.is_there(!session_ || !session_->blocked)) {
         const std::int64_t until_us =
-            session_ ? eddy::cache::engine::deadline_us(*session_) : session::no_deadline;
+            session_ ? eddy::cache::engine::deadline_us(*session_) : client_session::no_deadline;
         if (!co_await of_.context_.await_progress_until(until_us))
             co_return lost("replication was ended or changed here");
         if (auto same = check_generation(); !same) co_return same;
@@ -676,7 +676,7 @@ task<outcome<>> replica_side::link::apply() {
     for (;;) {
         if (auto gap = co_await wait_for_gap(); !gap) co_return gap;
         session_->unlimited = session_->authenticated = true;
-        session_->special |= session::reply_off;
+        session_->special |= client_session::reply_off;
         const resp::batch_outcome parsed = batch_.parse(parser_, in_.text());
         applied done{.size = parsed.consumed};
         if (!parsed.commands.empty()) {
@@ -729,7 +729,7 @@ outcome<replica_side::link::applied> replica_side::link::execute(
         done.size = size_of(executed);
         parser_ = resp::request_parser(parser_.limits());
     }
-    if ((session_->special & session::in_transaction) == 0) {
+    if ((session_->special & client_session::in_transaction) == 0) {
         its_.stream_database = session_->db;
         return done;
     }

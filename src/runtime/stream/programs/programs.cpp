@@ -24,7 +24,7 @@ extern "C" {
 
 namespace eddy::runtime::stream {
 
-result<> programs::start(unique_fd& client, const request& from) {
+result<> programs::start(unique_fd& client, const stream_request& from) {
     EDDY_ASSERT(has_room());
     process_options how;
     how.input = how.output = stdio::shared;

@@ -12,8 +12,8 @@
 #include "base/problem.hpp"
 #include "runtime/stream/failure_log.hpp"
 #include "runtime/stream/programs/program_guard.hpp"
-#include "runtime/stream/request.hpp"
 #include "runtime/stream/sources/source.hpp"
+#include "runtime/stream/stream_request.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -52,7 +52,7 @@ public:
     /// the owner is notified without a number. The program and what it started get SIGHUP once the
     /// client has closed or shut its sending side down; what ignores that gets SIGTERM after
     /// hangup_patience, and SIGKILL after termination_patience more.
-    result<> start(unique_fd& client, const request& from);
+    result<> start(unique_fd& client, const stream_request& from);
     /// Waits for the programs for at most `limit`; kills the ones that still run.
     task<void> close(duration limit);
 

@@ -10,7 +10,7 @@
 
 namespace eddy::runtime::stream {
 
-std::string replay_logs::name_of(const request& from) {
+std::string replay_logs::name_of(const stream_request& from) {
     if (from.user_id.empty() || from.request_id.empty()) return {};
     // The size keeps apart what would be the same text: users are no part of requests' ids.
     return fmt::format("{}:{}{}", from.user_id.size(), from.user_id, from.request_id);

@@ -5,7 +5,7 @@
 // events. All logs together have a limit; what has ended first goes first.
 #pragma once
 
-#include "runtime/stream/request.hpp"
+#include "runtime/stream/stream_request.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -56,7 +56,7 @@ public:
     replay_logs& operator=(const replay_logs&) = delete;
 
     /// Name of a request's log; empty for one without a user or an id, which has none.
-    static std::string name_of(const request& from);
+    static std::string name_of(const stream_request& from);
 
     /// Null if there is none.
     replay_log* find(const std::string& name) noexcept;

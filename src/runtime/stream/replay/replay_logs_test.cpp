@@ -8,8 +8,8 @@
 namespace eddy::runtime::stream {
 namespace {
 
-request request_of(std::string user, std::string id) {
-    request made;
+stream_request request_of(std::string user, std::string id) {
+    stream_request made;
     made.user_id = std::move(user);
     made.request_id = std::move(id);
     return made;

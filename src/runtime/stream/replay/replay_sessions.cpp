@@ -51,20 +51,20 @@ replay_sessions::replay_sessions(const session_options& options, handoff::client
 
 replay_sessions::~replay_sessions() { loop::current().disarm(*this); }
 
-bool replay_sessions::continues_stream(const request& from) {
+bool replay_sessions::continues_stream(const stream_request& from) {
     if (from.last_event_id.empty()) return false;
     const replay_log* const log = logs_.find(replay_logs::name_of(from));
     const auto id = id_of(from.last_event_id);
     return log != nullptr && !log->is_over && id && log->covers(*id);
 }
 
-bool replay_sessions::has_whole(const request& from) {
+bool replay_sessions::has_whole(const stream_request& from) {
     if (from.last_event_id.empty()) return false;
     const replay_log* const log = logs_.find(replay_logs::name_of(from));
     return log != nullptr && log->is_over && id_of(from.last_event_id) == log->next();
 }
 
-result<sessions::beginning> replay_sessions::begin(unique_fd client, const request& from,
+result<sessions::beginning> replay_sessions::begin(unique_fd client, const stream_request& from,
                                                    std::string head, std::string_view first) {
     std::string name = replay_logs::name_of(from);
     const bool has_name = !name.empty();

@@ -5,8 +5,8 @@
 
 #include "handoff/client_table.hpp"
 #include "runtime/stream/replay/replay_logs.hpp"
-#include "runtime/stream/request.hpp"
 #include "runtime/stream/sessions.hpp"
+#include "runtime/stream/stream_request.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -27,10 +27,10 @@ public:
                     sessions::observer& owner);
     ~replay_sessions();
 
-    bool continues_stream(const request& from);
-    bool has_whole(const request& from);
-    result<sessions::beginning> begin(unique_fd client, const request& from, std::string head,
-                                      std::string_view first);
+    bool continues_stream(const stream_request& from);
+    bool has_whole(const stream_request& from);
+    result<sessions::beginning> begin(unique_fd client, const stream_request& from,
+                                      std::string head, std::string_view first);
     bool send(std::uint32_t stream, std::string_view event);
     bool send_comment(std::uint32_t stream, std::string_view comment);
     bool finish(std::uint32_t stream, std::string last);

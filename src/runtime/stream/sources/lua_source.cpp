@@ -24,12 +24,15 @@ public:
     std::expected<void, std::string> load(const config& from) {
         return script_.load(from.script.text, from.script.name);
     }
-    std::string opening(const request& from) const override { return response_head(from.headers); }
+    std::string opening(const stream_request& from) const override {
+        return response_head(from.headers);
+    }
 
 private:
     class scripted_stream final : public stream_call {
     public:
-        scripted_stream(scripted_source& of, relay& to, std::unique_ptr<request> from) noexcept
+        scripted_stream(scripted_source& of, relay& to,
+                        std::unique_ptr<stream_request> from) noexcept
             : stream_call(of.script_, std::move(from)), of_(of), to_(to) {}
 
         script::answer send(std::string event) override {
@@ -53,7 +56,7 @@ private:
         co_return script::values();
     }
 
-    task<std::string_view> run(relay& to, std::unique_ptr<request> from) override {
+    task<std::string_view> run(relay& to, std::unique_ptr<stream_request> from) override {
         to.has_head = true;
         to.ends_by = stream_end::event;
         scripted_stream call(*this, to, std::move(from));

@@ -48,9 +48,11 @@ mock_source::mock_source(sessions& in, observer& owner, duration delay, std::uin
 
 mock_source::~mock_source() { loop::current().disarm(*this); }
 
-std::string mock_source::opening(const request& from) const { return response_head(from.headers); }
+std::string mock_source::opening(const stream_request& from) const {
+    return response_head(from.headers);
+}
 
-std::string mock_source::first_event(const request& from) const {
+std::string mock_source::first_event(const stream_request& from) const {
     const std::string_view shown = first_characters(from.prompt, prompt_characters);
     return with_end(1, content_event(fmt::format("Hello from Eddy! Prompt: {}", shown)));
 }
@@ -68,7 +70,7 @@ void mock_source::end(std::uint32_t client, std::uint32_t begun_ms) {
     owner_.on_end(client, std::chrono::milliseconds(clock_ms() - begun_ms));
 }
 
-void mock_source::begin(std::uint32_t client, request from) {
+void mock_source::begin(std::uint32_t client, stream_request from) {
     streams_.make_room(client);
     if (has_beats()) beats_.make_room(client);
     stream& its = streams_[client];

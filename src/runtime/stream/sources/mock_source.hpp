@@ -10,9 +10,9 @@
 #include <eddy/io/timer.hpp>
 
 #include "runtime/stream/due_queue.hpp"
-#include "runtime/stream/request.hpp"
 #include "runtime/stream/sessions.hpp"
 #include "runtime/stream/sources/source.hpp"
+#include "runtime/stream/stream_request.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -35,9 +35,9 @@ public:
                 duration heartbeat);
     ~mock_source() override;
 
-    std::string opening(const request& from) const override;
-    std::string first_event(const request& from) const override;
-    void begin(std::uint32_t client, request from) override;
+    std::string opening(const stream_request& from) const override;
+    std::string first_event(const stream_request& from) const override;
+    void begin(std::uint32_t client, stream_request from) override;
     void forget(std::uint32_t client) noexcept override;
     std::uint64_t messages_sent() const noexcept override { return messages_sent_; }
 

@@ -28,7 +28,7 @@ constexpr std::string_view own_members[] = {"user_id",       "prompt",          
                                             "last_event_id", "response_headers", "request_id",
                                             "test_pattern",  "http_version",     "request_method"};
 
-std::string completion_request(const request& from, const std::string& model) {
+std::string completion_request(const stream_request& from, const std::string& model) {
     json body = from.message.empty() ? json::object() : json::parse(from.message, nullptr, false);
     for (const std::string_view each : own_members) body.erase(std::string(each));
     if (from.messages.empty())
@@ -77,13 +77,13 @@ bool may_be_events(std::string_view beginning) noexcept {
 
 }  // namespace
 
-std::string openai_source::opening(const request& from) const {
+std::string openai_source::opening(const stream_request& from) const {
     return response_head(from.headers);
 }
 
 /// Sends the request, and frees the handoff's. It is no coroutine: what it makes is the task's that
 /// it returns, and goes with that.
-task<result<http::pool_response>> openai_source::ask(std::unique_ptr<request>& from) {
+task<result<http::pool_response>> openai_source::ask(std::unique_ptr<stream_request>& from) {
     http::pool_request asked = upstream("/chat/completions");
     add_field(asked, "Accept", sse::content_type);
     add_field(asked, "Accept-Encoding", "identity");
@@ -122,7 +122,7 @@ task<bool> openai_source::send_all(relay& to, std::vector<std::string> events) {
     co_return true;
 }
 
-task<std::string_view> openai_source::run(relay& to, std::unique_ptr<request> from) {
+task<std::string_view> openai_source::run(relay& to, std::unique_ptr<stream_request> from) {
     to.has_head = true;
     to.ends_by = stream_end::event;
     auto answer = co_await ask(from);

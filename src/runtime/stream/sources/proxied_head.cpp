@@ -29,7 +29,7 @@ bool is_replaced(std::string_view name) noexcept {
     return is_word(name, "content-length") || is_word(name, "te");
 }
 
-bool has_field(const request& of, std::string_view name) noexcept {
+bool has_field(const stream_request& of, std::string_view name) noexcept {
     return std::ranges::any_of(of.headers, [&](const response_header& each) {
         return equal_in_any_case(each.name, name);
     });
@@ -47,7 +47,8 @@ std::optional<std::uint64_t> length_of(const http1::header_list& fields) noexcep
     return length;
 }
 
-http1::body_framing framing_of(int status, const http1::header_list& fields, const request& to) {
+http1::body_framing framing_of(int status, const http1::header_list& fields,
+                               const stream_request& to) {
     if (has_no_content(status)) return http1::body_framing::none();
     if (const auto length = length_of(fields)) return http1::body_framing::sized(*length);
     return to.is_before_http_1_1 ? http1::body_framing::until_close()
@@ -56,7 +57,8 @@ http1::body_framing framing_of(int status, const http1::header_list& fields, con
 
 }  // namespace
 
-proxied_head make_proxied_head(int status, const http1::header_list& fields, const request& to) {
+proxied_head make_proxied_head(int status, const http1::header_list& fields,
+                               const stream_request& to) {
     EDDY_ASSERT(status >= 200);
     byte_buffer out;
     http1::head_writer head(out);

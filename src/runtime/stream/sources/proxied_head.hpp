@@ -4,7 +4,7 @@
 
 #include <eddy/wire/http1.hpp>
 
-#include "runtime/stream/request.hpp"
+#include "runtime/stream/stream_request.hpp"
 
 #include <string>
 #include <string_view>
@@ -23,7 +23,8 @@ struct proxied_head {
 /// hop-by-hop fields (RFC 9110 7.6.1) and without commands to a web server before the client
 /// (X-Accel-*, X-Sendfile). The fields of `to` come in place of the source's of the same name, but
 /// for Set-Cookie, of which the client gets all.
-proxied_head make_proxied_head(int status, const http1::header_list& fields, const request& to);
+proxied_head make_proxied_head(int status, const http1::header_list& fields,
+                               const stream_request& to);
 
 /// A chunk of that content; empty for none.
 std::string chunk_of(std::string_view content);

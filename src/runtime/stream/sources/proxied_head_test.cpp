@@ -26,11 +26,11 @@ http1::header_list fields_of(const field_list& from) {
     return made;
 }
 
-parsed_answer head_of(const field_list& from, const request& to = {}, int status = 200) {
+parsed_answer head_of(const field_list& from, const stream_request& to = {}, int status = 200) {
     return parse_answer(make_proxied_head(status, fields_of(from), to).text, "HEAD");
 }
 
-kind framing_of(const field_list& from, const request& to = {}, int status = 200) {
+kind framing_of(const field_list& from, const stream_request& to = {}, int status = 200) {
     return make_proxied_head(status, fields_of(from), to).framing;
 }
 
@@ -97,7 +97,7 @@ TEST(proxied_head, keeps_what_no_source_may_take_for_its_connections_alone) {
 }
 
 TEST(proxied_head, has_the_web_servers_fields_in_place_of_the_sources) {
-    request to;
+    stream_request to;
     to.headers = {{"Access-Control-Allow-Origin", "https://a"}, {"set-cookie", "mine=1"}};
     const parsed_answer got = head_of(
         {{"access-control-allow-origin", "*"}, {"Set-Cookie", "theirs=1"}, {"X-More", "1"}}, to);
@@ -107,9 +107,9 @@ TEST(proxied_head, has_the_web_servers_fields_in_place_of_the_sources) {
 }
 
 TEST(proxied_head, frames_the_content) {
-    request old;
+    stream_request old;
     old.is_before_http_1_1 = true;
-    request to_head;
+    stream_request to_head;
     to_head.is_head = true;
     const field_list sized = {{"Content-Length", "18446744073709551615"}};
     const field_list chunked = {{"Transfer-Encoding", "chunked"}};

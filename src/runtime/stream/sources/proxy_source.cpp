@@ -18,7 +18,7 @@ constexpr std::string_view switches =
 }  // namespace
 
 /// Sends the request, which keeps its fields for the response alone. As openai_source::ask().
-task<result<http::pool_response>> proxy_source::ask(request& from) {
+task<result<http::pool_response>> proxy_source::ask(stream_request& from) {
     http::pool_request asked = upstream("");
     // The codings that the client takes are not known here.
     add_field(asked, "Accept-Encoding", "identity");
@@ -28,7 +28,7 @@ task<result<http::pool_response>> proxy_source::ask(request& from) {
     return web().send(std::move(asked));
 }
 
-task<std::string_view> proxy_source::run(relay& to, std::unique_ptr<request> from) {
+task<std::string_view> proxy_source::run(relay& to, std::unique_ptr<stream_request> from) {
     auto answer = co_await ask(*from);
     if (answer) note_response(*answer);
     if (!answer || answer->status < 200) {

@@ -46,10 +46,10 @@ relay_source::~relay_source() {
     loop::current().disarm(*this);
 }
 
-void relay_source::begin(std::uint32_t client, request from) {
+void relay_source::begin(std::uint32_t client, stream_request from) {
     if (client >= relays_.size()) relays_.resize(client + 1);
     EDDY_ASSERT(relays_[client] == nullptr);
-    tasks_.spawn(serve(client, std::make_unique<request>(std::move(from))));
+    tasks_.spawn(serve(client, std::make_unique<stream_request>(std::move(from))));
 }
 
 void relay_source::forget(std::uint32_t client) noexcept {
@@ -78,7 +78,7 @@ task<void> relay_source::close() {
 }
 
 /// Its frame is there as long as the stream: it holds the relay and nothing else of weight.
-task<void> relay_source::serve(std::uint32_t client, std::unique_ptr<request> from) {
+task<void> relay_source::serve(std::uint32_t client, std::unique_ptr<stream_request> from) {
     relay to(client);
     relays_[client] = &to;
     if (sends_heartbeats()) {
@@ -198,7 +198,7 @@ void relay_source::end_by_close(relay& to) {
     sessions_.reset_unless_finished(to.client);
 }
 
-void relay_source::refuse(relay& to, const request& from, std::string_view reason) {
+void relay_source::refuse(relay& to, const stream_request& from, std::string_view reason) {
     to.has_head = true;
     pass_on(to, refusal(502, reason, from));
 }

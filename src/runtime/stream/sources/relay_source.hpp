@@ -35,7 +35,7 @@ namespace eddy::runtime::stream {
 /// One loop's thread. close() must have ended before it dies.
 class relay_source : public source, timer {
 public:
-    void begin(std::uint32_t client, request from) final;
+    void begin(std::uint32_t client, stream_request from) final;
     void forget(std::uint32_t client) noexcept final;
     void on_idle(std::uint32_t client) noexcept final;
     task<void> close() final;
@@ -70,7 +70,7 @@ protected:
     /// Produces one stream until it ends, the client has gone, or the task is cancelled. It should
     /// free the request once that is sent. Yields the reason of a failure, a text that always
     /// lives; empty for a stream that is whole.
-    virtual task<std::string_view> run(relay& to, std::unique_ptr<request> from) = 0;
+    virtual task<std::string_view> run(relay& to, std::unique_ptr<stream_request> from) = 0;
 
     /// Passes bytes on, and waits until the client has taken them, for at most --source-timeout.
     /// False once the client has gone.
@@ -105,7 +105,7 @@ protected:
     task<std::string_view> note_content(const relay& of, http::pool_response& answer,
                                         std::string why, std::string content);
     /// Sends the client a 502 with the reason, as the whole response.
-    void refuse(relay& to, const request& from, std::string_view reason);
+    void refuse(relay& to, const stream_request& from, std::string_view reason);
     /// Adds a field whose value is known to be one.
     static void add_field(http::pool_request& to, std::string_view name, std::string_view value);
     http::client_pool& web() noexcept { return web_; }
@@ -129,7 +129,7 @@ private:
     void note_sent(relay& to) noexcept;
     void fire() noexcept override;
     void beat(relay& to);
-    task<void> serve(std::uint32_t client, std::unique_ptr<request> from);
+    task<void> serve(std::uint32_t client, std::unique_ptr<stream_request> from);
     void end(relay& to, std::string_view fault);
     void leave(relay& gone) noexcept;
 
@@ -150,16 +150,16 @@ class openai_source final : public relay_source {
 public:
     openai_source(sessions& in, observer& owner, const config& chosen, serving::journal& lines)
         : relay_source(in, owner, chosen, lines) {}
-    std::string opening(const request& from) const override;
+    std::string opening(const stream_request& from) const override;
 
 private:
     bool sends_heartbeats() const noexcept override { return true; }
-    task<result<http::pool_response>> ask(std::unique_ptr<request>& from);
+    task<result<http::pool_response>> ask(std::unique_ptr<stream_request>& from);
     std::optional<std::string_view> end_of(relay& to, completion_reader& reader,
                                            completion_reader::step what);
     std::string_view end_of_content(relay& to, const completion_reader& reader);
     task<bool> send_all(relay& to, std::vector<std::string> events);
-    task<std::string_view> run(relay& to, std::unique_ptr<request> from) override;
+    task<std::string_view> run(relay& to, std::unique_ptr<stream_request> from) override;
 };
 
 /// Any URL's response, passed through as it comes.
@@ -167,11 +167,11 @@ class proxy_source final : public relay_source {
 public:
     proxy_source(sessions& in, observer& owner, const config& chosen, serving::journal& lines)
         : relay_source(in, owner, chosen, lines) {}
-    std::string opening(const request&) const override { return {}; }
+    std::string opening(const stream_request&) const override { return {}; }
 
 private:
-    task<result<http::pool_response>> ask(request& from);
-    task<std::string_view> run(relay& to, std::unique_ptr<request> from) override;
+    task<result<http::pool_response>> ask(stream_request& from);
+    task<std::string_view> run(relay& to, std::unique_ptr<stream_request> from) override;
 };
 
 }  // namespace eddy::runtime::stream

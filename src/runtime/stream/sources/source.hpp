@@ -4,7 +4,7 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "runtime/stream/request.hpp"
+#include "runtime/stream/stream_request.hpp"
 
 #include <cstdint>
 #include <string>
@@ -37,12 +37,12 @@ public:
     virtual ~source() = default;
 
     /// Head of the response to `from`, sent at once. Empty where it depends on what is to come.
-    virtual std::string opening(const request& from) const = 0;
+    virtual std::string opening(const stream_request& from) const = 0;
     /// The first event, sent with it; empty where none is known yet.
-    virtual std::string first_event(const request& /*from*/) const { return {}; }
+    virtual std::string first_event(const stream_request& /*from*/) const { return {}; }
     /// Continues a stream whose client was sent both. Throws std::bad_alloc; nothing was begun
     /// then.
-    virtual void begin(std::uint32_t stream, request from) = 0;
+    virtual void begin(std::uint32_t stream, stream_request from) = 0;
     /// The stream's session has ended: ends the work for it.
     virtual void forget(std::uint32_t stream) noexcept = 0;
     /// A client that was waited for (sessions::notify_when_idle()) has caught up, or is gone.

@@ -2,7 +2,7 @@
 // they belong to.
 #pragma once
 
-#include "runtime/stream/request.hpp"
+#include "runtime/stream/stream_request.hpp"
 #include "script/coroutine_host.hpp"
 #include "script/library.hpp"
 
@@ -18,7 +18,7 @@ inline constexpr std::size_t max_event = std::size_t{256} << 10;
 /// Call of handle() for a request, which it frees once handle() has its table.
 class stream_call : public script::call {
 public:
-    stream_call(script::coroutine_host& in, std::unique_ptr<request> from) noexcept
+    stream_call(script::coroutine_host& in, std::unique_ptr<stream_request> from) noexcept
         : call(in), from_(std::move(from)) {}
 
     /// Passes an event on to the client; no results. It fails once the client has gone.
@@ -27,7 +27,7 @@ public:
 private:
     int push_arguments(lua::stack in) final;
 
-    std::unique_ptr<request> from_;
+    std::unique_ptr<stream_request> from_;
 };
 
 /// Global functions, for hosts whose calls are stream_calls.

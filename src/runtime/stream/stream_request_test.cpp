@@ -1,5 +1,5 @@
 // Requests of handoffs: members, what is dropped, what is refused.
-#include "runtime/stream/request.hpp"
+#include "runtime/stream/stream_request.hpp"
 
 #include <gtest/gtest.h>
 
@@ -92,7 +92,7 @@ TEST(handoff_request, refuses_what_is_no_object_of_these_members) {
 TEST(handoff_request, that_cannot_be_read_says_what_it_can_of_its_response) {
     const auto terms = [](std::string_view message) {
         std::string all;
-        const request read = read_response_terms(message);
+        const stream_request read = read_response_terms(message);
         for (const response_header& each : read.headers) all += each.name + "=" + each.value + " ";
         return all + (read.is_head ? "HEAD" : "");
     };

@@ -32,13 +32,13 @@
 namespace eddy::runtime::server {
 
 /// One loop's thread, but for what says otherwise.
-class worker final : public serving::loop_worker {
+class server_worker final : public serving::loop_worker {
 public:
     /// On its loop. `of` outlives it.
     /// `files` is of --http; none without.
-    worker(const serving::worker_place& place, server_context& of, const config& chosen,
-           std::optional<eddy::http::static_files> files);
-    ~worker() override;
+    server_worker(const serving::worker_place& place, server_context& of, const config& chosen,
+                  std::optional<eddy::http::static_files> files);
+    ~server_worker() override;
 
     void take(stream accepted, serving::connection_slot slot) override;
     /// Passes on what has come from clients and other loops, has the queues written out and the

@@ -6,7 +6,7 @@
 //
 // A side gets an orderly end only if the other one has sent it: every other way in which a tunnel
 // ends resets the connection (stream::abort()), so that what broke off does not look whole.
-#include "runtime/proxy/worker.hpp"
+#include "runtime/proxy/proxy_worker.hpp"
 
 #include <eddy/base/assert.hpp>
 #include <eddy/base/byte_buffer.hpp>
@@ -27,7 +27,7 @@
 namespace eddy::runtime::proxy {
 
 /// A client and its connection to a backend; it lives in the coroutine that serves it.
-class worker::tunnel final : public serving::connection {
+class proxy_worker::tunnel final : public serving::connection {
 public:
     tunnel(serving::connections& all, stream accepted, scope& tasks, serving::connection_slot slot)
         : connection(all, std::move(accepted), tasks.source(), std::move(slot)) {}
@@ -43,7 +43,7 @@ public:
 };
 
 /// One way through a tunnel. The tallies outlive it.
-struct worker::direction {
+struct proxy_worker::direction {
     enum class state : std::uint8_t {
         flows,
         drops,  ///< the receiver takes nothing more; the sender's bytes are dropped
@@ -64,10 +64,10 @@ struct worker::direction {
 };
 
 /// Received bytes that the other side has not taken yet: a lease of the loop, or a copy of it.
-class worker::held_piece {
+class proxy_worker::held_piece {
 public:
     /// Without the first `written` bytes. Throws std::bad_alloc.
-    held_piece(worker& of, lease piece, std::size_t written) : of_(of) {
+    held_piece(proxy_worker& of, lease piece, std::size_t written) : of_(of) {
         if (of.held_leases_ < most_held_leases) {
             piece_ = std::move(piece);
             rest_ = piece_.bytes().subspan(written);
@@ -93,40 +93,40 @@ public:
     }
 
 private:
-    worker& of_;
+    proxy_worker& of_;
     lease piece_;
     byte_buffer copy_;
     const_bytes rest_;
 };
 
-worker::worker(const serving::worker_place& place, const config& chosen,
-               std::shared_ptr<balancer> backends)
+proxy_worker::proxy_worker(const serving::worker_place& place, const config& chosen,
+                           std::shared_ptr<balancer> backends)
     : loop_worker(place), index_(place.index), config_(chosen), backends_(std::move(backends)) {
     clients_.set_limits(limits());
 }
 
-worker::~worker() = default;
+proxy_worker::~proxy_worker() = default;
 
-serving::connections::limits worker::limits() const noexcept {
+serving::connections::limits proxy_worker::limits() const noexcept {
     serving::connections::limits chosen;
     chosen.most = config_.max_connections;
     chosen.idle = config_.idle_timeout;
     return chosen;
 }
 
-void worker::apply(const config& chosen, std::shared_ptr<balancer> backends) {
+void proxy_worker::apply(const config& chosen, std::shared_ptr<balancer> backends) {
     copy_live(option_rows(), chosen, config_);
     backends_ = std::move(backends);
     clients_.set_limits(limits());
 }
 
-void worker::take(stream accepted, serving::connection_slot slot) {
+void proxy_worker::take(stream accepted, serving::connection_slot slot) {
     auto t = std::make_unique<tunnel>(clients_, std::move(accepted), tasks_, std::move(slot));
     cancel_source& cancel = t->cancel;
     tasks_.spawn(serve(std::move(t)).under(cancel));
 }
 
-task<void> worker::drain(duration limit) {
+task<void> proxy_worker::drain(duration limit) {
     co_await loop_worker::drain(limit);
     report_rest(unreached_);
     report_rest(failed_backends_);
@@ -134,7 +134,7 @@ task<void> worker::drain(duration limit) {
 
 /// A tunnel's life. While bytes may flow it is never at rest: a stop waits for its end, since the
 /// meaning of its silence depends on the protocol.
-task<void> worker::serve(std::unique_ptr<tunnel> t) {
+task<void> proxy_worker::serve(std::unique_ptr<tunnel> t) {
     try {
         t->enter(serving::activity::working);
         const bool is_open = co_await open(*t);
@@ -158,7 +158,7 @@ task<void> worker::serve(std::unique_ptr<tunnel> t) {
 
 /// Connects the tunnel to the first backend that takes it. False: none did, or the tunnel was
 /// closed meanwhile.
-task<bool> worker::open(tunnel& t) {
+task<bool> proxy_worker::open(tunnel& t) {
     if (!descriptors::has_room(descriptors::use::client)) {
         ++counted_.errors;
         note_failure(unreached_, "a client was closed: ",
@@ -189,7 +189,7 @@ task<bool> worker::open(tunnel& t) {
     co_return false;
 }
 
-task<result<stream>> worker::connect(const backend& to) const {
+task<result<stream>> proxy_worker::connect(const backend& to) const {
     const duration timeout = config_.connect_timeout;
     tcp::connect_options options;
     options.timeout = timeout;
@@ -206,7 +206,7 @@ task<result<stream>> worker::connect(const backend& to) const {
 /// the other direction runs, drops what the receiver does not take, which keeps it from resetting
 /// the sender's connection. Catches std::bad_alloc: the other direction must be awaited. All of it
 /// is in one frame, without a task or an allocation for each piece.
-task<void> worker::pump(tunnel& t, scope& both, direction& way, const direction& other) {
+task<void> proxy_worker::pump(tunnel& t, scope& both, direction& way, const direction& other) {
     using state = direction::state;
     try {
         for (;;) {
@@ -265,8 +265,8 @@ task<void> worker::pump(tunnel& t, scope& both, direction& way, const direction&
 }
 
 /// The sender has finished, or its connection has failed.
-void worker::end_input(scope& both, direction& way, const direction& other,
-                       std::error_code error) noexcept {
+void proxy_worker::end_input(scope& both, direction& way, const direction& other,
+                             std::error_code error) noexcept {
     using state = direction::state;
     const bool has_finished = error == errc::end_of_stream;
     const bool flowed = way.now == state::flows;
@@ -277,7 +277,7 @@ void worker::end_input(scope& both, direction& way, const direction& other,
 
 /// Ends a tunnel of which one side has ended. The other one may still send, and would lose the last
 /// forwarded bytes if its connection were closed, or reset, meanwhile.
-task<void> worker::end(tunnel& t, const direction& up, const direction& down) {
+task<void> proxy_worker::end(tunnel& t, const direction& up, const direction& down) {
     const bool is_client_over = up.is_over();
     const bool is_backend_over = down.is_over();
     if (is_client_over && is_backend_over && up.now == down.now) co_return;
@@ -297,7 +297,7 @@ task<void> worker::end(tunnel& t, const direction& up, const direction& down) {
 
 /// Waits until one side can have read its last bytes, which came by `way`. A side that is reset is
 /// reset soon: at once, unless bytes have just been sent.
-task<void> worker::part(stream& side, const direction& way, linger_limits limits) {
+task<void> proxy_worker::part(stream& side, const direction& way, linger_limits limits) {
     loop& here = loop::current();
     const time_point soon = way.sent_at + last_words_time;
     if (!way.has_end && soon <= here.now()) co_return;

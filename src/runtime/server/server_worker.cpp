@@ -1,5 +1,5 @@
 // Server worker: service of a stream server's clients on one loop.
-#include "runtime/server/worker.hpp"
+#include "runtime/server/server_worker.hpp"
 
 #include <eddy/base/assert.hpp>
 #include <eddy/io/timeout.hpp>
@@ -32,15 +32,15 @@ constexpr duration refusal_note_pause = std::chrono::minutes(1);
 /// Bytes of an origin in such a line.
 constexpr std::size_t longest_noted_origin = 256;
 
-worker::refusal refusal_of(foreign_protocol spoken) noexcept {
-    if (spoken == foreign_protocol::tls) return worker::refusal::tls;
-    if (spoken == foreign_protocol::stun) return worker::refusal::stun;
+server_worker::refusal refusal_of(foreign_protocol spoken) noexcept {
+    if (spoken == foreign_protocol::tls) return server_worker::refusal::tls;
+    if (spoken == foreign_protocol::stun) return server_worker::refusal::stun;
     EDDY_ASSERT(spoken == foreign_protocol::proxy);
-    return worker::refusal::proxy;
+    return server_worker::refusal::proxy;
 }
 
-std::string text_of(worker::refusal reason, std::string_view detail) {
-    using refusal = worker::refusal;
+std::string text_of(server_worker::refusal reason, std::string_view detail) {
+    using refusal = server_worker::refusal;
     switch (reason) {
         case refusal::no_files:
             return "sent an HTTP request, which was refused: --http serves files, --raw-http makes "
@@ -75,8 +75,8 @@ constexpr duration replaced_flush = std::chrono::seconds(5);
 
 }  // namespace
 
-worker::worker(const serving::worker_place& place, server_context& of, const config& chosen,
-               std::optional<eddy::http::static_files> files)
+server_worker::server_worker(const serving::worker_place& place, server_context& of,
+                             const config& chosen, std::optional<eddy::http::static_files> files)
     : loop_worker(place),
       context_(of),
       index_(place.index),
@@ -95,16 +95,16 @@ worker::worker(const serving::worker_place& place, server_context& of, const con
     background_.spawn(out_.run());
 }
 
-worker::~worker() = default;
+server_worker::~server_worker() = default;
 
-serving::connections::limits worker::limits() const noexcept {
+serving::connections::limits server_worker::limits() const noexcept {
     serving::connections::limits chosen;
     chosen.most = config_.max_connections;
     chosen.idle = config_.idle_timeout;
     return chosen;
 }
 
-queued_writer_options worker::queue_options() noexcept {
+queued_writer_options server_worker::queue_options() noexcept {
     queued_writer_options chosen;
     chosen.max_queued_bytes = config_.max_queue;
     chosen.max_queued_messages = static_cast<std::uint32_t>(
@@ -116,7 +116,7 @@ queued_writer_options worker::queue_options() noexcept {
     return chosen;
 }
 
-void worker::apply(const config& chosen) {
+void server_worker::apply(const config& chosen) {
     const bool has_new_pace = chosen.rate_limit != config_.rate_limit ||
                               chosen.global_rate_limit != config_.global_rate_limit;
     copy_live(option_rows(), chosen, config_);
@@ -127,13 +127,13 @@ void worker::apply(const config& chosen) {
         [&](serving::connection& each) { static_cast<client&>(each).limiter = client_limiter_; });
 }
 
-void worker::replace_files(std::optional<eddy::http::static_files> files) {
+void server_worker::replace_files(std::optional<eddy::http::static_files> files) {
     EDDY_ASSERT(files.has_value() == files_.has_value());
     // Requests under way hold the address of what is there.
     if (files) *files_ = std::move(*files);
 }
 
-void worker::take(stream accepted, serving::connection_slot slot) {
+void server_worker::take(stream accepted, serving::connection_slot slot) {
     auto c = std::make_unique<client>(clients_, std::move(accepted), tasks_, queue_options(),
                                       client_limiter_, std::move(slot));
     if (config_.takes_raw_http) {
@@ -144,7 +144,7 @@ void worker::take(stream accepted, serving::connection_slot slot) {
     tasks_.spawn(serve(std::move(c)).under(cancel));
 }
 
-task<void> worker::drain(duration limit) {
+task<void> server_worker::drain(duration limit) {
     const time_point until = loop::current().after(limit);
     is_draining_ = true;
     co_await end_handshakes(limit);
@@ -180,7 +180,7 @@ task<void> worker::drain(duration limit) {
 }
 
 /// Closes the clients that have got all that was for them.
-void worker::close_flushed() {
+void server_worker::close_flushed() {
     clients_.for_each([](serving::connection& each) {
         auto& c = static_cast<client&>(each);
         if (c.speaks != speech::http && c.out.queued_bytes() == 0) c.close();
@@ -188,7 +188,7 @@ void worker::close_flushed() {
 }
 
 /// Queues the last frame for a WebSocket.
-void worker::leave_websocket(client& c) {
+void server_worker::leave_websocket(client& c) {
     if (!c.web() || !c.listens()) return;
     const byte_buffer last = close_frame(eddy::websocket::close_code::going_away);
     (void)c.enqueue(last.bytes(), 0);
@@ -196,7 +196,7 @@ void worker::leave_websocket(client& c) {
 }
 
 /// Closes the other clients, and awaits the end of the responses of HTTP.
-task<void> worker::end_http(time_point until) {
+task<void> server_worker::end_http(time_point until) {
     if (http_clients_ == 0) co_return;
     clients_.for_each([](serving::connection& each) {
         if (static_cast<client&>(each).speaks != speech::http) each.close();
@@ -204,7 +204,7 @@ task<void> worker::end_http(time_point until) {
     (void)co_await with_deadline(until, no_http_clients_.wait());
 }
 
-task<void> worker::flush_queues(time_point until) {
+task<void> server_worker::flush_queues(time_point until) {
     std::uint64_t done = 0;
     for (;;) {
         // The clients stand in the order of their ids; some may leave while one is waited for.
@@ -220,12 +220,12 @@ task<void> worker::flush_queues(time_point until) {
     }
 }
 
-task<result<>> worker::flush_now() {
+task<result<>> server_worker::flush_now() {
     out_.flush();
     co_return result<>();
 }
 
-task<result<>> worker::wait_for_readers(time_point until) {
+task<result<>> server_worker::wait_for_readers(time_point until) {
     while (out_.must_wait(nullptr)) {
         const result<> waited = co_await with_deadline(until, out_.wait_for_readers(nullptr));
         if (!waited) co_return waited;
@@ -234,8 +234,9 @@ task<result<>> worker::wait_for_readers(time_point until) {
     co_return result<>();
 }
 
-task<result<std::uint64_t>> worker::send_here(shared_messages what,
-                                              std::optional<time_point> arrived, time_point until) {
+task<result<std::uint64_t>> server_worker::send_here(shared_messages what,
+                                                     std::optional<time_point> arrived,
+                                                     time_point until) {
     if (config_.slow_reader == slow_reader_policy::wait) {
         out_.flush();
         const result<> ready = co_await wait_for_readers(until);
@@ -244,14 +245,14 @@ task<result<std::uint64_t>> worker::send_here(shared_messages what,
     co_return out_.deliver(what, arrived);
 }
 
-histogram worker::latency() const {
+histogram server_worker::latency() const {
     const std::lock_guard lock(latency_guard_);
     return latency_;
 }
 
 /// Takes in what other loops send. Under --slow-reader wait it waits for readers as any sender
 /// does; the inbox fills meanwhile, and then the senders on other loops wait, too.
-task<void> worker::take_in() {
+task<void> server_worker::take_in() {
     EDDY_ASSERT(others_.has_value());
     inbox& own = others_->own();
     int batches = 0;
@@ -273,7 +274,7 @@ task<void> worker::take_in() {
 }
 
 /// The same for what is there at the end.
-task<void> worker::take_in_rest(time_point until) {
+task<void> server_worker::take_in_rest(time_point until) {
     inbox& own = others_->own();
     while (const auto next = own.front()) {
         out_.flush();
@@ -287,7 +288,7 @@ task<void> worker::take_in_rest(time_point until) {
 
 /// A client's life: read, pass on, until one side ends it. Tens of thousands of these may sleep at
 /// a time: what is rare is done by other functions, to keep this frame small.
-task<void> worker::serve(std::unique_ptr<client> c) {
+task<void> server_worker::serve(std::unique_ptr<client> c) {
     greet(*c);
     bool out_of_memory = false;
     try {
@@ -316,13 +317,13 @@ task<void> worker::serve(std::unique_ptr<client> c) {
     see_off(*c, out_of_memory);
 }
 
-void worker::greet(const client& c) {
+void server_worker::greet(const client& c) {
     if (!config_.log_traffic) return;
     context_.events.write(
         fmt::format("client {} connected from {}", c.id(), c.socket.peer().to_string()));
 }
 
-void worker::see_off(const client& c, bool out_of_memory) {
+void server_worker::see_off(const client& c, bool out_of_memory) {
     if (out_of_memory) {
         ++counted_.errors;
         context_.events.write(fmt::format("client {} closed: no memory for its messages", c.id()));
@@ -331,7 +332,7 @@ void worker::see_off(const client& c, bool out_of_memory) {
     }
 }
 
-[[gnu::noinline]] worker::progress worker::receive(client& c, lease got) {
+[[gnu::noinline]] server_worker::progress server_worker::receive(client& c, lease got) {
     c.touch();
     counted_.bytes_in += got.size();
     const time_point arrived = loop::current().now();
@@ -348,7 +349,7 @@ void worker::see_off(const client& c, bool out_of_memory) {
 }
 
 /// The client has finished sending. A last line without a newline is a line all the same.
-[[gnu::noinline]] worker::progress worker::finish_input(client& c) {
+[[gnu::noinline]] server_worker::progress server_worker::finish_input(client& c) {
     progress made;
     if (!std::exchange(c.finished, true) && !c.input.empty() && !c.web()) {
         if (!std::exchange(c.is_judged, true) &&
@@ -364,16 +365,17 @@ void worker::see_off(const client& c, bool out_of_memory) {
     return made;
 }
 
-first_bytes_rules worker::recognition() const noexcept {
+first_bytes_rules server_worker::recognition() const noexcept {
     return {.by_line = config_.messages == framing::line,
             .longest_message = config_.max_line,
             .is_secure = is_secure()};
 }
 
-bool worker::is_secure() const noexcept { return runtime::is_secure(config_.where); }
+bool server_worker::is_secure() const noexcept { return runtime::is_secure(config_.where); }
 
 /// The first line of a client decides what it speaks.
-worker::progress worker::receive_first(client& c, std::string_view text, time_point arrived) {
+server_worker::progress server_worker::receive_first(client& c, std::string_view text,
+                                                     time_point arrived) {
     EDDY_ASSERT(!c.is_judged && !c.web());
     c.input.append(text);
     const first_bytes_rules rules = recognition();
@@ -395,7 +397,7 @@ worker::progress worker::receive_first(client& c, std::string_view text, time_po
 
 /// A request, with its cookies, is none of the messages that others get, though after messages it
 /// cannot be answered.
-worker::progress worker::begin_http(const client& c) {
+server_worker::progress server_worker::begin_http(const client& c) {
     EDDY_ASSERT(!c.web());
     if (c.speaks != speech::undecided) return refuse_client(c, refusal::late_request);
     progress made;
@@ -403,7 +405,7 @@ worker::progress worker::begin_http(const client& c) {
     return made;
 }
 
-worker::progress worker::refuse_client(const client& c, refusal reason) {
+server_worker::progress server_worker::refuse_client(const client& c, refusal reason) {
     ++counted_.errors;
     note(reason, c);
     progress over;
@@ -411,7 +413,7 @@ worker::progress worker::refuse_client(const client& c, refusal reason) {
     return over;
 }
 
-void worker::note(refusal reason, const client& c, std::string_view detail) {
+void server_worker::note(refusal reason, const client& c, std::string_view detail) {
     const time_point now = loop::current().now();
     std::optional<time_point>& last = noted_at_[static_cast<std::size_t>(reason)];
     if (last && now - *last < refusal_note_pause) return;
@@ -421,8 +423,8 @@ void worker::note(refusal reason, const client& c, std::string_view detail) {
 
 /// Waits for a rate limit, for slow readers, or for other loops; or serves requests. Yields what is
 /// next.
-[[gnu::noinline]] task<worker::progress> worker::go_on(progress::then next, duration length,
-                                                       client& c) {
+[[gnu::noinline]] task<server_worker::progress> server_worker::go_on(progress::then next,
+                                                                     duration length, client& c) {
     progress over;
     over.next = progress::then::end;
     const auto rest = [&] {
@@ -447,9 +449,9 @@ void worker::note(refusal reason, const client& c, std::string_view detail) {
 }
 
 /// Counts a client of HTTP as long as it lives.
-class worker::http_client {
+class server_worker::http_client {
 public:
-    explicit http_client(worker& of) noexcept : of_(of) {
+    explicit http_client(server_worker& of) noexcept : of_(of) {
         ++of_.http_clients_;
         of_.no_http_clients_.reset();
     }
@@ -461,11 +463,11 @@ public:
     http_client& operator=(const http_client&) = delete;
 
 private:
-    worker& of_;
+    server_worker& of_;
 };
 
 /// Requests, until the client is a WebSocket or its connection ends.
-task<void> worker::serve_http(client& c) {
+task<void> server_worker::serve_http(client& c) {
     c.become_http(counted_);
     const http_client counting(*this);
     http_visit visit(*this, c, files_ ? &*files_ : nullptr, counted_, http_requests_,
@@ -476,11 +478,11 @@ task<void> worker::serve_http(client& c) {
     co_await eddy::http::serve_observed(c.socket, visit, limits, visit, std::move(received));
 }
 
-std::size_t worker::max_web_message() const noexcept {
+std::size_t server_worker::max_web_message() const noexcept {
     return config_.messages == framing::line ? config_.max_line : out_.piece_limit();
 }
 
-void worker::open_websocket(client& c, stream peer, byte_buffer received) {
+void server_worker::open_websocket(client& c, stream peer, byte_buffer received) {
     EDDY_ASSERT(c.speaks == speech::http);
     c.socket = std::move(peer);
     c.extra = std::make_unique<web_peer>(context_.web_clients, max_web_message());
@@ -492,7 +494,7 @@ void worker::open_websocket(client& c, stream peer, byte_buffer received) {
     if (config_.log_traffic) context_.events.write(fmt::format("client {} uses WebSocket", c.id()));
 }
 
-worker::progress worker::receive_frames(client& c, std::string_view text) {
+server_worker::progress server_worker::receive_frames(client& c, std::string_view text) {
     const bool by_line = config_.messages == framing::line;
     c.web()->decode(text, c.input, by_line);
     byte_buffer& replies = c.web()->replies();
@@ -506,7 +508,7 @@ worker::progress worker::receive_frames(client& c, std::string_view text) {
 }
 
 /// Lets the client have what is queued for it, and perhaps the reason, before it is closed.
-[[gnu::noinline]] task<void> worker::say_farewell(client& c, progress::then why) {
+[[gnu::noinline]] task<void> server_worker::say_farewell(client& c, progress::then why) {
     c.leaving = true;
     c.input = byte_buffer();
     if (why == progress::then::refuse && c.web()) {
@@ -525,7 +527,7 @@ worker::progress worker::receive_frames(client& c, std::string_view text) {
     if (why == progress::then::refuse) co_await serving::linger(c);
 }
 
-worker::progress worker::consume_rest(client& c, time_point arrived) {
+server_worker::progress server_worker::consume_rest(client& c, time_point arrived) {
     progress made = consume(c, c.input.text(), arrived);
     EDDY_ASSERT(made.used <= c.input.size());
     c.input.consume(made.used);
@@ -538,7 +540,8 @@ worker::progress worker::consume_rest(client& c, time_point arrived) {
 }
 
 /// Passes on the whole messages at the start of `input`, as far as limits allow.
-worker::progress worker::consume(client& c, std::string_view input, time_point arrived) {
+server_worker::progress server_worker::consume(client& c, std::string_view input,
+                                               time_point arrived) {
     progress made;
     if (config_.mode == flow::out) {
         made.used = input.size();
@@ -575,7 +578,7 @@ worker::progress worker::consume(client& c, std::string_view input, time_point a
 }
 
 /// Takes one message from the rate limits; returns the time for which it must wait.
-duration worker::pace(client& c) {
+duration server_worker::pace(client& c) {
     if (std::exchange(c.paid, false)) return {};
     duration wait{};
     const time_point now = loop::current().now();
@@ -585,7 +588,7 @@ duration worker::pace(client& c) {
     return wait;
 }
 
-worker::piece worker::next_lines(client& c, std::string_view input) {
+server_worker::piece server_worker::next_lines(client& c, std::string_view input) {
     const std::size_t most = out_.piece_limit();
     const bool paced = !c.limiter.unlimited() || !context_.pace.unlimited();
     piece made;
@@ -618,7 +621,7 @@ worker::piece worker::next_lines(client& c, std::string_view input) {
     return made;
 }
 
-worker::piece worker::next_bytes(client& c, std::string_view input) {
+server_worker::piece server_worker::next_bytes(client& c, std::string_view input) {
     piece made;
     made.pause = pace(c);
     made.paused = made.pause > duration{};
@@ -632,8 +635,8 @@ worker::piece worker::next_bytes(client& c, std::string_view input) {
     return made;
 }
 
-void worker::pass_on(client& c, std::string_view messages, std::uint64_t count,
-                     time_point arrived) {
+void server_worker::pass_on(client& c, std::string_view messages, std::uint64_t count,
+                            time_point arrived) {
     counted_.messages_in += count;
     if (config_.mode == flow::inout) out_.add(&c, messages, count, arrived);
     if (context_.has_log && !context_.log.append(messages, count)) counted_.dropped += count;

@@ -22,7 +22,7 @@
 namespace eddy::runtime::proxy {
 
 /// One loop's thread, but for what says otherwise.
-class worker final : public serving::loop_worker {
+class proxy_worker final : public serving::loop_worker {
 public:
     /// Leases of the loop's buffers that wait for slow readers, at most. Bytes for further ones are
     /// copied, so that the loop's buffers are left to other connections.
@@ -43,9 +43,9 @@ public:
     static constexpr duration longest_cut_linger = std::chrono::seconds(5);
 
     /// On its loop.
-    worker(const serving::worker_place& place, const config& chosen,
-           std::shared_ptr<balancer> backends);
-    ~worker() override;
+    proxy_worker(const serving::worker_place& place, const config& chosen,
+                 std::shared_ptr<balancer> backends);
+    ~proxy_worker() override;
 
     void take(stream accepted, serving::connection_slot slot) override;
     task<void> drain(duration limit) override;

@@ -1,5 +1,5 @@
 // Request of a handoff.
-#include "runtime/stream/request.hpp"
+#include "runtime/stream/stream_request.hpp"
 
 #include <eddy/wire/http1/headers.hpp>
 #include <eddy/wire/json.hpp>
@@ -33,7 +33,7 @@ bool may_stand_in_response(std::string_view name, std::string_view value) noexce
 }
 
 /// Adds a field of response_headers, unless it must not be there or is beyond the limit.
-void add_header(const std::string& name, const std::string& value, request& into) {
+void add_header(const std::string& name, const std::string& value, stream_request& into) {
     if (into.headers.size() < max_response_headers && may_stand_in_response(name, value))
         into.headers.push_back({name, value});
 }
@@ -50,7 +50,7 @@ bool is_before_http_1_1(std::string_view version) noexcept {
 }
 
 /// Members about the client's own request; false for a value of another type than it has.
-bool read_client_member(const std::string& name, const json& value, request& into) {
+bool read_client_member(const std::string& name, const json& value, stream_request& into) {
     if (name == "http_version") {
         if (!value.is_string() && !value.is_number()) return false;
         into.is_before_http_1_1 =
@@ -64,7 +64,7 @@ bool read_client_member(const std::string& name, const json& value, request& int
 }
 
 /// Members, each with its own rule; false for a value of another type than it has.
-bool read_member(const std::string& name, const json& value, request& into) {
+bool read_member(const std::string& name, const json& value, stream_request& into) {
     if (value.is_null()) return true;
     const auto read_text = [&](std::string& text) {
         if (value.is_string()) text = text_of(value);
@@ -100,7 +100,7 @@ bool read_member(const std::string& name, const json& value, request& into) {
 /// Reader of the members about the response, up to the first fault of a text.
 class terms_reader final : public json::json_sax_t {
 public:
-    request read;
+    stream_request read;
 
     bool null() override { return true; }
     bool boolean(bool /*value*/) override { return true; }
@@ -146,14 +146,14 @@ private:
 
 }  // namespace
 
-request read_response_terms(std::string_view message) {
+stream_request read_response_terms(std::string_view message) {
     terms_reader reader;
     static_cast<void>(json::sax_parse(message, &reader));
     return std::move(reader.read);
 }
 
-result<request> read_request(std::string_view message) {
-    request read;
+result<stream_request> read_request(std::string_view message) {
+    stream_request read;
     // Senders written in C may send the end of their string as well.
     while (message.ends_with('\0')) message.remove_suffix(1);
     if (message.empty()) return read;

@@ -31,12 +31,12 @@ struct site_context {
 using status_classes = std::array<serving::tally, 5>;
 
 /// One loop's thread, but for what says otherwise.
-class worker final : private eddy::http::request_handler, public eddy::http::server_worker {
+class site_worker final : private eddy::http::request_handler, public eddy::http::server_worker {
 public:
     /// On its loop. `of` outlives it.
-    worker(const serving::worker_place& place, site_context& of, const config& chosen,
-           eddy::http::static_files files);
-    ~worker() override;
+    site_worker(const serving::worker_place& place, site_context& of, const config& chosen,
+                eddy::http::static_files files);
+    ~site_worker() override;
 
     /// Applies live options.
     void apply(const config& chosen);

@@ -39,7 +39,7 @@
 namespace eddy::runtime::cache {
 
 /// One loop's thread, but for what says otherwise.
-class worker final : public serving::loop_worker {
+class cache_worker final : public serving::loop_worker {
 public:
     /// Reply to clients that connect when there are too many.
     static constexpr std::string_view refusal = "-ERR max number of clients reached\r\n";
@@ -65,10 +65,10 @@ public:
     static constexpr duration longest_stall = std::chrono::seconds(5);
 
     /// On its loop. `of` outlives it.
-    worker(const serving::worker_place& place, cache_context& of, const limits& chosen);
-    worker(const worker&) = delete;
-    worker& operator=(const worker&) = delete;
-    ~worker() override;
+    cache_worker(const serving::worker_place& place, cache_context& of, const limits& chosen);
+    cache_worker(const cache_worker&) = delete;
+    cache_worker& operator=(const cache_worker&) = delete;
+    ~cache_worker() override;
 
     void take(stream accepted, serving::connection_slot slot) override;
     task<void> drain(duration limit) override;
@@ -108,18 +108,18 @@ private:
 
     /// Notifications on their way to this loop.
     struct wakeup final : posted_work {
-        explicit wakeup(worker& to) noexcept : owner(to) {}
+        explicit wakeup(cache_worker& to) noexcept : owner(to) {}
         void run() noexcept override { owner.deliver(); }
-        worker& owner;
+        cache_worker& owner;
     };
 
     struct trimmer final : posted_work {
-        explicit trimmer(worker& of) noexcept : owner(of) {}
+        explicit trimmer(cache_worker& of) noexcept : owner(of) {}
         void run() noexcept override {
             owner.trim_is_posted_ = false;
             owner.trim();
         }
-        worker& owner;
+        cache_worker& owner;
     };
 
     task<void> serve(std::unique_ptr<client> c);

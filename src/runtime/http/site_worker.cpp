@@ -1,5 +1,5 @@
 // Serving the clients of a site on one loop.
-#include "runtime/http/worker.hpp"
+#include "runtime/http/site_worker.hpp"
 
 #include "http/codings/compression.hpp"
 #include "runtime/clock.hpp"
@@ -25,8 +25,8 @@ constexpr std::size_t compressed_share = 8;
 
 }  // namespace
 
-worker::worker(const serving::worker_place& place, site_context& of, const config& chosen,
-               eddy::http::static_files files)
+site_worker::site_worker(const serving::worker_place& place, site_context& of, const config& chosen,
+                         eddy::http::static_files files)
     : server_worker(place, this, chosen.limits, chosen.max_connections),
       context_(of),
       config_(chosen),
@@ -37,41 +37,41 @@ worker::worker(const serving::worker_place& place, site_context& of, const confi
       compressed_bytes_(chosen.files.cache_bytes / compressed_share),
       is_shared_(place.count > 1) {}
 
-worker::~worker() = default;
+site_worker::~site_worker() = default;
 
-void worker::apply(const config& chosen) {
+void site_worker::apply(const config& chosen) {
     copy_live(option_rows(), chosen, config_);
     set_max_connections(config_.max_connections);
 }
 
-void worker::replace_files(eddy::http::static_files files) {
+void site_worker::replace_files(eddy::http::static_files files) {
     files_ = std::move(files);
     compressed_ = eddy::http::coded_cache(compressed_bytes_);
 }
 
-task<eddy::http::response> worker::handle(eddy::http::request& incoming) {
+task<eddy::http::response> site_worker::handle(eddy::http::request& incoming) {
     if (config_.compress) return answer_compressed(incoming);
     return files_.serve(incoming, incoming.path());
 }
 
-task<eddy::http::response> worker::answer_compressed(eddy::http::request& incoming) {
+task<eddy::http::response> site_worker::answer_compressed(eddy::http::request& incoming) {
     eddy::http::response answer = co_await files_.serve(incoming, incoming.path());
     eddy::http::compress_response(incoming, answer, {}, compressed_);
     co_return answer;
 }
 
-eddy::http::response worker::reject(int status, std::string_view what) {
+eddy::http::response site_worker::reject(int status, std::string_view what) {
     return {status, "text/plain; charset=utf-8",
             fmt::format("{} {}: {}\n", status, http1::reason_phrase(status), what)};
 }
 
-std::unique_ptr<const client_label> worker::label(const stream& accepted) const {
+std::unique_ptr<const client_label> site_worker::label(const stream& accepted) const {
     if (!context_.has_log) return nullptr;
     return std::make_unique<const client_label>(
         log_label(lines_.format(), accepted.peer(), transport::verified_subject(accepted)));
 }
 
-void worker::note(const client_label* from, const exchange_record& what) {
+void site_worker::note(const client_label* from, const exchange_record& what) {
     server_worker::note(from, what);
     const auto place = static_cast<std::size_t>(what.status / 100 - 1);
     if (place < by_status_.size()) ++by_status_[place];
@@ -87,7 +87,7 @@ void worker::note(const client_label* from, const exchange_record& what) {
     if (!context_.log.append(line, 1)) ++counted_.dropped;
 }
 
-histogram worker::latency() const {
+histogram site_worker::latency() const {
     const std::lock_guard lock(latency_guard_);
     return latency_;
 }

@@ -36,7 +36,7 @@ class user;
 /// connection checks `closing` after each engine::execute(), sends the replies and closes; it
 /// checks `blocked`, and executes no more until wake() was called. Only the engine changes the
 /// other members. Some 250 bytes; rarely used state is in `extras`.
-struct session : list_link<> {
+struct client_session : list_link<> {
     /// Bits of `special`: reasons for a session's commands to take the slow path.
     enum mode : std::uint16_t {
         in_transaction = 1,      ///< commands are queued, until EXEC
@@ -55,11 +55,11 @@ struct session : list_link<> {
 
     /// `address` and `local_address` as CLIENT LIST shows them, "127.0.0.1:4711" or a socket's
     /// path.
-    explicit session(engine& home, std::string_view address = {},
-                     std::string_view local_address = {});
-    session(const session&) = delete;
-    session& operator=(const session&) = delete;
-    virtual ~session();
+    explicit client_session(engine& home, std::string_view address = {},
+                            std::string_view local_address = {});
+    client_session(const client_session&) = delete;
+    client_session& operator=(const client_session&) = delete;
+    virtual ~client_session();
 
     /// Tag of the engine's own sessions, which CLIENT LIST leaves out.
     struct internal {};
@@ -134,7 +134,7 @@ struct session : list_link<> {
     bool no_evict = false;
 
 protected:
-    session(engine& home, internal);
+    client_session(engine& home, internal);
 };
 
 }  // namespace eddy::cache

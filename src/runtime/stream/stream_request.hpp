@@ -24,7 +24,7 @@ struct response_header {
 };
 
 /// Members that a message has; the others are for the source, which gets `message` whole.
-struct request {
+struct stream_request {
     std::string message;  ///< the JSON text; empty for a NUL byte
     std::string user_id;  ///< a text, or a number's digits
     std::string prompt;
@@ -48,10 +48,10 @@ struct request {
 /// end are no part of it.
 /// errc::malformed for all else, and for a member of another type than it should have;
 /// errc::limit_reached for one that nests deeper than message_depth_limit. Any thread.
-[[nodiscard]] result<request> read_request(std::string_view message);
+[[nodiscard]] result<stream_request> read_request(std::string_view message);
 
 /// Headers and is_head of a message that cannot be read, or was cut off, as far as it can be read.
 /// For refusals, whose clients need these fields as well. Any thread.
-request read_response_terms(std::string_view message);
+stream_request read_response_terms(std::string_view message);
 
 }  // namespace eddy::runtime::stream

@@ -1,5 +1,5 @@
 // A worker: service of RESP clients.
-#include "runtime/cache/clients/worker.hpp"
+#include "runtime/cache/clients/cache_worker.hpp"
 
 #include <eddy/base/assert.hpp>
 #include <eddy/io/timeout.hpp>
@@ -26,7 +26,8 @@ constexpr std::uint32_t batches_a_sample = 16;
 
 }  // namespace
 
-worker::worker(const serving::worker_place& place, cache_context& of, const limits& chosen)
+cache_worker::cache_worker(const serving::worker_place& place, cache_context& of,
+                           const limits& chosen)
     : loop_worker(place), context_(of), remote_(!of.home.is_current()) {
     set_limits(chosen);
     clients_.before_closing([](serving::connection& c) noexcept {
@@ -38,7 +39,7 @@ worker::worker(const serving::worker_place& place, cache_context& of, const limi
     lane_ = std::make_unique<eddy::cache::lane>(of.engine);
 }
 
-void worker::set_limits(const limits& chosen) noexcept {
+void cache_worker::set_limits(const limits& chosen) noexcept {
     clients_.set_limits(chosen.of_connections);
     resp::request_limits parsed = parser_.limits();
     parsed.max_bulk = chosen.max_argument;
@@ -46,52 +47,52 @@ void worker::set_limits(const limits& chosen) noexcept {
     max_query_buffer_ = chosen.max_query_buffer;
 }
 
-void worker::apply_limits(cache_context& of) {
+void cache_worker::apply_limits(cache_context& of) {
     if (of.pool == nullptr) return;
     of.pool->post_to_all([chosen = of.limits()](serving::loop_worker& each) {
-        static_cast<worker&>(each).set_limits(chosen);
+        static_cast<cache_worker&>(each).set_limits(chosen);
     });
 }
 
-void worker::limits_changed(cache_context& of) noexcept {
+void cache_worker::limits_changed(cache_context& of) noexcept {
     if (of.pool != nullptr && of.pool->here() != nullptr)
-        static_cast<worker*>(of.pool->here())->set_limits(of.limits());
+        static_cast<cache_worker*>(of.pool->here())->set_limits(of.limits());
     of.limits_due.set();
 }
 
-task<void> worker::keep_limits(cache_context& of) {
+task<void> cache_worker::keep_limits(cache_context& of) {
     while (co_await of.limits_due.wait()) {
         apply_limits(of);
         of.limits_due.reset();
     }
 }
 
-worker::~worker() {
+cache_worker::~cache_worker() {
     const loop_lock lock(context_.lockable.get());
     EDDY_ASSERT(to_notify_.empty() && !wakeup_is_posted_);
     lane_.reset();
 }
 
-void worker::take(stream accepted, serving::connection_slot slot) {
+void cache_worker::take(stream accepted, serving::connection_slot slot) {
     auto c = std::make_unique<client>(clients_, std::move(accepted), tasks_.source(), *this,
                                       std::move(slot));
     cancel_source& cancel = c->cancel;
     tasks_.spawn(serve(std::move(c)).under(cancel));
 }
 
-task<void> worker::drain(duration limit) {
+task<void> cache_worker::drain(duration limit) {
     co_await loop_worker::drain(limit);
     cancel_source until_run;
     co_await await_last_wakeup().under(until_run);
 }
 
 /// Waits until the wake-ups of a client's commands are done; false at its end.
-[[gnu::noinline]] task<bool> worker::await_all_woken() {
+[[gnu::noinline]] task<bool> cache_worker::await_all_woken() {
     const result<> woken = co_await all_woken_.wait();
     co_return woken.has_value();
 }
 
-task<void> worker::await_last_wakeup() {
+task<void> cache_worker::await_last_wakeup() {
     for (;;) {
         {
             const loop_lock lock(context_.lockable.get());
@@ -104,7 +105,7 @@ task<void> worker::await_last_wakeup() {
 /// Passes notifications on to their client: at once, or in one of the next turns. Another thread
 /// keeps the loop locked until they are queued, and the client exists until they are delivered or
 /// forgotten.
-void worker::notify(client::own_session& to, std::uint8_t what) noexcept {
+void cache_worker::notify(client::own_session& to, std::uint8_t what) noexcept {
     EDDY_ASSERT(what != 0);
     if (!remote_) {
         const time_point turn = loop::current().now();
@@ -125,7 +126,7 @@ void worker::notify(client::own_session& to, std::uint8_t what) noexcept {
 
 /// Delivers a turn's share of the notifications, on this loop. Their effects are this loop's, so
 /// they follow after the loop was unlocked.
-void worker::deliver() noexcept {
+void cache_worker::deliver() noexcept {
     std::size_t count = 0;
     bool is_last = true;
     {
@@ -146,7 +147,7 @@ void worker::deliver() noexcept {
 }
 
 /// With the loop locked, as the client goes.
-void worker::forget(client::own_session& gone) noexcept {
+void cache_worker::forget(client::own_session& gone) noexcept {
     gone.list_link<client>::unlink();
     for (delivery& each : deliveries_) {
         if (each.to == &gone) each.to = nullptr;
@@ -154,13 +155,13 @@ void worker::forget(client::own_session& gone) noexcept {
 }
 
 /// With the loop locked.
-void worker::note_view(client& c) noexcept {
+void cache_worker::note_view(client& c) noexcept {
     client::own_session& its = *c.session;
     its.seen = {.authenticated = its.authenticated,
                 .closing = its.closing,
                 .blocked = its.blocked,
                 .waits_for_others = its.waits_for_others(),
-                .is_replica = (its.special & eddy::cache::session::replica) != 0,
+                .is_replica = (its.special & eddy::cache::client_session::replica) != 0,
                 .runs_script = its.blocked && context_.engine.script_is_late(its)};
     if (context_.append == nullptr) return;
     EDDY_ASSERT(!held_by_disk_ || held_by_disk_->position <= context_.append->present().position);
@@ -179,7 +180,7 @@ void worker::note_view(client& c) noexcept {
 
 /// Hides the session from commands of others, once its connection has ended or will end with its
 /// last replies: elements that are pushed for waiting clients go to the others.
-void worker::retire(client& c) noexcept {
+void cache_worker::retire(client& c) noexcept {
     if (!c.session) return;
     const loop_lock lock(context_.lockable.get());
     if (context_.engine.script_is_late(*c.session)) return;
@@ -190,13 +191,13 @@ void worker::retire(client& c) noexcept {
 
 /// Waits for the end of a script, which continues without its client, in whatever way that has
 /// ended: other clients must not see it half done. At most until a stop's time has passed.
-[[gnu::noinline]] task<void> worker::await_script_end(client& c) {
+[[gnu::noinline]] task<void> cache_worker::await_script_end(client& c) {
     cancel_source until_stop(&tasks_.source());
     c.enter(serving::activity::working);
     co_await await_script_end_there(c).under(until_stop);
 }
 
-task<void> worker::await_script_end_there(client& c) {
+task<void> cache_worker::await_script_end_there(client& c) {
     if (!c.push_mode) c.push_mode = std::make_unique<client::push_state>();
     event& woken = c.push_mode->something;
     for (;;) {
@@ -210,7 +211,7 @@ task<void> worker::await_script_end_there(client& c) {
 }
 
 /// A client's life: read, execute, reply, until one side ends it.
-task<void> worker::serve(std::unique_ptr<client> owned) {
+task<void> cache_worker::serve(std::unique_ptr<client> owned) {
     // The frame is a part of what an idle client costs, and smaller with a reference.
     client& c = *owned;
     const std::uint64_t id = c.session->id;
@@ -282,7 +283,7 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
 /// Sends the last output, such as an element that another client's push gave to this one, which
 /// waited: it is in no list any more. So it is sent although a stop or a kill has cancelled the
 /// client, once the disk has it.
-[[gnu::noinline]] task<void> worker::part_with(client& c) {
+[[gnu::noinline]] task<void> cache_worker::part_with(client& c) {
     begin_service();
     byte_buffer last = c.leave();
     if (last.empty()) co_return;
@@ -295,14 +296,14 @@ task<void> worker::serve(std::unique_ptr<client> owned) {
 }
 
 /// Clears the shared buffers of a client that was given up within its turn, for the next client.
-void worker::reset_shared() noexcept {
+void cache_worker::reset_shared() noexcept {
     replies_ = byte_buffer();
     parser_ = resp::request_parser(parser_.limits());
 }
 
 /// Executes what was received, together with what was left before. What cannot be executed yet is
 /// copied.
-worker::next worker::receive(client& c, std::string_view received) {
+cache_worker::next cache_worker::receive(client& c, std::string_view received) {
     // First the command whose beginning came earlier, and no byte more of what is behind it.
     while (c.rest) {
         const std::size_t size = std::min(c.rest->wanted, received.size());
@@ -324,13 +325,13 @@ worker::next worker::receive(client& c, std::string_view received) {
     return then;
 }
 
-bool worker::begins_large_argument(const client& c) noexcept {
+bool cache_worker::begins_large_argument(const client& c) noexcept {
     return c.rest && c.rest->parser &&
            c.rest->parser->open_argument() >= eddy::cache::large_argument::least_size;
 }
 
 /// Receives the rest of an argument to where it can stay; false at the end of the connection.
-[[gnu::noinline]] task<bool> worker::receive_large_argument(client& c) {
+[[gnu::noinline]] task<bool> cache_worker::receive_large_argument(client& c) {
     client::leftover& rest = *c.rest;
     const std::size_t offset = rest.parser->open_argument_offset();
     EDDY_ASSERT(offset <= rest.bytes.size());
@@ -359,7 +360,7 @@ bool worker::begins_large_argument(const client& c) noexcept {
 
 /// Sends the output of other clients' commands while a large argument is on its way; false when the
 /// connection must end.
-[[gnu::noinline]] task<bool> worker::send_output(client& c) {
+[[gnu::noinline]] task<bool> cache_worker::send_output(client& c) {
     held_by_disk_.reset();
     static_cast<void>(take_output(c, true));
     if (!fits_queue(c)) co_return false;
@@ -377,26 +378,26 @@ bool worker::begins_large_argument(const client& c) noexcept {
 }
 
 /// Appends to what is left.
-void worker::keep(client& c, std::string_view bytes) {
+void cache_worker::keep(client& c, std::string_view bytes) {
     if (bytes.empty()) return;
     if (!c.rest) c.rest = std::make_unique<client::leftover>();
     c.rest->bytes.append(bytes);
     note_grown(c, bytes.size());
 }
 
-void worker::note_input(client& c) noexcept {
+void cache_worker::note_input(client& c) noexcept {
     std::size_t held = c.rest ? c.rest->held_bytes() : 0;
     if (c.push_mode) held += c.push_mode->received.size();
     c.session->input.store(counted_bytes(held), std::memory_order_relaxed);
 }
 
-void worker::note_grown(client& c, std::size_t bytes) {
+void cache_worker::note_grown(client& c, std::size_t bytes) {
     note_input(c);
     const loop_lock lock(context_.lockable.get());
     eddy::cache::engine_clients(context_.engine).note_memory(bytes);
 }
 
-worker::next worker::execute_rest(client& c) {
+cache_worker::next cache_worker::execute_rest(client& c) {
     if (!c.rest) return next::read;
     std::size_t used = 0;
     const next then = execute(c, c.rest->bytes.text(), used);
@@ -407,7 +408,7 @@ worker::next worker::execute_rest(client& c) {
 }
 
 /// Executes the whole commands at the start of `input`, batch by batch.
-worker::next worker::execute(client& c, std::string_view input, std::size_t& used) {
+cache_worker::next cache_worker::execute(client& c, std::string_view input, std::size_t& used) {
     for (;;) {
         const bool own = c.rest && c.rest->parser;
         resp::request_parser& parser = own ? *c.rest->parser : parser_;
@@ -459,7 +460,7 @@ worker::next worker::execute(client& c, std::string_view input, std::size_t& use
 }
 
 /// Number of commands that the engine has executed.
-std::size_t worker::execute_batch(client& c, std::span<const resp::command> commands) {
+std::size_t cache_worker::execute_batch(client& c, std::span<const resp::command> commands) {
     const time_point now = loop::current().now();
     const bool has_large = c.rest && !c.rest->large.empty();
     std::size_t beside_others = 0;
@@ -476,8 +477,8 @@ std::size_t worker::execute_batch(client& c, std::span<const resp::command> comm
     return beside_others + execute_exclusive(c, now, commands.subspan(beside_others));
 }
 
-std::size_t worker::execute_exclusive(client& c, time_point now,
-                                      std::span<const resp::command> commands) {
+std::size_t cache_worker::execute_exclusive(client& c, time_point now,
+                                            std::span<const resp::command> commands) {
     const loop_lock lock(context_.lockable.get());
     context_.clock.update(now);
     context_.ask_upkeep();
@@ -494,7 +495,7 @@ std::size_t worker::execute_exclusive(client& c, time_point now,
 /// The first reply of a turn wakes a sleeping peer, which costs this side some microseconds; those
 /// that follow at once find it awake. So every client whose commands have arrived is served before
 /// the first reply goes out. A task of its own: what it holds is no part of an idle connection.
-task<void> worker::wait_for_turn_end() {
+task<void> cache_worker::wait_for_turn_end() {
     byte_buffer waiting = set_replies_aside();
     waiting_bytes_ += waiting.size();
     co_await loop::current().yield();
@@ -504,7 +505,7 @@ task<void> worker::wait_for_turn_end() {
 }
 
 /// Takes a client's replies out of the shared buffer while others use that.
-byte_buffer worker::set_replies_aside() noexcept {
+byte_buffer cache_worker::set_replies_aside() noexcept {
     byte_buffer aside = std::move(replies_);
     if (!spare_buffers_.empty()) {
         replies_ = std::move(spare_buffers_.back());
@@ -513,13 +514,13 @@ byte_buffer worker::set_replies_aside() noexcept {
     return aside;
 }
 
-void worker::take_up(byte_buffer replies) {
+void cache_worker::take_up(byte_buffer replies) {
     replies.swap(replies_);
     keep_spare(std::move(replies));
 }
 
 /// Keeps a buffer that was sent for other replies.
-void worker::keep_spare(byte_buffer sent) {
+void cache_worker::keep_spare(byte_buffer sent) {
     if (spare_buffers_.size() < most_spare_buffers && sent.capacity() <= kept_reply_capacity &&
         sent.capacity() > 0)
         spare_buffers_.push_back(std::move(sent));
@@ -527,7 +528,7 @@ void worker::keep_spare(byte_buffer sent) {
 
 /// Waits until the append-only file, or the disk, has the changes that the replies report. False,
 /// with the replies dropped, when the disk has refused them: no reply reports what may be lost.
-[[gnu::noinline]] task<bool> worker::wait_for_disk(append_file::mark until) {
+[[gnu::noinline]] task<bool> cache_worker::wait_for_disk(append_file::mark until) {
     byte_buffer waiting = set_replies_aside();
     if (!until.waits_for_disk) {
         // One write for all clients whose commands have arrived, see wait_for_turn_end().
@@ -554,7 +555,7 @@ void worker::keep_spare(byte_buffer sent) {
 }
 
 /// Writes the appended changes to the file, if that needs no wait.
-bool worker::write_appended(append_file::mark until) {
+bool cache_worker::write_appended(append_file::mark until) {
     if (until.position <= written_to_file_) return true;
     const loop_lock lock(context_.lockable.get());
     if (!context_.append->write_now(until)) return false;
@@ -563,7 +564,7 @@ bool worker::write_appended(append_file::mark until) {
 }
 
 /// False, with the reply dropped, when it is too large: the connection must end.
-bool worker::fits_queue(client& c) {
+bool cache_worker::fits_queue(client& c) {
     // The engine stops when max_pending_reply is reached: whatever is beyond it is one reply.
     if (replies_.size() <= context_.max_queue + context_.max_pending_reply) return true;
     ++counted_.errors;
@@ -576,7 +577,7 @@ bool worker::fits_queue(client& c) {
 
 /// Sends what the socket takes at once, which is nearly always all of it, and removes that from the
 /// reply buffer; false when the connection must end.
-bool worker::send_now(client& c) {
+bool cache_worker::send_now(client& c) {
     const result<std::size_t> sent = c.socket.try_write(replies_.bytes());
     if (!sent) {
         replies_.clear();
@@ -595,7 +596,7 @@ bool worker::send_now(client& c) {
     return true;
 }
 
-void worker::set_unsent(client& c, std::size_t bytes) {
+void cache_worker::set_unsent(client& c, std::size_t bytes) {
     c.session->unsent.store(counted_bytes(bytes), std::memory_order_relaxed);
     const time_point now = loop::current().now();
     const loop_lock lock(context_.lockable.get());
