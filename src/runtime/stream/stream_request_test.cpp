@@ -20,7 +20,7 @@ TEST(handoff_request, has_the_members_of_its_message) {
     EXPECT_EQ(read->model, "m");
     EXPECT_EQ(read->max_tokens, 5);
     EXPECT_EQ(read->test_pattern, "2");
-    EXPECT_EQ(read->source, "mock");
+    EXPECT_EQ(read->backend, "mock");
     EXPECT_EQ(read->request_id, "r1");
     EXPECT_NE(read->message.find("\"more\""), std::string::npos) << "the source gets all of it";
 }

@@ -117,7 +117,7 @@ void add_one(labelled<serving::tally>& of, std::string_view reason) noexcept {
 }  // namespace
 
 struct stream_runtime::running {
-    running(handoff::receiver::sink& to, journal& events) noexcept : receiving(to), lost(events) {}
+    running(handoff::receiver::sink& to, serving::journal& events) noexcept : receiving(to), lost(events) {}
 
     handoff::receiver receiving;
     std::unique_ptr<sessions> clients;

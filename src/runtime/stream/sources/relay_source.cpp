@@ -99,7 +99,7 @@ void relay_source::end(relay& to, std::string_view fault) {
     to.unlink();
     if (to.is_gone) return;
     // Without the request's fields, which went with its task.
-    if (!fault.empty() && !to.has_head) refuse(to, request(), fault);
+    if (!fault.empty() && !to.has_head) refuse(to, stream_request(), fault);
     if (to.is_gone) return;
     std::string last;
     if (to.ends_by == stream_end::event)
