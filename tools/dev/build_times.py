@@ -1,5 +1,7 @@
 """Slowest steps of a build, from ninja's log."""
 
+import os
+
 from dev import building
 from dev.output import Failure, say
 
@@ -43,7 +45,8 @@ def times(lines):
 
 def show(*arguments):
     preset, count = parse(arguments)
-    found = times(building.ninja_steps(preset))
+    # The log has the steps of files that were moved since, too.
+    found = [step for step in times(building.ninja_steps(preset)) if os.path.exists(f"build/{preset}/{step[1]}")]
     if not found:
         raise Failure(f"build/{preset} has no times of a build")
     say(f"The slowest steps of build/{preset}, in seconds, each as it last ran:")
