@@ -94,7 +94,7 @@ if(TARGET eddy)
     # The pages for users of the program, what they link to, and the document of the control API.
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${doc_dir}/eddy" COMPONENT program
             FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.openapi.json"
-            REGEX "/(abi|comparison|from-asio|glossary|http|lifetimes|simulator|tour|tutorial)\\.md$" EXCLUDE)
+            REGEX "/(abi|comparison|from-asio|glossary|http|lifetimes|sequences|simulator|tour|tutorial)\\.md$" EXCLUDE)
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/hooks" "${PROJECT_SOURCE_DIR}/examples/streaming"
             DESTINATION "${doc_dir}/eddy/examples" COMPONENT program)
     set(manual "${PROJECT_SOURCE_DIR}/docs/eddy.1")

@@ -15,8 +15,13 @@ LOG = """\
 
 
 class BuildTimes(FolderTest):
+    def write_outputs(self, preset):
+        for name in ("again.o", "b c.o", "made.h", "made.cpp"):
+            self.write(f"build/{preset}/{name}", "")
+
     def test_the_slowest_first_each_as_it_last_ran(self):
-        self.write("build/release/.ninja_log", LOG)
+        self.write("build/release/.ninja_log", LOG + "0\t9999\t3\tgone.o\tad\n")
+        self.write_outputs("release")
         status, said = self.said(build_times.show)
         self.assertEqual(status, 0)
         self.assertEqual(said.splitlines()[1:], [
@@ -25,6 +30,7 @@ class BuildTimes(FolderTest):
 
     def test_count_and_preset(self):
         self.write("build/asan/.ninja_log", LOG)
+        self.write_outputs("asan")
         said = self.said(build_times.show, "asan", "--count", "1")[1].splitlines()
         self.assertEqual(len(said), 3)
         self.assertIn("build/asan", said[0])
