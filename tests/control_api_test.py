@@ -108,7 +108,7 @@ class ControlApi(harness.EddyTest):
         ask("PATCH", "/v1/runtimes/server?live_only=true", one, {"options": {"max_line": "1k"}}, 409)
         planned = ask("PATCH", "/v1/runtimes/server?dry_run=true", one, {"options": {"max_line": "1k"}})
         self.assertEqual((planned["effect"], planned["dry_run"], planned["restart"]),
-                         ("restarted", True, {"options": ["max_line"], "drain_s": 600, "clients": "served"}))
+                         ("restarted", True, {"options": ["max_line"], "drain_s": 1, "clients": "served"}))
         self.assertEqual(planned["options"], {"port": planned["port"]}, "nothing was changed")
         done = ask("PATCH", "/v1/runtimes/server", one, {"options": {"max_line": "1k"}})
         self.assertEqual((done["effect"], done["restart"], done["options"]["max_line"]),

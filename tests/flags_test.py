@@ -108,7 +108,7 @@ class CommandFlags(FlagTest):
         with connect(port) as client:
             self.assertEqual(daemon.must("edit", "r", "--max-line", "100", "--dry-run"),
                              "changing --max-line would restart r: it would serve new clients at once; those that it has "
-                             "may finish for up to 600 s\n")
+                             "may finish for up to 1 s\n")
             self.assertEqual(daemon.must("edit", "r", "--max-connections", "5", "--dry-run"),
                              "r would change while running\n")
             refused = daemon.run("edit", "r", "--max-line", "100", "--max-connections", "5", "--live-only")

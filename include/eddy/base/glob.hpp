@@ -5,7 +5,8 @@
 
 namespace eddy {
 
-/// True if the whole `text` matches `pattern`, by the rules of Redis's KEYS. Bytes, not characters:
+/// True if the whole `text` matches `pattern`, by the rules of Redis's KEYS. These are rules of
+/// bytes, not characters:
 ///
 ///     *       any run of bytes, also none         ?       any one byte
 ///     [abc]   one of these                        [a-z]   one in the range, either way round
