@@ -297,7 +297,7 @@ class ProxyTest(RestartTest):
         backend, other = harness.free_port(), harness.free_port()
         for name, port in (("a", backend), ("b", other)):
             self.running.must("create", "cache", name, "-p", str(port), "-s")
-        self.running.must("create", "proxy", "r", "-p", str(self.port), "--source", f":{backend}", "-s")
+        self.running.must("create", "proxy", "r", "-p", str(self.port), "--backend", f":{backend}", "-s")
 
         def talk(number, _):
             with connect(self.port) as peer:
@@ -310,7 +310,7 @@ class ProxyTest(RestartTest):
             held.sendall(b"PING\r\n")
             self.assertEqual(harness.read_line(held), "+PONG")
             with Load(talk) as load:
-                self.change(load, "r", ["--threads", "2"], [], ["--source", f":{other}"], ["--threads", "1"],
+                self.change(load, "r", ["--threads", "2"], [], ["--backend", f":{other}"], ["--threads", "1"],
                             ["--connect-timeout", "3s"])
             held.sendall(b"PING\r\n")
             self.assertEqual(harness.read_line(held), "+PONG", "a connection of before goes on")

@@ -7,6 +7,8 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "runtime/options/settings.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -103,7 +105,9 @@ task<outcome<reread_summary>> state_restore::reread() {
     if (!read) co_return std::unexpected(std::move(read.error()));
     std::set<std::string, std::less<>> stored;
     std::vector<std::string> names_found;
-    for (const runtime_record& each : read->records) {
+    for (runtime_record& each : read->records) {
+        if (const auto type = registry_.find_type(each.type))
+            runtime::use_current_names((*type)->options, each.options);
         stored.insert(each.name);
         if (!before.contains(each.name)) names_found.push_back(each.name);
     }

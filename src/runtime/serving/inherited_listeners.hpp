@@ -52,6 +52,8 @@ struct inherited_listeners {
     };
     /// Expires with the instance before.
     std::weak_ptr<handoff_predecessor> predecessor;
+    /// Kept by the next instance while it may pass clients on.
+    std::shared_ptr<void> successor;
 
     /// Socket of a stream runtime, with the options that it was made with.
     struct handoffs {

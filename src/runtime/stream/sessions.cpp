@@ -31,6 +31,10 @@ bool sessions::has_whole(const stream_request& from) const {
     return replay_ != nullptr && replay_->has_whole(from);
 }
 
+bool sessions::has_missed(const stream_request& from) const {
+    return replay_ != nullptr && replay_->has_missed(from);
+}
+
 result<sessions::beginning> sessions::begin(unique_fd client, const stream_request& from,
                                             std::string head, std::string_view first) {
     if (replay_) return replay_->begin(std::move(client), from, std::move(head), first);

@@ -73,6 +73,8 @@ public:
     bool continues_stream(const stream_request& from) const;
     /// True when the client has the whole of a stream that has ended, its end included.
     bool has_whole(const stream_request& from) const;
+    /// True while the events that the client has missed are kept, of a stream that may have ended.
+    bool has_missed(const stream_request& from) const;
     /// Begins a stream for a client, or continues one. `head` is the response's, `first` the first
     /// event, or empty. Errors as client_table::add(); throws std::bad_alloc, and nothing was begun
     /// then.

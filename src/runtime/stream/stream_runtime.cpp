@@ -117,7 +117,8 @@ void add_one(labelled<serving::tally>& of, std::string_view reason) noexcept {
 }  // namespace
 
 struct stream_runtime::running {
-    running(handoff::receiver::sink& to, serving::journal& events) noexcept : receiving(to), lost(events) {}
+    running(handoff::receiver::sink& to, serving::journal& events) noexcept
+        : receiving(to), lost(events) {}
 
     handoff::receiver receiving;
     std::unique_ptr<sessions> clients;
@@ -133,6 +134,7 @@ struct stream_runtime::running {
     bool is_replaced = false;  // another instance has the socket
     // Handle of this instance for the next ones, once it is replaced.
     std::shared_ptr<inherited_listeners::handoff_predecessor> seen;
+    std::weak_ptr<void> successor;
     std::optional<cancel_source> draining;  // while a stop waits for streams
     scope refused;                          // clients that linger after their refusal
     reopener lost;                          // the socket
@@ -200,6 +202,7 @@ task<outcome<>> stream_runtime::start() {
     running_->file = socket_file::at(config_.path);
     if (inherited_) {
         predecessor_ = inherited_->predecessor;
+        successor_ = std::move(inherited_->successor);
         inherited_->close();
     }
     inherited_.reset();
@@ -252,6 +255,8 @@ task<std::shared_ptr<inherited_listeners>> stream_runtime::hand_over_listeners()
     // Destroyed without effect: the instance owns itself.
     running_->seen = {static_cast<inherited_listeners::handoff_predecessor*>(this), [](auto*) {}};
     given->predecessor = running_->seen;
+    given->successor = std::make_shared<char>();
+    running_->successor = given->successor;
     // It has none if take_back() has failed.
     if (running_->receiving.native_handle() >= 0)
         given->senders.emplace(co_await running_->receiving.release(), config_.type, config_.mode,
@@ -308,6 +313,7 @@ task<outcome<bool>> stream_runtime::reread() {
 
 task<void> stream_runtime::stop(duration drain) {
     if (!running_) co_return;
+    successor_.reset();
     co_await running_->lost.end();
     loop& here = loop::current();
     const time_point until = here.after(drain);
@@ -318,7 +324,7 @@ task<void> stream_runtime::stop(duration drain) {
         if (!co_await here.sleep_for(pending_pause)) break;
     co_await running_->receiving.close();
     // The next instance passes on clients that continue a stream, as long as its log is kept.
-    while (running_->is_replaced && has_streams_to_continue() && here.now() < until &&
+    while (!running_->successor.expired() && has_streams_to_continue() && here.now() < until &&
            !running_->draining->requested())
         if (!co_await here.sleep_for(expiry_pause)) break;
     running_->seen.reset();
@@ -447,7 +453,7 @@ bool stream_runtime::take(handoff::arrival& what) {
     const auto wanted = read_request(what.message);
     EDDY_ASSERT(wanted && running_);
     const sessions& own = *running_->clients;
-    if (!own.continues_stream(*wanted) && !own.has_whole(*wanted)) {
+    if (!own.has_missed(*wanted) && !own.has_whole(*wanted)) {
         const auto before = predecessor_.lock();
         return before && before->take(what);
     }

@@ -114,6 +114,7 @@ private:
 
     std::shared_ptr<inherited_listeners> inherited_;  // until it has started
     std::weak_ptr<inherited_listeners::handoff_predecessor> predecessor_;
+    std::shared_ptr<void> successor_;  // of the one before; until the stop
 
     // While it runs.
     struct running;

@@ -58,6 +58,13 @@ bool replay_sessions::continues_stream(const stream_request& from) {
     return log != nullptr && !log->is_over && id && log->covers(*id);
 }
 
+bool replay_sessions::has_missed(const stream_request& from) {
+    if (from.last_event_id.empty()) return false;
+    const replay_log* const log = logs_.find(replay_logs::name_of(from));
+    const auto id = id_of(from.last_event_id);
+    return log != nullptr && id && log->covers(*id);
+}
+
 bool replay_sessions::has_whole(const stream_request& from) {
     if (from.last_event_id.empty()) return false;
     const replay_log* const log = logs_.find(replay_logs::name_of(from));

@@ -29,6 +29,8 @@ public:
 
     bool continues_stream(const stream_request& from);
     bool has_whole(const stream_request& from);
+    /// True while the events that the client has missed are kept, of a stream that may have ended.
+    bool has_missed(const stream_request& from);
     result<sessions::beginning> begin(unique_fd client, const stream_request& from,
                                       std::string head, std::string_view first);
     bool send(std::uint32_t stream, std::string_view event);

@@ -82,7 +82,7 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
             made.source().configureBlocking(false);
             made.sink().configureBlocking(false);
             bell = made;
-            connection.setListener(this::ring);
+            connection.setListener(this::signal);
             connection.armForBytes();
             // The peer may have signalled before.
             signal();
