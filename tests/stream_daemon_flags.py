@@ -14,7 +14,7 @@ def children_of(program):
 
 
 class StreamDaemonFlags(StreamDaemonTest):
-    @effect_of("stream-daemon", "socket", "socket-mode", "socket-type", "messages", "backend", "max-connections", "max-message",
+    @effect_of("stream-daemon", "socket", "socket-mode", "socket-type", "messages", "source", "max-connections", "max-message",
                "message-delay")
     def test_the_runtime(self):
         self.start("--socket-mode", "0600", "--socket-type", "stream", "--messages", "2", "--backend", "mock",
@@ -50,7 +50,7 @@ class StreamDaemonFlags(StreamDaemonTest):
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(at)
             listening.listen()
-            self.start("--backend", "openai", "--openai-base", "http://model/v3", "--openai-socket", at)
+            self.start("--source", "openai", "--openai-base", "http://model/v3", "--openai-socket", at)
             with new_client(self.path), listening.accept()[0] as peer:
                 self.assertIn(b"POST /v3/chat/completions", peer.recv(1 << 16))
 
@@ -77,5 +77,5 @@ class StreamDaemonFlags(StreamDaemonTest):
 
     @effect_of("stream-daemon", "exec")
     def test_programs(self):
-        self.start("--backend", "exec", "--exec", 'echo "$HANDOFF_DATA"')
+        self.start("--source", "exec", "--exec", 'echo "$HANDOFF_DATA"')
         self.assertEqual(answer_of(new_client(self.path, b'{"a":1}')), b'{"a":1}\n')

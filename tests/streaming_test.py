@@ -243,7 +243,7 @@ class StreamDaemon(StreamDaemonTest):
 
     def test_refuses_what_it_cannot_use(self):
         for flags, text in ((("-socket-mode", "9"), "--mode"), (("-messages", "0"), "messages"),
-                            (("-metrics-addr", "here"), "--metrics-addr"), (("-backend", "x"), "backend"),
+                            (("-metrics-addr", "here"), "--metrics-addr"), (("-backend", "x"), "--source"),
                             (("-workers", "0"), "--workers"), (("-workers", "65"), "--workers"),
                             (("-io-backend", "sim"), "--io-backend"), (("-backend", "exec"), "--exec")):
             program = self.start(*flags, is_ready=False)

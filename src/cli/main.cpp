@@ -245,11 +245,12 @@ std::vector<stream_flag> handoff_flags() {
 /// Flags of the source of the events.
 std::vector<stream_flag> source_flags() {
     return {
-        {{.name = "backend",
-          .value_name = "BACKEND",
+        {{.name = "source",
+          .value_name = "SOURCE",
           .help = "source of the events",
           .default_value = "mock",
-          .choices = {"mock", "openai", "proxy", "exec"}},
+          .choices = {"mock", "openai", "proxy", "exec"},
+          .former_name = "backend"},
          "source",
          "DAEMON_BACKEND_PROVIDER"},
         {{.name = "exec",
