@@ -18,6 +18,26 @@ bool begins_with_scheme(std::string_view text, std::string_view scheme) noexcept
     return equal_in_any_case(text.substr(0, scheme.size()), scheme);
 }
 
+std::string_view scheme_of(const url& of) noexcept {
+    return of.is_secure ? secure_scheme : plain_scheme;
+}
+
+std::string join(std::string_view host, std::uint16_t port) {
+    const bool is_ipv6 = host.contains(':');
+    std::string made(is_ipv6 ? "[" : "");
+    made.append(host).append(is_ipv6 ? "]:" : ":").append(std::to_string(port));
+    return made;
+}
+
+std::string without_usual_port(std::string host_and_port, const url& of) {
+    if (of.port == (of.is_secure ? 443 : 80)) host_and_port.resize(host_and_port.rfind(':'));
+    return host_and_port;
+}
+
+std::string_view without_zone(std::string_view host) noexcept {
+    return host.substr(0, host.find('%'));
+}
+
 /// Without the fragment, and with what some servers forget to encode encoded.
 std::string cleaned(std::string_view text) {
     std::string made;
@@ -98,7 +118,7 @@ result<url> url::parse(std::string_view text) {
 result<url> url::resolve(std::string_view reference) const {
     const std::size_t colon = reference.find(':');
     if (colon < reference.find_first_of("/?#")) return parse(reference);
-    const std::string_view scheme = is_secure ? secure_scheme : plain_scheme;
+    const std::string_view scheme = scheme_of(*this);
     if (reference.starts_with("//")) return parse(std::string(scheme).append(reference.substr(2)));
     reference = reference.substr(0, reference.find('#'));
     std::string next;
@@ -113,26 +133,25 @@ result<url> url::resolve(std::string_view reference) const {
         full += reference.substr(0, query);
         next = without_dots(full).append(reference.substr(query));
     }
-    return parse(std::string(scheme) + host_and_port() + next);
+    return parse(std::string(scheme) + join(host, port) + next);
 }
 
-std::string url::host_and_port() const {
-    const bool is_ipv6 = host.find(':') != std::string::npos;
-    return (is_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-}
+std::string url::host_and_port() const { return join(without_zone(host), port); }
 
-std::string url::authority() const {
-    std::string made = host_and_port();
-    if (port == (is_secure ? 443 : 80)) made.resize(made.rfind(':'));
-    return made;
-}
+std::string url::authority() const { return without_usual_port(host_and_port(), *this); }
 
 std::string_view url::path() const noexcept {
     return std::string_view(target).substr(0, target.find('?'));
 }
 
+std::string url::absolute_form() const {
+    return std::string(scheme_of(*this)).append(authority()).append(target);
+}
+
 std::string url::to_string() const {
-    return std::string(is_secure ? secure_scheme : plain_scheme) + authority() + target;
+    return std::string(scheme_of(*this))
+        .append(without_usual_port(join(host, port), *this))
+        .append(target);
 }
 
 }  // namespace eddy::http

@@ -13,7 +13,7 @@ namespace eddy::http {
 /// A URL, taken apart. Any thread.
 struct url {
     bool is_secure = false;  ///< https
-    std::string host;        ///< in lower case, without brackets
+    std::string host;        ///< in lower case, without brackets; may end in a zone (%eth0)
     std::uint16_t port = 80;
     std::string target = "/";  ///< path and query, as sent
     std::string user;          ///< "name:password", decoded; empty for none
@@ -26,10 +26,13 @@ struct url {
     /// own. errc::bad_address as above.
     [[nodiscard]] result<url> resolve(std::string_view reference) const;
 
-    /// The value of Host: without the scheme's usual port.
+    /// The value of Host: without the scheme's usual port, and without a zone, which means
+    /// something on this machine alone.
     std::string authority() const;
-    /// "host:port", as CONNECT has it.
+    /// "host:port", as CONNECT has it; without a zone.
     std::string host_and_port() const;
+    /// The target of a request to a proxy (RFC 9112, 3.2.2); without user and zone.
+    std::string absolute_form() const;
     /// The path of the target.
     std::string_view path() const noexcept;
     /// The URL again, without its user.

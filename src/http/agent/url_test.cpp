@@ -31,6 +31,17 @@ TEST(http_url, is_taken_apart) {
     EXPECT_EQ(url::parse("https://a/")->host_and_port(), "a:443");
 }
 
+TEST(http_url, has_a_zone_for_this_machine_alone) {
+    const url link = *url::parse("http://[fe80::1%eth0]:81/a?b");
+    EXPECT_EQ(link.host, "fe80::1%eth0") << "it is connected to with it";
+    EXPECT_EQ(link.authority(), "[fe80::1]:81");
+    EXPECT_EQ(link.host_and_port(), "[fe80::1]:81");
+    EXPECT_EQ(link.absolute_form(), "http://[fe80::1]:81/a?b");
+    EXPECT_EQ(link.to_string(), "http://[fe80::1%eth0]:81/a?b");
+    EXPECT_EQ(link.resolve("/c")->host, "fe80::1%eth0");
+    EXPECT_EQ(url::parse("http://[fe80::1%eth0]/")->authority(), "[fe80::1]");
+}
+
 TEST(http_url, refuses_what_is_none) {
     for (const char* text : {"",
                              "example.com",

@@ -25,6 +25,7 @@ protected:
     websocket_client() {
         handler_.answer = [this](request& incoming) -> task<response> {
             target_ = incoming.target();
+            host_ = incoming.headers().find("Host").value_or("");
             if (const auto agent = incoming.headers().find("X-Test")) field_ = *agent;
             co_return upgrade(incoming, server_, echo);
         };
@@ -67,6 +68,7 @@ protected:
     websocket_options server_;
     websocket_client_options client_;
     std::string target_;
+    std::string host_;
     std::string field_;
 };
 
@@ -134,12 +136,28 @@ TEST_P(websocket_client, needs_what_the_server_must_agree_on) {
     });
 }
 
+TEST_P(websocket_client, keeps_the_zone_of_an_address_from_the_server) {
+    if (GetParam() == io_backend_kind::sim) GTEST_SKIP() << "its network has no zones";
+    run([&]() -> task<void> {
+        auto listening = transport::listen("tcp://[::1]:0");
+        if (!listening) co_return;  // no IPv6 here
+        const std::string port = std::to_string(listening->local().port());
+        co_await with_scope([&](scope& serving) -> task<void> {
+            serving.spawn(accept_all(*listening, serving));
+            auto opened = co_await connect_websocket("ws://[::1%1]:" + port + "/chat", client_);
+            EXPECT_TRUE(opened);
+            EXPECT_EQ(host_, "[::1]:" + port);
+        });
+    });
+}
+
 TEST_P(websocket_client, fails_when_the_answer_is_no_agreement) {
     handler_.answer = [](request&) -> task<response> { co_return text("no WebSocket here"); };
     with_url([this](std::string url) -> task<void> {
         EXPECT_EQ(error_of(co_await connect_websocket(url, client_)), errc::malformed);
         for (const std::string_view wrong :
-             {"http://127.0.0.1/", "ws://", "ws:/x", "chat", "wss://a b/", "ws://h:99999/"}) {
+             {"http://127.0.0.1/", "ws://", "ws:/x", "chat", "wss://a b/", "ws://h:99999/",
+              "ws://[::1%/]"}) {
             EXPECT_EQ(error_of(co_await connect_websocket(std::string(wrong), client_)),
                       errc::bad_address)
                 << wrong;

@@ -20,7 +20,21 @@ struct location {
     std::string target;
 };
 
-result<location> read_url(std::string_view url, const transport::tls_parameters& tls) {
+/// Removes the zone from the IPv6 address of a URL and returns it with its '%'; empty for none.
+std::string take_zone(std::string& url) {
+    const std::size_t colon = url.find("://");
+    if (colon == url.npos || url.compare(colon, 4, "://[") != 0) return {};
+    const std::size_t close = url.find(']', colon);
+    const std::size_t percent = url.find('%', colon);
+    if (close == url.npos || percent >= close) return {};
+    std::string zone = url.substr(percent, close - percent);
+    url.erase(percent, close - percent);
+    return zone;
+}
+
+result<location> read_url(std::string url, const transport::tls_parameters& tls) {
+    // It means something on this machine alone, so the server does not get it.
+    const std::string zone = take_zone(url);
     const auto parts = http1::split_target("GET", url);
     if (!parts || parts->form != http1::target_form::absolute || parts->authority.empty())
         return fail(errc::bad_address);
@@ -33,6 +47,7 @@ result<location> read_url(std::string_view url, const transport::tls_parameters&
     const std::size_t bracket = authority.rfind(']');
     const std::size_t colon = authority.find(':', bracket == std::string::npos ? 0 : bracket);
     if (colon == std::string::npos) authority += is_secure ? ":443" : ":80";
+    if (!zone.empty()) authority.insert(bracket, zone);
     auto server = transport::parse((is_secure ? "tls://" : "tcp://") + authority);
     if (!server) return fail(server.error());
     read.server = std::move(*server);
@@ -97,7 +112,7 @@ task<result<websocket>> fail_with(std::error_code why) { co_return fail(why); }
 }  // namespace
 
 task<result<websocket>> connect_websocket(std::string url, websocket_client_options options) {
-    auto where = read_url(url, options.tls);
+    auto where = read_url(std::move(url), options.tls);
     if (!where) return fail_with(where.error());
     return open(std::move(where->server), std::move(where->host), std::move(where->target),
                 std::move(options));
