@@ -157,7 +157,7 @@ TEST_P(websocket_client, fails_when_the_answer_is_no_agreement) {
         EXPECT_EQ(error_of(co_await connect_websocket(url, client_)), errc::malformed);
         for (const std::string_view wrong :
              {"http://127.0.0.1/", "ws://", "ws:/x", "chat", "wss://a b/", "ws://h:99999/",
-              "ws://[::1%/]"}) {
+              "ws://[::1%/]", "ws://[zz]/"}) {
             EXPECT_EQ(error_of(co_await connect_websocket(std::string(wrong), client_)),
                       errc::bad_address)
                 << wrong;

@@ -4,6 +4,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/wire/http1.hpp>
 
+#include "wire/http1/authority.hpp"
 #include "wire/http1/head_scan.hpp"
 #include "wire/http1/text.hpp"
 

@@ -246,10 +246,34 @@ TEST(http1_request, wants_one_well_formed_host) {
         EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: " + std::string(host) + "\r\n\r\n"), 400)
             << host;
     }
-    for (const char* host : {"", "localhost", "127.0.0.1:80", "[::1]:8080", "a-b_c.example"}) {
-        EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: " + std::string(host) + "\r\n\r\n"), 0)
-            << host;
+}
+
+// The grammar itself is in authority_test.cpp.
+TEST(http1_request, judges_a_host_the_same_however_it_is_cut) {
+    for (const char* host : {"a:asd", "1.2.3.4:9000:80", "[::1", "[zz]", ":80", ":", "a%2", "[]"}) {
+        for (const char* version : {"1.1", "1.0"}) {
+            const std::string request = "GET / HTTP/" + std::string(version) +
+                                        "\r\nHost: " + std::string(host) + "\r\n\r\n";
+            EXPECT_EQ(parse_cut(request), "error 400 the Host field is malformed\n") << request;
+        }
     }
+    for (const char* host :
+         {"", "localhost", "127.0.0.1:80", "[::1]:8080", "a-b_c.example", "a:"}) {
+        const std::string field = "Host: " + std::string(host);
+        EXPECT_EQ(parse_cut("GET / HTTP/1.1\r\n" + field + "\r\n\r\n"),
+                  "head GET / 1.1 keep-alive [Host=" + std::string(host) + "]\nend\nidle\n");
+    }
+}
+
+TEST(http1_request, refuses_an_absolute_target_with_a_malformed_authority) {
+    for (const char* authority : {"a:asd", "1.2.3.4:9000:80", "[::1", "[zz]", ":80", "u@h", ""}) {
+        EXPECT_EQ(
+            parse_cut("GET http://" + std::string(authority) + "/x HTTP/1.1\r\nHost: h\r\n\r\n"),
+            "error 400 the request's target is malformed\n")
+            << authority;
+    }
+    EXPECT_TRUE(parse_cut("GET http://[::1]:80/x HTTP/1.1\r\nHost: h\r\n\r\n")
+                    .starts_with("head GET http://[::1]:80/x 1.1 "));
 }
 
 TEST(http1_request, refuses_doubtful_lengths) {

@@ -1,6 +1,7 @@
 // Request targets, percent-encoding and queries (RFC 9112 section 3.2, RFC 3986).
 #include <eddy/wire/http1/target.hpp>
 
+#include "wire/http1/authority.hpp"
 #include "wire/http1/text.hpp"
 
 #include <algorithm>
@@ -22,8 +23,8 @@ bool is_port(std::string_view text) noexcept {
 
 result<target_parts> split_authority_form(std::string_view target) noexcept {
     const std::size_t colon = target.rfind(':');
-    if (colon == std::string_view::npos || colon == 0 || !authority_bytes.has_all(target) ||
-        !is_port(target.substr(colon + 1))) {
+    if (colon == std::string_view::npos || !is_port(target.substr(colon + 1)) ||
+        !is_authority(target)) {
         return fail(errc::malformed);
     }
     target_parts parts;
@@ -51,10 +52,8 @@ result<target_parts> split_absolute_form(std::string_view target) noexcept {
     const std::string_view rest = target.substr(colon + 3);
     const std::size_t end = std::min(rest.find_first_of("/?"), rest.size());
     parts.authority = rest.substr(0, end);
-    // A user's name would be an '@', which is none of these.
-    if (parts.authority.empty() || !authority_bytes.has_all(parts.authority)) {
-        return fail(errc::malformed);
-    }
+    // An '@', which follows a user's name, is no part of a host.
+    if (!is_authority(parts.authority)) return fail(errc::malformed);
     split_path(rest.substr(end), parts);
     return parts;
 }

@@ -28,17 +28,21 @@ TEST(http_target, absolute_form_has_an_authority) {
     const auto bare = split_target("GET", "http://h?q").value();
     EXPECT_EQ(bare.path, "");
     EXPECT_EQ(bare.query, "q");
-    for (const char* bad : {"http://", "://h/", "1http://h/", "http:/h", "h", "http:///x",
-                            "http://user@h/", "http://a\\b/", "ht_tp://h"}) {
+    for (const char* bad :
+         {"http://", "://h/", "1http://h/", "http:/h", "h", "http:///x", "http://user@h/",
+          "http://a\\b/", "ht_tp://h", "http://a:b/", "http://:80/", "http://[::1/", "http://[zz]/",
+          "http://1.2.3.4:9000:80/"}) {
         EXPECT_EQ(split_target("GET", bad).error(), errc::malformed) << bad;
     }
 }
 
 TEST(http_target, authority_form_belongs_to_connect) {
     EXPECT_EQ(split_target("CONNECT", "example.org:443").value().authority, "example.org:443");
-    for (const char* bad : {"example.org", ":443", "h:", "h:0", "h:65536", "h:+1", "/x", "h:1/x"}) {
+    for (const char* bad : {"example.org", ":443", "h:", "h:0", "h:65536", "h:+1", "/x", "h:1/x",
+                            "a:b:80", "[::1:80", "[zz]:80"}) {
         EXPECT_FALSE(split_target("CONNECT", bad)) << bad;
     }
+    EXPECT_EQ(split_target("CONNECT", "[::1]:443").value().authority, "[::1]:443");
     EXPECT_FALSE(split_target("GET", "example.org:443"));
 }
 

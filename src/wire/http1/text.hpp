@@ -127,9 +127,4 @@ constexpr bool next_item(std::string_view& list, std::string_view& item) noexcep
     return true;
 }
 
-inline constexpr byte_set authority_bytes("-._~!$&'()*+,;=%:[]");
-
-/// True if all bytes are allowed in a host with its port; the text may be empty.
-inline bool is_host(std::string_view text) noexcept { return authority_bytes.has_all(text); }
-
 }  // namespace eddy::http1

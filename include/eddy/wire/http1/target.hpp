@@ -28,8 +28,9 @@ struct target_parts {
 };
 
 /// Takes a target apart. errc::malformed when it has none of the four forms, holds a byte that no
-/// target may hold (spaces, control bytes, '#', beyond ASCII), names a user, or has a form that
-/// does not go with the method.
+/// target may hold (spaces, control bytes, '#', beyond ASCII), names a user, has a malformed
+/// authority, or has a form that does not go with the method. An authority is a name, an IPv4
+/// address or an IPv6 address in brackets without a zone, and a port (RFC 3986, 3.2.2).
 [[nodiscard]] result<target_parts> split_target(std::string_view method,
                                                 std::string_view target) noexcept;
 
