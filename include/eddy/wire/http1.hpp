@@ -166,6 +166,8 @@ protected:
         bool upgrade_token = false;
         bool upgrade_field = false;
         bool transfer_encoding = false;
+        bool chunked_coding = false;
+        bool unknown_coding = false;
         bool continue_expected = false;
         bool host_malformed = false;
         std::size_t hosts = 0;
@@ -228,7 +230,8 @@ private:
                              field_facts& facts) noexcept;
     bool decide_framing(const field_facts& facts, message_head& head) noexcept;
     bool read_content_length(std::string_view value, message_head& head) noexcept;
-    bool read_transfer_encoding(std::string_view value, message_head& head) noexcept;
+    bool read_transfer_encoding(std::string_view value, message_head& head,
+                                field_facts& facts) noexcept;
     bool read_chunk_line(std::string_view line) noexcept;
     bool begin_body() noexcept;
     step take_body(std::string_view input, std::size_t used) noexcept;
@@ -247,8 +250,8 @@ private:
     parse_error error_;
 };
 
-/// Server side. Statuses of errors: 400, 413, 414, 431, 501 (a transfer coding that is unknown),
-/// 505. One thread.
+/// Server side. Statuses of errors: 400, 413, 414, 431, 501 (an unknown transfer coding before
+/// chunked), 505. One thread.
 class request_parser final : public message_parser {
 public:
     /// Begins with the first byte of a connection.

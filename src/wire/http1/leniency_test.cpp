@@ -62,6 +62,15 @@ std::vector<disputed> disputed_requests() {
         {"leading zeros", post + "Content-Length: 0001\r\n\r\nx", 0},
         {"a length of GET", "GET / HTTP/1.1\r\nContent-Length: 1\r\nHost: h\r\n\r\nx", 0},
 
+        // Transfer-Encoding: chunked at its end, or the end of the request is unknown (RFC 9112,
+        // 6.3); another coding before it is understood by none (6.1).
+        {"chunked in another case", post + "Transfer-Encoding: Chunked\r\n\r\n0\r\n\r\n", 0},
+        {"empty codings", post + "Transfer-Encoding: ,chunked,\r\n\r\n0\r\n\r\n", 0},
+        {"a coding before chunked", post + "Transfer-Encoding: gzip, chunked\r\n\r\n", 501},
+        {"a coding behind chunked", post + "Transfer-Encoding: chunked, gzip\r\n\r\n", 400},
+        {"a coding in place of chunked", post + "Transfer-Encoding: gzip\r\n\r\n", 400},
+        {"identity", post + "Transfer-Encoding: identity\r\n\r\n", 400},
+
         // Field lines: no white space before the colon (RFC 9112, 5.1), no empty name, no fold.
         {"a space before the colon", "GET / HTTP/1.1\r\nX : y\r\n" + host, 400},
         {"a tab before the colon", "GET / HTTP/1.1\r\nX\t: y\r\n" + host, 400},

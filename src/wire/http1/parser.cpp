@@ -282,14 +282,16 @@ bool message_parser::read_content_length(std::string_view value, message_head& h
     return true;
 }
 
-bool message_parser::read_transfer_encoding(std::string_view value, message_head& head) noexcept {
+// Notes the codings; what they mean is decided behind the last line of the field.
+bool message_parser::read_transfer_encoding(std::string_view value, message_head& head,
+                                            field_facts& facts) noexcept {
     std::string_view item;
     while (next_item(value, item)) {
         if (item.empty()) continue;
-        if (!equal_ignoring_case(item, "chunked")) return fail(501, "a transfer coding is unknown");
-        if (std::exchange(head.chunked, true)) {
+        head.chunked = equal_ignoring_case(item, "chunked");
+        facts.unknown_coding |= !head.chunked;
+        if (head.chunked && std::exchange(facts.chunked_coding, true))
             return fail(400, "the transfer coding chunked is given twice");
-        }
     }
     return true;
 }
@@ -328,7 +330,7 @@ bool message_parser::read_deciding_field(field_kind kind, std::string_view value
         case field_kind::host: facts.add_host(is_host(value)); return true;
         case field_kind::transfer_encoding:
             facts.transfer_encoding = true;
-            return read_transfer_encoding(value, head);
+            return read_transfer_encoding(value, head, facts);
         case field_kind::upgrade: facts.upgrade_field = true; return true;
     }
     return true;
@@ -337,11 +339,13 @@ bool message_parser::read_deciding_field(field_kind kind, std::string_view value
 // Fills message_head from the fields that say where the message ends and what follows it.
 bool message_parser::decide_framing(const field_facts& facts, message_head& head) noexcept {
     if (facts.transfer_encoding) {
-        if (!head.chunked) return fail(400, "Transfer-Encoding is empty");
+        // Without chunked at the end nothing says where the content ends (RFC 9112, 6.3).
+        if (!head.chunked) return fail(400, "the last transfer coding is not chunked");
         if (head.content_length)
             return fail(400, "both Content-Length and Transfer-Encoding are given");
         if (head.minor_version == 0)
             return fail(400, "Transfer-Encoding does not exist in HTTP/1.0");
+        if (facts.unknown_coding) return fail(501, "a transfer coding is unknown");
     }
     head.keep_alive = !facts.close && (head.minor_version > 0 || facts.keep_alive);
     head.upgrade = facts.upgrade_field && facts.upgrade_token;

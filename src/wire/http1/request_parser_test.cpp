@@ -295,11 +295,30 @@ TEST(http1_request, refuses_doubtful_transfer_codings) {
     EXPECT_EQ(status_with("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"), 400);
     EXPECT_EQ(status_with("Transfer-Encoding:\r\n"), 400);
     EXPECT_EQ(status_with("Transfer-Encoding: ,\r\n"), 400);
-    for (const char* value : {"gzip, chunked", "gzip", "identity", "xchunked", "chunked;q=1",
-                              "chunked x", "\"chunked\"", "chunked, identity"}) {
-        EXPECT_EQ(status_with("Transfer-Encoding: " + std::string(value) + "\r\n"), 501) << value;
+    for (const char* value : {"gzip", "identity", "xchunked", "chunked;q=1", "chunked x",
+                              "\"chunked\"", "chunked, identity", "chunked, gzip", "gzip, gzip",
+                              "chunked, gzip, chunked", "chunked, x, chunked, y"}) {
+        EXPECT_EQ(status_with("Transfer-Encoding: " + std::string(value) + "\r\n"), 400) << value;
     }
+    for (const char* value : {"gzip, chunked", "identity, chunked", "a, b;q=\"c\", Chunked,"})
+        EXPECT_EQ(status_with("Transfer-Encoding: " + std::string(value) + "\r\n"), 501) << value;
     EXPECT_EQ(status_of("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), 400);
+}
+
+// All lines of the field are one list, and chunked must be its end (RFC 9112, 6.3).
+TEST(http1_request, judges_transfer_codings_by_the_last_however_they_are_cut) {
+    const auto judged = [](std::string_view fields) {
+        return parse_cut("POST / HTTP/1.1\r\nHost: h\r\n" + std::string(fields) + "\r\n");
+    };
+    constexpr std::string_view not_last = "error 400 the last transfer coding is not chunked\n";
+    EXPECT_EQ(judged("Transfer-Encoding: chunked, gzip\r\n"), not_last);
+    EXPECT_EQ(judged("Transfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n"), not_last);
+    EXPECT_EQ(judged("Transfer-Encoding: gzip\r\nContent-Length: 1\r\n"), not_last);
+    EXPECT_EQ(judged("Transfer-Encoding: gzip\r\nA: b\r\nTransfer-Encoding: chunked\r\n"),
+              "error 501 a transfer coding is unknown\n");
+    EXPECT_EQ(judged("Transfer-Encoding: gzip, chunked\r\nContent-Length: 1\r\n"),
+              "error 400 both Content-Length and Transfer-Encoding are given\n");
+    EXPECT_TRUE(judged("Transfer-Encoding: ,chunked ,\r\n").starts_with("head POST / 1.1 "));
 }
 
 TEST(http1_request, refuses_malformed_chunks) {

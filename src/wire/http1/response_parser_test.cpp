@@ -112,12 +112,24 @@ TEST(http1_response, accepts_a_missing_reason) {
 
 TEST(http1_response, answers_every_fault_with_502) {
     for (const char* input :
-         {"HTTP/1.1\r\n", "HTTP/1.1 \r\n", "HTTP/1.1 20\r\n", "HTTP/1.1 2000 x\r\n",
-          "HTTP/1.1 2x0 x\r\n", "HTTP/1.1  200 OK\r\n", "HTTP/1.1 099 x\r\n", "HTTP/2.0 200 OK\r\n",
-          "ICY 200 OK\r\n", "\r\n", "HTTP/1.1 200 a\rb\r\n", "HTTP/1.1 200 OK\n",
-          "HTTP/1.1 200 OK\r\nA : b\r\n", "HTTP/1.1 200 OK\r\nA: b\r\n fold\r\n\r\n",
+         {"HTTP/1.1\r\n",
+          "HTTP/1.1 \r\n",
+          "HTTP/1.1 20\r\n",
+          "HTTP/1.1 2000 x\r\n",
+          "HTTP/1.1 2x0 x\r\n",
+          "HTTP/1.1  200 OK\r\n",
+          "HTTP/1.1 099 x\r\n",
+          "HTTP/2.0 200 OK\r\n",
+          "ICY 200 OK\r\n",
+          "\r\n",
+          "HTTP/1.1 200 a\rb\r\n",
+          "HTTP/1.1 200 OK\n",
+          "HTTP/1.1 200 OK\r\nA : b\r\n",
+          "HTTP/1.1 200 OK\r\nA: b\r\n fold\r\n\r\n",
           "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
           "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\n",
+          "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
           "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
           "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"}) {
         EXPECT_NE(parse_cut(input).find("error 502 "), std::string::npos) << input;
