@@ -31,11 +31,10 @@ enum class wanted : unsigned char { fields, target_also };
 enum byte_class : unsigned char { is_delimiter = 1, is_control = 2, ends_target = 4 };
 
 constexpr std::array<unsigned char, 256> byte_classes = [] {
-    constexpr byte_set token("!#$%&'*+-.^_`|~");
     std::array<unsigned char, 256> classes{};
     for (std::size_t i = 0; i < classes.size(); ++i) {
         unsigned of = 0;
-        if (!token.has(static_cast<char>(i))) of |= is_delimiter;
+        if (!token_bytes.has(static_cast<char>(i))) of |= is_delimiter;
         if ((i < 0x20 && i != '\t') || i == 0x7f) of |= is_control;
         if (i <= 0x20 || i >= 0x7f || i == '#') of |= ends_target;
         classes[i] = static_cast<unsigned char>(of);

@@ -11,8 +11,6 @@
 namespace eddy::http1 {
 namespace {
 
-constexpr byte_set token_bytes("!#$%&'*+-.^_`|~");
-
 /// Bytes of text that a list has room for with its first field.
 constexpr std::size_t first_capacity = 64;
 /// Fields that it has room for then.

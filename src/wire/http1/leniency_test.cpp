@@ -25,6 +25,7 @@ struct disputed {
 
 const std::string host = "Host: h\r\n\r\n";
 const std::string post = "POST / HTTP/1.1\r\nHost: h\r\n";
+const std::string chunks = post + "Transfer-Encoding: chunked\r\n\r\n";
 
 std::vector<disputed> disputed_requests() {
     return {
@@ -70,6 +71,18 @@ std::vector<disputed> disputed_requests() {
         {"a coding behind chunked", post + "Transfer-Encoding: chunked, gzip\r\n\r\n", 400},
         {"a coding in place of chunked", post + "Transfer-Encoding: gzip\r\n\r\n", 400},
         {"identity", post + "Transfer-Encoding: identity\r\n\r\n", 400},
+
+        // Extensions of chunks: the grammar of RFC 9112 (7.1.1) alone, which has blanks around ;
+        // and
+        // =. Lenient parsers skip whatever is there, a line's end in quotes included.
+        {"an extension", chunks + "1;a=b\r\nx\r\n0\r\n\r\n", 0},
+        {"an extension in quotes", chunks + "1;a=\"b c\"\r\nx\r\n0\r\n\r\n", 0},
+        {"an extension behind a blank", chunks + "1 ;a\r\nx\r\n0\r\n\r\n", 0},
+        {"an extension without a name", chunks + "1;\r\nx\r\n0\r\n\r\n", 400},
+        {"an extension without a value", chunks + "1;a=\r\nx\r\n0\r\n\r\n", 400},
+        {"an extension of open quotes", chunks + "1;a=\"b\r\nx\r\n0\r\n\r\n", 400},
+        {"an extension that is no token", chunks + "1;a/b\r\nx\r\n0\r\n\r\n", 400},
+        {"a blank behind an extension", chunks + "1;a \r\nx\r\n0\r\n\r\n", 400},
 
         // Field lines: no white space before the colon (RFC 9112, 5.1), no empty name, no fold.
         {"a space before the colon", "GET / HTTP/1.1\r\nX : y\r\n" + host, 400},

@@ -15,10 +15,6 @@ bool may_stand_unquoted(char c) noexcept {
     return c > ' ' && c < '\x7f' && c != '"' && c != ',' && c != ';' && c != '\\';
 }
 
-void skip_blanks(std::string_view& text) noexcept {
-    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-}
-
 }  // namespace
 
 parameter_reader::parameter_reader(std::string_view field) noexcept {

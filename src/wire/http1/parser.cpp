@@ -386,6 +386,53 @@ step message_parser::take_body(std::string_view input, std::size_t used) noexcep
     return {event::body, used + content.size(), content};
 }
 
+namespace {
+
+bool skip_one(std::string_view& text, char c) noexcept {
+    if (!text.starts_with(c)) return false;
+    text.remove_prefix(1);
+    return true;
+}
+
+bool skip_token(std::string_view& text) noexcept {
+    std::size_t size = 0;
+    while (size < text.size() && token_bytes.has(text[size])) ++size;
+    text.remove_prefix(size);
+    return size > 0;
+}
+
+/// Behind the opening quote; bytes that no quoted string has are none of a field's value either.
+bool skip_quoted(std::string_view& text) noexcept {
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        if (text[at] == '"') {
+            text.remove_prefix(at + 1);
+            return true;
+        }
+        if (text[at] == '\\') ++at;
+    }
+    return false;
+}
+
+/// True for what may follow a chunk's size (RFC 9112, 7.1.1): nothing, or each time a semicolon, a
+/// name, and perhaps "=" and a value, with blanks before and behind both signs.
+bool are_chunk_extensions(std::string_view text) noexcept {
+    while (!text.empty()) {
+        skip_blanks(text);
+        if (!skip_one(text, ';')) return false;
+        skip_blanks(text);
+        if (!skip_token(text)) return false;
+        std::string_view value = text;
+        skip_blanks(value);
+        if (!skip_one(value, '=')) continue;
+        skip_blanks(value);
+        if (!(skip_one(value, '"') ? skip_quoted(value) : skip_token(value))) return false;
+        text = value;
+    }
+    return true;
+}
+
+}  // namespace
+
 bool message_parser::read_chunk_line(std::string_view line) noexcept {
     std::uint64_t size = 0;
     std::size_t digits = 0;
@@ -395,12 +442,11 @@ bool message_parser::read_chunk_line(std::string_view line) noexcept {
         ++digits;
     }
     if (digits == 0) return fail(400, "a chunk has no size");
-    // Extensions mean nothing to us, but they must be one: "5 \r\n" is read differently by others.
-    const std::string_view extension = line.substr(digits);
-    if (!extension.empty() && !trim(extension).starts_with(';')) {
-        return fail(400, "something that is no extension follows a chunk's size");
-    }
-    if (!is_field_value(extension)) return fail(400, "a chunk's extension holds a control byte");
+    // Extensions mean nothing here, but their end must be beyond doubt: "5 \r\n" and "5;\"\r\n" are
+    // read differently by others.
+    const std::string_view extensions = line.substr(digits);
+    if (!is_field_value(extensions)) return fail(400, "a chunk's extension holds a control byte");
+    if (!are_chunk_extensions(extensions)) return fail(400, "a chunk's extension is malformed");
     if (size == 0) {
         field_bytes_ = 0;
         state_ = state::trailer_line;

@@ -333,6 +333,35 @@ TEST(http1_request, refuses_malformed_chunks) {
               0);
 }
 
+// The grammar of RFC 9112 (7.1.1): ;name, ;name=token or ;name="text", with blanks around ; and =.
+TEST(http1_request, takes_chunk_extensions_of_the_grammar_alone) {
+    const auto judged = [](std::string_view extension) {
+        return parse_cut("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1" +
+                         std::string(extension) + "\r\nx\r\n0" + std::string(extension) +
+                         "\r\n\r\n");
+    };
+    for (const char* extension :
+         {";a", ";a;b", " ;a", "\t; \ta", ";a=b", ";a = b ; c", ";a=\"\"", ";a=\"b c;d=\\\"\\\\\"",
+          ";a=\"\xc3\xa4\t\";b", ";!#$%&'*+-.^_`|~09=1", ";a=\"\\\xc3\\\t\""}) {
+        EXPECT_TRUE(judged(extension).ends_with("body 'x'\nend\nidle\n")) << extension;
+    }
+    for (const char* extension :
+         {";",          ";;",        ";a;",    "; ",        ";=",        ";=b",
+          ";a=",        ";a=;b",     ";a=b=c", ";a b",      ";a ",       " ",
+          ";a=b ",      ";a/b",      ";a=b/c", ";a,b",      ";a=\"",     ";a=\"b",
+          ";a=\"b\\\"", ";a=\"b\"c", ";\"a\"", ";a=b\"c\"", ";\xc3\xa4", ";a=\xc3\xa4",
+          "x",          ",a",        "=b",     " a;b",      ":a"}) {
+        EXPECT_TRUE(judged(extension).ends_with("\nerror 400 a chunk's extension is malformed\n"))
+            << extension;
+    }
+}
+
+TEST(http1_request, refuses_a_malformed_extension_of_the_last_chunk) {
+    const std::string head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+    EXPECT_TRUE(parse_cut(head + "1;a\r\nx\r\n0;=\r\n\r\n")
+                    .ends_with("body 'x'\nerror 400 a chunk's extension is malformed\n"));
+}
+
 // Limits: at each one a request passes, and one byte or field more does not.
 
 TEST(http1_request_limits, first_line) {

@@ -73,6 +73,8 @@ std::vector<smuggled> vectors() {
         {"chunk data, bare LF", chunked, "5\r\nhello\n0\r\n\r\n", 400},
         {"chunk extension, bare LF", chunked, "5;a\nhello\r\n0\r\n\r\n", 400},
         {"chunk extension, bare CR", chunked, "5;a\rb\r\nhello\r\n0\r\n\r\n", 400},
+        {"chunk extension, no name", chunked, "5;\r\nhello\r\n0\r\n\r\n", 400},
+        {"chunk extension, open quotes", chunked, "5;a=\"\r\nhello\r\n0\r\n\r\n", 400},
         {"chunk extension, too long", chunked, "5;" + std::string(300, 'a') + "\r\n", 400},
         {"last chunk, bare LF", chunked, "0\r\n\n", 400},
         {"trailer, space before the colon", chunked, "0\r\nX : y\r\n\r\n", 400},

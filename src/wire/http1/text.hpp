@@ -110,12 +110,21 @@ struct byte_set {
     }
 };
 
+/// Bytes of tokens (RFC 9110, 5.6.2).
+inline constexpr byte_set token_bytes("!#$%&'*+-.^_`|~");
+
 /// The text without the spaces and tabs at both ends.
 constexpr std::string_view trim(std::string_view text) noexcept {
     const auto blank = [](char c) { return c == ' ' || c == '\t'; };
     while (!text.empty() && blank(text.front())) text.remove_prefix(1);
     while (!text.empty() && blank(text.back())) text.remove_suffix(1);
     return text;
+}
+
+/// Takes the spaces and tabs off the beginning.
+constexpr void skip_blanks(std::string_view& text) noexcept {
+    const std::size_t blanks = text.find_first_not_of(" \t");
+    text.remove_prefix(blanks == std::string_view::npos ? text.size() : blanks);
 }
 
 /// Takes the next item off a comma-separated list, trimmed; it may be empty. False at the end.
