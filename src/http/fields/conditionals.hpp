@@ -24,12 +24,13 @@ enum class precondition : std::uint8_t {
 };
 
 /// Evaluates If-Match, If-Unmodified-Since, If-None-Match and If-Modified-Since in the order of
-/// RFC 9110 (13.2.2). `reads`: the method is GET or HEAD. Any thread.
+/// RFC 9110 (13.2.2). `reads`: the method is GET or HEAD. A date that is malformed or comes several
+/// times is ignored. Any thread.
 precondition evaluate_preconditions(const http1::header_list& fields, const validators& of,
                                     bool reads) noexcept;
 
 /// True if the request's Range applies: it has no If-Range, or one that names these validators
-/// strongly. A date is strong a second after it. Any thread.
+/// strongly. A date is strong a second after it. Several If-Range name none. Any thread.
 bool is_range_wanted(const http1::header_list& fields, const validators& of) noexcept;
 
 }  // namespace eddy::http

@@ -76,6 +76,17 @@ TEST(http_conditionals, if_unmodified_since_compares_seconds) {
     EXPECT_EQ(status_of({{"If-Unmodified-Since", "yesterday"}}), 200);
 }
 
+TEST(http_conditionals, several_dates_are_ignored) {
+    EXPECT_EQ(status_of({{"If-Modified-Since", at}, {"If-Modified-Since", at}}), 200);
+    EXPECT_EQ(status_of({{"If-Modified-Since", at}, {"if-modified-since", before}}), 200);
+    EXPECT_EQ(status_of({{"If-Modified-Since", at}, {"If-Modified-Since", ""}}), 200);
+    EXPECT_EQ(status_of({{"If-Modified-Since", std::string(at) + ", " + at}}), 200);
+    EXPECT_EQ(status_of({{"If-Unmodified-Since", before}, {"If-Unmodified-Since", before}}), 200);
+    EXPECT_EQ(status_of({{"If-Unmodified-Since", before}, {"IF-UNMODIFIED-SINCE", after}}), 200);
+    EXPECT_EQ(status_of({{"If-Modified-Since", at}, {"If-Unmodified-Since", at}}), 304)
+        << "one of each";
+}
+
 TEST(http_conditionals, tags_take_precedence_over_dates) {
     EXPECT_EQ(status_of({{"If-None-Match", "\"b\""}, {"If-Modified-Since", after}}), 200);
     EXPECT_EQ(status_of({{"If-None-Match", "\"a\""}, {"If-Modified-Since", before}}), 304);
@@ -96,6 +107,10 @@ TEST(http_conditionals, if_range_needs_a_strong_validator) {
     EXPECT_FALSE(has_range({{"If-Range", "W/\"a\""}}));
     EXPECT_FALSE(has_range({{"If-Range", "\"b\""}}));
     EXPECT_FALSE(has_range({{"If-Range", "\"a\", \"b\""}}));
+    EXPECT_FALSE(has_range({{"If-Range", "\"a\""}, {"If-Range", "\"b\""}})) << "as that list";
+    EXPECT_FALSE(has_range({{"If-Range", "\"a\""}, {"if-range", "\"a\""}}));
+    EXPECT_FALSE(has_range({{"If-Range", at}, {"If-Range", at}}));
+    EXPECT_FALSE(has_range({{"If-Range", ""}, {"If-Range", ""}}));
     EXPECT_FALSE(has_range({{"If-Range", "*"}}));
     EXPECT_TRUE(has_range({{"If-Range", at}}));
     EXPECT_FALSE(has_range({{"If-Range", before}}));
