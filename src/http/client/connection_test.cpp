@@ -312,6 +312,18 @@ TEST_P(http_connection, goes_to_another_protocol_with_what_came_behind_the_head)
     });
 }
 
+TEST_P(http_connection, a_line_that_ends_in_a_bare_lf_is_malformed) {
+    for (const std::string_view head : {"HTTP/1.1 200 OK\nContent-Length: 0\n\n",
+                                        "HTTP/1.1 200 OK\r\nX: a\nContent-Length: 0\r\n\r\n"}) {
+        with([&](client_connection& over, stream& server) -> task<void> {
+            co_await ask(over, server);
+            must(co_await server.write_all(head));
+            EXPECT_EQ(co_await response(over), failure(errc::malformed)) << head;
+            EXPECT_FALSE(over.is_reusable());
+        });
+    }
+}
+
 TEST_P(http_connection, limits_on_heads) {
     limits_.start_line = 100;
     limits_.header_bytes = 100;

@@ -137,6 +137,25 @@ TEST(http1_response, answers_every_fault_with_502) {
     }
 }
 
+// RFC 9112 (2.2) allows either. With a bare LF as a line's end, one that a server copies into a
+// value would begin a field or a response, and an intermediary would send it on with CRLF.
+TEST(http1_response, accepts_crlf_only) {
+    for (const char* input :
+         {"HTTP/1.1 200 OK\nContent-Length: 0\n\n", "HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n",
+          "HTTP/1.1 200 OK\r\nX: a\nSet-Cookie: b\r\nContent-Length: 0\r\n\r\n",
+          "HTTP/1.1 200 OK\r\nX: a\n\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+          "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\n", "HTTP/1.1 200 OK\r\n\n",
+          "HTTP/1.1 200 a\n\n", "\nHTTP/1.1 200 OK\r\n\r\n"}) {
+        EXPECT_EQ(parse_cut(input), "error 502 a line does not end in CRLF\n") << input;
+    }
+    const std::string head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for (const char* body : {"1\nx\r\n0\r\n\r\n", "1\r\nx\r\n0\n\r\n", "1\r\nx\r\n0\r\nA: b\n\r\n",
+                             "1\r\nx\r\n0\r\n\n"}) {
+        EXPECT_TRUE(parse_cut(head + body).ends_with("error 502 a line does not end in CRLF\n"))
+            << body;
+    }
+}
+
 TEST(http1_response, bounds_a_body_that_runs_until_the_close) {
     limits l;
     l.body = 4;
