@@ -19,10 +19,9 @@ constexpr std::size_t help_width = 100;
 constexpr std::size_t help_column = 32;
 
 const flag* find_long(std::span<const flag> table, std::string_view name) {
-    const auto found =
-        std::find_if(table.begin(), table.end(), [&](const flag& f) {
-            return f.name == name || (!f.former_name.empty() && f.former_name == name);
-        });
+    const auto found = std::find_if(table.begin(), table.end(), [&](const flag& f) {
+        return f.name == name || (!f.former_name.empty() && f.former_name == name);
+    });
     return found == table.end() ? nullptr : &*found;
 }
 

@@ -68,8 +68,8 @@ protected:
 
 }  // namespace eddy::handoff::testing
 
-#define EDDY_HANDOFFS_ON_KERNEL_BACKENDS(suite)                                      \
-    INSTANTIATE_TEST_SUITE_P(                                                        \
-        handoff, suite,                                                              \
+#define EDDY_HANDOFFS_ON_KERNEL_BACKENDS(suite)                                            \
+    INSTANTIATE_TEST_SUITE_P(                                                              \
+        handoff, suite,                                                                    \
         ::testing::Values(::eddy::io_backend_kind::uring, ::eddy::io_backend_kind::epoll), \
         ::eddy::testing::io_backend_name)

@@ -114,9 +114,9 @@ protected:
 }  // namespace eddy::http::testing
 
 /// Declares tests of `suite`, a class that derives from on_io_backend, on all backends.
-#define EDDY_HTTP_ON_EVERY_BACKEND(suite)                                           \
-    INSTANTIATE_TEST_SUITE_P(                                                       \
-        http, suite,                                                                \
+#define EDDY_HTTP_ON_EVERY_BACKEND(suite)                                                 \
+    INSTANTIATE_TEST_SUITE_P(                                                             \
+        http, suite,                                                                      \
         ::testing::Values(::eddy::io_backend_kind::uring, ::eddy::io_backend_kind::epoll, \
-                          ::eddy::io_backend_kind::sim),                               \
+                          ::eddy::io_backend_kind::sim),                                  \
         ::eddy::testing::io_backend_name)

@@ -478,7 +478,8 @@ protected:
     }
 };
 INSTANTIATE_TEST_SUITE_P(io, zero_copy_io,
-                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll), io_backend_name);
+                         ::testing::Values(io_backend_kind::uring, io_backend_kind::epoll),
+                         io_backend_name);
 
 TEST_P(zero_copy_io, large_and_small_writes_arrive_in_order) {
     run([this]() -> task<> {

@@ -1,5 +1,5 @@
-// Io-backend of a loop: the abstract class between it and the kernel, implemented by io_uring, epoll
-// and the simulator. The layers above see completions, never readiness.
+// Io-backend of a loop: the abstract class between it and the kernel, implemented by io_uring,
+// epoll and the simulator. The layers above see completions, never readiness.
 #pragma once
 
 #include <eddy/io/loop.hpp>

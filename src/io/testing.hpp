@@ -280,19 +280,20 @@ inline std::string io_backend_name(const ::testing::TestParamInfo<io_backend_kin
 // NOLINTBEGIN(bugprone-macro-parentheses)
 
 /// Declares a suite whose tests, written with TEST_P, run on all io-backends.
-#define EDDY_ON_EVERY_IO_BACKEND(suite)                                                \
-    class suite : public ::eddy::testing::on_io_backend {};                            \
-    INSTANTIATE_TEST_SUITE_P(                                                       \
-        io, suite,                                                                  \
+#define EDDY_ON_EVERY_IO_BACKEND(suite)                                                   \
+    class suite : public ::eddy::testing::on_io_backend {};                               \
+    INSTANTIATE_TEST_SUITE_P(                                                             \
+        io, suite,                                                                        \
         ::testing::Values(::eddy::io_backend_kind::uring, ::eddy::io_backend_kind::epoll, \
-                          ::eddy::io_backend_kind::sim),                               \
+                          ::eddy::io_backend_kind::sim),                                  \
         ::eddy::testing::io_backend_name)
 
 /// The same without the simulator: for what needs descriptors or files.
-#define EDDY_ON_EVERY_KERNEL_IO_BACKEND(suite)                                                     \
-    class suite : public ::eddy::testing::on_io_backend {};                                        \
-    INSTANTIATE_TEST_SUITE_P(                                                                   \
-        io, suite, ::testing::Values(::eddy::io_backend_kind::uring, ::eddy::io_backend_kind::epoll), \
+#define EDDY_ON_EVERY_KERNEL_IO_BACKEND(suite)                                             \
+    class suite : public ::eddy::testing::on_io_backend {};                                \
+    INSTANTIATE_TEST_SUITE_P(                                                              \
+        io, suite,                                                                         \
+        ::testing::Values(::eddy::io_backend_kind::uring, ::eddy::io_backend_kind::epoll), \
         ::eddy::testing::io_backend_name)
 
 // NOLINTEND(bugprone-macro-parentheses)

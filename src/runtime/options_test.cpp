@@ -831,7 +831,8 @@ std::vector<named_option> every_option() {
         for (const option& o : t.options) {
             const auto found = effects().find({t.name, o.name});
             const seen_on on = found == effects().end() ? seen_on::sim : found->second.on;
-            for (const io_backend_kind kind : backends_of(on)) all.push_back({t.name, o.name, kind});
+            for (const io_backend_kind kind : backends_of(on))
+                all.push_back({t.name, o.name, kind});
         }
     }
     return all;

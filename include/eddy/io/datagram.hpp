@@ -244,8 +244,8 @@ public:
     }
 };
 
-/// Driver of a message socket: the io-backend's half. At most one receive waits at a time. One loop's
-/// thread.
+/// Driver of a message socket: the io-backend's half. At most one receive waits at a time. One
+/// loop's thread.
 class datagram_driver {
 public:
     /// True when `op` completed at once, with its result stored.

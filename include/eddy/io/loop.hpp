@@ -1,5 +1,5 @@
-// Event loop, one a thread: an io-backend (io_uring, epoll or the simulator), timers, and the list of
-// ready coroutines.
+// Event loop, one a thread: an io-backend (io_uring, epoll or the simulator), timers, and the list
+// of ready coroutines.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -242,8 +242,8 @@ private:
 /// member function but post() belongs to that thread.
 class loop {
 public:
-    /// Fails with the io-backend's error when no io-backend of the wanted kind is available, and with
-    /// EINVAL for options out of their range.
+    /// Fails with the io-backend's error when no io-backend of the wanted kind is available, and
+    /// with EINVAL for options out of their range.
     [[nodiscard]] static result<std::unique_ptr<loop>> create(const loop_options& wanted = {});
     /// Closes its executors. Posted tasks that have not begun run now, cancelled from their
     /// beginning.
@@ -331,16 +331,16 @@ public:
     [[nodiscard]] result<datagram> adopt_datagram(unique_fd socket);
     /// Takes over a listening stream socket (TCP, or Unix SOCK_STREAM) that something else has
     /// opened, such as systemd (sd_listen_fds(3)). Its descriptor becomes close-on-exec, accepted
-    /// TCP sockets have TCP_NODELAY, and the O_NONBLOCK flag is changed as the io-backend needs it, in
-    /// all processes that share the socket. They keep listening when this listener is closed, and a
-    /// Unix socket's file stays; connections that this one has taken and not accepted are reset.
-    /// Errors are errc::unsupported for sockets of other types, such as UDP or SOCK_SEQPACKET, and
-    /// on the simulator, EINVAL for one that does not listen, ENOTSOCK, and the kernel's for those
-    /// changes, such as EBADF; the descriptor is closed then.
+    /// TCP sockets have TCP_NODELAY, and the O_NONBLOCK flag is changed as the io-backend needs it,
+    /// in all processes that share the socket. They keep listening when this listener is closed,
+    /// and a Unix socket's file stays; connections that this one has taken and not accepted are
+    /// reset. Errors are errc::unsupported for sockets of other types, such as UDP or
+    /// SOCK_SEQPACKET, and on the simulator, EINVAL for one that does not listen, ENOTSOCK, and the
+    /// kernel's for those changes, such as EBADF; the descriptor is closed then.
     [[nodiscard]] result<listener> adopt_listener(unique_fd socket);
-    /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the io-backend needs
-    /// it. The same for an end of a pipe (pipe.hpp), a FIFO, or a terminal: it gets an open file
-    /// description of its own, where /proc gives one, so that others that share the old one (a
+    /// Takes a connected stream socket over, and changes its O_NONBLOCK flag as the io-backend
+    /// needs it. The same for an end of a pipe (pipe.hpp), a FIFO, or a terminal: it gets an open
+    /// file description of its own, where /proc gives one, so that others that share the old one (a
     /// shell, a child, another stream) neither see that flag nor can clear it. Elsewhere the flag
     /// is set for all of them until the stream is closed, and checked before each read and write.
     /// errc::unsupported for files, which file.hpp opens, and on the simulator.

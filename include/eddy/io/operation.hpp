@@ -109,8 +109,8 @@ private:
     };
 };
 
-/// Callback of an io-backend for a request that the kernel has completed: exactly once for a one-shot
-/// request, however it ended. The object must live until then. One loop's thread.
+/// Callback of an io-backend for a request that the kernel has completed: exactly once for a
+/// one-shot request, however it ended. The object must live until then. One loop's thread.
 class completion {
 public:
     /// `result` as a system call inside the kernel returns it: a count, or a negative errno.

@@ -282,7 +282,8 @@ int show_version(context& with, const arguments&) {
     if (daemon.is_object())
         print(fmt::format("daemon {} at {}: pid {}, io-backend {}, up {}\n",
                           printable(text_of(daemon, "version")), printable(with.socket),
-                          printable(text_of(daemon, "pid")), printable(text_of(daemon, "io_backend")),
+                          printable(text_of(daemon, "pid")),
+                          printable(text_of(daemon, "io_backend")),
                           format_age(number_of(daemon, "uptime_s"))));
     else if (!refusal.empty())
         print(fmt::format("daemon: not known: {}\n", printable(refusal)));

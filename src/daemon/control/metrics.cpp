@@ -118,10 +118,11 @@ void add_daemon(page& out, const runtime_registry& runtimes, const daemon_facts&
                 const daemon_counters& counted) {
     out.family("eddy_build_info", "gauge",
                "Version and build of this daemon; the value is always 1.");
-    out.sample("eddy_build_info",
-               fmt::format("version=\"{}\",io_backend=\"{}\",name=\"{}\"", escape_label(facts.version),
-                           escape_label(facts.io_backend), escape_label(facts.name)),
-               1);
+    out.sample(
+        "eddy_build_info",
+        fmt::format("version=\"{}\",io_backend=\"{}\",name=\"{}\"", escape_label(facts.version),
+                    escape_label(facts.io_backend), escape_label(facts.name)),
+        1);
     out.value("eddy_uptime_seconds", "gauge", "Time since the daemon started.",
               std::chrono::duration<double>(loop::current().now() - facts.started_at).count());
     out.value("eddy_loops", "gauge", "Event loops of the runtimes.", facts.loops);

@@ -75,10 +75,10 @@ class connection_pool final : private timer {
 public:
     struct limits {
         std::size_t of_upstream;  ///< connections
-        std::size_t of_all;      ///< connections; at the limit an idle one of another is closed
-        std::size_t waiting;     ///< requests that wait; one more is errc::limit_reached
-        duration waiting_time;   ///< of each; errc::timed_out
-        duration idle_time;      ///< an idle connection is closed after it
+        std::size_t of_all;       ///< connections; at the limit an idle one of another is closed
+        std::size_t waiting;      ///< requests that wait; one more is errc::limit_reached
+        duration waiting_time;    ///< of each; errc::timed_out
+        duration idle_time;       ///< an idle connection is closed after it
     };
     explicit connection_pool(const limits& bounds) noexcept : limits_(bounds) {}
     ~connection_pool();

@@ -27,7 +27,8 @@ constexpr std::uint32_t hangup_events = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 }  // namespace
 
-result<std::unique_ptr<socket_bank>> epoll_socket_bank::open(io_backend& where, driver_counts& drivers,
+result<std::unique_ptr<socket_bank>> epoll_socket_bank::open(io_backend& where,
+                                                             driver_counts& drivers,
                                                              const socket_bank_options& options,
                                                              bank_observer& to) {
     auto made = std::make_unique<epoll_socket_bank>(to);

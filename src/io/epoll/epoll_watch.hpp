@@ -1,5 +1,5 @@
-// Epoll instance beside a loop's io-backend, on which that io-backend waits: for sockets by the thousand
-// whose events carry a number instead of an object.
+// Epoll instance beside a loop's io-backend, on which that io-backend waits: for sockets by the
+// thousand whose events carry a number instead of an object.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -30,8 +30,8 @@ public:
     epoll_watch(const epoll_watch&) = delete;
     epoll_watch& operator=(const epoll_watch&) = delete;
 
-    /// `drivers` counts the wait until its last completion, which the io-backend must outlive. Errors
-    /// are epoll_create1(2)'s. Once.
+    /// `drivers` counts the wait until its last completion, which the io-backend must outlive.
+    /// Errors are epoll_create1(2)'s. Once.
     result<> open(io_backend& where, driver_counts& drivers, observer& to);
 
     /// Errors are epoll_ctl(2)'s.

@@ -5,8 +5,8 @@
 #include <eddy/io/loop.hpp>
 
 #include "base/files/regular_file.hpp"
-#include "io/io_backend.hpp"
 #include "io/files/file_access.hpp"
+#include "io/io_backend.hpp"
 
 #include <dirent.h>
 #include <sys/stat.h>

@@ -328,7 +328,8 @@ TEST_P(file_io, cancelling_awaits_the_use_of_the_bytes) {
 }
 
 TEST_P(file_io, a_read_that_waits_for_ever_is_cancelled_on_the_ring) {
-    if (GetParam() != io_backend_kind::uring) GTEST_SKIP() << "a thread cannot be stopped in a read";
+    if (GetParam() != io_backend_kind::uring)
+        GTEST_SKIP() << "a thread cannot be stopped in a read";
     run([]() -> task<> {
         // A FIFO opened as a file: its read waits, as one from a broken network disk would.
         const temporary_folder folder;
@@ -401,7 +402,8 @@ TEST_P(file_io, what_is_cancelled_beforehand_does_nothing) {
 }
 
 TEST_P(file_io, a_write_that_waits_for_ever_is_cancelled_on_the_ring) {
-    if (GetParam() != io_backend_kind::uring) GTEST_SKIP() << "a thread cannot be stopped in a write";
+    if (GetParam() != io_backend_kind::uring)
+        GTEST_SKIP() << "a thread cannot be stopped in a write";
     run([]() -> task<> {
         const temporary_folder folder;
         const std::string path = folder.path() + "/fifo";

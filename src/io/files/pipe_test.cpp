@@ -425,7 +425,8 @@ TEST_P(pipe_io, a_full_pipe_holds_its_writer_and_no_more) {
 // ---- simulated pipes
 
 class simulated_pipe : public on_io_backend {};
-INSTANTIATE_TEST_SUITE_P(io, simulated_pipe, ::testing::Values(io_backend_kind::sim), io_backend_name);
+INSTANTIATE_TEST_SUITE_P(io, simulated_pipe, ::testing::Values(io_backend_kind::sim),
+                         io_backend_name);
 
 TEST_P(simulated_pipe, has_no_descriptor_and_no_address) {
     run([]() -> task<> {

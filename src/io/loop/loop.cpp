@@ -63,8 +63,8 @@ std::string_view to_string(io_backend_kind kind) noexcept {
 }
 
 result<io_backend_kind> parse_io_backend_kind(std::string_view text) noexcept {
-    for (io_backend_kind kind :
-         {io_backend_kind::automatic, io_backend_kind::uring, io_backend_kind::epoll, io_backend_kind::sim})
+    for (io_backend_kind kind : {io_backend_kind::automatic, io_backend_kind::uring,
+                                 io_backend_kind::epoll, io_backend_kind::sim})
         if (text == to_string(kind)) return kind;
     return fail(errc::malformed);
 }

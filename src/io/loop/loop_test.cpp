@@ -26,8 +26,8 @@ EDDY_ON_EVERY_IO_BACKEND(loop_io);
 EDDY_ON_EVERY_KERNEL_IO_BACKEND(loop_kernel_io);
 
 TEST(loop_options_test, backend_names_are_read_back) {
-    for (const io_backend_kind kind :
-         {io_backend_kind::automatic, io_backend_kind::uring, io_backend_kind::epoll, io_backend_kind::sim})
+    for (const io_backend_kind kind : {io_backend_kind::automatic, io_backend_kind::uring,
+                                       io_backend_kind::epoll, io_backend_kind::sim})
         EXPECT_EQ(must(parse_io_backend_kind(to_string(kind))), kind);
     EXPECT_EQ(error_of(parse_io_backend_kind("kqueue")), errc::malformed);
     EXPECT_EQ(error_of(parse_io_backend_kind("")), errc::malformed);
@@ -36,7 +36,8 @@ TEST(loop_options_test, backend_names_are_read_back) {
 TEST(loop_options_test, automatic_chooses_a_backend_of_the_kernel) {
     auto made = loop::create();
     ASSERT_TRUE(made) << made.error().message();
-    EXPECT_TRUE((*made)->kind() == io_backend_kind::uring || (*made)->kind() == io_backend_kind::epoll);
+    EXPECT_TRUE((*made)->kind() == io_backend_kind::uring ||
+                (*made)->kind() == io_backend_kind::epoll);
 }
 
 TEST_P(loop_io, options_out_of_their_ranges_are_refused) {

@@ -67,7 +67,8 @@ bool open_again(int fd, int flags) noexcept {
 
 class posix_pipe final : public stream_driver {
 public:
-    posix_pipe(io_backend& where, buffer_pool& buffers, driver_counts& drivers, unique_fd fd) noexcept
+    posix_pipe(io_backend& where, buffer_pool& buffers, driver_counts& drivers,
+               unique_fd fd) noexcept
         : io_backend_(&where), buffers_(&buffers), drivers_(&drivers), fd_(std::move(fd)) {
         ++drivers.existing;
     }

@@ -9,7 +9,7 @@
 namespace eddy {
 
 result<std::unique_ptr<socket_bank>> io_backend::open_socket_bank(const socket_bank_options&,
-                                                               bank_observer&) {
+                                                                  bank_observer&) {
     return fail(errc::unsupported);
 }
 

@@ -1,5 +1,5 @@
-// The io_uring io-backend: one ring a loop, set up for a single issuer with deferred task work, so the
-// kernel completes requests only when the loop polls. Needs Linux 6.1; loops fall back to epoll
+// The io_uring io-backend: one ring a loop, set up for a single issuer with deferred task work, so
+// the kernel completes requests only when the loop polls. Needs Linux 6.1; loops fall back to epoll
 // elsewhere. See io_uring(7), io_uring_enter(2).
 //
 // Received bytes arrive by multishot receives in a ring of buffers that all streams share. A

@@ -62,7 +62,8 @@ result<> uring_datagram::try_receive(datagram_message& into) noexcept {
 void uring_datagram::want_messages() {
     // A receive that is being stopped arms itself again from its last completion.
     if (receiving_ || polling_readable_) return;
-    if (!io_backend_.messages().exhausted() && io_backend_.multishot_messages()) return arm_receive();
+    if (!io_backend_.messages().exhausted() && io_backend_.multishot_messages())
+        return arm_receive();
     polling_readable_ = true;
     io_backend_.start_poll(fd(), readiness::readable, readable_);
     ++in_flight_;

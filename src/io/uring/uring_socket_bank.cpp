@@ -130,7 +130,8 @@ uring_socket_bank::uring_socket_bank(bank_observer& to) noexcept : batching_bank
 
 uring_socket_bank::~uring_socket_bank() = default;
 
-result<std::unique_ptr<socket_bank>> uring_socket_bank::open(io_backend& where, driver_counts& drivers,
+result<std::unique_ptr<socket_bank>> uring_socket_bank::open(io_backend& where,
+                                                             driver_counts& drivers,
                                                              const socket_bank_options& options,
                                                              bank_observer& to) {
     auto made = std::make_unique<uring_socket_bank>(to);
