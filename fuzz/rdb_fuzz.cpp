@@ -145,7 +145,7 @@ void use_stream(engine& home, Ask&& ask) {
 
 void restore(std::string_view value) {
     engine home(small_options());
-    session client(home);
+    client_session client(home);
     home.set_time(std::chrono::seconds(1'700'000'000));
     std::string payload(value);
     payload.append("\x0a\x00", 2);
