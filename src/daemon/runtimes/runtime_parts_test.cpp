@@ -152,8 +152,8 @@ TEST_F(runtime_parts_test, refuses_bad_requests_with_their_reason) {
         EXPECT_NE(refusal(co_await runtimes.editor.create(no_type)).find("did you mean \"fake\""),
                   std::string::npos);
         runtime_request no_owner = wanted("b");
-        no_owner.owner = "nobody";
-        EXPECT_NE(refusal(co_await runtimes.editor.create(no_owner)).find("nobody"),
+        no_owner.owner = "absent";
+        EXPECT_NE(refusal(co_await runtimes.editor.create(no_owner)).find("absent"),
                   std::string::npos);
         runtime_request bad_group = wanted("b");
         bad_group.group = "a b";

@@ -313,7 +313,8 @@ task<outcome<bool>> stream_runtime::reread() {
 
 task<void> stream_runtime::stop(duration drain) {
     if (!running_) co_return;
-    successor_.reset();
+    // A replaced instance passes clients on to those before it while it is passed any.
+    if (!running_->is_replaced) successor_.reset();
     co_await running_->lost.end();
     loop& here = loop::current();
     const time_point until = here.after(drain);
@@ -328,6 +329,7 @@ task<void> stream_runtime::stop(duration drain) {
            !running_->draining->requested())
         if (!co_await here.sleep_for(expiry_pause)) break;
     running_->seen.reset();
+    successor_.reset();
     static_cast<void>(
         co_await with_deadline(until, running_->clients->all_closed()).under(*running_->draining));
     cut_ = running_->clients->unsent();
