@@ -250,6 +250,31 @@ TEST_P(replayed_streams, are_continued_over_a_restart) {
     });
 }
 
+TEST_P(replayed_streams, are_continued_over_two_restarts) {
+    run([this]() -> task<void> {
+        const json slow = {{"delay", "5ms"}, {"messages", 40}};
+        subject first = make(slow);
+        co_await first.start();
+        talker client = make_client(first, ours);
+        co_await leave_behind(client, 3);
+        scope stopping;
+        successor second("stream", options(slow), co_await first->hand_over_listeners());
+        must_do(co_await second->start());
+        stopping.spawn(first->stop(std::chrono::hours(1)));
+        // One of the second's own, so that its stop waits, too.
+        EXPECT_THAT(co_await response_of(*second.made, again_behind(1, "another")),
+                    HasSubstr("event: reset"));
+        successor third("stream", options(slow), co_await second->hand_over_listeners());
+        must_do(co_await third->start());
+        stopping.spawn(second->stop(std::chrono::hours(1)));
+        const std::string rest = events_of(co_await response_of(*third.made, again_behind(3)));
+        EXPECT_THAT(rest, StartsWith("id: 4\n"));
+        EXPECT_THAT(rest, EndsWith("id: 41\ndata: [DONE]\n\n"));
+        co_await third->stop(0s);
+        co_await stopping.join();
+    });
+}
+
 TEST_P(replayed_streams, are_kept_for_a_while) {
     run([this]() -> task<void> {
         subject s = make({{"delay", "1h"}, {"replay_time", "20ms"}});
