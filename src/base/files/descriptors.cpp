@@ -26,6 +26,17 @@ unique_fd lowest_free() noexcept { return unique_fd(::open("/", O_PATH | O_CLOEX
 
 }  // namespace
 
+std::string explain_shortage(std::error_code error) {
+    if (error == std::errc::too_many_files_open)
+        return "this process may have " + std::to_string(limit()) +
+               " open files, and has them; raise the limit (LimitNOFILE= of its service, `ulimit "
+               "-n` before it starts) or close connections";
+    if (error == std::errc::too_many_files_open_in_system)
+        return "this machine has as many open files as it may; raise that limit (sysctl "
+               "fs.file-max)";
+    return {};
+}
+
 int first_reserved(use kind) noexcept {
     const int all = limit();
     return kind == use::client ? all - std::min(reserved, all / 2)

@@ -9,6 +9,8 @@
 #include <eddy/base/unique_fd.hpp>
 
 #include <cstdint>
+#include <string>
+#include <system_error>
 
 namespace eddy::descriptors {
 
@@ -20,6 +22,10 @@ inline constexpr int reserved_for_files = 16;
 
 /// The kind of an accepted connection.
 enum class use : std::uint8_t { client, control };
+
+/// About a failure for want of descriptors: the limit, and how to raise it. Empty for other
+/// errors. Any thread.
+std::string explain_shortage(std::error_code error);
 
 /// The lowest number that is not for `kind`. Any thread.
 int first_reserved(use kind) noexcept;

@@ -31,6 +31,17 @@ private:
 
 unique_fd next() { return unique_fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
+TEST(descriptors, name_their_limit_when_they_run_out) {
+    const open_files limit(321);
+    const std::string text = explain_shortage(std::make_error_code(std::errc::too_many_files_open));
+    EXPECT_NE(text.find(" 321 open files"), std::string::npos) << text;
+    EXPECT_NE(text.find("LimitNOFILE="), std::string::npos) << text;
+    EXPECT_NE(explain_shortage(std::make_error_code(std::errc::too_many_files_open_in_system))
+                  .find("fs.file-max"),
+              std::string::npos);
+    EXPECT_EQ(explain_shortage(std::make_error_code(std::errc::permission_denied)), "");
+}
+
 TEST(descriptors, are_kept_in_reserve_at_the_end_of_the_table) {
     {
         const open_files limit(1000);

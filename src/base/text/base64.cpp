@@ -6,10 +6,14 @@
 #include <cstdint>
 
 namespace eddy {
+namespace {
+
+constexpr std::string_view digits =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+}  // namespace
 
 std::string base64(std::string_view bytes) {
-    constexpr std::string_view digits =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     std::string text;
     for (std::size_t i = 0; i < bytes.size(); i += 3) {
         const std::size_t here = std::min<std::size_t>(3, bytes.size() - i);
@@ -20,6 +24,27 @@ std::string base64(std::string_view bytes) {
             text += j <= here ? digits[group >> (18 - 6 * j) & 63] : '=';
     }
     return text;
+}
+
+std::optional<std::string> bytes_of_base64(std::string_view text) {
+    constexpr std::size_t most_padding = 2;
+    if (text.size() % 4 == 0)
+        for (std::size_t i = 0; i < most_padding && text.ends_with('='); ++i) text.remove_suffix(1);
+    if (text.size() % 4 == 1) return std::nullopt;
+    std::string bytes;
+    bytes.reserve(text.size() / 4 * 3 + 2);
+    std::uint32_t group = 0;
+    int bits = 0;
+    for (const char each : text) {
+        const std::size_t digit = digits.find(each);
+        if (digit == std::string_view::npos) return std::nullopt;
+        group = group << 6 | static_cast<std::uint32_t>(digit);
+        bits += 6;
+        if (bits < 8) continue;
+        bits -= 8;
+        bytes += static_cast<char>(group >> bits & 0xff);
+    }
+    return bytes;
 }
 
 }  // namespace eddy
