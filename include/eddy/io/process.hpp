@@ -25,8 +25,25 @@ namespace eddy {
 enum class stdio : std::uint8_t {
     inherit,  ///< this process's own
     null,     ///< /dev/null
-    stream,   ///< the other end of a stream of the process object
+    stream,   ///< the other end of a stream of the process object, a Unix socket
+    pipe,     ///< the same, a pipe: the child may open /dev/stdout
     shared,   ///< process_options::descriptor
+};
+
+/// Limit of a child and of what it starts, each for itself: setrlimit(2), soft and hard.
+struct process_limit {
+    int resource = 0;        ///< such as RLIMIT_NOFILE
+    std::uint64_t most = 0;  ///< in the resource's unit
+};
+
+/// User and groups of a child.
+struct process_user {
+    std::uint32_t user = 0;                  ///< its number
+    std::uint32_t group = 0;                 ///< its first group
+    std::vector<std::uint32_t> groups = {};  ///< supplementary ones
+
+    /// The same user and groups.
+    friend bool operator==(const process_user&, const process_user&) = default;
 };
 
 /// Options of process::start().
@@ -47,6 +64,22 @@ struct process_options {
 
     /// "NAME=value" each; without one, this process's own.
     std::optional<std::vector<std::string>> environment = std::nullopt;
+
+    // With one of the following the program needs a slash: it is not looked up in $PATH.
+
+    /// The child's descriptors 3, 4, …: copies of these, which stay the caller's. Not inherited
+    /// standard descriptors beside it.
+    std::vector<int> descriptors = {};
+    /// A variable of its environment that has its process number, such as LISTEN_PID of
+    /// sd_listen_fds(3); empty: none.
+    std::string number_variable = {};
+    /// Limits; a higher one than this process's needs a privilege (EPERM).
+    std::vector<process_limit> limits = {};
+    /// Another user than this process's, which needs a privilege (EPERM).
+    std::optional<process_user> user = std::nullopt;
+    /// Signal that it gets at the end of the thread that started it (PR_SET_PDEATHSIG of prctl(2)),
+    /// not what it started itself; 0: none. A program with set-user-ID gets none.
+    int death_signal = 0;
 };
 
 /// End of a child.
@@ -63,7 +96,8 @@ struct exit_status {
 class process {
 public:
     /// Starts the program `arguments[0]`, looked up in $PATH unless it has a slash, with those
-    /// arguments. Errors are posix_spawnp(3)'s, such as ENOENT; ESRCH where this process ignores
+    /// arguments. Errors are posix_spawnp(3)'s, such as ENOENT, and those of the calls behind the
+    /// options; ESRCH where this process ignores
     /// SIGCHLD and the child has ended already. Call it on a loop's thread.
     [[nodiscard]] static result<process> start(const std::vector<std::string>& arguments,
                                                const process_options& options = {});
@@ -77,7 +111,7 @@ public:
     /// ends.
     ~process();
 
-    /// Its standard descriptors, where process_options requested streams; they are Unix sockets.
+    /// Its standard descriptors, where process_options requested streams or pipes.
     /// Close `input` to end what the child reads.
     stream input;
     /// The child's standard output.
@@ -92,6 +126,9 @@ public:
     [[nodiscard]] result<> kill(int signal) noexcept;
     /// The same to all of the group that it leads (process_options::own_group).
     [[nodiscard]] result<> kill_group(int signal) noexcept;
+
+    /// Leaves the child to itself: the end of this object has no effect on it.
+    void release() noexcept;
 
     /// Awaits its end and reaps it. Yields a result<exit_status>: errc::cancelled, or waitid(2)'s
     /// errors: ECHILD once it has ended where this process ignores SIGCHLD, since the kernel then

@@ -35,6 +35,8 @@ public:
         : driver_(&driver), into_(into) {}
 
     mutable_bytes into() const noexcept { return into_; }
+    /// For a driver that passes it on, before it starts: it is `other`'s from now on.
+    void pass_to(stream_driver& other) noexcept { driver_ = &other; }
     /// True when it has taken as many bytes as a turn of the loop allows: its driver must then wait
     /// for the next turn, even if more bytes are there.
     bool had_its_share() const noexcept { return had_its_share_; }
@@ -121,6 +123,8 @@ public:
     write_operation(stream_driver& driver, std::span<const const_bytes> pieces) noexcept
         : driver_(&driver), pieces_(pieces.data()), count_(pieces.size()) {}
 
+    /// For a driver that passes it on, before it starts: it is `other`'s from now on.
+    void pass_to(stream_driver& other) noexcept { driver_ = &other; }
     /// The pieces not yet fully written. Its first piece is without the bytes already written.
     std::size_t pieces_left() const noexcept { return count_; }
     const_bytes piece(std::size_t index) const noexcept {
@@ -166,11 +170,17 @@ public:
     [[nodiscard]] virtual result<> shutdown_write() noexcept = 0;
     virtual endpoint local() const noexcept = 0;
     virtual endpoint peer() const noexcept = 0;
+    /// As stream::may_have_input(). A driver that does not override it cannot say.
+    virtual bool may_have_input() const noexcept { return true; }
     /// The socket, still owned by the driver; -1 where there is none (the simulator).
     virtual int native_handle() const noexcept = 0;
     /// The socket at the bottom, to set its options and nothing else; -1 where there is none. A
     /// layer above another stream has no descriptor of its own, and passes this one on.
     virtual int option_handle() const noexcept { return native_handle(); }
+    /// Receives no more from the kernel, for good: reads yield the bytes that have come, and then
+    /// fail with errc::closed. Before stream::detach(), so that no byte stays here. False where a
+    /// stream cannot be moved, such as TLS.
+    virtual bool end_receiving() noexcept { return false; }
     /// The handle is gone: release everything, after the last completion.
     virtual void close() noexcept = 0;
     /// As close(), but the peer sees a reset instead of an end: stream::abort(). A driver without
@@ -273,6 +283,11 @@ public:
         return driver_->try_send_file(head, file, offset, size);
     }
 
+    /// False if nothing has come since the last read, neither bytes nor an end, as far as the loop
+    /// has noticed: a read would wait. True also where the stream cannot say, such as before the
+    /// first read. It costs no system call.
+    bool may_have_input() const noexcept { return driver_->may_have_input(); }
+
     /// Signals to the peer that no more bytes follow; shutdown(2), whose errors these are, such as
     /// ENOTCONN. errc::closed, and errc::unsupported for pipes and terminals.
     [[nodiscard]] result<> shutdown_write() noexcept { return driver_->shutdown_write(); }
@@ -338,6 +353,13 @@ public:
     virtual endpoint local() const noexcept = 0;
     virtual int native_handle() const noexcept = 0;
     virtual void close() noexcept = 0;
+    /// Takes no more connections from the kernel's queue, until resume(): accepts yield the ones
+    /// that it has taken, then errc::closed. A driver that takes none ahead ignores it.
+    virtual void pause() noexcept {}
+    virtual void resume() noexcept {}
+    /// True: another process listens on the socket, too, so that close() neither ends listening nor
+    /// removes a Unix socket's file. False: the socket, and the file at its path, are this one's.
+    virtual void set_shared(bool /*is_shared*/) noexcept {}
 
 protected:
     ~listener_driver() = default;

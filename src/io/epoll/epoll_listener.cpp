@@ -16,6 +16,10 @@ result<> epoll_listener::open() {
 bool epoll_listener::start(accept_operation& op) {
     EDDY_PRECONDITION(!acceptor_,
                       "a second accept of one listener: await the first before the next");
+    if (paused_) {
+        op.set_error(errc::closed);
+        return true;
+    }
     if (readable_ && accept(op)) return true;
     acceptor_ = &op;
     return false;
@@ -50,20 +54,30 @@ void epoll_listener::on_events(std::uint32_t) {
     if (acceptor_ && accept(*acceptor_)) std::exchange(acceptor_, nullptr)->complete_now();
 }
 
-void epoll_listener::end_acceptor() noexcept {
+void epoll_listener::end_acceptor(std::error_code why) noexcept {
     accept_operation& op = *std::exchange(acceptor_, nullptr);
-    op.set_error(errc::cancelled);
+    op.set_error(why);
     op.complete_later();
 }
 
 void epoll_listener::cancel(accept_operation& op) noexcept {
     EDDY_ASSERT(acceptor_ == &op);
-    end_acceptor();
+    end_acceptor(errc::cancelled);
+}
+
+void epoll_listener::pause() noexcept {
+    paused_ = true;
+    if (acceptor_) end_acceptor(errc::closed);
+}
+
+void epoll_listener::set_shared(bool is_shared) noexcept {
+    is_shared_ = is_shared;
+    if (!is_shared && file_.inode == 0) file_ = file_of(local_);
 }
 
 void epoll_listener::close() noexcept {
-    if (acceptor_) end_acceptor();
-    remove_socket_file(local(), file_);
+    if (acceptor_) end_acceptor(errc::cancelled);
+    if (!is_shared_) remove_socket_file(local(), file_);
     io_backend_.remove(socket_.get());
     socket_.reset();
     io_backend_.retire(*this);

@@ -14,7 +14,8 @@ public:
         : io_backend_(io_backend),
           socket_(std::move(opened.socket)),
           file_(opened.file),
-          local_(opened.local) {}
+          local_(opened.local),
+          is_shared_(opened.is_adopted) {}
     /// Registers the socket. After a failure the object may be deleted directly.
     result<> open();
 
@@ -23,19 +24,24 @@ public:
     endpoint local() const noexcept override { return local_; }
     int native_handle() const noexcept override { return socket_.get(); }
     void close() noexcept override;
+    void pause() noexcept override;
+    void resume() noexcept override { paused_ = false; }
+    void set_shared(bool is_shared) noexcept override;
 
     void on_events(std::uint32_t events) override;
 
 private:
     bool accept(accept_operation& op);
-    void end_acceptor() noexcept;
+    void end_acceptor(std::error_code why) noexcept;
 
     epoll_backend& io_backend_;
     unique_fd socket_;  // none after close()
     socket_file file_;
     endpoint local_;
+    bool is_shared_;
     accept_operation* acceptor_ = nullptr;
     bool readable_ = false;
+    bool paused_ = false;
 };
 
 }  // namespace eddy

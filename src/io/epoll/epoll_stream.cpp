@@ -28,10 +28,20 @@ result<> epoll_stream::open() {
 
 bool epoll_stream::start(read_operation& op) {
     EDDY_PRECONDITION(!reader_, "a second read of one stream: await the first before the next");
+    if (receiving_ended_) {
+        op.set_error(errc::closed);
+        return true;
+    }
     if (readable_ && !had_much_ && !op.had_its_share() && receive(op)) return true;
     reader_ = &op;
     if (readable_) io_backend_.report_again(socket_.get(), watched, *this);
     return false;
+}
+
+bool epoll_stream::end_receiving() noexcept {
+    receiving_ended_ = true;
+    if (reader_) end_reader(errc::closed);
+    return true;
 }
 
 /// True when `op` has bytes or an error.

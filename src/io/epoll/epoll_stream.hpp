@@ -29,11 +29,13 @@ public:
     void cancel(read_operation& op) noexcept override;
     void cancel(write_operation& op) noexcept override;
     result<> shutdown_write() noexcept override;
+    bool may_have_input() const noexcept override { return readable_ || read_end_; }
     endpoint local() const noexcept override { return local_endpoint(socket_.get()); }
     endpoint peer() const noexcept override { return peer_endpoint(socket_.get()); }
     int native_handle() const noexcept override { return socket_.get(); }
     void close() noexcept override;
     void abort() noexcept override;
+    bool end_receiving() noexcept override;
 
     void on_events(std::uint32_t events) override;
 
@@ -50,8 +52,9 @@ private:
     std::error_code read_end_;  // what every further read gets
     std::error_code failure_;   // the socket's error, if a write received it
     fill_score fills_;
-    bool had_much_ = false;  // in this turn: a large buffer full
-    bool readable_ = false;  // a receive may find something
+    bool receiving_ended_ = false;  // end_receiving()
+    bool had_much_ = false;         // in this turn: a large buffer full
+    bool readable_ = false;         // a receive may find something
     bool writable_ = true;
     // A receive that fills less than its buffer has emptied the socket, and what comes later is a
     // new event. That does not hold once the peer has finished or urgent data came, nor for Unix

@@ -1,11 +1,11 @@
 // Files: requests of the ring where there is one, else the loop's threads.
 #include <eddy/io/file.hpp>
 
-#include <eddy/io/blocking.hpp>
 #include <eddy/io/loop.hpp>
 
 #include "base/files/regular_file.hpp"
 #include "io/files/file_access.hpp"
+#include "io/files/off_loop.hpp"
 #include "io/io_backend.hpp"
 
 #include <dirent.h>
@@ -51,18 +51,6 @@ result<std::size_t> do_now(const file_request& what) noexcept {
         }
         return ::fdatasync(what.fd);
     }));
-}
-
-/// Runs `call` where it does not block the loop.
-template <class Call>
-task<std::invoke_result_t<Call>> off_loop(Call call) {
-    loop& here = loop::current();
-    if (here.kind() == io_backend_kind::sim) {
-        const cancel_source* const stop = co_await current_source();
-        if (stop && stop->requested()) co_return fail(errc::cancelled);
-        co_return call();
-    }
-    co_return co_await run_blocking(file_access::threads(here), std::move(call));
 }
 
 /// Awaits `call(cached)`, which does not wait for the disk when `cached` is true: at once if that

@@ -152,6 +152,8 @@ result<> check_unix_mode(const endpoint& local, const listen_options& options) n
     return {};
 }
 
+socket_file file_of(const endpoint& local) noexcept { return file_at(socket_path(local)); }
+
 void remove_socket_file(const endpoint& local, const socket_file& file) noexcept {
     if (file.inode == 0) return;
     const std::string path = socket_path(local);

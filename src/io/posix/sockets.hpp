@@ -45,6 +45,9 @@ result<opened_listener> open_unix_listener(const endpoint& local, const listen_o
 /// TCP. errc::unsupported for other types, EINVAL for one that does not listen.
 result<opened_listener> adopt_listener(unique_fd socket);
 
+/// The file at the path of a Unix listener; none for abstract names and other families.
+socket_file file_of(const endpoint& local) noexcept;
+
 /// Removes the file of a Unix listener bound to `local` if it is still there: another file, or
 /// another process's socket, of the same path stays. Before the socket is closed: until then its
 /// inode cannot be another file's.

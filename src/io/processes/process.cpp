@@ -4,10 +4,13 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "io/processes/child_start.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,11 +19,6 @@
 #include <csignal>
 #include <mutex>
 #include <new>
-
-// The header of glibc 2.36 forgot to say that these are C functions.
-extern "C" {
-#include <sys/pidfd.h>
-}
 
 namespace eddy {
 namespace {
@@ -53,12 +51,23 @@ public:
             if (shared < 0) return fail_errno(EBADF);
             note(posix_spawn_file_actions_adddup2(&actions_, shared, number));
         }
-        if (how == stdio::null)
-            note(posix_spawn_file_actions_addopen(&actions_, number, "/dev/null", O_RDWR, 0));
-        if (how != stdio::stream) return {};
-        int ends[2];
-        if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return fail_errno();
-        theirs_[static_cast<std::size_t>(number)].reset(ends[1]);
+        const auto index = static_cast<std::size_t>(number);
+        sources_[index] = how == stdio::shared ? shared : number;
+        if (how == stdio::null) {
+            theirs_[index].reset(::open("/dev/null", O_RDWR | O_CLOEXEC));
+            if (!theirs_[index]) return fail_errno();
+            sources_[index] = theirs_[index].get();
+            note(posix_spawn_file_actions_adddup2(&actions_, sources_[index], number));
+        }
+        if (how != stdio::stream && how != stdio::pipe) return {};
+        int ends[2];  // ours, the child's
+        if (how == stdio::stream ? ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0
+                                 : ::pipe2(ends, O_CLOEXEC) != 0)
+            return fail_errno();
+        // A pipe has its end to read first.
+        if (how == stdio::pipe && number == STDIN_FILENO) std::swap(ends[0], ends[1]);
+        theirs_[index].reset(ends[1]);
+        sources_[index] = ends[1];
         auto adopted = loop::current().adopt(unique_fd(ends[0]));
         if (!adopted) return fail(adopted.error());
         ours = std::move(*adopted);
@@ -74,6 +83,38 @@ public:
 
     void start_in(const std::string& folder) {
         note(posix_spawn_file_actions_addchdir_np(&actions_, folder.c_str()));
+    }
+
+    /// The child's number, or an error; for what posix_spawn(3) cannot set.
+    result<int> start(char* const* arguments, const process_options& options) {
+        if (error_ != 0) return fail_errno(error_);
+        std::vector<std::string> own;
+        if (options.environment)
+            own = *options.environment;
+        else
+            for (char** each = environ; *each != nullptr; ++each) own.emplace_back(*each);
+        detail::child_plan plan;
+        if (!options.number_variable.empty()) {
+            const std::string begin = options.number_variable + '=';
+            std::erase_if(own, [&](const std::string& each) { return each.starts_with(begin); });
+            own.push_back(begin + std::string(detail::max_number_size, '\0'));
+            plan.number = own.back().data() + begin.size();
+        }
+        std::vector<char*> variables;
+        for (std::string& each : own) variables.push_back(each.data());
+        variables.push_back(nullptr);
+        plan.program = arguments[0];
+        plan.arguments = arguments;
+        plan.environment = variables.data();
+        plan.descriptors.assign(sources_.begin(), sources_.end());
+        plan.descriptors.insert(plan.descriptors.end(), options.descriptors.begin(),
+                                options.descriptors.end());
+        if (!options.folder.empty()) plan.folder = options.folder.c_str();
+        plan.leads_group = options.own_group;
+        plan.limits = &options.limits;
+        if (options.user) plan.user = &*options.user;
+        plan.death_signal = options.death_signal;
+        return detail::start_child(plan);
     }
 
     /// The child's number, or an error.
@@ -98,8 +139,14 @@ private:
     posix_spawn_file_actions_t actions_{};
     posix_spawnattr_t attributes_{};
     std::array<unique_fd, 3> theirs_;
+    std::array<int, 3> sources_{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
     int error_ = 0;
 };
+
+bool needs_own_start(const process_options& options) noexcept {
+    return !options.descriptors.empty() || !options.number_variable.empty() ||
+           !options.limits.empty() || options.user || options.death_signal != 0;
+}
 
 /// As exec wants it; the pointers are to `texts`.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
@@ -172,13 +219,17 @@ result<process> process::start(const std::vector<std::string>& arguments,
     const std::vector<char*> words = pointers_to(arguments);
     std::vector<char*> chosen;
     if (options.environment) chosen = pointers_to(*options.environment);
-    const auto child = plan.spawn(words.data(), options.environment ? chosen.data() : environ);
+    const auto child =
+        needs_own_start(options)
+            ? plan.start(words.data(), options)
+            : plan.spawn(words.data(), options.environment ? chosen.data() : environ);
     if (!child) return fail(child.error());
     made.pid_ = *child;
     made.leads_group_ = options.own_group;
     kept_free.reset();
     // Only this code reaps it, so the number is still its own; with SIGCHLD ignored it may be gone.
-    made.handle_.reset(pidfd_open(made.pid_, 0));
+    // By their numbers: glibc has these functions since 2.36 alone.
+    made.handle_.reset(static_cast<int>(::syscall(SYS_pidfd_open, made.pid_, 0)));
     if (!made.handle_) {
         const int error = errno;
         if (error != ESRCH && ::kill(made.pid_, SIGKILL) == 0) ::waitpid(made.pid_, nullptr, 0);
@@ -213,7 +264,7 @@ void process::end() noexcept {
     if (!handle_) return;
     // Until the child is reaped no other group can have its number.
     if (leads_group_) ::kill(-pid_, SIGKILL);
-    if (pidfd_send_signal(handle_.get(), SIGKILL, nullptr, 0) == 0) {
+    if (::syscall(SYS_pidfd_send_signal, handle_.get(), SIGKILL, nullptr, 0) == 0) {
         pollfd ending{handle_.get(), POLLIN, 0};
         ::poll(&ending, 1, most_ms_to_die);
     }
@@ -222,9 +273,15 @@ void process::end() noexcept {
     left_children::of_this_process().reap();
 }
 
+void process::release() noexcept {
+    handle_.reset();
+    leads_group_ = false;
+}
+
 result<> process::kill(int signal) noexcept {
     if (!handle_) return fail_errno(ESRCH);
-    if (pidfd_send_signal(handle_.get(), signal, nullptr, 0) != 0) return fail_errno();
+    if (::syscall(SYS_pidfd_send_signal, handle_.get(), signal, nullptr, 0) != 0)
+        return fail_errno();
     return {};
 }
 

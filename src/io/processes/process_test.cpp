@@ -6,9 +6,12 @@
 #include "io/loop/rescuer.hpp"
 #include "io/testing.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +19,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -254,6 +258,67 @@ TEST_P(process_io, ends_as_well_where_the_kernel_reaps_children) {
         while (::kill(pid, 0) == 0) must(co_await loop::current().sleep_for(1ms));
     });
     sigaction(SIGCHLD, &before, nullptr);
+}
+
+TEST_P(process_io, a_child_has_the_descriptors_limits_and_number_of_its_options) {
+    run([]() -> task<> {
+        int ends[2];
+        EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+        const unique_fd reader(ends[0]);
+        const unique_fd writer(ends[1]);
+        process_options how;
+        how.input = stdio::null;
+        how.output = stdio::pipe;
+        how.error = stdio::pipe;
+        how.folder = "/";
+        how.own_group = true;
+        how.descriptors = {reader.get(), writer.get()};
+        how.number_variable = "LISTEN_PID";
+        how.limits = {{RLIMIT_NOFILE, 57}};
+        how.death_signal = SIGKILL;
+        how.environment = std::vector<std::string>{"LISTEN_PID=1", "A=b"};
+        const std::string script =
+            "test $LISTEN_PID = $$ && echo own; ulimit -n; pwd; echo $A; echo x >/dev/stderr; "
+            "echo through >&4; read line <&3; echo $line; test -e /proc/self/fd/5 || echo no more";
+        process shell = must(process::start({"/bin/sh", "-c", script}, how));
+        EXPECT_EQ(co_await read_all(shell.output), "own\n57\n/\nb\nthrough\nno more\n");
+        EXPECT_EQ(co_await read_all(shell.error), "x\n");
+        EXPECT_TRUE(must(co_await shell.wait()).success());
+        EXPECT_EQ(error_of(process::start({"/no/such"}, how)), errno_code(ENOENT));
+        how.folder = "/no/such";
+        EXPECT_EQ(error_of(process::start({"/bin/sh"}, how)), errno_code(ENOENT));
+    });
+}
+
+TEST_P(process_io, a_child_gets_its_death_signal_and_another_user) {
+    run([]() -> task<> {
+        int pid = 0;
+        std::thread starter([&] {
+            auto here = must(loop::create());
+            here->run([](int& to) -> task<> {
+                process_options how;
+                how.death_signal = SIGKILL;
+                auto* const left = new process(must(process::start({"/bin/sleep", "1000"}, how)));
+                to = left->pid();  // its object must not end it
+                co_return;
+            }(pid));
+        });
+        starter.join();
+        siginfo_t ended{};
+        EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED), 0);
+        EXPECT_EQ(ended.si_status, SIGKILL);
+
+        process_options how;
+        how.output = stdio::pipe;
+        how.user = process_user{65534, 65534, {65534}};
+        auto other = process::start({"/usr/bin/id", "-u"}, how);
+        if (::geteuid() != 0) {
+            EXPECT_EQ(error_of(other), errno_code(EPERM));
+            co_return;
+        }
+        EXPECT_EQ(co_await read_all(other->output), "65534\n");
+        must(co_await other->wait());
+    });
 }
 
 TEST_P(process_io, that_cannot_start_says_why) {

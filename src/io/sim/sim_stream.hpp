@@ -33,6 +33,9 @@ public:
     void cancel(read_operation& op) noexcept override;
     void cancel(write_operation& op) noexcept override;
     result<> shutdown_write() noexcept override;
+    bool may_have_input() const noexcept override {
+        return !arrived_.empty() || read_ended_ || broken_;
+    }
     endpoint local() const noexcept override { return local_; }
     endpoint peer() const noexcept override { return peer_address_; }
     int native_handle() const noexcept override { return -1; }

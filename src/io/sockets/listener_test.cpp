@@ -363,6 +363,65 @@ TEST_P(listener_kernel_io, an_adopted_unix_socket_keeps_its_file) {
     });
 }
 
+TEST_P(listener_kernel_io, a_shared_socket_listens_on_when_its_first_owner_is_gone) {
+    run([this]() -> task<> {
+        temporary_folder folder;
+        const std::string path = folder.file("socket");
+        for (const endpoint& at : {loopback(), must(endpoint::unix_path(path))}) {
+            listener first = must(here().listen(at));
+            const endpoint where = first.local();
+            listener second = must(here().adopt_listener(unique_fd(::dup(first.native_handle()))));
+            first.driver().set_shared(true);
+            first.close();
+            co_await here().yield();
+            co_await expect_conversation(here(), second, where);
+            second.driver().set_shared(false);
+            second.close();
+            EXPECT_FALSE(std::filesystem::exists(path));
+        }
+    });
+}
+
+TEST_P(listener_kernel_io, a_paused_listener_yields_what_it_has_taken) {
+    run([this]() -> task<> {
+        listener first = must(here().listen(loopback()));
+        const endpoint where = first.local();
+        listener second = must(here().adopt_listener(unique_fd(::dup(first.native_handle()))));
+        first.driver().set_shared(true);
+        // On a ring the kernel accepts ahead once one was awaited.
+        std::vector<stream> clients;
+        clients.push_back(must(co_await here().connect(where)));
+        std::vector<stream> served;
+        served.push_back(must(co_await first.accept()));
+        for (int i = 0; i < 10; ++i) clients.push_back(must(co_await here().connect(where)));
+        first.driver().pause();
+        for (;;) {
+            result<stream> next = co_await first.accept();
+            if (!next) {
+                EXPECT_EQ(next.error(), errc::closed);
+                break;
+            }
+            served.push_back(std::move(*next));
+        }
+        clients.push_back(must(co_await here().connect(where)));
+        first.close();
+        while (served.size() < clients.size()) served.push_back(must(co_await second.accept()));
+        for (stream& each : served) must(co_await each.write_all("x"));
+        for (stream& each : clients) EXPECT_EQ(must(co_await each.read()).text(), "x");
+    });
+}
+
+TEST_P(listener_kernel_io, a_resumed_listener_accepts_again) {
+    run([this]() -> task<> {
+        listener accepting = must(here().listen(loopback()));
+        co_await expect_conversation(here(), accepting, accepting.local());
+        accepting.driver().pause();
+        EXPECT_EQ(error_of(co_await accepting.accept()), errc::closed);
+        accepting.driver().resume();
+        co_await expect_conversation(here(), accepting, accepting.local());
+    });
+}
+
 TEST_P(listener_kernel_io, only_listening_stream_sockets_are_adopted) {
     run([this]() -> task<> {
         const auto refusal = [this](unique_fd given) {

@@ -4,6 +4,7 @@
 #include <eddy/io/loop_lock.hpp>
 
 #include "io/epoll/epoll_socket_bank.hpp"
+#include "io/uring/ring_entries.hpp"
 #include "io/uring/uring_datagram.hpp"
 #include "io/uring/uring_listener.hpp"
 #include "io/uring/uring_socket_bank.hpp"
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -26,9 +28,8 @@
 namespace eddy {
 namespace {
 
-constexpr unsigned submission_entries = 1024;
 // Room for the requests of a loop_lock, and at least as many of the loop's own.
-static_assert(submission_entries >= 2 * loop_lock::max_requests);
+static_assert(detail::least_ring_entries >= 2 * loop_lock::max_requests);
 constexpr unsigned completion_entries = 16 * 1024;
 constexpr unsigned sqpoll_idle_ms = 1000;
 static_assert(std::has_single_bit(loop_options::max_buffer_count) &&
@@ -134,7 +135,9 @@ result<> uring_backend::open(const loop_options& options) {
     io_uring_params parameters{};
     parameters.flags = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP | IORING_SETUP_SUBMIT_ALL |
                        IORING_SETUP_SINGLE_ISSUER;
-    parameters.cq_entries = completion_entries;
+    const unsigned entries = detail::ring_entries.load(std::memory_order_relaxed);
+    EDDY_ASSERT(entries >= detail::least_ring_entries && entries <= detail::most_ring_entries);
+    parameters.cq_entries = std::max(completion_entries, 2 * entries);
     if (options.sqpoll) {
         parameters.flags |= IORING_SETUP_SQPOLL;
         parameters.sq_thread_idle = sqpoll_idle_ms;
@@ -142,9 +145,10 @@ result<> uring_backend::open(const loop_options& options) {
         parameters.flags |= IORING_SETUP_DEFER_TASKRUN;
         deferred_ = true;
     }
-    if (int error = io_uring_queue_init_params(submission_entries, &ring_, &parameters); error < 0)
+    if (int error = io_uring_queue_init_params(entries, &ring_, &parameters); error < 0)
         return fail_errno(-error);
     open_ = true;
+    ends_.prepare();
     if (!(parameters.features & IORING_FEAT_EXT_ARG)) return fail(errc::unsupported);
     // Saves a lookup of the ring's file in every system call; not having it is no harm.
     static_cast<void>(io_uring_register_ring_fd(&ring_));

@@ -11,6 +11,7 @@
 #include "io/io_backend.hpp"
 #include "io/posix/posix_datagram.hpp"
 #include "io/posix/sockets.hpp"
+#include "io/uring/end_watch.hpp"
 
 #include <liburing.h>
 
@@ -171,6 +172,7 @@ public:
     bool multishot_messages() const noexcept { return multishot_messages_; }
     void refuse_multishot_messages() noexcept { multishot_messages_ = false; }
     std::size_t zero_copy_threshold() const noexcept { return zero_copy_threshold_; }
+    end_watch& ends() noexcept { return ends_; }
     void driver_opened() noexcept {
         ++drivers_.existing;
         ++drivers_.open;
@@ -199,6 +201,7 @@ private:
     std::uint32_t message_count_;
     bool multishot_messages_ = true;
     std::size_t zero_copy_threshold_;
+    end_watch ends_;
     driver_counts drivers_;
     unique_fd wake_fd_;
     std::uint64_t wake_count_ = 0;

@@ -30,6 +30,11 @@ bool uring_listener::start(accept_operation& op) {
         op.set_error(errno_code(std::exchange(error_, 0)));
         return true;
     }
+    // Its request may still yield some.
+    if (paused_ && !accepting_) {
+        op.set_error(errc::closed);
+        return true;
+    }
     waiter_ = &op;
     if (!accepting_) arm();
     return false;
@@ -82,7 +87,9 @@ void uring_listener::on_accepted(int result, unsigned flags) {
     else if (result != -ECANCELED && result != -EAGAIN && !concerns_one_connection(-result))
         error_ = -result;
 
-    if (waiter_) {
+    if (paused_) {
+        end_paused();
+    } else if (waiter_) {
         accept_operation& op = *std::exchange(waiter_, nullptr);
         if (start(op)) op.complete_now();
     } else if (waiting_.size() - first_waiting_ >= most_waiting) {
@@ -135,10 +142,36 @@ void uring_listener::cancel(accept_operation& op) noexcept {
     op.complete_later();
 }
 
+void uring_listener::pause() noexcept {
+    paused_ = true;
+    stop_accepting();
+    end_paused();
+}
+
+/// Completes an accept that gets no connection any more.
+void uring_listener::end_paused() noexcept {
+    if (!paused_ || accepting_ || !waiter_) return;
+    accept_operation& op = *std::exchange(waiter_, nullptr);
+    op.set_error(errc::closed);
+    op.complete_later();
+}
+
+/// Requests wait in the kernel exclusively: a connection wakes one of the processes that share the
+/// socket, and perhaps the one whose request is being cancelled. A new request finds what came.
+void uring_listener::resume() noexcept {
+    paused_ = false;
+    stop_accepting();
+}
+
+void uring_listener::set_shared(bool is_shared) noexcept {
+    is_adopted_ = is_shared;
+    if (!is_shared && file_.inode == 0) file_ = file_of(local_);
+}
+
 void uring_listener::close() noexcept {
     closing_ = true;
     io_backend_.driver_closed();
-    remove_socket_file(local(), file_);
+    if (!is_adopted_) remove_socket_file(local(), file_);
     // The port is free for others now, and not only when the accept request has ended. For an
     // adopted socket that would end listening in the other processes, too.
     if (!is_adopted_) ::shutdown(socket_.get(), SHUT_RDWR);

@@ -26,6 +26,9 @@ public:
     endpoint local() const noexcept override { return local_; }
     int native_handle() const noexcept override { return socket_.get(); }
     void close() noexcept override;
+    void pause() noexcept override;
+    void resume() noexcept override;
+    void set_shared(bool is_shared) noexcept override;
 
     /// Most connections accepted ahead of the program; with more, accepting stops and the kernel's
     /// backlog fills instead. Connections accepted before that takes effect wait here, too: at most
@@ -45,13 +48,14 @@ private:
     void give(accept_operation& op, unique_fd socket) noexcept;
     void queue(unique_fd socket) noexcept;
     unique_fd next_waiting() noexcept;
+    void end_paused() noexcept;
     void free_if_done() noexcept;
 
     uring_backend& io_backend_;
     unique_fd socket_;
     socket_file file_;
     endpoint local_;
-    bool is_adopted_;
+    bool is_adopted_;  // or shared: set_shared()
     accept_operation* waiter_ = nullptr;
     std::vector<unique_fd> waiting_;  // from first_waiting_ on; keeps its memory
     std::size_t first_waiting_ = 0;
@@ -62,6 +66,7 @@ private:
     int error_ = 0;  // reported once
     bool accepting_ = false;
     bool stopping_ = false;
+    bool paused_ = false;
     bool closing_ = false;
 };
 

@@ -28,6 +28,15 @@ bool uring_stream::start(read_operation& op) {
         op.set_error(read_error());
         return true;
     }
+    if (receiving_ended_) {
+        if (!receiving_) {
+            op.set_error(errc::closed);
+            return true;
+        }
+        // The last bytes may be on their way.
+        reader_ = &op;
+        return false;
+    }
     const bool by_itself = by_readiness_ && maybe_readable_ && !receiving_;
     const bool has_turn = receives_in_a_row_ < most_receives_a_turn;
     if (by_itself && has_turn && receive(op)) return true;
@@ -37,6 +46,16 @@ bool uring_stream::start(read_operation& op) {
     else
         want_bytes();
     return false;
+}
+
+bool uring_stream::end_receiving() noexcept {
+    receiving_ended_ = true;
+    if (receiving_ && !stopping_) stop_receive();
+    if (receiving_ || !reader_) return true;
+    read_operation& op = *std::exchange(reader_, nullptr);
+    op.set_error(errc::closed);
+    op.complete_later();
+    return true;
 }
 
 void uring_stream::want_bytes() {
@@ -122,8 +141,8 @@ void uring_stream::arm_receive() {
 /// 6.18, on some others an end of a Unix stream (https://github.com/axboe/liburing/issues/1549).
 /// The peer then sends nothing more, so no other event would wake it. A new receive finds the end,
 /// and every byte before it.
-void uring_stream::check_for_end() {
-    if (!std::exchange(end_may_hide_, false) || stopping_) return;
+void uring_stream::check_for_end() noexcept {
+    if (!end_may_hide_ || stopping_) return;
     if (!std::exchange(knows_protocol_, true)) {
         // Only a reset can be missed on TCP, and after a reset sends fail. So a peer that gets
         // replies costs only this check.
@@ -133,6 +152,14 @@ void uring_stream::check_for_end() {
             getsockopt(socket_.get(), SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 &&
             protocol == IPPROTO_TCP;
     }
+    // A relay reads again before the reply has come.
+    if (sending_finds_ends_ && (watched_at_ != end_watch::nowhere || io_backend_.ends().add(*this)))
+        return;
+    look_for_end();
+}
+
+void uring_stream::look_for_end() noexcept {
+    if (!reader_ || !receiving_ || stopping_ || !std::exchange(end_may_hide_, false)) return;
     std::byte next;
     const ssize_t size = recv(socket_.get(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
     if (size > 0 || (size < 0 && errno == EAGAIN)) return;
@@ -140,7 +167,7 @@ void uring_stream::check_for_end() {
     stop_receive();
 }
 
-void uring_stream::stop_receive() {
+void uring_stream::stop_receive() noexcept {
     stopping_ = true;
     stop(*done<stream_request::receive>());
 }
@@ -154,7 +181,7 @@ void uring_stream::watch() {
     ++in_flight_;
 }
 
-void uring_stream::stop(completion& request) {
+void uring_stream::stop(completion& request) noexcept {
     io_backend_.cancel_request(request, done<stream_request::cancel>());
     ++in_flight_;
 }
@@ -569,6 +596,7 @@ result<> uring_stream::shutdown_write() noexcept {
 void uring_stream::close() noexcept {
     closing_ = true;
     io_backend_.driver_closed();
+    if (watched_at_ != end_watch::nowhere) io_backend_.ends().remove(*this);
     // A detached socket stays open, and its new owner expects no change.
     if (reports_rest_) set_reports_rest(false);
     drop_queue();

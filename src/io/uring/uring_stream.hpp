@@ -44,11 +44,24 @@ public:
     void cancel(read_operation& op) noexcept override;
     void cancel(write_operation& op) noexcept override;
     result<> shutdown_write() noexcept override;
+    bool may_have_input() const noexcept override {
+        return queued_ != 0 || read_end_ != 0 || maybe_readable_ || !(receiving_ || watching_);
+    }
     endpoint local() const noexcept override { return local_endpoint(socket_.get()); }
     endpoint peer() const noexcept override { return peer_endpoint(socket_.get()); }
     int native_handle() const noexcept override { return socket_.get(); }
     void close() noexcept override;
     void abort() noexcept override;
+    bool end_receiving() noexcept override;
+
+    // For end_watch.
+
+    /// Index among the watched streams, end_watch::nowhere for none.
+    std::uint32_t watched_at() const noexcept { return watched_at_; }
+    void set_watched_at(std::uint32_t index) noexcept { watched_at_ = index; }
+    /// Looks whether the kernel sleeps over an end, if that is still possible. Then the receive
+    /// is stopped, and its completion says more.
+    void look_for_end() noexcept;
 
     /// A stream without a reader stops receiving once this many buffers wait for it, so that one
     /// slow consumer does not hold the buffers of all.
@@ -86,10 +99,10 @@ private:
 
     void want_bytes();
     void arm_receive();
-    void check_for_end();
-    void stop_receive();
+    void check_for_end() noexcept;
+    void stop_receive() noexcept;
     void watch();
-    void stop(completion& request);
+    void stop(completion& request) noexcept;
     bool receive(read_operation& op);
     ssize_t receive_some(std::byte* into, std::size_t room) noexcept;
     void go_by_readiness() noexcept;
@@ -132,7 +145,8 @@ private:
     std::uint32_t in_flight_ = 0;     // requests that will still complete
     std::uint32_t notices_ = 0;       // of them, zero-copy sends whose bytes are still in use
     int read_end_ = 0;                // an errno, or end_of_stream below; delivered after the queue
-    int failure_ = 0;                 // the socket's error, if a write received it
+    std::uint32_t watched_at_ = end_watch::nowhere;
+    int failure_ = 0;  // the socket's error, if a write received it
     std::uint16_t first_ = receive_ring::none;
     std::uint16_t last_ = receive_ring::none;
     std::uint16_t queued_ = 0;
@@ -140,7 +154,7 @@ private:
     std::uint16_t receives_in_a_row_ = 0;  // by readiness, in this turn
     fill_score fills_;
     bool receiving_ = false;       // the multishot receive is armed
-    bool end_may_hide_ = false;    // and perhaps asleep over the end: see check_for_end()
+    bool end_may_hide_ = false;    // and perhaps asleep over the end: see look_for_end()
     bool by_readiness_ = false;    // bytes are received when the kernel says that some are there
     bool maybe_readable_ = false;  // it said so, and not all is received yet
     bool end_unresolved_ = false;  // nothing came, and the result of a send will say why
@@ -156,6 +170,7 @@ private:
     bool sending_ : 1 = false;  // a zero-copy send or a pause is in the kernel, its result unknown
     bool write_over_ : 1 = false;  // the writer waits only for its bytes
     bool write_cancelled_ : 1 = false;
+    bool receiving_ended_ : 1 = false;  // end_receiving()
     bool zero_copy_refused_ : 1 = false;
 
     static constexpr int end_of_stream = -1;
