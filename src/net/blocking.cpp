@@ -237,7 +237,47 @@ result<std::vector<endpoint>> resolve(const std::string& host, std::uint16_t por
     return found;
 }
 
+namespace {
+
+/// Limit on the waits of a blocking socket's connect(2) and send(2); zero for none.
+result<> limit_waits(int fd, duration most) noexcept {
+    constexpr std::int64_t a_second = 1'000'000;
+    constexpr std::int64_t longest = 1'000'000 * a_second;  // as good as none
+    const std::int64_t wanted = (most.count() + 999) / 1000;
+    const std::int64_t time = std::min(wanted, longest);
+    const timeval value{static_cast<time_t>(time / a_second),
+                        static_cast<suseconds_t>(time % a_second)};
+    if (::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &value, sizeof(value)) < 0) return fail_errno();
+    return {};
+}
+
+/// While the listener's backlog is full, the call itself waits: no event reports room in it.
+result<stream> connect_unix(const endpoint& peer, duration timeout,
+                            const local_binding& from) noexcept {
+    const bool waits = timeout > duration::zero();
+    auto fd = open_for_connect(peer, &from, !waits);
+    if (!fd) return fail(fd.error());
+    const bool ends = waits && timeout != duration::max();
+    const auto begin = std::chrono::steady_clock::now();
+    for (duration left = timeout;;) {
+        if (ends)
+            if (auto set = limit_waits(fd->get(), left); !set) return fail(set.error());
+        if (::connect(fd->get(), peer.data(), peer.size()) == 0) break;
+        if (errno == EAGAIN && waits) return fail(errc::timed_out);
+        if (errno != EINTR) return fail_errno();
+        if (!ends) continue;
+        left = timeout - (std::chrono::steady_clock::now() - begin);
+        if (left <= duration::zero()) return fail(errc::timed_out);
+    }
+    if (ends)
+        if (auto set = limit_waits(fd->get(), duration::zero()); !set) return fail(set.error());
+    return stream::adopt(std::move(*fd));
+}
+
+}  // namespace
+
 result<stream> connect(const endpoint& peer, duration timeout, const local_binding& from) noexcept {
+    if (peer.is_unix()) return connect_unix(peer, timeout, from);
     auto fd = open_for_connect(peer, &from, true);
     if (!fd) return fail(fd.error());
     patience time(timeout);

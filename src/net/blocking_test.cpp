@@ -182,6 +182,33 @@ TEST(blocking_unix, a_listener_removes_its_own_file_and_no_other_of_its_path) {
     EXPECT_FALSE(std::filesystem::exists(path));
 }
 
+TEST(blocking_unix, connects_within_its_time_while_the_backlog_is_full) {
+    const temporary_folder folder;
+    const endpoint where = must(endpoint::unix_path(folder.file("s")));
+    listen_options least;
+    least.backlog = 0;
+    blocking::listener listening = must(blocking::listen(where, least));
+    std::vector<blocking::stream> waiting;
+    std::error_code refused;
+    while (!refused) {
+        auto made = blocking::connect(where, 0s);
+        refused = error_of(made);
+        if (made) waiting.push_back(std::move(*made));
+    }
+    EXPECT_EQ(refused, errno_code(EAGAIN));
+    EXPECT_EQ(error_of(blocking::connect(where, 20ms)), errc::timed_out);
+    std::thread accepting([&] {
+        std::this_thread::sleep_for(5ms);  // so that the client waits, mostly
+        for (std::size_t i = 0; i <= waiting.size(); ++i) must(listening.accept());
+    });
+    blocking::stream client = must(blocking::connect(where, 40s));
+    accepting.join();
+    timeval left{1, 1};
+    socklen_t size = sizeof(left);
+    EXPECT_EQ(getsockopt(client.native_handle(), SOL_SOCKET, SO_SNDTIMEO, &left, &size), 0);
+    EXPECT_EQ(left.tv_sec + left.tv_usec, 0) << "the time is connect()'s alone";
+}
+
 TEST_P(blocking_sockets, fail_once_closed) {
     auto accepting = must(blocking::listen(address()));
     const endpoint where = accepting.local();

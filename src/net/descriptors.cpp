@@ -6,7 +6,6 @@
 #include "net/passed_rights.hpp"
 
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -102,9 +101,8 @@ result<received_message> receive_message(int socket, std::span<std::byte> into) 
 
 void refuse_descriptors(int socket) noexcept {
     set_option(socket, so_passrights, 0);
-    int queued = 0;
-    if (::ioctl(socket, FIONREAD, &queued) < 0 || queued == 0) return;
-    // Peeking installs copies, whose options are those of the queued sockets themselves.
+    // FIONREAD takes no lock, and misses a descriptor that is sent meanwhile. Peeking installs
+    // copies, whose options are those of the queued sockets themselves.
     set_option(socket, SO_PEEK_OFF, 0);
     std::array<std::byte, 4096> room;
     for (int i = 0; i < max_queued; ++i) {

@@ -4,6 +4,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/stream.hpp>
+#include <eddy/net/resolver.hpp>
 #include <eddy/net/tcp.hpp>
 #include <eddy/net/udp.hpp>
 
@@ -12,6 +13,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdint>
 #include <map>
@@ -39,11 +41,13 @@ public:
     /// As resolver_options::servers takes it.
     std::string address() const { return socket_.local().to_string(); }
 
-    std::map<std::string, std::vector<std::string>> records;  ///< names to numeric addresses
-    std::set<std::string> silent;                             ///< no answer ever comes
-    std::set<std::string> silent_a;                           ///< none to a query for IPv4
-    std::set<std::string> silent_aaaa;                        ///< none to a query for IPv6
-    std::set<std::string> broken;                             ///< the server fails (SERVFAIL)
+    std::map<std::string, std::vector<std::string>> records;      ///< names to numeric addresses
+    std::map<std::string, std::vector<service_record>> services;  ///< SRV
+    std::uint32_t ttl = 60;                                       ///< of every record, in seconds
+    std::set<std::string> silent;                                 ///< no answer ever comes
+    std::set<std::string> silent_a;                               ///< none to a query for IPv4
+    std::set<std::string> silent_aaaa;                            ///< none to a query for IPv6
+    std::set<std::string> broken;                                 ///< the server fails (SERVFAIL)
     std::set<std::string> refused;         ///< the server does not want to (REFUSED)
     std::set<std::string> forged;          ///< before the answer comes one to another query
     std::set<std::string> garbled;         ///< before the first answer of each family comes rubbish
@@ -75,6 +79,27 @@ private:
         return name;
     }
 
+    static std::string data_of(const endpoint& one) {
+        const auto* v4 = reinterpret_cast<const sockaddr_in*>(one.data());
+        const auto* v6 = reinterpret_cast<const sockaddr_in6*>(one.data());
+        return one.family() == AF_INET6
+                   ? std::string(reinterpret_cast<const char*>(&v6->sin6_addr), 16)
+                   : std::string(reinterpret_cast<const char*>(&v4->sin_addr), 4);
+    }
+
+    static std::string data_of(const service_record& one) {
+        std::string data;
+        for (const unsigned number : {one.priority, one.weight, one.port}) put(data, number, 2);
+        std::string_view left = one.host;
+        while (!left.empty() && one.host != ".") {
+            const std::string_view label = left.substr(0, left.find('.'));
+            put(data, static_cast<unsigned>(label.size()), 1);
+            data += label;
+            left.remove_prefix(std::min(label.size() + 1, left.size()));
+        }
+        return data + '\0';
+    }
+
     /// The answer; empty for none.
     std::string answer(std::string_view query, bool over_tcp) {
         std::size_t end = 0;
@@ -83,19 +108,23 @@ private:
         ++asked[name];
         asked_by_tcp += over_tcp ? 1 : 0;
         const bool wants_ipv6 = query[end - 3] == 28;
+        const bool wants_service = query[end - 3] == 33;
         if (silent.contains(name) || (wants_ipv6 ? silent_aaaa : silent_a).contains(name))
             return {};
 
         unsigned code = no_error;
-        std::vector<endpoint> found;
+        std::vector<std::string> found;
         if (broken.contains(name)) {
             code = server_failure;
         } else if (refused.contains(name)) {
             code = refusal;
+        } else if (wants_service && services.contains(name)) {
+            for (const service_record& each : services[name]) found.push_back(data_of(each));
         } else if (const auto known = records.find(name); known != records.end()) {
             for (const std::string& text : known->second) {
                 const endpoint one = must(endpoint::ip(text, 0));
-                if ((one.family() == AF_INET6) == wants_ipv6) found.push_back(one);
+                if ((one.family() == AF_INET6) == wants_ipv6 && !wants_service)
+                    found.push_back(data_of(one));
             }
         } else {
             code = no_such_name;
@@ -109,18 +138,13 @@ private:
         put(reply, 0, 4);
         reply += query.substr(header_size, end - header_size);
         if (cut) return reply;
-        for (const endpoint& one : found) {
+        for (const std::string& data : found) {
             put(reply, 0xc000U | header_size, 2);  // the name, as in the question
-            put(reply, wants_ipv6 ? 28 : 1, 2);
+            put(reply, static_cast<unsigned char>(query[end - 3]), 2);
             put(reply, 1, 2);
-            put(reply, 60, 4);
-            put(reply, wants_ipv6 ? 16 : 4, 2);
-            const auto* v4 = reinterpret_cast<const sockaddr_in*>(one.data());
-            const auto* v6 = reinterpret_cast<const sockaddr_in6*>(one.data());
-            if (wants_ipv6)
-                reply.append(reinterpret_cast<const char*>(&v6->sin6_addr), 16);
-            else
-                reply.append(reinterpret_cast<const char*>(&v4->sin_addr), 4);
+            put(reply, ttl, 4);
+            put(reply, static_cast<unsigned>(data.size()), 2);
+            reply += data;
         }
         return reply;
     }

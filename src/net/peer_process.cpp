@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 namespace eddy::unix_socket {
 
@@ -23,6 +24,23 @@ bool is_allowed(uid_t user, const std::vector<uid_t>& allowed) noexcept {
 bool has_allowed_peer(int socket, const std::vector<uid_t>& allowed) noexcept {
     const auto peer = peer_of(socket);
     return peer && is_allowed(peer->user, allowed);
+}
+
+bool has_peer_in_group(int socket, gid_t group) {
+    ucred found{};
+    socklen_t size = sizeof(found);
+    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &found, &size) < 0) return false;
+    if (found.gid == group) return true;
+    std::vector<gid_t> groups(32);
+    size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+    int status = ::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size);
+    if (status < 0 && errno == ERANGE) {
+        groups.resize(size / sizeof(gid_t));
+        status = ::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size);
+    }
+    if (status < 0) return false;
+    groups.resize(size / sizeof(gid_t));
+    return std::ranges::find(groups, group) != groups.end();
 }
 
 }  // namespace eddy::unix_socket

@@ -26,4 +26,8 @@ bool is_allowed(uid_t user, const std::vector<uid_t>& allowed) noexcept;
 /// Both: true if the peer of `socket` runs as an allowed user.
 bool has_allowed_peer(int socket, const std::vector<uid_t>& allowed) noexcept;
 
+/// True if `group` is the effective group of the peer of `socket`, or one of its supplementary
+/// groups, as of its connect(2).
+bool has_peer_in_group(int socket, gid_t group);
+
 }  // namespace eddy::unix_socket

@@ -291,6 +291,88 @@ TEST_P(a_dns_query, keeps_a_bounded_number_of_addresses) {
     });
 }
 
+/// Addresses in the order of their texts, and the time that they are valid for.
+struct looked_up {
+    list all;
+    duration valid_for{};
+    bool operator==(const looked_up&) const = default;
+};
+task<looked_up> all_of(resolver& names, std::string host) {
+    auto found = co_await names.look_up(std::move(host));
+    if (!found) co_return looked_up{{found.error().message()}, {}};
+    looked_up made{texts(found->all), found->valid_for};
+    std::ranges::sort(made.all);
+    co_return made;
+}
+
+TEST_P(a_resolver, looks_up_without_asking) {
+    const testing::temporary_folder folder;
+    const std::string path = folder.file("hosts");
+    std::ofstream(path) << "10.0.0.1 one.test\n";
+    run([&]() -> task<> {
+        resolver_options options;
+        options.servers = "127.0.0.1:1";
+        options.hosts_file = path;
+        resolver names(options);
+        const looked_up expected{{"10.0.0.1:0"}, resolver::hosts_file_time};
+        EXPECT_EQ(co_await all_of(names, "one.test"), expected);
+        EXPECT_EQ(error_of(co_await names.look_up("a..b")), errc::bad_address);
+        EXPECT_EQ(error_of(co_await names.look_up_service("a..b")), errc::bad_address);
+    });
+}
+
+TEST_P(a_dns_query, has_the_time_that_addresses_are_valid_for) {
+    with_server([](dns_server& server, resolver& names) -> task<> {
+        server.ttl = 7;
+        server.records["both.test"] = {"127.0.0.1", "127.0.0.2", "::1"};
+        const looked_up expected{{"127.0.0.1:0", "127.0.0.2:0", "[::1]:0"}, 7s};
+        EXPECT_EQ(co_await all_of(names, "both.test"), expected);
+        server.ttl = 0x80000007U;  // RFC 2181, 8: not a time
+        EXPECT_EQ((co_await all_of(names, "both.test")).valid_for, 0s);
+        EXPECT_EQ(error_of(co_await names.look_up("none.test")), errc::name_not_found);
+    });
+}
+
+TEST_P(a_dns_query, looks_up_more_addresses_than_it_would_try) {
+    with_server([](dns_server& server, resolver& names) -> task<> {
+        server.truncate = true;
+        for (int i = 0; i < 600; ++i)
+            server.records["many.test"].push_back("127.0." + std::to_string(i / 250) + "." +
+                                                  std::to_string(i % 250));
+        EXPECT_EQ((co_await all_of(names, "many.test")).all.size(), resolver::max_looked_up);
+    });
+}
+
+TEST_P(a_dns_query, finds_the_servers_of_a_service) {
+    with_server([](dns_server& server, resolver& names) -> task<> {
+        const std::vector<service_record> records = {{"one.test", 8080, 1, 3},
+                                                     {"two.test", 8081, 2, 0}};
+        server.services["_http._tcp.test"] = records;
+        server.services["_gone._tcp.test"] = {{".", 0, 0, 0}};
+        server.records["empty.test"] = {};
+        server.broken.insert("broken.test");
+        server.ttl = 9;
+        const auto found = co_await names.look_up_service("_http._tcp.test");
+        EXPECT_EQ(found.value().all, records);
+        EXPECT_EQ(found.value().valid_for, 9s);
+        const auto gone = co_await names.look_up_service("_gone._tcp.test");
+        EXPECT_EQ(gone.value().all.at(0).host, "");
+        EXPECT_EQ(error_of(co_await names.look_up_service("none.test")), errc::name_not_found);
+        EXPECT_EQ(error_of(co_await names.look_up_service("empty.test")), errc::name_not_found);
+    });
+}
+
+TEST_P(a_dns_query, keeps_a_bounded_number_of_servers) {
+    with_server([](dns_server& server, resolver& names) -> task<> {
+        server.truncate = true;
+        server.services["many.test"] =
+            std::vector<service_record>(resolver::max_services + 1, {"a.test", 1, 1, 1});
+        EXPECT_EQ((co_await names.look_up_service("many.test")).value().all.size(),
+                  resolver::max_services);
+        EXPECT_GT(server.asked_by_tcp, 0);
+    });
+}
+
 TEST_P(a_dns_query, times_out_without_an_answer) {
     resolver_options options;
     options.timeout = 20ms;
@@ -298,6 +380,8 @@ TEST_P(a_dns_query, times_out_without_an_answer) {
         [](dns_server& server, resolver& names) -> task<> {
             server.silent.insert("silent.test");
             EXPECT_EQ(error_of(co_await names.resolve("silent.test", 80)), errc::timed_out);
+            EXPECT_EQ(error_of(co_await names.look_up("silent.test")), errc::timed_out);
+            EXPECT_EQ(error_of(co_await names.look_up_service("silent.test")), errc::timed_out);
             EXPECT_EQ(names.running(), 0U);
         },
         options);

@@ -159,7 +159,9 @@ private:
 [[nodiscard]] result<std::vector<endpoint>> resolve(const std::string& host, std::uint16_t port);
 
 /// Connects to one address, `from` an address or device of this machine. errc::timed_out after
-/// `timeout`, or connect(2)'s error. TCP_NODELAY is set; tcp::apply() takes its native_handle().
+/// `timeout`, or connect(2)'s error; a Unix socket waits so long for room in the backlog of its
+/// listener, and without time fails with EAGAIN. TCP_NODELAY is set; tcp::apply() takes its
+/// native_handle().
 [[nodiscard]] result<stream> connect(const endpoint& peer, duration timeout = duration::max(),
                                      const local_binding& from = {}) noexcept;
 /// Connects to the first address of a host that answers. The error is the last one's.

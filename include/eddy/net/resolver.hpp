@@ -35,6 +35,29 @@ struct resolver_options {
     std::size_t max_waiting = 4096;
 };
 
+/// Addresses of a host, as they are for some time.
+struct host_addresses {
+    std::vector<endpoint> all;  ///< with port 0
+    duration valid_for{};       ///< the shortest TTL
+};
+
+/// SRV record (RFC 2782): a server of a service.
+struct service_record {
+    std::string host;            ///< its name; empty if the service is not available
+    std::uint16_t port = 0;      ///< in host order
+    std::uint16_t priority = 0;  ///< those of the lowest one are tried first
+    std::uint16_t weight = 0;    ///< share of the clients among those of one priority
+
+    /// The same in every part.
+    friend bool operator==(const service_record&, const service_record&) = default;
+};
+
+/// Servers of a service, as they are for some time.
+struct service_records {
+    std::vector<service_record> all;  ///< as the name server has sorted them
+    duration valid_for{};             ///< the shortest TTL
+};
+
 /// Looks names up. One loop's thread. No lookup may be running when it dies.
 class resolver {
 public:
@@ -43,6 +66,14 @@ public:
     /// Once DNS has returned addresses of one family, the other one has so much longer (RFC 8305,
     /// section 3). Some name servers and firewalls never answer for a family.
     static constexpr duration resolution_delay = std::chrono::milliseconds(50);
+    /// Addresses of a family in one answer of look_up().
+    static constexpr std::size_t max_looked_up = 512;
+    /// As resolution_delay, of look_up(): an answer without one family would look like a change.
+    static constexpr duration look_up_delay = std::chrono::milliseconds(500);
+    /// Records in one answer of look_up_service(); further ones are dropped.
+    static constexpr std::size_t max_services = 1024;
+    /// Time for which names of the hosts file are valid: it may be edited at any time.
+    static constexpr duration hosts_file_time = std::chrono::seconds(10);
     /// Bytes of a hosts file that are read.
     static constexpr std::size_t max_hosts_file = 1024 * 1024;
 
@@ -62,6 +93,15 @@ public:
     /// errc::limit_reached or errc::cancelled. The simulator has no DNS: there every name outside
     /// the hosts file is errc::name_not_found.
     task<result<std::vector<endpoint>>> resolve(std::string host, std::uint16_t port);
+
+    /// Yields all addresses of `host` that this machine has a route to (all, where it has none to
+    /// any), for callers that use each of them and follow their changes; never empty, in no certain
+    /// order. Errors as above.
+    task<result<host_addresses>> look_up(std::string host);
+
+    /// Yields the SRV records of `name`, such as "_http._tcp.example.org", which is not completed
+    /// by a search list; never empty. Errors as above.
+    task<result<service_records>> look_up_service(std::string name);
 
     /// Lookups by DNS that are running.
     std::size_t running() const noexcept;
