@@ -86,6 +86,10 @@ bool renew(listener& of, context as) {
     return driver != nullptr;
 }
 
+bool is_tls(const stream& connection) noexcept {
+    return dynamic_cast<const tls_stream*>(&connection.driver()) != nullptr;
+}
+
 std::optional<connection_info> info(const stream& connection) {
     const auto* driver = dynamic_cast<const tls_stream*>(&connection.driver());
     const engine* of = driver ? driver->finished_engine() : nullptr;

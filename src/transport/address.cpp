@@ -4,6 +4,8 @@
 
 #include "base/text/terminal_text.hpp"
 #include "base/text/text.hpp"
+#include "net/host_names.hpp"
+#include "shm/port_names.hpp"
 #include "transport/handoff_parameters.hpp"
 #include "transport/schemes.hpp"
 
@@ -109,6 +111,7 @@ constexpr field<tls_parameters> tls_fields[] = {
     {"ca", &tls_parameters::ca},
     {"clients", &tls_parameters::clients, {"yes", "no", "optional"}},
     {"verify", &tls_parameters::verify, {"name", "chain"}},
+    {"name", &tls_parameters::name},
     {"min", &tls_parameters::min, {"1.2", "1.3"}},
     {"max", &tls_parameters::max, {"1.2", "1.3"}},
     {"ciphers", &tls_parameters::ciphers},
@@ -169,6 +172,9 @@ std::expected<void, fault> parse_tls_parameters(std::string_view query, tls_para
     if (!read) return read;
     if (into.cert.empty() && !into.key.empty())
         return wrong("the key has no certificate: add cert=FILE");
+    if (!into.name.empty() && !endpoint::ip(into.name, 0) && !is_host_name(into.name))
+        return wrong("name= is the server's name, such as db.example, not " +
+                     in_quotes(into.name, longest_shown));
     if (into.verify == "chain" && into.ca.empty())
         return wrong("verify=chain accepts any certificate of ca: add ca=FILE");
     if (into.min == "1.3" && into.max == "1.2")
@@ -228,7 +234,16 @@ std::string query_of(const Parameters& given, const field<Parameters> (&fields)[
     return made;
 }
 
+/// ":4242", which stands for a name that depends on the user.
+std::expected<void, fault> parse_shm_port(std::string_view path, address& into) {
+    auto port = parse_port(path.substr(1));
+    if (!port) return std::unexpected(port.error());
+    into.path = ':' + std::to_string(*port);
+    return {};
+}
+
 std::expected<void, fault> parse_path(std::string_view path, address& into) {
+    if (into.kind == scheme::shm && path.starts_with(':')) return parse_shm_port(path, into);
     if (!path.starts_with('/') && !path.starts_with('@'))
         return wrong(
             "the path must be absolute, as in unix:///run/x.sock, or an abstract name, as "
@@ -248,6 +263,9 @@ std::string_view advice(std::error_code error, const address& where) {
     if (error == errno_code(EACCES) && where.kind == scheme::shm)
         return "; a server of another user is allowed by its number, as in shm://@name?allow=33";
     if (error == errno_code(EADDRNOTAVAIL)) return "; this machine does not have that address";
+    if (error == errno_code(ECONNREFUSED) && where.path.starts_with(':'))
+        return "; no server of this user or root, or of allow=, has the port; another user's is "
+               "named by the user's number, as in shm://:4242?allow=33";
     if (error == errno_code(ECONNREFUSED)) return "; no server listens there";
     if (error == errno_code(ENOENT) && !where.path.empty())
         return "; there is no such socket or folder";
@@ -258,7 +276,7 @@ std::string_view advice(std::error_code error, const address& where) {
     if (error == errc::certificate_refused)
         return "; name one that it accepts, as in tls://HOST:PORT?cert=FILE&key=FILE";
     if (error == errc::not_tls) return "; it may be for tcp://";
-    if (error == errno_code(EINVAL) && where.path.starts_with('@'))
+    if (error == errno_code(EINVAL) && !shm::has_file(where.path))
         return "; a name without a file has no permissions";
     if (error == errno_code(EMFILE)) return "; raise the limit of open files (ulimit -n)";
     return {};

@@ -1,4 +1,5 @@
 // Scheme tls:// in a build without the layer tls: an error that says so.
+#include "transport/digest.hpp"
 #include "transport/schemes.hpp"
 #include "transport/secure.hpp"
 
@@ -18,6 +19,10 @@ constinit const scheme_entry tls_entry = {
 result<> renew_tls(listener&, const address&) { return fail(errc::unsupported); }
 
 task<result<stream>> secure(stream, address, duration) { co_return fail(errc::unsupported); }
+
+std::optional<std::string> md5(std::string_view) { return std::nullopt; }
+
+bool is_secure(const stream&) noexcept { return false; }
 
 std::string verified_subject(const stream&) { return {}; }
 

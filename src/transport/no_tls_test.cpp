@@ -2,6 +2,7 @@
 #include <eddy/transport/transport.hpp>
 
 #include "io/testing.hpp"
+#include "transport/digest.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,6 +20,7 @@ TEST_P(transport_without_tls, says_so) {
         EXPECT_EQ(error_of(transport::listen("tls://127.0.0.1:0?cert=/x")), errc::unsupported);
         EXPECT_EQ(error_of(co_await transport::connect("tls://h:1")), errc::unsupported);
         EXPECT_THAT(explain("tls://h:1", errc::unsupported), HasSubstr("tls layer"));
+        EXPECT_FALSE(md5("x").has_value());
     });
 }
 

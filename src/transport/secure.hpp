@@ -17,6 +17,9 @@ namespace eddy::transport {
 /// `below` is closed then.
 task<result<stream>> secure(stream below, address where, duration timeout);
 
+/// True if the bytes of a stream are encrypted by TLS.
+bool is_secure(const stream& of) noexcept;
+
 /// Subject of the certificate that the peer has shown and that was verified (RFC 2253); empty
 /// without one, before the handshake, and in builds without TLS.
 std::string verified_subject(const stream& of);

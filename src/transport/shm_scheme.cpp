@@ -1,8 +1,8 @@
 // Scheme shm://: streams over shared memory, and the Unix socket beside them.
 #include <eddy/io/timeout.hpp>
-#include <eddy/net/unix.hpp>
 #include <eddy/shm/shm.hpp>
 
+#include "shm/port_names.hpp"
 #include "transport/handoff_parameters.hpp"
 #include "transport/schemes.hpp"
 
@@ -14,8 +14,7 @@ namespace {
 
 /// errc::bad_address for users that cannot be, EINVAL for permissions of an abstract name.
 result<shm::listen_options> options_of(const address& where, const listen_options& given) {
-    const bool is_abstract = where.path.starts_with('@');
-    if (is_abstract && given.unix_mode >= 0) return fail_errno(EINVAL);
+    if (!shm::has_file(where.path) && given.unix_mode >= 0) return fail_errno(EINVAL);
     auto users = users_of(where.shm.allow);
     if (!users) return fail(errc::bad_address);
     shm::listen_options made;
@@ -48,8 +47,8 @@ result<listener> listen_below_shm(const address& where, const listen_options& op
     const auto with = options_of(where, options);
     if (!with) return fail(with.error());
     listen_options below = options;
-    if (!where.path.starts_with('@')) below.unix_mode = with->mode;
-    return unix_socket::listen(where.path, below);
+    if (shm::has_file(where.path)) below.unix_mode = with->mode;
+    return shm::listen_plain(where.path, below);
 }
 
 task<result<stream>> connect_shm(address where, tcp::connect_options options) {

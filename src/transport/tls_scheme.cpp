@@ -2,6 +2,8 @@
 #include <eddy/net/tcp.hpp>
 #include <eddy/tls/tls.hpp>
 
+#include "tls/digest.hpp"
+#include "transport/digest.hpp"
 #include "transport/schemes.hpp"
 #include "transport/secure.hpp"
 
@@ -172,7 +174,18 @@ private:
     std::vector<entry> entries_;
 };
 
+/// Name that a server is asked for, and that its certificate must be for.
+const std::string& server_name(const address& of) noexcept {
+    return of.tls.name.empty() ? of.host : of.tls.name;
+}
+
 made_context client_context(const tls_parameters& files) {
+    if (!files.name.empty()) {
+        // Names share what is read.
+        tls_parameters unnamed = files;
+        unnamed.name.clear();
+        return client_context(unnamed);
+    }
     if (files == tls_parameters()) {
         // The system's list is long and costs some milliseconds to read.
         static const made_context usual = tls::context::client();
@@ -235,7 +248,7 @@ task<result<stream>> connect_tls(address where, tcp::connect_options options) {
     if (!context) co_return fail(errc::unusable_certificate);
     auto plain = co_await tcp::connect(where.host, where.port, options);
     if (!plain) co_return plain;
-    co_return co_await tls::connect(std::move(*plain), *context, where.host);
+    co_return co_await tls::connect(std::move(*plain), *context, server_name(where));
 }
 
 }  // namespace
@@ -256,8 +269,12 @@ task<result<stream>> secure(stream below, address where, duration timeout) {
     if (where.kind != scheme::tls) co_return fail(errc::unsupported);
     const auto context = client_context(where.tls);
     if (!context) co_return fail(errc::unusable_certificate);
-    co_return co_await tls::connect(std::move(below), *context, where.host, timeout);
+    co_return co_await tls::connect(std::move(below), *context, server_name(where), timeout);
 }
+
+std::optional<std::string> md5(std::string_view bytes) { return tls::md5(bytes); }
+
+bool is_secure(const stream& of) noexcept { return tls::is_tls(of); }
 
 std::string verified_subject(const stream& of) {
     const std::optional<tls::connection_info> agreed = tls::info(of);

@@ -151,6 +151,9 @@ TEST_P(transport_tls, takes_versions_ciphers_and_how_to_verify_from_the_uri) {
         EXPECT_EQ(co_await exchange(theirs, ca), errc::certificate_name_mismatch);
         EXPECT_EQ(co_await exchange(theirs, ca + "&verify=name"), errc::certificate_name_mismatch);
         EXPECT_EQ(co_await exchange(theirs, ca + "&verify=chain"), good);
+        EXPECT_EQ(co_await exchange(theirs, ca + "&name=a.example"), good);
+        EXPECT_EQ(co_await exchange(theirs, ca + "&name=b.example"),
+                  errc::certificate_name_mismatch);
         write("another.pem", tls::authority("another").pem());
         EXPECT_EQ(co_await exchange(theirs, "?ca=" + file("another.pem") + "&verify=chain"),
                   errc::untrusted_certificate);

@@ -6,6 +6,7 @@
 
 #include "io/testing.hpp"
 #include "net/lingering_socket.hpp"
+#include "transport/shm_path.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -63,6 +64,8 @@ TEST(transport_uri, reads_and_writes_every_form) {
         {"unix:///a b/%41?x#y:1", {scheme::unix_socket, "", 0, "/a b/%41?x#y:1"}, {}},
         {"shm:///run/cache.shm", {scheme::shm, "", 0, "/run/cache.shm"}, {}},
         {"shm://@db?allow=33,0", {scheme::shm, "", 0, "@db", {}, {}, {"33,0"}}, {}},
+        {"shm://:4242", {scheme::shm, "", 0, ":4242"}, {}},
+        {"shm://:0080?allow=33", {scheme::shm, "", 0, ":80", {}, {}, {"33"}}, "shm://:80?allow=33"},
         {"handoff:///run/llm.sock", {scheme::handoff, "", 0, "/run/llm.sock"}, {}},
         {"handoff:///llm?mode=0600&type=stream&allow=33,0",
          {scheme::handoff, "", 0, "/llm", {}, {"stream", "0600", "33,0"}},
@@ -136,6 +139,7 @@ TEST(transport_uri, says_what_is_wrong) {
         {"tls://host:80?min=1.1", "min= is 1.2 or 1.3, not \"1.1\""},
         {"tls://host:80?max=2", "not \"2\""},
         {"tls://host:80?min=1.3&max=1.2", "no version lies between"},
+        {"tls://host:80?name=a%20b", "name= is the server's name"},
         {"tls://host:80?prefer=me", "prefer= is server or client"},
         {"handoff://run/x.sock", "absolute"},
         {"handoff:///x?kind=stream", "with type, mode, allow, not \"kind\""},
@@ -242,6 +246,27 @@ TEST_P(transports, carry_streams_over_shared_memory) {
     for (const std::string& uri :
          {"shm://" + folder.file("x.sock"), "shm://@eddy-t-" + std::to_string(getpid())})
         run([&]() { return echo_over(uri); });
+}
+
+TEST_P(transports, share_memory_at_ports) {
+    EXPECT_EQ(shm_path_of(4242), "@eddy-shm-" + std::to_string(geteuid()) + "-4242");
+    if (simulated()) GTEST_SKIP() << "the simulator shares no memory";
+    if (explain("shm:///x", errc::unsupported).find("needs the shm layer") != std::string::npos)
+        GTEST_SKIP() << "without the layer shm";
+    run([&]() -> task<> {
+        for (const bool in_parts : {false, true}) {
+            const address any = must(parse("shm://:0"));
+            listener accepting =
+                in_parts ? must(listen_in_parts(any)).below : must(transport::listen(any));
+            const std::string name = accepting.local().to_string();
+            const std::string uri = "shm://:" + name.substr(name.rfind('-') + 1);
+            EXPECT_EQ(error_of(transport::listen(uri)), errno_code(EADDRINUSE));
+            const std::string other = uri + "?allow=" + std::to_string(geteuid() + 1);
+            EXPECT_EQ(error_of(co_await transport::connect(other)), errno_code(ECONNREFUSED));
+            EXPECT_THAT(explain(other, errno_code(ECONNREFUSED)), HasSubstr("allow=33"));
+            if (!in_parts) must(co_await transport::connect(uri));
+        }
+    });
 }
 
 TEST_P(transports, share_memory_with_users_that_are_allowed) {

@@ -203,6 +203,9 @@ struct connection_info {
     bool resumed = false;        ///< an earlier session was resumed
 };
 
+/// True for a TLS stream, also before its handshake is complete.
+bool is_tls(const stream& connection) noexcept;
+
 /// Properties of a TLS stream whose handshake is complete; none for any other stream.
 std::optional<connection_info> info(const stream& connection);
 

@@ -3,9 +3,10 @@
 //     tcp://127.0.0.1:6379   tcp://[::1]:6379   tcp://db.example:6379   tcp://:6379 (every address)
 //     udp://127.0.0.1:514    unix:///run/eddy/control.sock    unix://@name (abstract)
 //     tls://db.example:6380   tls://db.example:6380?ca=/etc/ca.pem   (connecting)
+//     tls://10.0.0.7:6380?name=db.example
 //     tls://*:6380?cert=/etc/tls/db.pem&key=/etc/tls/db.key          (listening)
 //     tls://*:6380?cert=/etc/tls/db.pem&ca=/etc/ca.pem&clients=optional&min=1.3
-//     shm:///run/eddy/db.sock   shm://@name   shm://@name?allow=33   (shared memory)
+//     shm:///run/eddy/db.sock   shm://@name?allow=33   shm://:4242   (shared memory; a port)
 //     handoff:///run/eddy/chat.sock                                  (listening: handed over)
 //     handoff:///run/eddy/chat.sock?type=stream&mode=0600&allow=33,1000
 //
@@ -46,8 +47,8 @@ inline constexpr std::size_t max_folder_certificates = 1000;
 /// listener keeps what it has read until renew(). A connect() reads them again if one of them was
 /// written to or replaced since (of a folder, if a file came or went): a renewed certificate is
 /// used from the next connection on. The system's list of authorities is read once. Members of the
-/// other side only have no effect: `clients` and `prefer` of a connecting side, `verify` of a
-/// listener.
+/// other side only have no effect: `clients` and `prefer` of a connecting side, `verify` and `name`
+/// of a listener.
 struct tls_parameters {
     /// Certificate chain; a listener needs one, a client may have one. A listener's may be a
     /// folder of up to max_folder_certificates files NAME.pem, each with its key, or with NAME.key
@@ -78,6 +79,9 @@ struct tls_parameters {
     std::string alpn = {};
     /// For the connecting side: "no" makes each handshake a full one. Empty: "yes". No URI sets it.
     std::string resume = {};
+    /// For the connecting side: the server's name, which is requested (SNI) and which its
+    /// certificate must be for, in the place of the URI's host: a host name or a numeric address.
+    std::string name = {};
     /// The same texts; files are not compared.
     friend bool operator==(const tls_parameters&, const tls_parameters&) = default;
 };
@@ -121,7 +125,7 @@ struct address {
 
     /// In host order; 0 lets the kernel choose, for listeners.
     std::uint16_t port = 0;
-    std::string path;                 ///< absolute, or "@name"
+    std::string path;                 ///< absolute, or "@name"; of shm also ":4242"
     tls_parameters tls = {};          ///< only of tls
     handoff_parameters handoff = {};  ///< only of handoff
     shm_parameters shm = {};          ///< only of shm
