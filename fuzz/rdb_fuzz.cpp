@@ -2,8 +2,8 @@
 // crashes nor allocates memory for a claimed size alone, emits the same events in whatever pieces
 // the bytes come, and a loaded dataset can be saved and loaded again.
 //
-// The first byte chooses: a file or a RESTORE, and where the input is split. Checksums are neither
-// checked nor made, since no fuzzer would find one.
+// The first byte chooses: a file or a RESTORE, of Redis or of Valkey, and where the input is split.
+// Checksums are neither checked nor made, since no fuzzer would find one.
 #include <eddy/base/assert.hpp>
 
 #include "cache/engine/engine.hpp"
@@ -44,6 +44,10 @@ public:
         return add('z', a, std::to_string(b));
     }
     rdb::refusal field(std::string_view a, std::string_view b) override { return add('f', a, b); }
+    rdb::refusal timed_field(std::string_view a, std::string_view b, std::int64_t at) override {
+        add('x', std::to_string(at));
+        return add('f', a, b);
+    }
     rdb::refusal stream_block(stream_id id, std::string_view a) override {
         return add('b', stream_id_text(id).view(), a);
     }
@@ -84,9 +88,10 @@ struct outcome {
     bool operator==(const outcome&) const = default;
 };
 
-outcome read(std::string_view input, rdb::reader::input what, std::size_t piece) {
+outcome read(std::string_view input, rdb::reader::input what, rdb::format_family family,
+             std::size_t piece) {
     summing told;
-    rdb::reader reader(told, what, {.max_text = max_text, .check_sum = false});
+    rdb::reader reader(told, what, {.max_text = max_text, .check_sum = false, .family = family});
     while (!input.empty() && reader.now() == rdb::reader::status::reading) {
         // A copy of its own, so that the sanitizer sees each view that is kept too long.
         const std::string now(input.substr(0, piece));
@@ -104,14 +109,14 @@ engine_options small_options() {
     return options;
 }
 
-void load_and_save(std::string_view file) {
+void load_and_save(std::string_view file, rdb::file_form form) {
     constexpr rdb::load_options loading{.reading = {.max_text = max_text, .check_sum = false},
                                         .keep_expired = true};
     engine first(small_options());
     rdb::loader loader(first, loading);
     loader.feed(file);
     loader.finish();
-    rdb::saver saver(first);
+    rdb::saver saver(first, form);
     engine second(small_options());
     rdb::loader again(second, {.keep_expired = true});
     for (bool more = true; more;) {
@@ -143,12 +148,13 @@ void use_stream(engine& home, Ask&& ask) {
     entries.check();
 }
 
-void restore(std::string_view value) {
+void restore(std::string_view value, rdb::format_family family) {
     engine home(small_options());
     client_session client(home);
     home.set_time(std::chrono::seconds(1'700'000'000));
     std::string payload(value);
-    payload.append("\x0a\x00", 2);
+    payload.append(family == rdb::format_family::valkey ? "\x50" : "\x0d");
+    payload.push_back('\0');
     const std::uint64_t sum = rdb::crc64(0, payload);
     payload.append(reinterpret_cast<const char*>(&sum), sizeof sum);
     byte_buffer out;
@@ -178,12 +184,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view input(reinterpret_cast<const char*>(data) + 1, size - 1);
     const std::size_t piece = choice / 2 + 1U;
     const bool is_file = choice % 2 == 0;
+    const bool is_valkeys = choice >= 128;
+    const auto family = is_valkeys ? rdb::format_family::valkey : rdb::format_family::redis;
     const auto what = is_file ? rdb::reader::input::file : rdb::reader::input::value;
-    EDDY_ASSERT(read(input, what, piece) == read(input, what, input.size()));
+    EDDY_ASSERT(read(input, what, family, piece) == read(input, what, family, input.size()));
     if (is_file) {
-        load_and_save(input);
+        load_and_save(input, is_valkeys ? rdb::file_form::valkey_rdb : rdb::file_form::rdb);
     } else {
-        restore(input);
+        restore(input, family);
     }
     return 0;
 }

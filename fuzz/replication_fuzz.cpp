@@ -36,7 +36,7 @@ enum choice : std::uint8_t {
     comes_back = 16,  // the same once more, on a new connection
 };
 
-constexpr std::string_view handshake = "+PONG\r\n+OK\r\n+OK\r\n";
+constexpr std::string_view handshake = "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n";
 constexpr std::string_view name = "0123456789012345678901234567890123456789";
 
 struct nowhere final : serving::journal {

@@ -354,6 +354,9 @@ public:
     head_writer& field(std::string_view name, std::string_view value);
     /// The same with a number.
     head_writer& field(std::string_view name, std::uint64_t value);
+    /// Adds a field of a parsed message, which is not checked again; Content-Length and
+    /// Transfer-Encoding are left out.
+    head_writer& parsed_field(header parsed);
     /// All of them but Content-Length and Transfer-Encoding, which are left out: for passing on
     /// what was parsed.
     head_writer& fields(const header_list& headers);

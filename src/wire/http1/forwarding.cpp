@@ -30,6 +30,11 @@ std::string_view trailers_item(std::string_view te) noexcept {
 
 }  // namespace
 
+bool is_idempotent(std::string_view method) noexcept {
+    return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE" ||
+           method == "PUT" || method == "DELETE";
+}
+
 bool is_hop_by_hop(std::string_view name) noexcept {
     const auto is = [name](std::string_view word) { return is_lower_case_of(name, word); };
     switch (name.size()) {

@@ -8,6 +8,10 @@
 
 namespace eddy::http1 {
 
+/// True for methods whose requests may be sent again when no response has come (RFC 9110, 9.2.2):
+/// GET, HEAD, OPTIONS, TRACE, PUT and DELETE.
+bool is_idempotent(std::string_view method) noexcept;
+
 /// True for hop-by-hop fields whatever Connection names: Connection, Keep-Alive,
 /// Proxy-Authenticate, Proxy-Authentication-Info, Proxy-Authorization, Proxy-Connection, TE,
 /// Trailer, Transfer-Encoding, Upgrade (RFC 9110, 7.6.1 and 11.7).

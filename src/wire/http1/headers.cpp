@@ -148,6 +148,7 @@ std::string_view reason_phrase(int status) noexcept {
     switch (status) {
         case 100: return "Continue";
         case 101: return "Switching Protocols";
+        case 102: return "Processing";
         case 103: return "Early Hints";
         case 200: return "OK";
         case 201: return "Created";
@@ -156,6 +157,9 @@ std::string_view reason_phrase(int status) noexcept {
         case 204: return "No Content";
         case 205: return "Reset Content";
         case 206: return "Partial Content";
+        case 207: return "Multi-Status";
+        case 208: return "Already Reported";
+        case 226: return "IM Used";
         case 300: return "Multiple Choices";
         case 301: return "Moved Permanently";
         case 302: return "Found";
@@ -183,18 +187,25 @@ std::string_view reason_phrase(int status) noexcept {
         case 417: return "Expectation Failed";
         case 421: return "Misdirected Request";
         case 422: return "Unprocessable Content";
+        case 423: return "Locked";
+        case 424: return "Failed Dependency";
         case 425: return "Too Early";
         case 426: return "Upgrade Required";
         case 428: return "Precondition Required";
         case 429: return "Too Many Requests";
         case 431: return "Request Header Fields Too Large";
+        case 451: return "Unavailable For Legal Reasons";
         case 500: return "Internal Server Error";
         case 501: return "Not Implemented";
         case 502: return "Bad Gateway";
         case 503: return "Service Unavailable";
         case 504: return "Gateway Timeout";
         case 505: return "HTTP Version Not Supported";
+        case 506: return "Variant Also Negotiates";
         case 507: return "Insufficient Storage";
+        case 508: return "Loop Detected";
+        case 510: return "Not Extended";
+        case 511: return "Network Authentication Required";
         default: return "Unknown";
     }
 }

@@ -19,6 +19,8 @@ namespace {
 
 // Sizes in hexadecimal; more digits than these could not be a size in bytes.
 constexpr std::size_t chunk_digits_limit = 16;
+/// Largest body: other recipients count in signed numbers of 64 bits.
+constexpr std::uint64_t largest_body = INT64_MAX;
 
 }  // namespace
 
@@ -272,7 +274,8 @@ bool message_parser::read_content_length(std::string_view value, message_head& h
     }
     std::uint64_t length = 0;
     const auto parsed = std::from_chars(value.data(), value.data() + value.size(), length);
-    if (parsed.ec != std::errc()) return fail(413, "Content-Length is too large");
+    if (parsed.ec != std::errc() || length > largest_body)
+        return fail(413, "Content-Length is too large");
     std::optional<std::uint64_t>& known = head.content_length;
     // Refused in a request even if equal: another recipient on its way may take another one. In a
     // server's response the same length twice is common, and clients take it.
@@ -452,8 +455,8 @@ bool message_parser::read_chunk_line(std::string_view line) noexcept {
         state_ = state::trailer_line;
         return true;
     }
-    const std::uint64_t room = limits_.body - std::min(limits_.body, body_size_);
-    if (size > room) return fail(413, "the body is above the limit");
+    const std::uint64_t most = std::min(limits_.body, largest_body);
+    if (size > most - std::min(most, body_size_)) return fail(413, "the body is above the limit");
     body_size_ += size;
     remaining_ = size;
     state_ = state::chunk_data;

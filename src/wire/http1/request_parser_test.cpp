@@ -285,6 +285,7 @@ TEST(http1_request, refuses_doubtful_lengths) {
     EXPECT_EQ(status_with("Content-Length: 1\r\ncontent-length: 1\r\n", "x"), 400) << "the same";
     EXPECT_EQ(status_with("Content-Length: 18446744073709551616\r\n"), 413);
     EXPECT_EQ(status_with("Content-Length: 18446744073709551615\r\n"), 413);
+    EXPECT_EQ(status_with("Content-Length: 9223372036854775808\r\n"), 413);
     EXPECT_EQ(status_with("Content-Length: 99999999999999999999999999999\r\n"), 413);
 }
 

@@ -91,6 +91,12 @@ head_writer& head_writer::field(std::string_view name, std::uint64_t value) {
     return field(name, std::string_view(digits, static_cast<std::size_t>(written.ptr - digits)));
 }
 
+head_writer& head_writer::parsed_field(header parsed) {
+    if (first_line_ == first_line::missing) refused_ = true;
+    if (!is_framing_field(parsed.name)) write_field(parsed.name, parsed.value);
+    return *this;
+}
+
 head_writer& head_writer::fields(const header_list& headers) {
     if (first_line_ == first_line::missing && !headers.empty()) refused_ = true;
     for (const header h : headers) {  // the list has checked them

@@ -142,11 +142,13 @@ json_writer& json_writer::value(double number) {
 void json_writer::append_string(std::string_view text) {
     if (is_short_and_plain(text)) {
         const std::size_t before = text_.size();
-        text_.resize_and_overwrite(before + text.size() + 2, [&](char* all, std::size_t size) {
+        const std::size_t after = before + text.size() + 2;
+        // Some libraries pass the capacity in place of the size.
+        text_.resize_and_overwrite(after, [&](char* all, std::size_t /*size*/) {
             all[before] = '"';
             std::ranges::copy(text, all + before + 1);
-            all[size - 1] = '"';
-            return size;
+            all[after - 1] = '"';
+            return after;
         });
         return;
     }

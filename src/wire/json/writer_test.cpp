@@ -59,6 +59,18 @@ TEST(json_writer, replaces_what_is_no_utf8) {
     EXPECT_EQ(written("\xC0\x80"), quoted("", 2, ""));
 }
 
+TEST(json_writer, writes_the_same_wherever_its_memory_grows) {
+    json_writer out;
+    out.begin_array();
+    std::string expected = "[";
+    for (std::size_t i = 0; i < 1000; ++i) {
+        const std::string text(i % 40, 'x');
+        out.value(text);
+        expected.append(i > 0 ? ",\"" : "\"").append(text).append("\"");
+    }
+    EXPECT_EQ(out.end_array().take(), expected + "]");
+}
+
 TEST(json_writer, nests_to_its_limit) {
     json_writer out;
     for (unsigned i = 0; i < json_writer::depth_limit; ++i) out.begin_array();
