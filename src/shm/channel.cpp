@@ -1,4 +1,4 @@
-// Asymmetric fences: membarrier(2).
+// Asymmetric fences, membarrier(2), and the check of a large ring's first lap.
 #include "shm/channel.hpp"
 
 #include <linux/membarrier.h>
@@ -20,6 +20,12 @@ bool has_asymmetric_fence() noexcept {
 void fence_everywhere() noexcept {
     const long failed = membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
     EDDY_ASSERT(failed == 0);
+}
+
+bool channel::are_pages_written(std::uint64_t to) noexcept {
+    if (!pages_.reach(to)) return false;
+    in_.written = pages_.known();
+    return true;
 }
 
 }  // namespace eddy::shm

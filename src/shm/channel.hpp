@@ -15,6 +15,7 @@
 #include <eddy/shm/layout.h>
 
 #include "shm/memory.hpp"
+#include "shm/written_pages.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -39,6 +40,7 @@ public:
         std::uint64_t peer_position = 0;
         bool is_asymmetric = false;  ///< both have EDDY_SHM_FEATURE_ASYMMETRIC
         std::uint32_t peer_doorbell = EDDY_SHM_DOORBELL_SOCKET;
+        unique_fd peer_file = {};  ///< of `peer`
     };
     explicit channel(parts from) noexcept
         : own_(std::move(from.own)),
@@ -47,7 +49,9 @@ public:
           peer_doorbell_(from.peer_doorbell),
           out_(from.own_position, own_.ring_size()),
           in_(from.peer_position, peer_.ring_size()),
-          out_begin_(from.own_position) {
+          out_begin_(from.own_position),
+          pages_(std::move(from.peer_file), from.peer_position, peer_.ring_size()) {
+        in_.written = pages_.known();
         store(own_.word64(EDDY_SHM_HEAD), from.own_position);
         store(own_.word64(EDDY_SHM_TAIL), from.peer_position);
     }
@@ -229,11 +233,12 @@ private:
         direction(std::uint64_t begin, std::size_t ring_size) noexcept
             : position(begin), other(begin), mask(ring_size - 1) {}
 
-        std::uint64_t position;   // of this side
-        std::uint64_t other;      // of the peer, as last seen and checked
-        std::uint64_t mask;       // size of the ring - 1
-        std::uint32_t epoch = 0;  // of this side's sleep; odd while it is armed
-        std::uint32_t woken = 0;  // of the peer's sleep that it was last woken from
+        std::uint64_t position;              // of this side
+        std::uint64_t other;                 // of the peer, as last seen and checked
+        std::uint64_t mask;                  // size of the ring - 1
+        std::uint32_t epoch = 0;             // of this side's sleep; odd while it is armed
+        std::uint32_t woken = 0;             // of the peer's sleep that it was last woken from
+        std::uint64_t written = UINT64_MAX;  // no page up to there needs a check
     };
 
     static constexpr std::size_t line_size = 64;
@@ -268,9 +273,11 @@ private:
         const std::uint64_t found = load(peer_.word64(EDDY_SHM_HEAD));
         const std::uint64_t unread = found - in_.position;
         if (unread > in_.mask + 1 || unread < in_unread()) return false;
+        if (found > in_.written && !are_pages_written(found)) return false;
         in_.other = found;
         return true;
     }
+    [[gnu::noinline]] bool are_pages_written(std::uint64_t to) noexcept;
 
     void fence() const noexcept {
         if (is_asymmetric_)
@@ -317,6 +324,7 @@ private:
     direction in_;
     std::uint64_t out_begin_;
     std::size_t owed_ = 0;  // bytes read since the writer was last checked
+    written_pages pages_;
 };
 
 }  // namespace eddy::shm

@@ -2,10 +2,16 @@
 #include "shm/channel.hpp"
 
 #include <eddy/base/random.hpp>
+#include <eddy/shm/connection.hpp>
 
 #include "io/testing.hpp"
+#include "shm/testing.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <string>
@@ -248,6 +254,108 @@ TEST(shm_channel, loses_no_wakeup_between_threads) { exchange_between_threads(fa
 TEST(shm_channel, loses_no_wakeup_with_asymmetric_fences) {
     if (!has_asymmetric_fence()) GTEST_SKIP() << "this kernel has no membarrier(2)";
     exchange_between_threads(true);
+}
+
+// ---- pages that were published without having been written
+
+constexpr std::size_t large_ring = 4 * written_pages::small_ring;
+
+/// A kernel before Linux 6.5, or a sandbox, has no cachestat(2).
+bool can_check() {
+    const unique_fd file(::memfd_create("test", MFD_CLOEXEC));
+    std::uint64_t range[2] = {0, 4096};
+    std::uint64_t counts[5];
+    return ::syscall(451, file.get(), range, counts, 0U) == 0;
+}
+
+class shm_written_pages : public ::testing::TestWithParam<std::uint64_t> {
+protected:
+    void SetUp() override {
+        if (!can_check()) GTEST_SKIP() << "no cachestat(2)";
+    }
+    std::size_t used() const {
+        struct stat info{};
+        EXPECT_EQ(::fstat(file.get(), &info), 0);
+        return static_cast<std::size_t>(info.st_blocks) * 512;
+    }
+    void write(std::uint64_t from, std::uint64_t to) const {
+        for (; from < to; ++from) own.ring()[from % large_ring] = std::byte{1};
+    }
+    written_pages checked(std::uint64_t begin) const {
+        return {unique_fd(::dup(file.get())), begin, large_ring};
+    }
+
+    unique_fd file;
+    memory own = must(memory::create(large_ring, file));
+};
+// Also where the first page is that of the last bytes, too, and where the first bytes wrap.
+INSTANTIATE_TEST_SUITE_P(shm, shm_written_pages,
+                         ::testing::Values(0, 100, large_ring - 100, (1ull << 63) - 5000));
+
+TEST_P(shm_written_pages, are_those_of_the_bytes_so_far) {
+    const std::uint64_t begin = GetParam();
+    written_pages pages = checked(begin);
+    const std::size_t before = used();
+    EXPECT_FALSE(pages.reach(begin + 1));
+    EXPECT_FALSE(pages.reach(begin + large_ring));
+    EXPECT_EQ(used(), before) << "the check allocates none";
+    std::uint64_t end = begin;
+    while (end < begin + large_ring) {
+        write(end, end + 5000);
+        end += 5000;
+        EXPECT_TRUE(pages.reach(end));
+        if (end + 8192 < begin + large_ring) EXPECT_FALSE(pages.reach(end + 8192));
+    }
+    EXPECT_EQ(pages.known(), UINT64_MAX) << "all there are";
+    EXPECT_TRUE(pages.reach(UINT64_MAX - 1));
+}
+
+TEST_P(shm_written_pages, may_be_written_at_once) {
+    const std::uint64_t begin = GetParam();
+    write(begin, begin + large_ring);
+    written_pages pages = checked(begin);
+    EXPECT_TRUE(pages.reach(begin + large_ring));
+    EXPECT_EQ(pages.known(), UINT64_MAX);
+}
+
+TEST(shm_rings, that_are_small_are_not_checked) {
+    EXPECT_EQ(written_pages().known(), UINT64_MAX);
+    unique_fd file;
+    const memory own = must(memory::create(written_pages::small_ring, file));
+    EXPECT_EQ(written_pages(std::move(file), 0, written_pages::small_ring).known(), UINT64_MAX);
+}
+
+TEST(shm_rings, with_pages_that_were_published_and_not_written_end_the_connection) {
+    if (!can_check()) GTEST_SKIP() << "no cachestat(2)";
+    connection_options large;
+    large.ring_size = large_ring;
+    auto ends = must(connection::pair(large));
+    must(ends.first.write_all(as_bytes("hello")));
+    std::vector<std::byte> buffer(5);
+    must(ends.second.read_exactly(buffer));
+    must(ends.first.room());
+    ends.first.append(large_ring / 2);
+    must(ends.first.flush());
+    EXPECT_EQ(error_of(ends.second.read_some(buffer)), errno_code(ECONNRESET));
+}
+
+TEST(shm_rings, that_are_large_hold_a_descriptor_for_one_lap) {
+    if (!can_check()) GTEST_SKIP() << "no cachestat(2)";
+    connection_options large;
+    large.ring_size = large_ring;
+    auto ends = must(connection::pair(large));
+    const std::size_t before = testing::open_descriptors();
+    const auto send = [](connection& from, connection& to) {
+        std::vector<std::byte> sent(large_ring + 100'000, std::byte{7});
+        std::vector<std::byte> got(sent.size());
+        std::thread sending([&] { must(from.write_all(sent)); });
+        must(to.read_exactly(got));
+        sending.join();
+        EXPECT_EQ(sent, got);
+    };
+    send(ends.first, ends.second);
+    send(ends.second, ends.first);
+    EXPECT_EQ(testing::open_descriptors(), before - 2);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "shm/futex.hpp"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -215,6 +216,14 @@ result<std::size_t> receive(const state& of, mutable_bytes into) noexcept {
     return fail_errno();
 }
 
+/// Bytes that receive() finds; 0 if the kernel cannot say.
+std::size_t unread(const state& of) noexcept {
+    int size = 0;
+    if (of.life->is_closed()) return 0;
+    if (::ioctl(of.life->socket(), FIONREAD, &size) < 0 || size < 0) return 0;
+    return static_cast<std::size_t>(size);
+}
+
 result<std::size_t> send(const state& of, const_bytes bytes) noexcept {
     if (of.life->is_closed()) return fail(errc::closed);
     if (bytes.empty()) return 0;
@@ -227,7 +236,12 @@ result<std::size_t> send(const state& of, const_bytes bytes) noexcept {
 
 }  // namespace
 
-connection_state::~connection_state() { life->set_channel(nullptr); }
+connection_state::~connection_state() {
+    if (made_in.is_here())
+        life->set_channel(nullptr);
+    else
+        life->drop_copy();
+}
 
 offer offer_of(const connection_options& wanted) noexcept {
     offer made;
@@ -268,12 +282,13 @@ connection& connection::operator=(connection&& other) noexcept {
 }
 connection::~connection() { close(); }
 
-bool connection::is_open() const noexcept { return state_ && !state_->life->is_closed(); }
+bool connection::is_usable() const noexcept { return state_ && state_->made_in.is_here(); }
+bool connection::is_open() const noexcept { return is_usable() && !state_->life->is_closed(); }
 bool connection::shares_memory() const noexcept { return state_ && state_->shared; }
 int connection::native_handle() const noexcept { return state_ ? state_->life->socket() : -1; }
 
 result<std::size_t> connection::try_read(mutable_bytes into) noexcept {
-    if (!state_) return fail(errc::closed);
+    if (!is_usable()) return fail(errc::closed);
     if (!state_->shared) return receive(*state_, into);
     bool wakes = false;
     const auto size = state_->shared->read(into, wakes);
@@ -289,7 +304,7 @@ result<std::size_t> connection::try_read(mutable_bytes into) noexcept {
 // trip of 0.2 µs.
 [[gnu::flatten]] result<std::size_t> connection::read_some(mutable_bytes into,
                                                            duration limit) noexcept {
-    if (!state_) return fail(errc::closed);
+    if (!is_usable()) return fail(errc::closed);
     if (into.empty()) return 0;
     const time_point deadline = deadline_of(limit);
     for (;;) {
@@ -322,7 +337,7 @@ result<std::size_t> connection::try_read(mutable_bytes into) noexcept {
 }
 
 result<const_bytes> connection::peek() noexcept {
-    if (!state_) return fail(errc::closed);
+    if (!is_usable()) return fail(errc::closed);
     if (!state_->shared) return fail(errc::unsupported);
     const auto found = state_->shared->all_bytes();
     if (!found || !found->empty()) return found;
@@ -332,7 +347,7 @@ result<const_bytes> connection::peek() noexcept {
 }
 
 result<const_bytes> connection::peek_some(duration limit) noexcept {
-    if (!state_) return fail(errc::closed);
+    if (!is_usable()) return fail(errc::closed);
     if (!state_->shared) return fail(errc::unsupported);
     const time_point deadline = deadline_of(limit);
     for (;;) {
@@ -344,17 +359,19 @@ result<const_bytes> connection::peek_some(duration limit) noexcept {
 
 void connection::consume(std::size_t size) noexcept {
     EDDY_ASSERT(state_ && state_->shared);
+    if (!is_usable()) return;
     if (state_->shared->consume(size)) wake_writer(*state_);
 }
 
 std::size_t connection::available() noexcept {
-    if (!state_ || !state_->shared) return 0;
+    if (!is_usable()) return 0;
+    if (!state_->shared) return unread(*state_);
     const auto found = state_->shared->all_bytes();
     return found ? found->size() : 0;
 }
 
 [[gnu::flatten]] result<std::size_t> connection::try_write(const_bytes bytes) noexcept {
-    if (!state_) return fail(errc::closed);
+    if (!is_usable()) return fail(errc::closed);
     if (!state_->shared) return send(*state_, bytes);
     if (!may_write(*state_)) return fail(write_end(*state_));
     const auto free = has_room(*state_);
@@ -388,7 +405,7 @@ std::size_t connection::available() noexcept {
 }
 
 result<mutable_bytes> connection::room() noexcept {
-    if (!state_) return fail(errc::closed);
+    if (!is_usable()) return fail(errc::closed);
     if (!state_->shared) return mutable_bytes();
     if (!may_write(*state_)) return fail(write_end(*state_));
     const auto free = has_room(*state_);
@@ -404,7 +421,7 @@ void connection::append(std::size_t size) noexcept {
 }
 
 result<> connection::flush() noexcept {
-    if (!state_) return fail(errc::closed);
+    if (!is_usable()) return fail(errc::closed);
     if (!state_->shared) return {};
     if (!may_write(*state_)) return fail(write_end(*state_));
     flush_shared(*state_);

@@ -6,6 +6,7 @@
 #include "shm/channel.hpp"
 #include "shm/hangup_watch.hpp"
 #include "shm/hello.hpp"
+#include "shm/origin.hpp"
 #include "shm/spinning.hpp"
 
 #include <atomic>
@@ -53,6 +54,7 @@ struct connection_state {
     ~connection_state();
 
     std::shared_ptr<liveness> life;
+    origin made_in;
     std::unique_ptr<channel> shared;  // null: over the socket
     packet_queue packets;
     alignas(128) spin_history reading;

@@ -5,7 +5,9 @@
 #include <eddy/net/blocking.hpp>
 
 #include "io/testing.hpp"
+#include "shm/hello.hpp"
 #include "shm/spinning.hpp"
+#include "shm/testing.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -25,18 +27,9 @@ namespace eddy::shm {
 namespace {
 
 using testing::error_of;
+using testing::is_thread_sanitized;
 using testing::must;
 using namespace std::chrono_literals;
-
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-constexpr bool is_thread_sanitized = true;
-#else
-constexpr bool is_thread_sanitized = false;
-#endif
-#else
-constexpr bool is_thread_sanitized = false;
-#endif
 
 using both = std::pair<connection, connection>;
 
@@ -49,6 +42,7 @@ protected:
     connection_options wanted() const {
         connection_options made;
         made.wait = GetParam();
+        made.handshake_timeout = 40s;
         return made;
     }
     both connected() const { return must(connection::pair(wanted())); }
@@ -326,6 +320,100 @@ TEST_P(shm_connections, go_over_the_socket_where_a_side_shares_no_memory) {
     EXPECT_EQ(error_of(server.read_some(buffer)), errc::end_of_stream);
 }
 
+TEST_P(shm_connections, count_what_can_be_read_over_the_socket) {
+    connection_options without = wanted();
+    without.share_memory = false;
+    both pair = must(connection::pair(without));
+    EXPECT_EQ(pair.second.available(), 0u);
+    must(pair.first.write_all(as_bytes("ten bytes.")));
+    EXPECT_EQ(pair.second.available(), 10u);
+    std::vector<std::byte> buffer(4);
+    must(pair.second.read_exactly(buffer));
+    EXPECT_EQ(pair.second.available(), 6u);
+    pair.second.close();
+    EXPECT_EQ(pair.second.available(), 0u);
+}
+
+/// A listener that accepts nothing, with its backlog full.
+struct full_listener {
+    explicit full_listener(const endpoint& at) {
+        eddy::listen_options least;
+        least.backlog = 0;
+        listening = must(blocking::listen(at, least));
+        listening.set_timeout(40s);
+        for (;;) {
+            auto made = blocking::connect(at, 0s);
+            if (!made) break;
+            waiting.push_back(std::move(*made));
+        }
+    }
+    blocking::listener listening;
+    std::vector<blocking::stream> waiting;
+};
+
+TEST_P(shm_connections, wait_for_room_in_a_full_backlog) {
+    full_listener full(must(endpoint::unix_path(path())));
+    connection_options brief = wanted();
+    brief.handshake_timeout = 20ms;
+    EXPECT_EQ(error_of(connection::connect(path(), brief)), errc::timed_out);
+    connection client;
+    std::thread connecting([&] {
+        connection_options patient = wanted();
+        patient.handshake_timeout = 40s;
+        client = must(connection::connect(path(), patient));
+    });
+    std::this_thread::sleep_for(5ms);  // so that it waits, mostly
+    blocking::stream accepted;
+    for (std::size_t i = 0; i <= full.waiting.size(); ++i) accepted = must(full.listening.accept());
+    exchange with(side::server, accepted.native_handle(), {});
+    while (must(with.step()) != exchange::wait::none) std::this_thread::yield();
+    connecting.join();
+    EXPECT_TRUE(client.shares_memory());
+}
+
+TEST_P(shm_connections, are_made_while_the_server_does_other_things) {
+    acceptor accepting = must(acceptor::listen(path(), wanted()));
+    EXPECT_EQ(error_of(accepting.accept(0s)), errc::timed_out);
+    connection first = must(connection::connect(path(), wanted()));
+    connection second = must(connection::connect(path(), wanted()));
+    must(first.write_all(as_bytes("1")));
+    must(second.write_all(as_bytes("2")));
+    for (const std::string_view expected : {"1", "2"}) {
+        connection server = must(accepting.accept(40s));
+        std::vector<std::byte> buffer(1);
+        must(server.read_exactly(buffer));
+        EXPECT_EQ(as_text(buffer), expected) << "in the order of connecting";
+    }
+    EXPECT_EQ(error_of(accepting.accept(0s)), errc::timed_out);
+}
+
+TEST_P(shm_connections, that_wait_for_accept_are_reset_when_listening_ends) {
+    acceptor accepting = must(acceptor::listen(path(), wanted()));
+    EXPECT_EQ(error_of(accepting.accept(0s)), errc::timed_out);
+    connection client = must(connection::connect(path(), wanted()));
+    accepting = acceptor();
+    std::vector<std::byte> buffer(1);
+    EXPECT_EQ(error_of(client.read_some(buffer, 40s)), errno_code(ECONNRESET));
+    EXPECT_EQ(error_of(connection::connect(path(), wanted())), errno_code(ENOENT));
+    EXPECT_TRUE(acceptor::listen(path(), wanted())) << "at once";
+}
+
+TEST_P(shm_connections, wait_for_accept_up_to_a_limit) {
+    acceptor accepting = must(acceptor::listen(path(), wanted()));
+    EXPECT_EQ(error_of(accepting.accept(0s)), errc::timed_out);
+    connection_options small = wanted();
+    small.ring_size = min_ring_size;
+    std::vector<connection> clients;
+    while (clients.size() < max_waiting_connections)
+        clients.push_back(must(connection::connect(path(), small)));
+    small.handshake_timeout = 20ms;
+    EXPECT_EQ(error_of(connection::connect(path(), small)), errc::timed_out);
+    small.handshake_timeout = 40s;
+    must(accepting.accept(40s));
+    clients.push_back(must(connection::connect(path(), small)));
+    for (std::size_t i = 1; i < clients.size(); ++i) must(accepting.accept(40s));
+}
+
 TEST_P(shm_connections, notice_a_killed_peer_after_what_it_had_written) {
     if (is_thread_sanitized) GTEST_SKIP() << "a child of several threads may start none";
     acceptor accepting = must(acceptor::listen(path(), wanted()));
@@ -376,6 +464,16 @@ TEST_P(shm_connections, work_in_a_child_of_a_process_that_had_some) {
     EXPECT_EQ(status, 0);
 }
 
+TEST_P(shm_connections, end_listening_that_has_not_accepted) {
+    acceptor accepting = must(acceptor::listen(path(), wanted()));
+    accepting.close();
+    EXPECT_EQ(error_of(connection::connect(path(), wanted())), errno_code(ENOENT));
+    EXPECT_EQ(error_of(accepting.accept(40s)), errc::closed);
+    accepting = must(acceptor::listen(path(), wanted()));
+    accepting = acceptor();
+    EXPECT_EQ(error_of(connection::connect(path(), wanted())), errno_code(ENOENT));
+}
+
 TEST_P(shm_connections, end_accepting_from_another_thread) {
     acceptor accepting = must(acceptor::listen(path(), wanted()));
     std::thread closing([&] {
@@ -413,6 +511,17 @@ TEST(shm_spin_history, does_not_spin_on_the_processor_that_the_peer_waits_for) {
     bool spins = true;
     for (int i = 0; i < 1000 && spins; ++i) spins = history.may_spin(this_processor());
     EXPECT_FALSE(spins);
+}
+
+TEST(shm_spin_history, spins_on_after_a_peer_was_kept_from_running) {
+    if (spinning_takes_turns()) GTEST_SKIP() << "one processor, or a quota";
+    spin_history history(waiting::adaptive);
+    for (int i = 0; i < 100; ++i) history.note(1us);
+    for (int i = 0; i < 3; ++i) {
+        history.note(4ms);  // a time slice of another program
+        EXPECT_GT(history.budget(), 0ns);
+        for (int j = 0; j < 20; ++j) history.note(1us);
+    }
 }
 
 TEST(shm_spin_history, spins_only_where_it_has_been_worth_it) {

@@ -44,6 +44,9 @@ public:
     void set_channel(channel* shared) noexcept;
     void mark_peer_gone() noexcept;
     void mark_closed() noexcept;
+    /// In a child of fork(2): closes the copy of the socket. Other threads of the parent may have
+    /// held the mutex, and their sleeps stay counted here, so nothing else may be called.
+    void drop_copy() noexcept { socket_.reset(); }
 
 private:
     /// Checks of a connection that is not watched, each a system call, before it is.

@@ -174,6 +174,7 @@ result<> exchange::accept(unique_fd file) noexcept {
     auto opened = memory::open(file.get(), peer_.ring_size);
     if (opened) {
         peer_memory_ = std::move(*opened);
+        if (peer_.ring_size > written_pages::small_ring) checked_file_ = std::move(file);
         return {};
     }
     // A server can still answer that it shares none.
@@ -189,6 +190,7 @@ std::unique_ptr<channel> exchange::take_channel() {
     parts.own_position = offer_.position;
     parts.peer_position = peer_.position;
     parts.peer_doorbell = peer_.doorbell;
+    parts.peer_file = std::move(checked_file_);
     parts.is_asymmetric = offer_.is_asymmetric && peer_.has(EDDY_SHM_FEATURE_ASYMMETRIC);
     return std::make_unique<channel>(std::move(parts));
 }

@@ -100,6 +100,7 @@ private:
     bool is_received_ = false;
     bool is_file_lost_ = false;  // the peer's came, and there was no descriptor for it
     unique_fd peer_file_;
+    unique_fd checked_file_;  // the peer's, of a large ring
 };
 
 }  // namespace eddy::shm

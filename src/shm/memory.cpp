@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -54,6 +55,12 @@ result<unique_fd> create_file() noexcept {
     return file;
 }
 
+bool may_have_files_of(off_t size) noexcept {
+    rlimit most{};
+    if (::getrlimit(RLIMIT_FSIZE, &most) < 0) return true;
+    return most.rlim_cur == RLIM_INFINITY || static_cast<rlim_t>(size) <= most.rlim_cur;
+}
+
 }  // namespace
 
 std::size_t most_memories() noexcept {
@@ -65,9 +72,11 @@ void limit_memories(std::size_t most) noexcept { limit_of_tests = most; }
 
 result<memory> memory::create(std::size_t ring_size, unique_fd& file) noexcept {
     EDDY_ASSERT(is_ring_size(ring_size));
+    const auto size = static_cast<off_t>(EDDY_SHM_HEADER_SIZE + ring_size);
+    // ftruncate(2) beyond the limit sends SIGXFSZ, which ends the process.
+    if (!may_have_files_of(size)) return fail_errno(EFBIG);
     auto created = create_file();
     if (!created) return fail(created.error());
-    const auto size = static_cast<off_t>(EDDY_SHM_HEADER_SIZE + ring_size);
     if (::ftruncate(created->get(), size) < 0) return fail_errno();
     auto mapped = map(created->get(), ring_size, PROT_READ | PROT_WRITE);
     if (!mapped) return fail(mapped.error());

@@ -44,7 +44,7 @@ public:
 
     /// New memory, writable here and nowhere else. `file` becomes its descriptor, to be sent to the
     /// peer; the mapping does not need it. Errors are memfd_create(2)'s and mmap(2)'s;
-    /// ENOMEM at most_memories().
+    /// ENOMEM at most_memories(), EFBIG beyond the process's limit of file sizes (RLIMIT_FSIZE).
     static result<memory> create(std::size_t ring_size, unique_fd& file) noexcept;
     /// The peer's memory, to read. errc::malformed for a file that is no sealed memory file of this
     /// size: it could shrink under a reader, or come from another file system. mmap(2)'s, and

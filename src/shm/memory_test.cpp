@@ -6,9 +6,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
 
 namespace eddy::shm {
@@ -100,6 +103,23 @@ TEST(shm_memory, uses_pages_only_as_far_as_they_are_written) {
     struct stat info{};
     ASSERT_EQ(::fstat(file.get(), &info), 0);
     EXPECT_LE(info.st_blocks * 512, 64 * 1024);
+}
+
+TEST(shm_memory, larger_than_the_process_may_make_files_is_refused_and_no_signal) {
+    std::fflush(nullptr);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        rlimit files{};
+        bool fits = ::getrlimit(RLIMIT_FSIZE, &files) == 0;
+        files.rlim_cur = EDDY_SHM_HEADER_SIZE + ring;
+        unique_fd file;
+        fits = fits && ::setrlimit(RLIMIT_FSIZE, &files) == 0 && memory::create(ring, file);
+        const auto larger = memory::create(2 * ring, file);
+        ::_exit(fits && error_of(larger) == errno_code(EFBIG) ? 0 : 1);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Streams over shared memory in a loop: listening, connecting, handshakes.
 #include <eddy/shm/shm.hpp>
 
+#include <eddy/base/random.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 #include <eddy/net/descriptors.hpp>
@@ -8,10 +9,14 @@
 
 #include "net/peer_process.hpp"
 #include "shm/hello.hpp"
+#include "shm/port_names.hpp"
 #include "shm/shm_listener.hpp"
 #include "shm/shm_stream.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <chrono>
 #include <memory>
 #include <new>
 #include <utility>
@@ -51,6 +56,19 @@ task<result<>> go_on(exchange& with, int socket) {
     }
 }
 
+constexpr duration first_pause = std::chrono::milliseconds(1);
+constexpr duration longest_pause = std::chrono::milliseconds(50);
+
+/// Connects to a listener whose backlog is full: no event reports room in it, so this tries again.
+task<result<stream>> connect_to_full(std::string path) {
+    for (duration pause = first_pause;; pause = std::min(2 * pause, longest_pause)) {
+        if (auto slept = co_await loop::current().sleep_for(pause); !slept)
+            co_return fail(slept.error());
+        auto plain = co_await unix_socket::connect(path);
+        if (plain || plain.error() != errno_code(EAGAIN)) co_return plain;
+    }
+}
+
 /// `users` are the allowed users of the peer.
 task<result<stream>> shake_hands(stream plain, side own, std::vector<uid_t> users,
                                  options wanted) try {
@@ -80,12 +98,27 @@ task<result<stream>> shake_hands(stream plain, side own, std::vector<uid_t> user
 
 }  // namespace
 
+std::uint16_t port_of(std::string_view path) noexcept {
+    constexpr std::string_view begin = "@" EDDY_SHM_PORT_NAME;
+    const std::size_t end = path.rfind('-');
+    if (!path.starts_with(begin) || end < begin.size() || end == std::string_view::npos) return 0;
+    std::uint16_t port = 0;
+    std::from_chars(path.data() + end + 1, path.data() + path.size(), port);
+    return port;
+}
+
+result<listener> listen_plain(std::string_view path, const eddy::listen_options& wanted) {
+    random_generator dice(entropy_seed());
+    return open_at(path, dice(),
+                   [&](const std::string& at) { return unix_socket::listen(at, wanted); });
+}
+
 result<listener> listen(std::string_view path, const listen_options& wanted) try {
     if (auto usable = check(wanted); !usable) return fail(usable.error());
     if (loop::current().kind() == io_backend_kind::sim) return fail(errc::unsupported);
     eddy::listen_options below;
-    if (!path.starts_with('@')) below.unix_mode = wanted.mode;
-    auto plain = unix_socket::listen(path, below);
+    if (has_file(path)) below.unix_mode = wanted.mode;
+    auto plain = listen_plain(path, below);
     if (!plain) return fail(plain.error());
     auto* const driver = new shm_listener(std::move(*plain), wanted);
     listener made(*driver);
@@ -102,7 +135,17 @@ std::uint64_t failed_handshakes(const listener& of) noexcept {
 
 task<result<stream>> connect(std::string path, options wanted) {
     if (loop::current().kind() == io_backend_kind::sim) co_return fail(errc::unsupported);
-    auto plain = co_await unix_socket::connect(std::move(path));
+    auto paths = paths_of(path, wanted.server_users);
+    if (!paths) co_return fail(paths.error());
+    result<stream> plain = fail_errno(ECONNREFUSED);
+    for (std::size_t i = 0; i < paths->size() && !plain && is_no_server(plain.error()); ++i) {
+        std::string at = std::move((*paths)[i]);
+        plain = co_await unix_socket::connect(at);
+        if (plain || plain.error() != errno_code(EAGAIN)) continue;
+        const time_point begun = loop::current().now();
+        plain = co_await with_timeout(wanted.handshake_timeout, connect_to_full(std::move(at)));
+        wanted.handshake_timeout -= loop::current().now() - begun;
+    }
     if (!plain) co_return fail(plain.error());
     std::vector<uid_t> users = wanted.server_users;
     co_return co_await shake_hands(std::move(*plain), side::client, std::move(users),

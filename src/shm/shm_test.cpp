@@ -3,6 +3,7 @@
 
 #include <eddy/io/scope.hpp>
 #include <eddy/io/when.hpp>
+#include <eddy/net/blocking.hpp>
 #include <eddy/net/unix.hpp>
 
 #include "io/testing.hpp"
@@ -323,6 +324,53 @@ TEST_P(shm_streams, are_accepted_beside_more_stalled_clients_than_may_wait) {
             EXPECT_EQ(must(co_await accepted.read()).text(), "at once");
         });
         EXPECT_EQ(failed_handshakes(accepting), 2 * max_waiting_connections + 1);
+    });
+}
+
+TEST_P(shm_streams, have_ports_for_addresses) {
+    run([&]() -> task<> {
+        listener accepting = must(shm::listen(":0"));
+        const std::uint16_t port = port_of(accepting.local().to_string());
+        EXPECT_NE(port, 0);
+        const std::string path = ":" + std::to_string(port);
+        EXPECT_EQ(error_of(shm::listen(path)), errno_code(EADDRINUSE));
+        options client;
+        client.server_users = {::geteuid() + 1};
+        EXPECT_EQ(error_of(co_await shm::connect(path, client)), errno_code(ECONNREFUSED));
+        client.server_users.push_back(::geteuid());
+        stream made = must(co_await shm::connect(path, client));
+        must(co_await made.write_all("hello"));
+        stream accepted = must(co_await accepting.accept());
+        EXPECT_EQ(must(co_await accepted.read()).text(), "hello");
+        EXPECT_EQ(error_of(co_await shm::connect(":x")), errc::bad_address);
+        EXPECT_EQ(error_of(shm::listen(":70000")), errc::bad_address);
+    });
+}
+
+TEST_P(shm_streams, wait_for_room_in_a_full_backlog) {
+    eddy::listen_options least;
+    least.backlog = 0;
+    const endpoint at = must(endpoint::unix_path(path()));
+    blocking::listener full = must(blocking::listen(at, least));
+    std::vector<blocking::stream> waiting;
+    for (auto made = blocking::connect(at, 0s); made; made = blocking::connect(at, 0s))
+        waiting.push_back(std::move(*made));
+    run([&]() -> task<> {
+        options client;
+        client.handshake_timeout = 20ms;
+        EXPECT_EQ(error_of(co_await shm::connect(path(), client)), errc::timed_out);
+        client.handshake_timeout = 40s;
+        co_await with_scope([&](scope& children) -> task<> {
+            children.spawn([](blocking::listener* from, std::size_t count) -> task<> {
+                must(co_await loop::current().sleep_for(5ms));  // so that the client waits, mostly
+                for (std::size_t i = 0; i < count; ++i) must(from->accept());
+                must(co_await loop::current().wait_readable(from->native_handle()));
+                stream last = must(loop::current().adopt(must(from->accept()).release()));
+                must(co_await accept_over(std::move(last), listen_options()));
+            }(&full, waiting.size()));
+            must(co_await shm::connect(path(), client));
+            co_await children.join();
+        });
     });
 }
 

@@ -54,7 +54,8 @@ public:
 
 private:
     static constexpr duration least = std::chrono::microseconds(2);
-    static constexpr duration longest_counted = std::chrono::milliseconds(1);
+    // One wait for a peer that another program kept from running says little about the next ones.
+    static constexpr duration longest_counted = 2 * max_spin;
     static constexpr std::uint32_t retry_every = 64;
 
     waiting how_;

@@ -20,6 +20,17 @@
 
 namespace eddy::testing {
 
+/// A child of a process with several threads may then start none.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+inline constexpr bool is_thread_sanitized = true;
+#else
+inline constexpr bool is_thread_sanitized = false;
+#endif
+#else
+inline constexpr bool is_thread_sanitized = false;
+#endif
+
 inline std::size_t open_descriptors() {
     std::size_t count = 0;
     for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {

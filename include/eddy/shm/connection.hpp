@@ -4,6 +4,12 @@
 //
 //     const auto sent = ends->first.write_all(as_bytes("ping"));
 //     const auto got = ends->first.read_exactly(reply);
+//
+// After fork(2), connections and acceptors stay the parent's. In the child all calls of its copies
+// fail with errc::closed, and destroying one closes the child's descriptors and mappings alone; a
+// child that keeps its copies delays the notice of the parent's death. A child can make others, and
+// accept() at a copy of an acceptor on which its parent has never called it. Children of clone(2)
+// and _Fork(3) must not touch their copies.
 #pragma once
 
 #include <eddy/base/bytes.hpp>
@@ -62,7 +68,8 @@ public:
     /// Closes it.
     ~connection();
 
-    /// Connects to a listener at `path`. Errors as shm::connect()'s.
+    /// Connects to a listener at `path`: a file, "@name", or a port, ":4242". Errors as
+    /// shm::connect()'s.
     [[nodiscard]] static result<connection> connect(std::string_view path,
                                                     const connection_options& wanted = {});
     /// Both ends of one within this process, for two threads. Errors are EINVAL, and the system's
@@ -94,7 +101,7 @@ public:
     [[nodiscard]] result<const_bytes> peek_some(duration limit = duration::max()) noexcept;
     /// Gives the first bytes of peek() back.
     void consume(std::size_t size) noexcept;
-    /// Bytes that can be read without waiting.
+    /// Bytes that can be read without waiting, also over the socket.
     std::size_t available() noexcept;
 
     // ---- writing: one thread
@@ -108,7 +115,8 @@ public:
     /// Room to write to, where the peer will read it; empty while full or over the socket. Followed
     /// by append(). Errors are try_write()'s.
     [[nodiscard]] result<mutable_bytes> room() noexcept;
-    /// Adds the first bytes of room() to the next flush().
+    /// Adds the first bytes of room() to the next flush(). All of them must have been written: a
+    /// peer ends a connection with pages that never were.
     void append(std::size_t size) noexcept;
     /// Publishes the appended bytes to the peer: one packet. Errors are try_write()'s.
     [[nodiscard]] result<> flush() noexcept;
@@ -134,10 +142,13 @@ public:
 private:
     friend class acceptor;
     explicit connection(std::unique_ptr<connection_state> made) noexcept;
+    bool is_usable() const noexcept;
     std::unique_ptr<connection_state> state_;
 };
 
-/// Listener for connections. One thread accepts; close() is for any thread.
+/// Listener for connections. One thread accepts; close() is for any thread. From the first accept()
+/// on, a thread of its own ("eddy-shm-accept") makes the handshakes, also while the server does
+/// other things: at most max_waiting_connections are in their handshake or wait for accept().
 class acceptor {
 public:
     /// Listens nowhere: accept() is errc::closed.
@@ -146,25 +157,29 @@ public:
     acceptor(acceptor&& other) noexcept;
     /// Ends its own listening first. `other` listens nowhere afterwards.
     acceptor& operator=(acceptor&& other) noexcept;
-    /// Ends listening, and removes the socket's file.
+    /// Ends listening, waits for the end of its thread, and removes the socket's file.
     ~acceptor();
 
-    /// Listens at `path`, a file or "@name". Errors as shm::listen()'s.
+    /// Listens at `path`: a file, "@name", or a port, ":4242". Errors as shm::listen()'s.
     [[nodiscard]] static result<acceptor> listen(std::string_view path,
                                                  const connection_options& wanted = {});
-    /// Waits for a connection with a completed handshake; errc::timed_out, errc::closed, and
-    /// accept(2)'s errors. Peers that fail, stall or may not connect are closed and do not end the
+    /// Takes a connection with a completed handshake, in the order of their completion, or waits
+    /// for one; errc::timed_out, errc::closed, accept(2)'s errors during the wait, and those of
+    /// starting a thread. Peers that fail, stall or may not connect are closed and do not end the
     /// wait; beyond max_waiting_connections stalled peers, as in shm::listen().
     [[nodiscard]] result<connection> accept(duration limit = duration::max());
-    /// Ends accept() and listening.
+    /// Ends accept() and listening. Connections that wait for accept() are reset.
     void close() noexcept;
+    /// The port at which it listens, also the one found for ":0"; 0 without one.
+    std::uint16_t port() const noexcept;
     /// Connections that failed before accept().
     std::uint64_t failures() const noexcept;
 
 private:
     struct state;
-    explicit acceptor(std::unique_ptr<state> made) noexcept;
-    std::unique_ptr<state> state_;
+    explicit acceptor(std::shared_ptr<state> made) noexcept;
+    void end() noexcept;
+    std::shared_ptr<state> state_;
 };
 
 }  // namespace eddy::shm

@@ -5,6 +5,15 @@
  * answers with its own. With the HELLO goes one descriptor by SCM_RIGHTS: a memory file
  * (memfd_create(2)) that only its sender writes. The socket stays open, and its end is the peer's.
  *
+ * A port, for programs with a number in the place of a path: the abstract name (unix(7)) that is
+ * EDDY_SHM_PORT_NAME, the effective user of the server, '-' and the port, both in decimal digits
+ * without leading zeros: the NUL byte and "eddy-shm-1000-4242", whose length the address has. A
+ * server listens at the name of its own user; port 0 is a port from EDDY_SHM_FIRST_FREE_PORT to
+ * EDDY_SHM_LAST_FREE_PORT whose name is free. A client tries the names of the users whose servers
+ * it accepts, in their order, by default its own user and root, and goes on to the next one only
+ * after ECONNREFUSED. It checks the server's user (SO_PEERCRED) as with any other name, since any
+ * process may take one.
+ *
  * Doorbell: the HELLO also chooses how its sender is woken. By the socket: a byte of any value
  * wakes it, and a socket that is full has been signalled already. By futex(2): the waker adds 1 to a
  * bell word of its own memory, EDDY_SHM_READER_BELL for bytes and for the end, EDDY_SHM_WRITER_BELL
@@ -21,10 +30,11 @@
  * Memory file: EDDY_SHM_HEADER_SIZE bytes of words, then the ring that its owner sends through. It
  * is sealed (fcntl(2)) with F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE and F_SEAL_SEAL. Each
  * word that a peer reads is checked after it was copied; a word out of its range ends the
- * connection. */
+ * connection. So may a published byte whose page its owner has never written: reading it would
+ * allocate the page, at the reader's cost. */
 
 /// \file
-/// Numbers only. Any thread.
+/// Constants only. Any thread.
 
 #ifndef EDDY_SHM_LAYOUT_H
 #define EDDY_SHM_LAYOUT_H
@@ -58,6 +68,12 @@
 #define EDDY_SHM_MAX_RING (1u << 30)
 #define EDDY_SHM_DEFAULT_RING (256u * 1024u)
 #define EDDY_SHM_MAX_POSITION 0x7fffffffffffffffu /* of those that a HELLO may name */
+
+/* ---- Ports */
+
+#define EDDY_SHM_PORT_NAME "eddy-shm-" /* behind the NUL byte; then USER-PORT */
+#define EDDY_SHM_FIRST_FREE_PORT 49152u
+#define EDDY_SHM_LAST_FREE_PORT 65535u
 
 /* ---- Words of the memory file, each group on lines of its own */
 

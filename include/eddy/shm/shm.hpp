@@ -46,7 +46,8 @@ struct options {
     bool asymmetric_fence = false;
     /// False: the bytes go over the Unix socket. For tests and comparisons.
     bool share_memory = true;
-    /// Time for the exchange of the first messages.
+    /// Time for the exchange of the first messages; of a connecting side, with the wait for room in
+    /// the listener's backlog.
     duration handshake_timeout = std::chrono::seconds(5);
     /// For a connecting side: effective users whose server it accepts; if empty, its own user and
     /// root. Any process may take the name of a server that does not run.
@@ -64,17 +65,29 @@ struct listen_options : options {
     std::vector<uid_t> allowed_users = {};
 };
 
-/// Listens on the running loop at `path`, a file or "@name". Yields streams with a completed
+/// Port of the path of a listener at one, such as listener::local() of ":0" has it; 0 for other
+/// paths.
+std::uint16_t port_of(std::string_view path) noexcept;
+
+/// Listens on the running loop at `path`: a file, "@name", or ":4242". The last is port 4242 of
+/// this process's user, by the name that layout.h describes; port 0 is any free one, which
+/// port_of() yields. Errors of a port are errc::bad_address. Yields streams with a completed
 /// handshake. One that stalls does not delay the others; one that fails is closed and counted by
 /// failed_handshakes(). EINVAL for an invalid ring size or first position, else as
 /// unix_socket::listen(); errc::unsupported on the simulator, which shares no memory.
 [[nodiscard]] result<listener> listen(std::string_view path, const listen_options& wanted = {});
 
+/// The part below: yields plain Unix streams, for accept_over(). Errors are
+/// unix_socket::listen()'s.
+[[nodiscard]] result<listener> listen_plain(std::string_view path,
+                                            const eddy::listen_options& wanted = {});
+
 /// Connections to a listener of listen() that never became streams: by users that may not connect,
 /// by peers that broke the protocol, or too late. 0 for other listeners.
 std::uint64_t failed_handshakes(const listener& of) noexcept;
 
-/// Connects. Yields a result<stream>: unix_socket::connect()'s errors, errc::timed_out,
+/// Connects to a `path` as listen() has it; of a port to the first of `server_users` that serves
+/// it. Yields a result<stream>: unix_socket::connect()'s errors, errc::timed_out,
 /// EACCES for a server of a user that is not one of `server_users`, errc::malformed for one of
 /// another protocol, errc::truncated for one that closes, EMFILE and ENOMEM.
 task<result<stream>> connect(std::string path, options wanted = {});
