@@ -1,4 +1,4 @@
-// Jedis over shared memory: `eddy create cache db -p 6379 --shm -s` listens at the path `@eddy-6379`.
+// Jedis over shared memory: `eddy create cache db -p 6379 --shm -s` listens at the path `:6379`.
 package io.eddy.example;
 
 import io.eddy.shm.ShmSocket;

@@ -1,4 +1,4 @@
-// JDBC over shared memory: `eddy create proxy gw -p 5433 --backend 127.0.0.1:5432 --shm -s` listens at `@eddy-5433`.
+// JDBC over shared memory: `eddy create proxy gw -p 5433 --backend 127.0.0.1:5432 --shm -s` listens at `:5433`.
 package io.eddy.example;
 
 import io.eddy.shm.ShmSocketFactory;

@@ -28,7 +28,8 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
     static final int MOST_WAITING = 128;
     /** Connections that are accepted at once, before those of other listeners. */
     private static final int BATCH = 64;
-    private static final int BACKLOG = 1024;
+    /** As many as the kernel allows by default. */
+    private static final int BACKLOG = 4096;
     /** Pause after an error of accept(2). */
     private static final long TICK_NS = 50_000_000;
     private static final Object CLOSED = new Object();
@@ -54,8 +55,8 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
     private boolean isPaused;
     /** Until when it stays so after an error; System.nanoTime(). */
     private long pausedUntil = System.nanoTime();
-    /** Whether an error waits for accept(): the next one is of the same kind, as a rule. */
-    private boolean hasError;
+    /** The error that waits for accept(), or null: the next one is of the same kind, as a rule. */
+    private IOException waitingError;
     private boolean hasLogged;
     /** The last OutOfMemoryError, until there is memory for its message. */
     private Throwable unlogged;
@@ -67,6 +68,7 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
         private final long process;
         private final long deadline;
         private long its;
+        private boolean isWatched;
 
         Guest(Handshake with, long process) {
             this.with = with;
@@ -100,28 +102,21 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
         }
 
         /** On failure the socket, and the handshake, are the caller's. */
-        void begin() throws IOException {
-            its = Watcher.handshakes().add(with.fd, Watcher.READABLE, this);
-            try {
-                guests.add(this);
-            } catch (RuntimeException | Error error) {
-                Watcher.handshakes().remove(with.fd, its);
-                throw error;
-            }
+        void begin() {
+            guests.add(this);
             step();
         }
 
-        /** Whatever fails is the end of this peer's handshake, and of nothing else. */
+        /** A failure of any kind is the end of this peer's handshake, and of nothing else. */
         private void step() {
             try {
                 Faults.at("step");
                 Handshake.Next next = with.step();
                 if (next != Handshake.Next.DONE) {
-                    int events = next == Handshake.Next.READABLE ? Watcher.READABLE : Watcher.WRITABLE;
-                    Watcher.handshakes().change(with.fd, events, its);
+                    watch(next == Handshake.Next.READABLE ? Watcher.READABLE : Watcher.WRITABLE);
                     return;
                 }
-                Watcher.handshakes().remove(with.fd, its);
+                unwatch();
                 // The last that can fail: the descriptor is the connection's then.
                 Connection made = with.connection();
                 guests.remove(this);
@@ -135,11 +130,35 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
             }
         }
 
+        /** Not before the first step, which as a rule finds all that is to come, or the end. */
+        private void watch(int events) throws IOException {
+            if (isWatched) {
+                Watcher.handshakes().change(with.fd, events, its);
+                return;
+            }
+            try {
+                Faults.at("watch");
+                its = Watcher.handshakes().add(with.fd, events, this);
+                isWatched = true;
+            } catch (IOException error) {
+                // It concerns the next one, too.
+                fail(error);
+                throw error;
+            }
+        }
+
+        private void unwatch() {
+            if (isWatched) {
+                isWatched = false;
+                Watcher.handshakes().remove(with.fd, its);
+            }
+        }
+
         private void drop() {
             if (!guests.remove(this)) {
                 return;
             }
-            Watcher.handshakes().remove(with.fd, its);
+            unwatch();
             // Before the peer sees it.
             failures.incrementAndGet();
             discard(with, with.fd);
@@ -321,9 +340,17 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
     /** Such errors concern no connection: there may be no descriptors left. It is tried again with the next tick. */
     private void fail(IOException error) {
         pauseForATick();
-        if (!hasError) {
-            hasError = true;
+        if (waitingError == null) {
+            waitingError = error;
             accepted.add(error);
+        }
+    }
+
+    /** The shortage is over: an accept() that comes later is not concerned by it. */
+    private void forgetError() {
+        if (waitingError != null) {
+            accepted.remove(waitingError);
+            waitingError = null;
         }
     }
 
@@ -343,12 +370,9 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
             }
             Faults.at("begin");
             with = new Handshake(Handshake.Side.SERVER, peer, options, doorbell);
+            // Before the peer sees that it is connected.
+            forgetError();
             new Guest(with, process).begin();
-        } catch (IOException error) {
-            failures.incrementAndGet();
-            discard(with, peer);
-            log(error);
-            fail(error);
         } catch (RuntimeException | Error error) {
             failures.incrementAndGet();
             discard(with, peer);
@@ -360,7 +384,11 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
         if (with != null) {
             with.discard();
         }
-        Descriptors.refuseAndClose(peer);
+        if (with != null && with.isAtEnd()) {
+            Native.close(peer);
+        } else {
+            Descriptors.refuseAndClose(peer);
+        }
     }
 
     private void pause() {
@@ -433,7 +461,9 @@ final class Acceptor implements Watcher.Watched, Watcher.Timed {
         }
         lock.lock();
         try {
-            hasError &= !(found instanceof IOException);
+            if (found == waitingError) {
+                waitingError = null;
+            }
             resume();
         } finally {
             lock.unlock();

@@ -44,19 +44,18 @@ final class Connection {
     private volatile boolean isPeerGone;
     private volatile boolean isInputShut;
     private volatile boolean isOutputShut;
+    /** Whether close() is a reset. */
+    private volatile boolean isAborted;
     /** Views of the rings exist that their users may still have: the garbage collector unmaps. */
     private volatile boolean hasViews;
-    /** Whether a reader, or a writer, sleeps by futex(2), or is about to. */
-    private volatile boolean isReaderAsleep;
-    private volatile boolean isWriterAsleep;
-    private volatile Thread reader;
-    private volatile Thread writer;
+    private final Waiters waiters;
     /** Called when the doorbell signals, or the peer ends. */
     private volatile Runnable listener;
 
     Connection(int fd, ShmOptions options, int doorbell, int peerDoorbell, Sender out, Receiver in) throws IOException {
         this.out = out;
         this.in = in;
+        waiters = new Waiters(out, in);
         hasFutex = doorbell == Layout.DOORBELL_FUTEX;
         isPeerOnFutex = peerDoorbell == Layout.DOORBELL_FUTEX;
         readSpin = new SpinHistory(options.waiting);
@@ -90,27 +89,14 @@ final class Connection {
 
     /** Wakes what waits on this side. With {@code isClosing}, the caller has time to see that they wake. */
     private void wakeAll(boolean isClosing) {
-        LockSupport.unpark(reader);
-        LockSupport.unpark(writer);
+        waiters.unpark();
         if (out != null && (isClosing || isPeerGone)) {
-            wakeReader();
-            wakeWriter();
+            waiters.wakeReader();
+            waiters.wakeWriter();
         }
         Runnable called = listener;
         if (called != null) {
             called.run();
-        }
-    }
-
-    private void wakeWriter() {
-        while (isWriterAsleep) {
-            Sleeper.wake(out.bellAddress());
-        }
-    }
-
-    private void wakeReader() {
-        while (isReaderAsleep) {
-            Sleeper.wake(in.bellAddress());
         }
     }
 
@@ -211,7 +197,7 @@ final class Connection {
         in.setProcessor(Native.processor());
         if (hasFutex) {
             int seen = in.bell();
-            isReaderAsleep = true;
+            waiters.isReaderAsleep = true;
             try {
                 if (in.arm()) {
                     wakePeersWriter();
@@ -220,12 +206,12 @@ final class Connection {
                     sleeper.sleepOn(in.bellAddress(), seen, deadline);
                 }
             } finally {
-                isReaderAsleep = false;
+                waiters.isReaderAsleep = false;
                 in.disarm();
             }
             return;
         }
-        reader = Thread.currentThread();
+        waiters.reader = Thread.currentThread();
         try {
             if (in.arm()) {
                 wakePeersWriter();
@@ -234,7 +220,7 @@ final class Connection {
                 sleeper.park(deadline);
             }
         } finally {
-            reader = null;
+            waiters.reader = null;
             in.disarm();
         }
     }
@@ -276,7 +262,7 @@ final class Connection {
     private void sleepForRoom(long deadline) throws IOException {
         if (hasFutex) {
             int seen = out.bell();
-            isWriterAsleep = true;
+            waiters.isWriterAsleep = true;
             try {
                 out.announce();
                 if (out.room(1) == 0) {
@@ -284,12 +270,12 @@ final class Connection {
                     sleeper.sleepOn(out.bellAddress(), seen, deadline);
                 }
             } finally {
-                isWriterAsleep = false;
+                waiters.isWriterAsleep = false;
                 out.disarm();
             }
             return;
         }
-        writer = Thread.currentThread();
+        waiters.writer = Thread.currentThread();
         try {
             out.announce();
             if (out.room(1) == 0) {
@@ -297,7 +283,7 @@ final class Connection {
                 sleeper.park(deadline);
             }
         } finally {
-            writer = null;
+            waiters.writer = null;
             out.disarm();
         }
     }
@@ -308,9 +294,9 @@ final class Connection {
             throw new SocketTimeoutException(late);
         }
         if (forReading) {
-            reader = Thread.currentThread();
+            waiters.reader = Thread.currentThread();
         } else {
-            writer = Thread.currentThread();
+            waiters.writer = Thread.currentThread();
         }
         try {
             checkOpen();
@@ -321,16 +307,16 @@ final class Connection {
             sleeper.park(deadline);
         } finally {
             if (forReading) {
-                reader = null;
+                waiters.reader = null;
             } else {
-                writer = null;
+                waiters.writer = null;
             }
         }
     }
 
     /** Over the socket: those that its threads wait for. */
     int awaitedEvents() {
-        return (reader != null ? Watcher.READABLE : 0) | (writer != null ? Watcher.WRITABLE : 0);
+        return (waiters.reader != null ? Watcher.READABLE : 0) | (waiters.writer != null ? Watcher.WRITABLE : 0);
     }
 
     // ---- reading
@@ -757,7 +743,7 @@ final class Connection {
         }
     }
 
-    /** Waits for room to write. */
+    /** Waits for room to write. What was appended is flushed where the peer can make no room without it. */
     void awaitRoom(long nanos) throws IOException {
         writing.enter();
         try {
@@ -765,6 +751,9 @@ final class Connection {
             if (out == null) {
                 waitForSocket(false, Deadlines.of(nanos), "Write timed out");
             } else if (out.room(1) == 0) {
+                if (out.isFullOfUnpublished() && out.publish()) {
+                    wakePeersReader();
+                }
                 waitForRoom(Deadlines.of(nanos));
             }
         } finally {
@@ -822,8 +811,8 @@ final class Connection {
     void shutdownInput() throws IOException {
         checkOpen();
         isInputShut = true;
-        LockSupport.unpark(reader);
-        wakeReader();
+        LockSupport.unpark(waiters.reader);
+        waiters.wakeReader();
     }
 
     /** No more bytes follow. A write that waits in another thread is cut off. */
@@ -832,8 +821,8 @@ final class Connection {
         if (out == null) {
             wire.shutdownOutput();
         }
-        LockSupport.unpark(writer);
-        wakeWriter();
+        LockSupport.unpark(waiters.writer);
+        waiters.wakeWriter();
         writing.enter();
         try {
             finish();
@@ -843,7 +832,7 @@ final class Connection {
     }
 
     private void finish() {
-        if (out == null || out.isFinished()) {
+        if (out == null || isAborted || out.isFinished()) {
             return;
         }
         if (out.hasUnpublished() && out.publish()) {
@@ -864,6 +853,12 @@ final class Connection {
         if (markClosed()) {
             endAll();
         }
+    }
+
+    /** close() whose peer reads what was flushed, and a reset behind it. */
+    void abort() {
+        isAborted = true;
+        close();
     }
 
     /** False if it was closed before. */

@@ -4,6 +4,7 @@ package io.eddy.shm;
 import java.io.IOException;
 import java.net.SocketException;
 import java.net.SocketTimeoutException;
+import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
@@ -13,14 +14,36 @@ final class Connector {
     /** Longest wait before it is checked whether the socket was closed. */
     private static final int LONGEST_POLL_MS = 50;
 
+    /** A client's connection, and the name of its listener. */
+    record Made(Connection connection, ShmSocketAddress at) {}
+
     private static volatile boolean areClassesInitialized;
+    /** By {@code --illegal-native-access=deny}; null otherwise. */
+    private static volatile String denial;
 
     private Connector() {}
 
     static void checkSystem() throws IOException {
-        String refusal = Native.refusal();
+        String refusal = denial;
+        if (refusal == null) {
+            refusal = refusal();
+        }
         if (refusal != null) {
             throw new IOException(refusal);
+        }
+    }
+
+    private static String refusal() {
+        try {
+            return Native.refusal();
+        } catch (ExceptionInInitializerError error) {
+            if (!(error.getCause() instanceof IllegalCallerException)) {
+                throw error;
+            }
+            // Later uses of the class do not have the reason.
+            denial = "native access is denied; shared-memory sockets need --enable-native-access=ALL-UNNAMED, or the name of "
+                    + "their module: " + error.getCause().getMessage();
+            return denial;
         }
     }
 
@@ -53,9 +76,11 @@ final class Connector {
      * {@code nanos}: a limit for all of it, beside that of the options for the exchange, or Connection.NEVER. Ends with a
      * SocketException soon after {@code isClosed}.
      */
-    static Connection connect(ShmSocketAddress to, ShmOptions options, long nanos, BooleanSupplier isClosed)
+    static Made connect(ShmSocketAddress given, ShmOptions options, long nanos, BooleanSupplier isClosed)
             throws IOException {
         checkSystem();
+        List<ShmSocketAddress> names = given.names(options.serverUsers);
+        ShmSocketAddress to = names.get(0);
         long deadline = Deadlines.of(Math.min(nanos, Deadlines.limit(options.handshakeTimeout)));
         int fd = Native.socket();
         if (fd < 0) {
@@ -63,14 +88,18 @@ final class Connector {
         }
         Handshake with = null;
         try {
-            int connected;
-            while ((connected = Native.connect(fd, to.name())) == -Errors.EAGAIN) {
-                // The listener's queue is full.
-                checkGoesOn(deadline, isClosed);
-                LockSupport.parkNanos(BACKLOG_RETRY_NS);
+            int connected = -Errors.ECONNREFUSED;
+            // The first one that has a listener.
+            for (int i = 0; i < names.size() && connected == -Errors.ECONNREFUSED; ++i) {
+                to = names.get(i);
+                while ((connected = Native.connect(fd, to.name())) == -Errors.EAGAIN) {
+                    // The listener's queue is full.
+                    checkGoesOn(deadline, isClosed);
+                    LockSupport.parkNanos(BACKLOG_RETRY_NS);
+                }
             }
             if (connected < 0) {
-                throw Errors.connecting(to, connected);
+                throw Errors.connecting(given, connected);
             }
             if (!PeerUser.isAllowed(fd, options.serverUsers)) {
                 throw Errors.ofServersUser(to);
@@ -79,7 +108,7 @@ final class Connector {
             for (Handshake.Next next; (next = with.step()) != Handshake.Next.DONE;) {
                 waitFor(fd, next == Handshake.Next.READABLE ? Watcher.READABLE : Watcher.WRITABLE, checkGoesOn(deadline, isClosed));
             }
-            return with.connection();
+            return new Made(with.connection(), to);
         } catch (IOException | RuntimeException | Error error) {
             if (with != null) {
                 with.discard();

@@ -29,13 +29,14 @@ final class Descriptors {
         if (canRefuse && Native.setOption(fd, SO_PASSRIGHTS, 0) == -Errors.ENOPROTOOPT) {
             canRefuse = false;
         }
-        if (Native.available(fd) <= 0) {
+        // Peeking installs copies, whose options are those of the queued sockets themselves. Unlike FIONREAD, it takes the lock
+        // under which a send that was allowed just before queues its descriptors.
+        int[] found = new int[2];
+        if (receive(fd, new byte[1], found, true) <= 0) {
             return;
         }
-        // Peeking installs copies, whose options are those of the queued sockets themselves.
         Native.setOption(fd, SO_PEEK_OFF, 0);
         byte[] room = new byte[CHUNK];
-        int[] found = new int[2];
         for (int i = 0; i < MOST_QUEUED; ++i) {
             if (receive(fd, room, found, true) <= 0) {
                 break;

@@ -27,9 +27,12 @@ final class Handshake {
     private int peerFile = -1;
     /** Whether a descriptor came for which this process has no room. */
     private boolean isFileLost;
+    private boolean isAtEnd;
     private Hello peer;
     Memory own;
     Memory peerMemory;
+    /** In a client: room for the server's memory, without which it would say too late that it shares none. */
+    private Mapping room;
 
     /** Without memory of its own until it sends: a server allocates nothing before the client's HELLO. */
     Handshake(Side side, int fd, ShmOptions options, int doorbell) {
@@ -43,7 +46,7 @@ final class Handshake {
 
     /**
      * Sends and receives until it has to wait; a server receives first. Fails with an IOException for a peer that breaks the
-     * protocol or closes, and in a client that has no room for the server's memory.
+     * protocol or closes, and in a client that has no descriptor for the server's memory.
      */
     Next step() throws IOException {
         if (side == Side.CLIENT && !sendOwn()) {
@@ -102,7 +105,7 @@ final class Handshake {
             throw Errors.of("memfd_create", file);
         }
         ownFile = file;
-        own = Memory.map(file, size, true);
+        own = Memory.map(file, size);
         // After the own mapping, which the seal against writing would refuse.
         int sealed = Native.seal(file);
         if (sealed < 0) {
@@ -110,6 +113,10 @@ final class Handshake {
         }
         // The peer may read it as soon as it has the HELLO.
         own.setRelease(Layout.HEAD, options.firstPosition);
+        if (side == Side.CLIENT) {
+            room = new Mapping(size);
+            room.map(file, false);
+        }
     }
 
     private boolean send() throws IOException {
@@ -149,6 +156,7 @@ final class Handshake {
         }
         // A peer that closes without having read the HELLO resets the connection.
         if (size == 0 || size == -Errors.ECONNRESET) {
+            isAtEnd = size == 0;
             throw new EOFException("the peer has closed the connection before its first message");
         }
         if (size < 0) {
@@ -192,7 +200,7 @@ final class Handshake {
 
     private void mapPeers(int size) throws IOException {
         try {
-            peerMemory = Memory.map(peerFile, size, false);
+            peerMemory = Memory.mapToRead(peerFile, size, room);
         } catch (IOException noRoom) {
             // A server can still answer that it shares none.
             if (side == Side.CLIENT) {
@@ -201,12 +209,18 @@ final class Handshake {
         }
     }
 
+    /** Whether the peer has ended, and all that it sent was received: there is no descriptor to come. */
+    boolean isAtEnd() {
+        return isAtEnd;
+    }
+
     /** After the last step: the connection, which the socket is then part of. */
     Connection connection() throws IOException {
         boolean isShared = own != null && peerMemory != null;
         if (!isShared) {
             discard();
         }
+        freeRoom();
         boolean both = isAsymmetric && peer.has(Layout.FEATURE_ASYMMETRIC);
         Sender out = isShared
                 ? new Sender(own, peerMemory, options.firstPosition, both, options.maxPackets) : null;
@@ -222,6 +236,14 @@ final class Handshake {
         if (own != null) {
             own.unmap();
             own = null;
+        }
+        freeRoom();
+    }
+
+    private void freeRoom() {
+        if (room != null) {
+            room.run();
+            room = null;
         }
     }
 

@@ -4,7 +4,6 @@ package io.eddy.shm;
 import java.net.SocketOption;
 import java.net.StandardSocketOptions;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -12,6 +11,7 @@ import java.util.concurrent.ConcurrentHashMap;
 final class KeptOptions {
     /** SO_LINGER of a socket that does not linger. */
     static final int NO_LINGER = -1;
+    private static final int LONGEST_LINGER = 65_535;
 
     private final Map<SocketOption<?>, Object> values;
     private volatile int timeout;
@@ -23,12 +23,13 @@ final class KeptOptions {
     static KeptOptions ofSocket(ShmOptions options) {
         return new KeptOptions(Map.of(StandardSocketOptions.TCP_NODELAY, true, StandardSocketOptions.SO_KEEPALIVE, false,
                 StandardSocketOptions.SO_REUSEADDR, false, StandardSocketOptions.SO_LINGER, NO_LINGER,
-                StandardSocketOptions.SO_SNDBUF, options.ringSize, StandardSocketOptions.SO_RCVBUF, options.ringSize));
+                StandardSocketOptions.SO_SNDBUF, options.ringSize, StandardSocketOptions.SO_RCVBUF, options.ringSize,
+                StandardSocketOptions.SO_REUSEPORT, false, StandardSocketOptions.IP_TOS, 0));
     }
 
     static KeptOptions ofListener(ShmOptions options) {
         return new KeptOptions(Map.of(StandardSocketOptions.SO_REUSEADDR, true, StandardSocketOptions.SO_RCVBUF,
-                options.ringSize));
+                options.ringSize, StandardSocketOptions.SO_REUSEPORT, false));
     }
 
     /** Of setSoTimeout(): 0 for none. */
@@ -60,12 +61,16 @@ final class KeptOptions {
 
     /**
      * @throws UnsupportedOperationException for an option that it does not have
-     * @throws IllegalArgumentException for a size that is not positive
+     * @throws IllegalArgumentException for null, and for a size that is not positive
      */
     <T> void set(SocketOption<T> name, T value) {
-        Object kept = Objects.requireNonNull(value);
-        if (checked(name) == StandardSocketOptions.SO_LINGER) {
-            kept = Math.max((Integer) kept, NO_LINGER);
+        Object kept = value;
+        checked(name);
+        if (kept == null) {
+            throw new IllegalArgumentException("Invalid option value");
+        }
+        if (name == StandardSocketOptions.SO_LINGER) {
+            kept = Math.min(Math.max((Integer) kept, NO_LINGER), LONGEST_LINGER);
         } else if (name == StandardSocketOptions.SO_SNDBUF || name == StandardSocketOptions.SO_RCVBUF) {
             checkSize((Integer) kept, "invalid buffer size");
         }

@@ -26,6 +26,10 @@ final class Layout {
 
     static final int HEADER_SIZE = 65536;
 
+    static final String PORT_NAME = "eddy-shm-";
+    static final int FIRST_FREE_PORT = 49152;
+    static final int LAST_FREE_PORT = 65535;
+
     /**
      * Bytes of a ByteBuffer over memory at most: MemorySegment.asByteBuffer() refuses more. It ends eight bytes before
      * the end of the largest ring's second mapping does.

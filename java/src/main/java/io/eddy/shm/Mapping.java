@@ -62,7 +62,20 @@ final class Mapping implements Runnable {
      */
     void map(int file, boolean isWritable) throws IOException {
         int most = mostMemories();
-        boolean hasRoom = MEMORIES.getAndIncrement() < most;
+        mapCounted(file, isWritable, MEMORIES.getAndIncrement() < most);
+    }
+
+    /** map() to the room of another mapping, which ends. */
+    void mapInPlaceOf(Mapping other, int file, boolean isWritable) throws IOException {
+        if (other.isMapped.compareAndSet(true, false)) {
+            Native.unmap(other.address, Layout.HEADER_SIZE + 2L * other.ringSize);
+            mapCounted(file, isWritable, true);
+        } else {
+            map(file, isWritable);
+        }
+    }
+
+    private void mapCounted(int file, boolean isWritable, boolean hasRoom) throws IOException {
         try {
             long made = hasRoom ? Native.map(file, ringSize, isWritable) : -Errors.ENOMEM;
             if (made < 0) {

@@ -31,10 +31,25 @@ final class Memory {
         CLEANER.register(ring, mapping);
     }
 
-    /** Maps a memory file of a ring of this size. The descriptor stays the caller's. */
-    static Memory map(int file, int ringSize, boolean isWritable) throws IOException {
+    /** Maps a memory file of a ring of this size for writing. The descriptor stays the caller's. */
+    static Memory map(int file, int ringSize) throws IOException {
         Mapping made = new Mapping(ringSize);
-        made.map(file, isWritable);
+        made.map(file, true);
+        return of(made);
+    }
+
+    /** The same for reading; {@code room}: a mapping in whose place it is, or null. */
+    static Memory mapToRead(int file, int ringSize, Mapping room) throws IOException {
+        Mapping made = new Mapping(ringSize);
+        if (room == null) {
+            made.map(file, false);
+        } else {
+            made.mapInPlaceOf(room, file, false);
+        }
+        return of(made);
+    }
+
+    private static Memory of(Mapping made) {
         try {
             return new Memory(made);
         } catch (RuntimeException | Error error) {

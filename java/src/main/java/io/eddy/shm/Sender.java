@@ -159,6 +159,10 @@ final class Sender extends SenderState {
         return position != published;
     }
 
+    boolean isFullOfUnpublished() {
+        return position - published == size;
+    }
+
     /** Publishes what was appended: one packet. True when the peer has to be woken. */
     boolean publish() {
         if (packets != null && position != published) {

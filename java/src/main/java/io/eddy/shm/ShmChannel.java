@@ -2,30 +2,53 @@
 package io.eddy.shm;
 
 import java.io.IOException;
+import java.net.SocketException;
 import java.nio.ByteBuffer;
+import java.nio.channels.AsynchronousCloseException;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.GatheringByteChannel;
+import java.nio.channels.InterruptibleChannel;
 import java.nio.channels.Pipe;
 import java.nio.channels.ScatteringByteChannel;
 import java.nio.channels.SelectableChannel;
+import java.nio.channels.spi.AbstractInterruptibleChannel;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * A channel over shared memory: blocking, or not. One thread reads while another one writes; close() is for any thread
- * and ends the calls of the others.
+ * and ends the calls of the others with an AsynchronousCloseException. An interrupt of a thread in a blocking call closes
+ * the channel; the call throws a ClosedByInterruptException.
  *
  * <p>For a {@link java.nio.channels.Selector}, register {@link #selectable()} for OP_READ. The JDK gives no access to the
  * descriptors of its channels, and takes none of others, so that is a pipe of the JDK, to which the thread that reads
  * this library's sockets writes a byte when the peer signals: one thread more than a SocketChannel needs.
  */
-public final class ShmChannel implements ScatteringByteChannel, GatheringByteChannel, java.nio.channels.ByteChannel {
+public final class ShmChannel
+        implements ScatteringByteChannel, GatheringByteChannel, java.nio.channels.ByteChannel, InterruptibleChannel {
     private final Connection connection;
     private final boolean hasSocketDoorbell;
     private final AtomicBoolean isSignalled = new AtomicBoolean();
     private volatile boolean isBlocking = true;
     private volatile Pipe bell;
     private ByteBuffer bellByte;
+    private final Interrupts interrupts = new Interrupts();
+
+    /** Around waits: the JDK calls it for a thread that is interrupted. The channel's own close() waits for calls to end. */
+    private final class Interrupts extends AbstractInterruptibleChannel {
+        @Override
+        protected void implCloseChannel() {
+            connection.closeLater();
+        }
+
+        void enter() {
+            begin();
+        }
+
+        void leave(boolean isCompleted) throws AsynchronousCloseException {
+            end(isCompleted);
+        }
+    }
 
     ShmChannel(Connection connection, boolean hasSocketDoorbell) {
         this.connection = connection;
@@ -40,7 +63,8 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
     /** The same with options, but always with {@link ShmOptions.Doorbell#SOCKET}. */
     public static ShmChannel connect(String path, ShmOptions options) throws IOException {
         ShmOptions chosen = options.withDoorbell(ShmOptions.Doorbell.SOCKET);
-        return new ShmChannel(Connector.connect(new ShmSocketAddress(path), chosen, Connection.NEVER, () -> false), true);
+        Connector.Made made = Connector.connect(new ShmSocketAddress(path), chosen, Connection.NEVER, () -> false);
+        return new ShmChannel(made.connection(), true);
     }
 
     /** Both ends of a connection within this process. */
@@ -136,6 +160,34 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
         }
     }
 
+    /** Another thread has closed it during a call. */
+    private IOException ended(SocketException error) {
+        return connection.isOpen() ? error : new AsynchronousCloseException();
+    }
+
+    /** Of a thread that was interrupted before: this ends the call, and the channel. */
+    private void checkInterrupt() throws IOException {
+        if (isBlocking && Thread.currentThread().isInterrupted()) {
+            interrupts.enter();
+            interrupts.leave(false);
+        }
+    }
+
+    private void await(boolean forReading) throws IOException {
+        boolean isCompleted = false;
+        interrupts.enter();
+        try {
+            if (forReading) {
+                connection.awaitBytes(Connection.NEVER);
+            } else {
+                connection.awaitRoom(Connection.NEVER);
+            }
+            isCompleted = true;
+        } finally {
+            interrupts.leave(isCompleted);
+        }
+    }
+
     /** How many bytes were read; 0, if it is not blocking, while there are none; -1 at the end. */
     @Override
     public int read(ByteBuffer into) throws IOException {
@@ -143,6 +195,15 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
         if (!into.hasRemaining()) {
             return 0;
         }
+        checkInterrupt();
+        try {
+            return readSome(into);
+        } catch (SocketException error) {
+            throw ended(error);
+        }
+    }
+
+    private int readSome(ByteBuffer into) throws IOException {
         if (!isBlocking) {
             if (resetBell() && connection.hasRoomCome()) {
                 signal();
@@ -154,7 +215,7 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
             if (got != 0) {
                 return got;
             }
-            connection.awaitBytes(Connection.NEVER);
+            await(true);
         }
     }
 
@@ -203,6 +264,15 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
     public long write(ByteBuffer[] bytes, int offset, int length) throws IOException {
         Objects.checkFromIndexSize(offset, length, bytes.length);
         checkOpen();
+        checkInterrupt();
+        try {
+            return writeSome(bytes, offset, length);
+        } catch (SocketException error) {
+            throw ended(error);
+        }
+    }
+
+    private long writeSome(ByteBuffer[] bytes, int offset, int length) throws IOException {
         if (!isBlocking && resetBell() && connection.haveBytesCome()) {
             signal();
         }
@@ -216,7 +286,7 @@ public final class ShmChannel implements ScatteringByteChannel, GatheringByteCha
                 }
                 connection.flush();
                 if (isBlocking) {
-                    connection.awaitRoom(Connection.NEVER);
+                    await(false);
                 } else if (!connection.sharesMemory() || !connection.armForRoom()) {
                     return all;
                 }

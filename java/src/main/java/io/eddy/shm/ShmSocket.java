@@ -20,7 +20,8 @@ import java.util.Set;
  * SocketException. Bytes that were written before close() reach the peer. Reading yields -1 after the peer finished, and
  * throws an IOException, after everything was read, if it died.
  *
- * <p>Options of TCP can be set and have no effect. It has no {@link SocketChannel}: {@link ShmChannel} is the channel.
+ * <p>Options of TCP can be set and have no effect, but for SO_LINGER: with 0, close() is a reset. It has no
+ * {@link SocketChannel}: {@link ShmChannel} is the channel.
  */
 public class ShmSocket extends java.net.Socket {
     private final Object stateLock = new Object();
@@ -35,7 +36,6 @@ public class ShmSocket extends java.net.Socket {
     private InputStream input;
     private OutputStream output;
     private boolean takesUrgent;
-    private int trafficClass;
 
     /** Unconnected. */
     public ShmSocket() {
@@ -47,16 +47,35 @@ public class ShmSocket extends java.net.Socket {
         this((ShmSocketAddress) null, options);
     }
 
-    /** Connected to the listener at this path, a file or {@code @name}. */
+    /** Connected to the listener at this path: a file, {@code @name}, or {@code :port}. */
     public ShmSocket(String path) throws IOException {
         this(path, ShmOptions.DEFAULT);
     }
 
-    /** Connected to the listener at this path, a file or {@code @name}. */
+    /** Connected to the listener at this path: a file, {@code @name}, or {@code :port}. */
     public ShmSocket(String path, ShmOptions options) throws IOException {
         this(options);
-        remote = new ShmSocketAddress(path);
-        connection = Connector.connect(remote, options, Connection.NEVER, () -> false);
+        Connector.Made made = Connector.connect(new ShmSocketAddress(path), options, Connection.NEVER, () -> false);
+        remote = made.at();
+        connection = made.connection();
+        local = ShmSocketAddress.UNNAMED;
+    }
+
+    /** Connected to the listener at this port, of the own user or root, or of the first of the options' that has one. */
+    public ShmSocket(int port) throws IOException {
+        this(port, ShmOptions.DEFAULT);
+    }
+
+    /** Connected to the listener at this port, of the own user or root, or of the first of the options' that has one. */
+    public ShmSocket(int port, ShmOptions options) throws IOException {
+        this(pathOf(port), options);
+    }
+
+    private static String pathOf(int port) {
+        if (port == 0) {
+            throw new IllegalArgumentException("Port value out of range: 0");
+        }
+        return ":" + port;
     }
 
     /** Unconnected; connects to {@code fixed} where it is not null. */
@@ -71,12 +90,19 @@ public class ShmSocket extends java.net.Socket {
         this((ShmSocketAddress) null, options);
         this.connection = connection;
         this.local = local;
+        remote = ShmSocketAddress.UNNAMED;
     }
 
     /** Both ends of a connection within this process, for two threads. */
+    public static ShmSocket[] pair() throws IOException {
+        return pair(ShmOptions.DEFAULT);
+    }
+
+    /** The same with options. */
     public static ShmSocket[] pair(ShmOptions options) throws IOException {
         Connection[] both = Connector.pair(options);
-        return new ShmSocket[] {new ShmSocket(both[0], null, options), new ShmSocket(both[1], null, options)};
+        return new ShmSocket[] {new ShmSocket(both[0], ShmSocketAddress.UNNAMED, options),
+            new ShmSocket(both[1], ShmSocketAddress.UNNAMED, options)};
     }
 
     private Connection connected() throws SocketException {
@@ -108,7 +134,10 @@ public class ShmSocket extends java.net.Socket {
 
     /**
      * Connects to a {@link ShmSocketAddress}. A socket of a {@link ShmSocketFactory} connects to the factory's path,
-     * whatever the address. {@code milliseconds}: a limit, 0 for that of the options.
+     * whatever the address. {@code milliseconds}: a limit, 0 for that of the options. A failure closes the socket, as that
+     * of the JDK's sockets does.
+     *
+     * @throws IllegalArgumentException for an address of another kind
      */
     @Override
     public void connect(SocketAddress endpoint, int milliseconds) throws IOException {
@@ -123,24 +152,42 @@ public class ShmSocket extends java.net.Socket {
             throw new SocketException("already connected");
         }
         ShmSocketAddress to = fixed == null || endpoint instanceof ShmSocketAddress ? ShmSocketAddress.of(endpoint) : fixed;
-        Connection made = Connector.connect(to, options, Deadlines.limit(milliseconds), () -> isClosed);
+        Connector.Made made = null;
+        try {
+            made = Connector.connect(to, options, Deadlines.limit(milliseconds), () -> isClosed);
+        } finally {
+            if (made == null) {
+                close();
+            }
+        }
         synchronized (stateLock) {
             if (!isClosed && connection == null) {
-                connection = made;
-                remote = to;
+                remote = made.at();
+                local = ShmSocketAddress.UNNAMED;
+                connection = made.connection();
                 return;
             }
         }
-        made.close();
+        made.connection().close();
         throw new SocketException(isClosed ? "Socket closed" : "already connected");
     }
 
-    /** Does nothing before connect(): a client has no address of its own. */
+    /**
+     * Has no effect but isBound(): a client has no address of its own.
+     *
+     * @throws IllegalArgumentException for an address of another kind, but not in a socket of a {@link ShmSocketFactory}
+     */
     @Override
     public void bind(SocketAddress address) throws IOException {
         checkOpen();
-        if (connection != null) {
-            throw new SocketException("Already bound");
+        if (address != null && fixed == null && !(address instanceof ShmSocketAddress)) {
+            throw new IllegalArgumentException("Unsupported address type");
+        }
+        synchronized (stateLock) {
+            if (local != null) {
+                throw new SocketException("Already bound");
+            }
+            local = ShmSocketAddress.UNNAMED;
         }
     }
 
@@ -285,6 +332,7 @@ public class ShmSocket extends java.net.Socket {
         return its != null && its.isOutputShut();
     }
 
+    /** Bytes that were written before reach the peer. With {@code setSoLinger(true, 0)} it ends them by a reset. */
     @Override
     public void close() throws IOException {
         Connection its;
@@ -292,7 +340,12 @@ public class ShmSocket extends java.net.Socket {
             isClosed = true;
             its = connection;
         }
-        if (its != null) {
+        if (its == null) {
+            return;
+        }
+        if (kept.get(StandardSocketOptions.SO_LINGER) == 0) {
+            its.abort();
+        } else {
             its.close();
         }
     }
@@ -310,7 +363,7 @@ public class ShmSocket extends java.net.Socket {
 
     @Override
     public boolean isBound() {
-        return connection != null;
+        return local != null;
     }
 
     /** Whether the bytes go over shared memory, and not over the socket. */
@@ -321,11 +374,13 @@ public class ShmSocket extends java.net.Socket {
 
     // ---- addresses
 
+    /** That of the listener, null before connect(); unnamed of an accepted socket and of a pair. */
     @Override
     public SocketAddress getRemoteSocketAddress() {
-        return remote;
+        return connection == null ? null : remote;
     }
 
+    /** Unnamed, null before connect() and bind(); that of the listener of an accepted socket. */
     @Override
     public SocketAddress getLocalSocketAddress() {
         return local;
@@ -339,17 +394,20 @@ public class ShmSocket extends java.net.Socket {
 
     @Override
     public InetAddress getLocalAddress() {
-        return connection == null ? new InetSocketAddress(0).getAddress() : InetAddress.getLoopbackAddress();
+        return connection == null || isClosed() ? new InetSocketAddress(0).getAddress() : InetAddress.getLoopbackAddress();
     }
 
+    /** That of a listener at a port, else 0. */
     @Override
     public int getPort() {
-        return 0;
+        return connection == null ? 0 : remote.port();
     }
 
+    /** That of a listener at a port, of an accepted socket; else 0, and -1 before connect() and bind(). */
     @Override
     public int getLocalPort() {
-        return connection == null ? -1 : 0;
+        ShmSocketAddress its = local;
+        return its == null ? -1 : its.port();
     }
 
     /** Null: see {@link ShmChannel}. */
@@ -432,14 +490,12 @@ public class ShmSocket extends java.net.Socket {
         if (value < 0 || value > 255) {
             throw new IllegalArgumentException("tc is not in range 0 -- 255");
         }
-        checkOpen();
-        trafficClass = value;
+        kept().set(StandardSocketOptions.IP_TOS, value);
     }
 
     @Override
     public int getTrafficClass() throws SocketException {
-        checkOpen();
-        return trafficClass;
+        return kept().get(StandardSocketOptions.IP_TOS);
     }
 
     /** Kept; the ring's size is {@link ShmOptions#withRingSize}. */
@@ -494,6 +550,7 @@ public class ShmSocket extends java.net.Socket {
 
     @Override
     public String toString() {
-        return "ShmSocket[" + (connection == null ? "unconnected" : String.valueOf(remote != null ? remote : local)) + "]";
+        ShmSocketAddress its = remote == ShmSocketAddress.UNNAMED ? local : remote;
+        return "ShmSocket[" + (connection == null ? "unconnected" : its) + "]";
     }
 }

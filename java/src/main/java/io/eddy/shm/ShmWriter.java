@@ -58,7 +58,10 @@ public final class ShmWriter {
         to.advance(size);
     }
 
-    /** Waits for room, by spinning and then sleeping as the options say. */
+    /**
+     * Waits for room, by spinning and then sleeping as the options say. Bytes that fill the whole ring are flushed, since
+     * the peer could make no room otherwise.
+     */
     public void await() throws IOException {
         to.awaitRoom(Connection.NEVER);
     }

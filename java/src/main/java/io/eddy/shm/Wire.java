@@ -14,7 +14,8 @@ import java.util.concurrent.locks.ReentrantLock;
  */
 final class Wire implements Watcher.Watched {
     private static final int DROPPED = 256;
-    private static final Cleaner CLEANER = Cleaner.create();
+    /** Also that of listeners. */
+    static final Cleaner CLEANER = Cleaner.create();
     /** Bytes without meaning, of the watcher's thread. */
     private static final byte[] DROP = new byte[DROPPED];
 

@@ -12,11 +12,15 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.channels.AsynchronousCloseException;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -44,6 +48,96 @@ class ChannelTest {
             assertFalse(peer.isOpen());
             assertThrows(ClosedChannelException.class, () -> peer.read(ByteBuffer.allocate(1)));
         }
+    }
+
+    /** Both ends of a connection, as sockets and as channels wake: the accepted one by futex(2). */
+    private static ShmChannel[] connected() throws Exception {
+        String name = name();
+        try (ShmServerSocket server = new ShmServerSocket(name)) {
+            ShmChannel client = ShmChannel.connect(name, ShmOptions.DEFAULT.withRingSize(ShmOptions.MIN_RING_SIZE));
+            return new ShmChannel[] {client, server.acceptChannel()};
+        }
+    }
+
+    private static final ByteBuffer LARGE = ByteBuffer.allocate(10_000_000).asReadOnlyBuffer();
+
+    private static <T extends Throwable> void assertFails(Class<T> how, CompletableFuture<?> call) {
+        ExecutionException ended = assertThrows(ExecutionException.class, () -> get(call));
+        assertEquals(how, ended.getCause().getClass(), () -> ended.getCause().toString());
+    }
+
+    private static void awaitSleep(AtomicReference<Thread> of, boolean reads) throws Exception {
+        Fixtures.eventually("a thread", () -> of.get() != null);
+        Fixtures.awaitCall(of.get(), reads ? "sleepForBytes" : "sleepForRoom");
+    }
+
+    @Test
+    void closeEndsCallsOfOtherThreads() throws Exception {
+        for (int i = 0; i < 2; ++i) {
+            ShmChannel[] both = connected();
+            ShmChannel closed = both[i];
+            AtomicReference<Thread> reader = new AtomicReference<>();
+            AtomicReference<Thread> writer = new AtomicReference<>();
+            CompletableFuture<Integer> reading = inThread(() -> {
+                reader.set(Thread.currentThread());
+                return closed.read(ByteBuffer.allocate(1));
+            });
+            CompletableFuture<Integer> writing = inThread(() -> {
+                writer.set(Thread.currentThread());
+                return closed.write(LARGE.duplicate());
+            });
+            awaitSleep(reader, true);
+            awaitSleep(writer, false);
+            closed.close();
+            assertFails(AsynchronousCloseException.class, reading);
+            assertFails(AsynchronousCloseException.class, writing);
+            both[1 - i].close();
+        }
+    }
+
+    @Test
+    void anInterruptClosesTheChannel() throws Exception {
+        for (int i = 0; i < 4; ++i) {
+            ShmChannel[] both = connected();
+            ShmChannel its = both[i % 2];
+            boolean reads = i < 2;
+            AtomicReference<Thread> calling = new AtomicReference<>();
+            CompletableFuture<Boolean> call = inThread(() -> {
+                calling.set(Thread.currentThread());
+                try {
+                    int ignored = reads ? its.read(ByteBuffer.allocate(1)) : its.write(LARGE.duplicate());
+                    return null;
+                } catch (ClosedByInterruptException closed) {
+                    return Thread.interrupted();
+                }
+            });
+            awaitSleep(calling, reads);
+            calling.get().interrupt();
+            assertEquals(true, get(call));
+            assertFalse(its.isOpen());
+            // What was written before is read, and then the end.
+            ByteBuffer into = ByteBuffer.allocate(100_000);
+            while (both[1 - i % 2].read(into.clear()) >= 0) {
+                assertTrue(into.position() > 0);
+            }
+            both[0].close();
+            both[1].close();
+        }
+    }
+
+    @Test
+    void anInterruptBeforeACallClosesTheChannel() throws Exception {
+        ShmChannel[] both = connected();
+        both[0].write(ByteBuffer.allocate(1));
+        CompletableFuture<Integer> reading = inThread(() -> {
+            Thread.currentThread().interrupt();
+            return both[1].read(ByteBuffer.allocate(1));
+        });
+        assertFails(ClosedByInterruptException.class, reading);
+        assertFalse(both[1].isOpen());
+        assertThrows(ClosedChannelException.class, () -> both[1].read(ByteBuffer.allocate(1)));
+        both[0].close();
+        both[1].close();
     }
 
     private static void select(Selector selector) throws Exception {

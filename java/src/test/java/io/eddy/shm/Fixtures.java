@@ -13,6 +13,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
 
 final class Fixtures {
     /** How long anything may take before it counts as broken. */
@@ -36,6 +37,11 @@ final class Fixtures {
             assertTrue(System.nanoTime() < end, what + " did not come true");
             Thread.sleep(2);
         }
+    }
+
+    /** Waits until a thread is within this method. */
+    static void awaitCall(Thread of, String method) throws Exception {
+        eventually(method + "()", () -> Stream.of(of.getStackTrace()).anyMatch(call -> call.getMethodName().equals(method)));
     }
 
     /** The work in a thread of its own. */

@@ -219,7 +219,8 @@ class HostileTest {
         String header = Files.readString(Path.of(System.getProperty("eddy.layout")));
         String[][] same = {{"MAGIC", "0x4d485345u"}, {"HEAD", "128u"}, {"TAIL", "256u"}, {"READER", "384u"},
             {"WRITER", "388u"}, {"READER_BELL", "448u"}, {"WRITER_BELL", "452u"}, {"END", "512u"}, {"CPU", "640u"},
-            {"HEADER_SIZE", "65536u"}, {"MIN_RING", "65536u"}};
+            {"HEADER_SIZE", "65536u"}, {"MIN_RING", "65536u"},
+            {"FIRST_FREE_PORT", "49152u"}, {"LAST_FREE_PORT", "65535u"}};
         for (String[] each : same) {
             assertTrue(header.replace("\\\n", " ").matches("(?s).*#define EDDY_SHM_" + each[0] + "\\s+"
                     + each[1] + "\\b.*"), each[0]);

@@ -4,6 +4,7 @@ package io.eddy.shm;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.SocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
@@ -33,7 +34,7 @@ final class LingeringSocket implements AutoCloseable {
 
     /** Passes it with the bytes, which is then its only reference; a negated errno where that fails. */
     int pass(int socket, byte[] bytes) throws IOException {
-        int sent = Native.sendDescriptor(socket, bytes, descriptor());
+        int sent = Native.sendDescriptor(socket, bytes, descriptorOf(own));
         if (sent < 0) {
             own.setOption(StandardSocketOptions.SO_LINGER, -1);
         }
@@ -41,13 +42,20 @@ final class LingeringSocket implements AutoCloseable {
         return sent;
     }
 
-    private int descriptor() throws IOException {
-        int port = ((InetSocketAddress) own.getLocalAddress()).getPort();
+    private static String hexPort(SocketAddress of) {
+        return String.format(":%04X", ((InetSocketAddress) of).getPort());
+    }
+
+    /** That of a connected TCP socket. */
+    static int descriptorOf(SocketChannel connected) throws IOException {
+        // By both ends: connections to other addresses may have the same local port.
+        String from = hexPort(connected.getLocalAddress());
+        String to = hexPort(connected.getRemoteAddress());
         String link = null;
         for (String file : new String[] {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
             for (String line : Files.readAllLines(Path.of(file))) {
                 String[] words = line.trim().split("\\s+");
-                if (words[1].endsWith(String.format(":%04X", port))) {
+                if (words[1].endsWith(from) && words[2].endsWith(to)) {
                     link = "socket:[" + words[9] + "]";
                 }
             }

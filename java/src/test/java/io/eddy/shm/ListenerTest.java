@@ -16,6 +16,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;
+import java.net.ConnectException;
 import java.net.Socket;
 import java.net.SocketException;
 import java.nio.ByteBuffer;
@@ -25,9 +26,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
@@ -38,6 +41,7 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -52,6 +56,8 @@ class ListenerTest {
     /** Without spinning, so that wake-ups are those of the sockets' thread. */
     private static final ShmOptions BY_SOCKET =
             ShmOptions.DEFAULT.withDoorbell(ShmOptions.Doorbell.SOCKET).withWaiting(ShmOptions.Waiting.SLEEP);
+    /** A handshake that ends since the machine is busy would be one failure more. */
+    private static final ShmOptions PATIENT = ShmOptions.DEFAULT.withHandshakeTimeout(Duration.ofSeconds(Fixtures.DEADLINE_S));
 
     @AfterEach
     void noMoreErrors() {
@@ -98,17 +104,17 @@ class ListenerTest {
     }
 
     private static void assertEchoes(String path) throws IOException {
-        assertEchoes(path, ShmOptions.DEFAULT);
+        assertEchoes(path, PATIENT);
     }
 
     @Test
     void theLargestRingIsServed() throws Exception {
-        try (ShmServerSocket first = echoing(name(), ShmOptions.DEFAULT);
-                ShmServerSocket second = echoing(name(), ShmOptions.DEFAULT.withRingSize(LARGEST))) {
+        try (ShmServerSocket first = echoing(name(), PATIENT);
+                ShmServerSocket second = echoing(name(), PATIENT.withRingSize(LARGEST))) {
             String[] paths = {first.getLocalSocketAddress().toString(), second.getLocalSocketAddress().toString()};
             for (String each : paths) {
-                assertEchoes(each, ShmOptions.DEFAULT.withRingSize(LARGEST));
-                assertEchoes(each, ShmOptions.DEFAULT.withRingSize(LARGEST).withFirstPosition(LARGEST - 300));
+                assertEchoes(each, PATIENT.withRingSize(LARGEST));
+                assertEchoes(each, PATIENT.withRingSize(LARGEST).withFirstPosition(LARGEST - 300));
                 assertEchoes(each);
             }
             assertEquals(0, first.failures() + second.failures());
@@ -170,8 +176,7 @@ class ListenerTest {
     @ParameterizedTest
     @MethodSource("errorsOfHandshakes")
     void anErrorInAHandshakeEndsThatHandshake(String place, Supplier<Throwable> error) throws Exception {
-        try (ShmServerSocket first = echoing(name(), ShmOptions.DEFAULT);
-                ShmServerSocket second = echoing(name(), ShmOptions.DEFAULT)) {
+        try (ShmServerSocket first = echoing(name(), PATIENT); ShmServerSocket second = echoing(name(), PATIENT)) {
             String path = first.getLocalSocketAddress().toString();
             assertEchoes(path);
             eventually("the connection has ended", () -> noneIsOpen(path));
@@ -229,7 +234,7 @@ class ListenerTest {
     /** Within an OutOfMemoryError the message could cost the program the classes of its loggers. */
     @Test
     void anErrorOfMemoryIsLoggedOnceThereIsMemory() throws Exception {
-        try (Warnings warnings = new Warnings(); ShmServerSocket server = echoing(name(), ShmOptions.DEFAULT)) {
+        try (Warnings warnings = new Warnings(); ShmServerSocket server = echoing(name(), PATIENT)) {
             String path = server.getLocalSocketAddress().toString();
             inject("step", 1, () -> new OutOfMemoryError("injected"));
             assertThrows(IOException.class, () -> assertEchoes(path));
@@ -240,14 +245,13 @@ class ListenerTest {
         }
     }
 
-    @ParameterizedTest
-    @ValueSource(strings = {"begin", "step"})
-    void anErrorOfTheSystemInAHandshakeIsCountedAndLogged(String place) throws Exception {
-        try (Warnings warnings = new Warnings(); ShmServerSocket server = echoing(name(), ShmOptions.DEFAULT)) {
+    @Test
+    void anErrorOfTheSystemInAHandshakeIsCountedAndLogged() throws Exception {
+        try (Warnings warnings = new Warnings(); ShmServerSocket server = echoing(name(), PATIENT)) {
             String path = server.getLocalSocketAddress().toString();
             AtomicInteger left = new AtomicInteger(3);
             Faults.injected = at -> {
-                if (at.equals(place) && left.getAndDecrement() > 0) {
+                if (at.equals("step") && left.getAndDecrement() > 0) {
                     ListenerTest.<RuntimeException>throwUnchecked(new SocketException("mmap: injected"));
                 }
             };
@@ -261,25 +265,126 @@ class ListenerTest {
         }
     }
 
+    /** accept() throws once the descriptors have run out, and not when there are some again. */
+    @Test
+    void anErrorOfTheSystemIsForgottenOnceAConnectionComes() throws Exception {
+        try (ShmServerSocket server = new ShmServerSocket(name(), PATIENT)) {
+            String path = server.getLocalSocketAddress().toString();
+            AtomicBoolean isShort = new AtomicBoolean(true);
+            Faults.injected = at -> {
+                if (at.equals("watch") && isShort.get()) {
+                    ListenerTest.<RuntimeException>throwUnchecked(new SocketException("epoll_ctl: injected"));
+                }
+            };
+            for (int i = 1; i <= 4; ++i) {
+                // It waits for its HELLO.
+                int waiting = Native.socket();
+                assertEquals(0, Native.connect(waiting, new ShmSocketAddress(path).name()));
+                long failures = i;
+                eventually("the end of the handshake", () -> server.failures() == failures);
+                Native.close(waiting);
+                if (i == 3) {
+                    assertThrows(SocketException.class, server::accept);
+                }
+            }
+            isShort.set(false);
+            try (ShmSocket client = new ShmSocket(path, PATIENT); Socket peer = server.accept()) {
+                client.getOutputStream().write(1);
+                assertEquals(1, peer.getInputStream().read());
+            }
+        }
+    }
+
+    private static void drop(String path, List<Socket> accepted) throws Exception {
+        ShmServerSocket dropped = new ShmServerSocket(path);
+        CompletableFuture<Socket> accepting = inThread(dropped::accept);
+        accepted.add(new ShmSocket(path));
+        accepted.add(get(accepting));
+    }
+
+    /** As of a ServerSocket: the garbage collector closes it. What it accepted goes on. */
+    @Test
+    void aListenerThatWasDroppedIsClosed(@TempDir Path folder) throws Exception {
+        Path file = folder.resolve("socket");
+        for (String path : new String[] {name(), file.toString()}) {
+            List<Socket> accepted = new ArrayList<>();
+            drop(path, accepted);
+            eventually("a connect that is refused", () -> {
+                System.gc();
+                try {
+                    new ShmSocket(path).close();
+                    return false;
+                } catch (ConnectException refused) {
+                    return true;
+                } catch (IOException closedMeanwhile) {
+                    return false;
+                }
+            });
+            accepted.get(0).getOutputStream().write(1);
+            assertEquals(1, accepted.get(1).getInputStream().read());
+            for (Socket each : accepted) {
+                each.close();
+            }
+        }
+        eventually("the end of the file", () -> !Files.exists(file));
+    }
+
+    /** A listener that a thread waits for is in use. */
+    @Test
+    void aListenerInAcceptIsNotDropped() throws Exception {
+        String path = name();
+        CompletableFuture<Socket> accepting = inThread(() -> new ShmServerSocket(path, PATIENT).accept());
+        eventually("a listener", () -> Files.readString(Path.of("/proc/net/unix")).contains(path));
+        for (int i = 0; i < 5; ++i) {
+            System.gc();
+            Thread.sleep(5);
+        }
+        try (ShmSocket client = new ShmSocket(path, PATIENT); Socket peer = get(accepting)) {
+            client.getOutputStream().write(1);
+            assertEquals(1, peer.getInputStream().read());
+        }
+    }
+
+    /** A process's main: what a program reads where its JVM denies native access, the first time and later. */
+    public static final class Denied {
+        public static void main(String[] arguments) {
+            for (int i = 0; i < 2; ++i) {
+                System.out.println(assertThrows(IOException.class, () -> new ShmServerSocket(name())).getMessage());
+                System.out.println(assertThrows(IOException.class, () -> new ShmSocket(name())).getMessage());
+                System.out.println(assertThrows(IOException.class, () -> new ShmServerSocket(0)).getMessage());
+            }
+        }
+    }
+
+    @Test
+    void withoutNativeAccessTheErrorSaysSo() throws Exception {
+        Assumptions.assumeTrue(Runtime.version().feature() >= 24, "native access cannot be denied here");
+        Process process = new ProcessBuilder(Fixtures.javaCommand(List.of("--illegal-native-access=deny"), Denied.class))
+                .redirectErrorStream(true).start();
+        List<String> said = process.inputReader().lines().toList();
+        assertEquals(0, process.waitFor(), said.toString());
+        assertEquals(6, said.size(), said.toString());
+        assertTrue(said.stream().allMatch(line -> line.contains("--enable-native-access=ALL-UNNAMED")), said.toString());
+    }
+
     @Test
     void socketsThatLingerHoldUpNoHandshake() throws Exception {
         byte[] hello = new Hello(Layout.FEATURE_MEMORY, Layout.DOORBELL_SOCKET, ShmOptions.MIN_RING_SIZE, 0).encode();
         byte[][][] attempts = {{{}, hello}, {new byte[Layout.HELLO_SIZE], {1}}};
-        try (ShmServerSocket first = echoing(name(), ShmOptions.DEFAULT);
-                ShmServerSocket second = echoing(name(), ShmOptions.DEFAULT)) {
+        try (ShmServerSocket first = echoing(name(), PATIENT); ShmServerSocket second = echoing(name(), PATIENT)) {
             ShmSocketAddress address = (ShmSocketAddress) first.getLocalSocketAddress();
             for (int i = 0; i < attempts.length; ++i) {
                 int client = Native.socket();
-                Native.connect(client, address.name());
                 try (LingeringSocket passed = new LingeringSocket()) {
+                    assertEquals(0, Native.connect(client, address.name()));
                     Native.send(client, attempts[i][0], 0, attempts[i][0].length);
                     int sent = passed.pass(client, attempts[i][1]);
                     // The listener may have refused the first message by then.
                     assertTrue(sent > 0 || i > 0, "error " + -sent);
                     long failures = i + 1;
                     eventually("the end of the handshake", () -> first.failures() == failures);
-                    assertEchoes(address.path());
-                    assertEchoes(second.getLocalSocketAddress().toString());
+                    assertEchoes(address.path(), PATIENT);
+                    assertEchoes(second.getLocalSocketAddress().toString(), PATIENT);
                 } finally {
                     Native.close(client);
                 }
@@ -312,6 +417,74 @@ class ListenerTest {
         try (Stream<String> lines = Files.lines(Path.of("/proc/net/unix"))) {
             // The listener itself has state 01.
             return lines.filter(line -> line.endsWith(" " + path) && line.contains(" 03 ")).count() == 0;
+        }
+    }
+
+    private static void holdHandshakes(CountDownLatch until) {
+        Faults.injected = place -> {
+            if (place.equals("eddy-shm-handshakes")) {
+                try {
+                    until.await();
+                } catch (InterruptedException none) {
+                    Thread.currentThread().interrupt();
+                }
+            }
+        };
+    }
+
+    @Test
+    void connectionsAreAcceptedInTheOrderOfTheirConnects() throws Exception {
+        byte[] hello = new Hello(0, Layout.DOORBELL_SOCKET, 0, 0).encode();
+        int count = 100;
+        int[] clients = new int[count];
+        Arrays.fill(clients, -1);
+        CountDownLatch isOver = new CountDownLatch(1);
+        try (ShmServerSocket server = new ShmServerSocket(name(), PATIENT)) {
+            holdHandshakes(isOver);
+            for (int i = 0; i < count; ++i) {
+                clients[i] = Native.socket();
+                assertEquals(0, Native.connect(clients[i], ((ShmSocketAddress) server.getLocalSocketAddress()).name()));
+                byte[] sent = Arrays.copyOf(hello, hello.length + 1);
+                sent[hello.length] = (byte) i;
+                assertEquals(sent.length, Native.send(clients[i], sent, 0, sent.length));
+            }
+            isOver.countDown();
+            for (int i = 0; i < count; ++i) {
+                try (Socket peer = server.accept()) {
+                    assertEquals(i, peer.getInputStream().read());
+                }
+            }
+        } finally {
+            isOver.countDown();
+            for (int each : clients) {
+                Native.close(each);
+            }
+        }
+    }
+
+    /** As many as those of a listener in C++ find, while the thread of the handshakes has no time. */
+    @Test
+    void aBurstOfClientsFindsRoom() throws Exception {
+        int most = Integer.parseInt(Threads.contentOf("/proc/sys/net/core/somaxconn").trim());
+        Assumptions.assumeTrue(most >= 4096, "the kernel's limit is " + most);
+        CountDownLatch isOver = new CountDownLatch(1);
+        try (ShmServerSocket server = echoing(name(), PATIENT)) {
+            ShmSocketAddress address = (ShmSocketAddress) server.getLocalSocketAddress();
+            holdHandshakes(isOver);
+            int connected = 0;
+            for (; connected < 2000; ++connected) {
+                int client = Native.socket();
+                int outcome = Native.connect(client, address.name());
+                Native.close(client);
+                if (outcome != 0) {
+                    break;
+                }
+            }
+            assertEquals(2000, connected);
+            isOver.countDown();
+            assertEchoes(address.path(), PATIENT);
+        } finally {
+            isOver.countDown();
         }
     }
 
@@ -491,7 +664,7 @@ class ListenerTest {
             for (String path : paths) {
                 eventually("a connection", () -> {
                     try {
-                        assertEchoes(path);
+                        assertEchoes(path, ShmOptions.DEFAULT);
                         return true;
                     } catch (IOException dropped) {
                         return false;

@@ -4,6 +4,7 @@ package io.eddy.shm;
 import static io.eddy.shm.Fixtures.get;
 import static io.eddy.shm.Fixtures.inThread;
 import static io.eddy.shm.Fixtures.random;
+import static io.eddy.shm.Fixtures.readExactly;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -195,6 +196,26 @@ class ReaderWriterTest {
         assertArrayEquals(sent, get(got));
         both[0].close();
         both[1].close();
+    }
+
+    @Test
+    void aWaitForRoomFlushesARingThatIsFull() throws Exception {
+        ShmSocket[] both = ShmSocket.pair(SMALL);
+        ShmWriter writer = both[0].writer();
+        byte[] sent = random(both[0].getSendBufferSize(), 4);
+        assertEquals(sent.length, writer.write(sent));
+        assertEquals(0, writer.write(sent));
+        CompletableFuture<Integer> written = inThread(() -> {
+            writer.await();
+            return writer.write(sent);
+        });
+        try {
+            assertArrayEquals(sent, get(inThread(() -> readExactly(both[1].getInputStream(), sent.length))));
+            assertTrue(get(written) > 0);
+        } finally {
+            both[0].close();
+            both[1].close();
+        }
     }
 
     @Test

@@ -18,6 +18,8 @@ import io.eddy.example.Greeting;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.lang.module.ModuleDescriptor;
+import java.lang.module.ModuleFinder;
 import java.net.BindException;
 import java.net.ConnectException;
 import java.net.InetSocketAddress;
@@ -34,6 +36,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -448,7 +451,7 @@ class SocketTest {
                 client.setTcpNoDelay(true);
                 client.setKeepAlive(true);
                 client.setReuseAddress(true);
-                client.setSoLinger(true, 0);
+                client.setSoLinger(true, 5);
                 client.connect(InetSocketAddress.createUnresolved("db.example", 5432), 1000);
                 assertTrue(client.isConnected() && client.isBound() && !client.isClosed());
                 assertTrue(client.getInetAddress().isLoopbackAddress());
@@ -464,7 +467,7 @@ class SocketTest {
         ShmSocket socket = new ShmSocket();
         assertFalse(socket.isConnected());
         assertThrows(SocketException.class, socket::getInputStream);
-        assertThrows(SocketException.class, () -> socket.connect(new InetSocketAddress("127.0.0.1", 1)));
+        assertThrows(IllegalArgumentException.class, () -> socket.connect(new InetSocketAddress("127.0.0.1", 1)));
         socket.close();
         assertTrue(socket.isClosed());
         assertThrows(SocketException.class, () -> socket.connect(new ShmSocketAddress("@nothing")));
@@ -473,6 +476,91 @@ class SocketTest {
         assertThrows(IllegalArgumentException.class, () -> ShmOptions.DEFAULT.withRingSize(70_000));
         assertThrows(IllegalArgumentException.class, () -> ShmOptions.DEFAULT.withMaxPackets(-1));
         assertThrows(IllegalArgumentException.class, () -> ShmOptions.DEFAULT.withFirstPosition(-1));
+    }
+
+    @Test
+    void aPortIsAnAddress() throws Exception {
+        try (ShmServerSocket server = new ShmServerSocket(0)) {
+            int port = server.getLocalPort();
+            assertTrue(port > 0);
+            assertEquals(ShmSocketAddress.ofPort(port), server.getLocalSocketAddress());
+            assertEquals("@eddy-shm-" + Native.user() + "-" + port, server.getLocalSocketAddress().toString());
+            assertThrows(BindException.class, () -> new ShmServerSocket(port));
+            try (ShmSocket client = new ShmSocket(port); Socket peer = server.accept()) {
+                client.getOutputStream().write(5);
+                assertEquals(5, peer.getInputStream().read());
+                assertEquals(port, client.getPort());
+                assertEquals(port, peer.getLocalPort());
+                assertEquals(0, client.getLocalPort());
+                assertEquals(0, peer.getPort());
+            }
+        }
+        try (ShmServerSocket server = new ShmServerSocket(":0")) {
+            String path = ":" + server.getLocalPort();
+            assertTrue(server.getLocalPort() >= 49_152);
+            try (ShmSocket client = new ShmSocket(path); ShmChannel channel = ShmChannel.connect(path)) {
+                assertEquals(server.getLocalSocketAddress(), client.getRemoteSocketAddress());
+                assertTrue(channel.isOpen());
+            }
+            // The names of the users are tried in turn.
+            ShmOptions users = ShmOptions.DEFAULT.withServerUsers(Set.of(Native.user(), 4_000_000));
+            new ShmSocket(path, users).close();
+            Socket made = new ShmSocketFactory(path + "?allow=4000000," + Native.user()).createSocket("host", 1);
+            assertEquals(server.getLocalPort(), made.getPort());
+            made.close();
+            assertThrows(BindException.class, () -> new ShmServerSocket(path));
+            ShmOptions others = ShmOptions.DEFAULT.withServerUsers(Set.of(4_000_000));
+            assertThrows(ConnectException.class, () -> new ShmSocket(path, others));
+        }
+        for (String wrong : List.of(":", ":x", ":65536", ":-1")) {
+            assertThrows(IllegalArgumentException.class, () -> new ShmSocketAddress(wrong), wrong);
+        }
+        assertEquals(0, new ShmSocketAddress("@eddy-shm-0-65536").port());
+        assertEquals(0, new ShmSocketAddress("@eddy-6379").port());
+        assertThrows(IllegalArgumentException.class, () -> ShmSocketAddress.ofPort(0));
+        assertThrows(IllegalArgumentException.class, () -> new ShmServerSocket(65_536));
+        assertThrows(IllegalArgumentException.class, () -> new ShmSocket(-1));
+    }
+
+    @Test
+    void theJarIsAModule() throws Exception {
+        Path jar = Path.of(ShmSocket.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+        ModuleDescriptor found = ModuleFinder.of(jar).find("io.eddy.shm").orElseThrow().descriptor();
+        assertFalse(found.isAutomatic());
+        assertEquals(Set.of("io.eddy.shm"), found.exports().stream().map(ModuleDescriptor.Exports::source).collect(Collectors.toSet()));
+        assertEquals(1, found.requires().size());
+    }
+
+    @Test
+    void socketsWithoutANameHaveAnAddress() throws Exception {
+        String name = name();
+        try (ShmServerSocket server = new ShmServerSocket(name); ShmSocket client = new ShmSocket(name);
+                Socket peer = server.accept()) {
+            assertEquals(new ShmSocketAddress(name), client.getRemoteSocketAddress());
+            assertEquals(new ShmSocketAddress(name), peer.getLocalSocketAddress());
+            assertEquals("", client.getLocalSocketAddress().toString());
+            assertEquals(client.getLocalSocketAddress(), peer.getRemoteSocketAddress());
+            assertEquals("ShmSocket[" + name + "]", peer.toString());
+            ShmSocket unconnected = new ShmSocket();
+            assertThrows(IllegalArgumentException.class, () -> unconnected.connect(client.getLocalSocketAddress()));
+        }
+    }
+
+    /** What was written before is read, and the reset behind it. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void closeWithoutLingeringIsAReset(boolean resets) throws Exception {
+        Socket[] both = connected(ShmOptions.DEFAULT);
+        both[0].setSoLinger(resets, 0);
+        both[0].getOutputStream().write(new byte[10]);
+        both[0].close();
+        readExactly(both[1].getInputStream(), 10);
+        if (resets) {
+            assertThrows(SocketException.class, () -> both[1].getInputStream().read());
+        } else {
+            assertEquals(-1, both[1].getInputStream().read());
+        }
+        both[1].close();
     }
 
     @Test
