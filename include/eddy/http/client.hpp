@@ -37,6 +37,9 @@ struct client_limits {
     duration read_time = std::chrono::seconds(60);
     /// A connection idle for longer is not used again.
     duration keep_time = std::chrono::seconds(30);
+
+    /// The same limits.
+    friend bool operator==(const client_limits&, const client_limits&) = default;
 };
 
 /// Options of a client: connecting, and limits.
@@ -65,6 +68,9 @@ struct client_request {
     http1::header_list headers = {};
     /// The content.
     http::body body = {};
+    /// Send it once more, as if its method were idempotent, where a kept connection ended before a
+    /// byte of the response came. For requests that may be processed twice.
+    bool may_repeat = false;
 };
 
 class client_connection;
@@ -119,7 +125,7 @@ public:
     /// sending; another response is yielded when all has been sent. A kept connection on which the
     /// server has sent anything since, or that it has closed, is not used. A request that meets one
     /// which it closes at that moment is sent once more on a new one if it is repeatable: its
-    /// method idempotent and its body a text.
+    /// method idempotent, or `may_repeat`, and its body a text.
     ///
     /// Fails with errc::malformed for a request that cannot be written and a response that cannot
     /// be read, errc::end_of_stream when the server closes without a response, errc::limit_reached,

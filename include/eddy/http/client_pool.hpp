@@ -81,6 +81,8 @@ struct pool_request {
     /// Where to connect in place of the URL's host, such as unix:///run/app.sock; tcp or unix, and
     /// without a proxy. TLS goes over it for https. Redirects to other origins leave it.
     std::optional<transport::address> connect_to = std::nullopt;
+    /// As client_request::may_repeat.
+    bool may_repeat = false;
 };
 
 namespace detail {

@@ -4,7 +4,10 @@
 #include <eddy/base/result.hpp>
 #include <eddy/http/body.hpp>
 #include <eddy/http/cookie.hpp>
+#include <eddy/io/endpoint.hpp>
+#include <eddy/io/scope.hpp>
 #include <eddy/io/task.hpp>
+#include <eddy/io/timer.hpp>
 #include <eddy/wire/http1.hpp>
 
 #include <cstddef>
@@ -13,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace eddy {
@@ -30,6 +34,42 @@ struct path_argument {
     std::string value;      ///< decoded
 };
 
+/// Address of a client, as headers and logs have it.
+struct client_address {
+    endpoint at;  ///< of the connection's peer, or what a PROXY header says
+    std::string
+        host;  ///< as text: without the port and a zone, mapped IPv4 as IPv4; empty for Unix
+};
+
+/// Session of a request, for handlers that pass requests on to other servers. The request's
+/// lifetime and thread.
+class request_session {
+public:
+    /// Sends an interim response (102 to 199, or 100), behind what waits to be sent; a client of
+    /// HTTP/1.0 gets none. Not after handle() has returned. Yields a result<>: errc::malformed for
+    /// a status or fields that cannot be sent, errc::timed_out, or the stream's error.
+    virtual task<result<>> send_interim(int status, http1::header_list fields) = 0;
+    /// Leaves "100 Continue" to the handler, which sends it by send_interim() where the client
+    /// expects it; reading the body sends none.
+    virtual void take_expectation() noexcept = 0;
+    /// Tasks that read the request's body beside the response. They are cancelled and awaited once
+    /// the response has ended, before anything that belongs to the request is freed.
+    virtual scope& background() = 0;
+    /// The client's address, which is asked for once a connection. Lives as long as the session.
+    /// Throws std::bad_alloc.
+    virtual const client_address& client() = 0;
+
+protected:
+    ~request_session() = default;
+};
+
+/// Server that has answered a request in the place of this one, for logs.
+struct upstream_note {
+    std::shared_ptr<const std::string> name = nullptr;  ///< null for none
+    unsigned tries = 0;                                 ///< requests that were sent for it
+    duration time{};                                    ///< until the head of its response came
+};
+
 /// A request whose head has arrived. Its views are valid, and its body can be read, until the
 /// response has been sent. One loop's thread.
 class request {
@@ -38,6 +78,10 @@ public:
     /// target or its query cannot be decoded.
     [[nodiscard]] static result<request> make(const http1::request_head& head,
                                               body_reader& content);
+    /// The same without its query parameters, which stay as they were sent: for handlers that pass
+    /// the target on.
+    [[nodiscard]] static result<request> make_undecoded(const http1::request_head& head,
+                                                        body_reader& content);
 
     /// "GET" and so on.
     std::string_view method() const noexcept { return head_->method; }
@@ -51,6 +95,9 @@ public:
     const header_list& headers() const noexcept { return head_->headers; }
     /// The whole head as the codec read it.
     const http1::request_head& head() const noexcept { return *head_; }
+
+    /// The target in parts, of which nothing is decoded.
+    const http1::target_parts& parts() const noexcept { return parts_; }
 
     /// The parameters of the query, decoded, in their order.
     const std::vector<http1::query_parameter>& query() const noexcept { return query_; }
@@ -75,6 +122,16 @@ public:
     const stream* connection() const noexcept { return connection_; }
     /// For a session: the connection, which must outlive the request.
     void set_connection(const stream& over) noexcept { connection_ = &over; }
+
+    /// The session that it is answered by; null without one, as in a test.
+    request_session* session() const noexcept { return session_; }
+    /// For a session, which must outlive the request.
+    void set_session(request_session& its) noexcept { session_ = &its; }
+
+    /// For logs: the server that has answered it.
+    void set_upstream(upstream_note what) noexcept { upstream_ = std::move(what); }
+    /// The same; without a name for none.
+    const upstream_note& upstream() const noexcept { return upstream_; }
 
     /// The body, to be read piece by piece.
     body_reader& body() const noexcept { return *body_; }
@@ -106,6 +163,9 @@ private:
     body_reader* body_;
     std::unique_ptr<body_reader> own_body_;
     const stream* connection_ = nullptr;
+    request_session* session_ = nullptr;
+    upstream_note upstream_;
+    http1::target_parts parts_;
     std::string_view path_;
     std::vector<http1::query_parameter> query_;
     std::vector<path_argument> arguments_;

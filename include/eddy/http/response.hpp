@@ -37,15 +37,15 @@ public:
         add("Content-Type", content_type);
     }
 
-    /// 200 to 999, or 101 with a takeover.
+    /// 200 to 999, or 101 with a takeover; with one, too, 200 to 299 in answer to CONNECT.
     int status = 200;
     /// The fields. Content-Length and Transfer-Encoding follow from the body and are left out;
     /// "Connection: close" closes.
     http1::header_list headers;
     /// The content.
     http::body body;
-    /// With status 101: the protocol that takes the connection over once the response has been
-    /// sent.
+    /// With status 101, or a success of CONNECT: the protocol that takes the connection over once
+    /// the response has been sent.
     std::unique_ptr<connection_takeover> takeover;
 
     /// Appends a field. One that may not be sent (see header_list::add()) makes the response

@@ -35,6 +35,9 @@ public:
     /// The response to an invalid request; the connection closes after it, except after a declared
     /// fault of a request that has arrived whole.
     virtual response reject(int status, std::string_view what) = 0;
+    /// True for a handler that passes targets on: requests have no query parameters then, and one
+    /// whose query cannot be decoded is passed to it, too.
+    virtual bool forwards() const noexcept { return false; }
 
 protected:
     ~request_handler() = default;
@@ -95,6 +98,7 @@ struct exchange_record {
     duration time{};              ///< from the end of the request's head to the end of the response
     std::uint64_t bytes_in = 0;   ///< received since the last record
     std::uint64_t bytes_out = 0;  ///< sent since the last record
+    const upstream_note* upstream = nullptr;  ///< null where no other server has answered
 };
 
 /// Observer of sessions, for counting them, for logs, and for ending them in order. It must outlive

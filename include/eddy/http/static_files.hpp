@@ -21,11 +21,15 @@ namespace eddy::http {
 struct static_options {
     /// File that is served for a folder; empty for none.
     std::string index = "index.html";
-    /// A folder without its index is answered by a page that lists it: at most
-    /// static_files::listing_limit entries.
+    /// A folder without its index is answered by a page that lists it, static_files::listing_limit
+    /// entries a page. The query parameters `sort` (name, size, time), `order` (asc, desc) and
+    /// `page` choose its part.
     bool listing = false;
+    /// Entries of a folder that a listing reads, in an order of the system; of one with more it
+    /// shows these, and says so.
+    std::size_t listed_entries = 100'000;
     /// File below the root that is served, with status 200, for paths that name nothing, such as
-    /// the routes of a single-page application; empty for none.
+    /// the routes of a single-page application, whatever is encoded in them; empty for none.
     std::string fallback;
     /// A file `NAME.br`, `NAME.zst` or `NAME.gz` is served in place of `NAME` to clients whose
     /// Accept-Encoding prefers it, for types that are worth compressing. It is not compared with
@@ -44,6 +48,10 @@ struct static_options {
     bool sendfile = false;
     /// Value of Cache-Control in responses by files, such as "max-age=3600"; empty for none.
     std::string cache_control;
+    /// Text that is inserted into HTML files of at most static_files::insertion_limit bytes, before
+    /// their last "</body>", or at their end where there is none; empty for none. Sizes, ranges and
+    /// the ETag are those of the result. Precompressed files beside such a file are not served.
+    std::string html_insertion;
     /// Names that begin with a dot are served, too; otherwise only ".well-known" is.
     bool hidden = false;
 };
@@ -64,7 +72,9 @@ public:
     static constexpr std::size_t slice_bytes = body_writer::file_slice_bytes;
     /// Larger files are not cached.
     static constexpr std::size_t cached_file_limit = 1024 * 1024;
-    /// A listing has at most so many entries.
+    /// Larger HTML files get no static_options::html_insertion.
+    static constexpr std::size_t insertion_limit = cached_file_limit;
+    /// A page of a listing has at most so many entries.
     static constexpr std::size_t listing_limit = 1000;
 
     /// Opens the folder `root`, which must be readable; it may wait for the disk. That folder is

@@ -119,9 +119,10 @@ struct template_options {
 class templates {
 public:
     /// Reads and compiles all templates below `folder`; it waits for the disk. Fails with a
-    /// sentence that names the file, and the line: for a folder or file that cannot be read, a file
-    /// or a number of files beyond its limit, a tag or section without its end, sections too deep,
-    /// and a partial that does not exist.
+    /// sentence that names the file, and the line: for a folder or file that cannot be read, a
+    /// folder without a template (unless `reload` reads it again), a file or a number of files
+    /// beyond its limit, a tag or section without its end, sections too deep, and a partial that
+    /// does not exist.
     static std::expected<templates, std::string> open(const std::string& folder,
                                                       const template_options& options = {});
 

@@ -65,8 +65,8 @@ struct websocket_options {
     /// Limit on the closing handshake; then the connection is cut.
     duration close_time = std::chrono::seconds(5);
     /// Queue of bytes that the peer has not taken yet, and the policy for a peer that reads slowly.
-    /// A message longer than max_queued_bytes cannot be sent. With drop_oldest no compression
-    /// context is kept.
+    /// A message longer than max_queued_bytes cannot be sent; the head of its frame does not count.
+    /// With drop_oldest no compression context is kept.
     queued_writer_options queue = {};
 };
 

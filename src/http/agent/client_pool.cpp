@@ -200,6 +200,7 @@ client_request detail::pool_state::make_request(const pool_request& from, const 
     made.method = from.method;
     made.target = path.is_forwarded() ? to.absolute_form() : to.target;
     made.headers = from.headers;
+    made.may_repeat = from.may_repeat;
     const auto add = [&made](std::string_view name, const std::string& value) {
         if (!made.headers.contains(name)) static_cast<void>(made.headers.add(name, value));
     };

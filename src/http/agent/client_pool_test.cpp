@@ -226,7 +226,8 @@ TEST_P(http_client_pool, idle_connections_are_closed_in_time) {
     with_pool([&](client_pool& web) -> task<void> {
         co_await fetch(web, here_);
         co_await fetch(web, there_);
-        EXPECT_EQ(web.idle_connections(), 2U);
+        // The first one may have been closed by now, on a busy machine.
+        EXPECT_GE(web.idle_connections(), 1U);
         for (int i = 0; i < 1000 && web.connections() > 0; ++i)
             must(co_await loop::current().sleep_for(10ms));
         EXPECT_EQ(web.connections(), 0U);

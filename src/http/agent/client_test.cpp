@@ -167,6 +167,13 @@ TEST_P(http_client, repeats_what_is_idempotent_when_a_kept_connection_is_gone) {
                     post.method = "POST";
                     EXPECT_TRUE((co_await fetch(from, std::move(post))).starts_with("error"));
                     EXPECT_EQ(connections_, 2);
+                    // By option every method.
+                    EXPECT_EQ(co_await fetch(from, get("/")), "a");
+                    post = get("/");
+                    post.method = "POST";
+                    post.may_repeat = true;
+                    EXPECT_EQ(co_await fetch(from, std::move(post)), "a");
+                    EXPECT_EQ(connections_, 4);
                 });
 }
 

@@ -4,6 +4,8 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/scope.hpp>
 
+#include "wire/http1/forwarding.hpp"
+
 #include <string_view>
 #include <utility>
 
@@ -25,12 +27,6 @@ namespace {
 
 /// The least status of a response that refuses its request.
 constexpr int first_refusal = 400;
-
-bool is_idempotent(std::string_view method) {
-    for (const std::string_view each : {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
-        if (method == each) return true;
-    return false;
-}
 
 body_framing framing_of(const client_request& request) {
     const auto size = request.body.size();
@@ -136,7 +132,8 @@ task<result<client_response>> client_exchange::send(std::shared_ptr<client_conne
         }
         const result<> answered = co_await exchange(*over, request, *by);
         if (answered) co_return make_response(over);
-        const bool is_repeatable = is_idempotent(request.method) && !request.body.producer();
+        const bool is_repeatable = (request.may_repeat || http1::is_idempotent(request.method)) &&
+                                   !request.body.producer();
         const bool is_again =
             std::exchange(is_reused, false) && over->was_closed_unanswered() && is_repeatable;
         close(over);

@@ -114,6 +114,8 @@ public:
 
     // --- The connection ---
 
+    /// As they were given.
+    const client_limits& limits() const noexcept { return *limits_; }
     /// True if another exchange can begin: the connection is new, or the last exchange was complete
     /// both ways and the server keeps the connection. The rest of a received content is dropped for
     /// it.
@@ -129,6 +131,13 @@ public:
     bool was_closed_unanswered() const noexcept {
         return exchanges_ > 1 && !has_received_ && was_closed_;
     }
+    /// True once a byte of this exchange's responses has come.
+    bool has_received() const noexcept { return has_received_; }
+    /// True if received bytes wait to be read.
+    bool has_waiting() const noexcept { return reader_.waiting() > 0; }
+    /// True if the server may have sent something since the last response, as far as the loop has
+    /// noticed; is_quiet() says for certain.
+    bool may_have_input() const noexcept { return peer_.may_have_input(); }
     /// Exchanges that have begun.
     std::uint64_t exchanges() const noexcept { return exchanges_; }
     /// When the last final head came. Between exchanges.

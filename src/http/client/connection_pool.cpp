@@ -5,12 +5,17 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <iterator>
 #include <new>
 
 namespace eddy::http {
 namespace {
+
+/// Between two looks at the idle connections.
+constexpr std::chrono::seconds sweep_time{1};
 
 std::string texts_of(const connection_key& key) {
     std::string all;
@@ -52,11 +57,28 @@ connection_pool::~connection_pool() {
     if (armed()) loop::current().disarm(*this);
 }
 
+void connection_pool::set_limits(const limits& bounds) {
+    limits_ = bounds;
+    if (armed()) loop::current().disarm(*this);
+    arm_timer();
+    serve_waiting();
+}
+
 task<result<pool_connection*>> connection_pool::take(connection_key key) {
+    co_return co_await take_any(std::span(&key, 1));
+}
+
+pool_connection* connection_pool::try_any(std::span<const connection_key> keys) {
+    for (const connection_key& each : keys)
+        if (pool_connection* const found = try_take(each)) return found;
+    return nullptr;
+}
+
+task<result<pool_connection*>> connection_pool::take_any(std::span<const connection_key> keys) {
     if (is_closed_) co_return fail(errc::closed);
-    if (pool_connection* const found = try_take(key)) co_return found;
+    if (pool_connection* const found = try_any(keys)) co_return found;
     if (waiting_.size() >= limits_.waiting) co_return fail(errc::limit_reached);
-    waiter self{key, {}};
+    waiter self{keys, {}};
     const auto at = waiting_.insert(waiting_.end(), &self);
     const auto woken = co_await with_timeout(limits_.waiting_time, self.ready.wait());
     if (!self.ready.is_set()) {
@@ -130,6 +152,7 @@ void connection_pool::leave_idle(pool_connection& which) noexcept {
     static_cast<list_link<pool_upstream>&>(which).unlink();
     static_cast<list_link<connection_pool>&>(which).unlink();
     --idle_count_;
+    which.shows_input = false;
 }
 
 void connection_pool::drop_idle(pool_connection& which) noexcept {
@@ -146,6 +169,7 @@ void connection_pool::remove(pool_connection& which) noexcept {
 void connection_pool::give_back(pool_connection& used) noexcept {
     if (!is_closed_ && used.through && used.through->is_reusable()) {
         used.idle_since = loop::current().now();
+        used.shows_input = !used.through->may_have_input();
         used.of.idle.push_back(used);
         idle_.push_back(used);
         ++idle_count_;
@@ -161,7 +185,7 @@ void connection_pool::serve_waiting() {
         if (size() - idle_count_ >= limits_.of_all) return;
         waiter& first = **each;
         try {
-            first.given = try_take(first.key);
+            first.given = try_any(first.keys);
         } catch (const std::bad_alloc&) {
             return;  // the next one that is given back tries again
         }
@@ -182,14 +206,24 @@ void connection_pool::close() noexcept {
 }
 
 void connection_pool::arm_timer() noexcept {
-    if (armed() || idle_.empty() || limits_.idle_time == duration::max()) return;
-    loop::current().arm(*this, idle_.front().idle_since + limits_.idle_time);
+    if (armed() || idle_.empty()) return;
+    loop& here = loop::current();
+    time_point next = here.after(sweep_time);
+    if (limits_.idle_time != duration::max())
+        next = std::min(next, idle_.front().idle_since + limits_.idle_time);
+    here.arm(*this, next);
 }
 
 void connection_pool::fire() noexcept {
     const time_point now = loop::current().now();
-    while (!idle_.empty() && idle_.front().idle_since + limits_.idle_time <= now)
+    while (!idle_.empty() && limits_.idle_time != duration::max() &&
+           idle_.front().idle_since + limits_.idle_time <= now)
         drop_idle(idle_.front());
+    // A server that has closed one has sent its end.
+    for (auto each = all_.begin(); each != all_.end();) {
+        pool_connection& which = *each++;
+        if (which.shows_input && which.through->may_have_input()) drop_idle(which);
+    }
     arm_timer();
 }
 

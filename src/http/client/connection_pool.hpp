@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -66,10 +67,13 @@ struct pool_connection : list_link<pool_upstream>, list_link<class connection_po
     /// Null until its first user has connected; null again where it was lost.
     std::shared_ptr<client_connection> through;
     time_point idle_since{};
+    bool shows_input = false;  ///< it is idle, and may_have_input() will say whether its end came
     std::list<pool_connection>::iterator self{};
 };
 
-/// Bounded set of connections. It must outlive all that it gives out, see connection_lease. Taking
+/// Bounded set of connections. Idle ones that the server has closed are dropped within a second,
+/// but for those over TLS and shared memory, where that shows only when they are used. It must
+/// outlive all that it gives out, see connection_lease. Taking
 /// and giving back allocate nothing while no connection comes and none goes. One loop's thread.
 class connection_pool final : private timer {
 public:
@@ -85,6 +89,9 @@ public:
     connection_pool(const connection_pool&) = delete;
     connection_pool& operator=(const connection_pool&) = delete;
 
+    /// For what is taken and given back from now on. Requests that wait keep their time, and no
+    /// connection in use is closed.
+    void set_limits(const limits& bounds);
     /// A connection without a wait: the one of this key that was used last if there is an idle one.
     /// To be given back. Null at a limit, and after close().
     pool_connection* try_take(const connection_key& key);
@@ -92,6 +99,9 @@ public:
     /// result<pool_connection*>: errc::limit_reached, errc::timed_out, errc::closed,
     /// errc::cancelled. The key's texts must live until then.
     task<result<pool_connection*>> take(connection_key key);
+    /// The same of whichever key is first; the keys must live until then. The connection's
+    /// pool_upstream says of which it is.
+    task<result<pool_connection*>> take_any(std::span<const connection_key> keys);
     /// Keeps a connection that can be used again, and frees the place of another.
     void give_back(pool_connection& used) noexcept;
     /// Closes the idle ones for good; requests that wait fail.
@@ -106,7 +116,7 @@ public:
 
 private:
     struct waiter {
-        const connection_key& key;
+        const std::span<const connection_key> keys;
         event ready;
         pool_connection* given = nullptr;
     };
@@ -114,6 +124,7 @@ private:
         std::size_t operator()(const connection_key& of) const noexcept;
     };
 
+    pool_connection* try_any(std::span<const connection_key> keys);
     pool_connection* take_idle(pool_upstream& from) noexcept;
     pool_connection& add(pool_upstream* to, const connection_key& key);
     void leave_idle(pool_connection& which) noexcept;

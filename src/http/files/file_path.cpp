@@ -4,6 +4,7 @@
 #include <eddy/wire/http1/target.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 
 namespace eddy::http {
@@ -20,10 +21,10 @@ result<file_path> decode_path(std::string_view path, bool hidden) {
         path.remove_prefix(std::min(encoded.size() + 1, path.size()));
         if (encoded.empty()) continue;
         const auto segment = http1::percent_decode(encoded);
-        if (!segment) return fail(segment.error());
-        const bool is_dots = *segment == "." || *segment == "..";
+        if (!segment) return fail_errno(ENOENT);
+        if (*segment == "." || *segment == "..") return fail(errc::malformed);
         const bool is_name = segment->find_first_of(std::string_view("/\0", 2)) == segment->npos;
-        if (is_dots || !is_name || (!hidden && is_hidden(*segment))) return fail(errc::malformed);
+        if (!is_name || (!hidden && is_hidden(*segment))) return fail_errno(ENOENT);
         if (!made.name.empty()) made.name += '/';
         made.name += *segment;
     }

@@ -17,10 +17,10 @@ struct file_path {
     bool is_folder = false;
 };
 
-/// Decodes a percent-encoded path. errc::malformed for a bad encoding, and for what no file below
-/// a root is named by: a segment "." or "..", an encoded slash or NUL. Without `hidden`, segments
-/// that begin with a dot are errc::malformed, too, except ".well-known". Empty segments are
-/// skipped. Any thread.
+/// Decodes a percent-encoded path. errc::malformed for a segment "." or "..". ENOENT for what
+/// else names no file below a root, but may be a route of an application: a bad encoding, an
+/// encoded slash or NUL, and without `hidden` a segment that begins with a dot, except
+/// ".well-known". Empty segments are skipped. Any thread.
 result<file_path> decode_path(std::string_view path, bool hidden);
 
 /// True if a name begins with a dot and is not ".well-known".

@@ -46,7 +46,7 @@ file_response respond_with(const request& incoming, const representation& chosen
                            const media_type& type, bool varies, std::string_view cache_control,
                            std::int64_t now) {
     const validators valid{chosen.etag, chosen.modified, now};
-    const std::uint64_t size = chosen.status.size;
+    const std::uint64_t size = chosen.size();
     file_response made;
     switch (evaluate_preconditions(incoming.headers(), valid, true)) {
         case precondition::failed: made.head = plain_response(412); return made;

@@ -12,9 +12,13 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace eddy::http {
@@ -34,6 +38,14 @@ TEST(http_media_types, are_found_by_extension) {
     EXPECT_TRUE(media_type_of("a.svg").compressible);
     EXPECT_FALSE(media_type_of("a.png").compressible);
     EXPECT_FALSE(media_type_of("a").compressible);
+}
+
+TEST(http_html_insertion, stands_before_the_last_end_of_the_body) {
+    EXPECT_EQ(insert_into_html("<body>a</body></html>", "+"), "<body>a+</body></html>");
+    EXPECT_EQ(insert_into_html("a</BoDy>b</bODY>c", "+"), "a</BoDy>b+</bODY>c");
+    EXPECT_EQ(insert_into_html("</body>", "+"), "+</body>");
+    for (const char* const none : {"", "a", "</body", "< /body>", "</body >"})
+        EXPECT_EQ(insert_into_html(none, "+"), std::string(none) + "+");
 }
 
 /// The name and a slash for a folder; "!" for what is refused.
@@ -98,35 +110,130 @@ folder_entry entry_of(std::string name, mode_t mode, std::uint64_t size) {
     return made;
 }
 
+/// The first page, sorted by name.
+std::string page_of(std::string_view path, std::vector<folder_entry> entries, bool is_cut = false) {
+    return list_folder(path, {std::move(entries), is_cut, 1000}, {});
+}
+
 TEST(http_folder_listing, folders_come_first_and_all_is_escaped) {
     const std::string page =
-        list_folder("a&b/<c>",
-                    {entry_of("z.txt", S_IFREG, 1234), entry_of("\"x'<y>&.txt", S_IFREG, 0),
-                     entry_of("z folder", S_IFDIR, 4096), entry_of("a:b", S_IFDIR, 4096)},
-                    false);
+        page_of("a&b/<c>", {entry_of("z.txt", S_IFREG, 1234), entry_of("\"x'<y>&.txt", S_IFREG, 0),
+                            entry_of("z folder", S_IFDIR, 4096), entry_of("a:b", S_IFDIR, 4096)});
     const auto first = page.find("<a href=\"../\">../</a>");
     const auto second = page.find("<a href=\"a%3Ab/\">a:b/</a></td><td></td>");
     const auto third = page.find("<a href=\"z%20folder/\">z folder/</a>");
     const auto fourth = page.find(
         "<a href=\"%22x%27%3Cy%3E%26.txt\">&quot;x&#39;&lt;y&gt;&amp;.txt"
-        "</a></td><td>0</td>");
+        "</a></td><td title=\"0 bytes\">0 B</td>");
     const auto fifth = page.find(
-        "<a href=\"z.txt\">z.txt</a></td><td>1234</td>"
-        "<td>Sun, 06 Nov 1994 08:49:37 GMT</td>");
+        "<a href=\"z.txt\">z.txt</a></td><td title=\"1,234 bytes\">1.2 KiB</td>"
+        "<td>1994-11-06 08:49</td>");
     ASSERT_NE(fifth, page.npos) << page;
     EXPECT_LT(first, second);
     EXPECT_LT(second, third);
     EXPECT_LT(third, fourth);
     EXPECT_LT(fourth, fifth);
     EXPECT_NE(page.find("<title>Index of /a&amp;b/&lt;c&gt;/</title>"), page.npos);
-    EXPECT_EQ(page.find("there are more"), page.npos);
+    EXPECT_EQ(page.find("more entries"), page.npos);
+    EXPECT_EQ(page.find(" page</a>"), page.npos) << "there is one";
 }
 
 TEST(http_folder_listing, the_root_has_no_way_up_and_a_cut_one_says_so) {
-    const std::string page = list_folder("", {entry_of("a", S_IFREG, 1)}, true);
+    const std::string page = page_of("", {entry_of("a", S_IFREG, 1)}, true);
     EXPECT_EQ(page.find("../"), page.npos);
     EXPECT_NE(page.find("<title>Index of /</title>"), page.npos);
-    EXPECT_NE(page.find("The first 1 entries that the system named; there are more."), page.npos);
+    EXPECT_NE(page.find("The folder has more entries; these are the first 1 that"), page.npos);
+}
+
+TEST(http_folder_listing, names_are_in_natural_order) {
+    const std::vector<std::string> expected = {
+        "",     "-1", "0", "01",       "1",         "1a",  "2",       "010",
+        "10",   "A",  "a", "A1",       "a2",        "a2b", "a2b1",    "a10",
+        "a10b", "B",  "b", "img9.png", "img10.png", "z",   "\xc3\xa4"};
+    std::vector<std::string> sorted(expected.rbegin(), expected.rend());
+    std::ranges::sort(sorted,
+                      [](const auto& a, const auto& b) { return compare_naturally(a, b) < 0; });
+    EXPECT_EQ(sorted, expected);
+    for (const std::string& a : expected)
+        for (const std::string& b : expected)
+            EXPECT_EQ(compare_naturally(a, b) == 0, a == b) << a << " " << b;
+    EXPECT_LT(compare_naturally("v99999999999999999999999998", "v99999999999999999999999999"), 0);
+}
+
+/// Names of files of a page, in their order.
+std::string names_of(const std::string& page) {
+    constexpr std::string_view before = "<tr><td><a href=\"";
+    std::string names;
+    for (auto at = page.find(before); at != page.npos; at = page.find(before, at + 1)) {
+        const auto begin = at + before.size();
+        names += page.substr(begin, page.find('"', begin) - begin) + " ";
+    }
+    return names;
+}
+
+TEST(http_folder_listing, columns_are_sorted_by_and_show_it) {
+    std::vector<folder_entry> entries = {entry_of("b", S_IFREG, 5), entry_of("a", S_IFREG, 5),
+                                         entry_of("c", S_IFREG, 1), entry_of("e", S_IFDIR, 9),
+                                         entry_of("d", S_IFDIR, 8)};
+    entries[0].status.modified_seconds = 1;
+    entries[2].status.modified_nanoseconds = 1;
+    const auto shown = [&](const char* sort, const char* order) {
+        return list_folder("", {entries, false, 10}, listing_view::from(sort, order, {}));
+    };
+    EXPECT_EQ(names_of(shown("name", "asc")), "d/ e/ a b c ");
+    EXPECT_EQ(names_of(shown("name", "desc")), "e/ d/ c b a ");
+    EXPECT_EQ(names_of(shown("size", "asc")), "d/ e/ c a b ");
+    EXPECT_EQ(names_of(shown("size", "desc")), "d/ e/ a b c ");
+    EXPECT_EQ(names_of(shown("time", "asc")), "d/ e/ b a c ");
+    EXPECT_EQ(names_of(shown("time", "desc")), "d/ e/ c a b ");
+    EXPECT_EQ(shown("nonsense", "nonsense"), list_folder("", {entries, false, 10}, {}));
+    const std::string page = shown("size", "desc");
+    for (const char* part :
+         {"<th><a href=\"?sort=name&amp;order=asc\">Name</a></th>",
+          "<th aria-sort=\"descending\"><a href=\"?sort=size&amp;order=asc\">Size</a> &darr;</th>",
+          "<th><a href=\"?sort=time&amp;order=desc\">Changed (UTC)</a></th>"})
+        EXPECT_NE(page.find(part), page.npos) << part << "\n" << page;
+}
+
+TEST(http_folder_listing, pages_have_their_entries_and_links) {
+    std::vector<folder_entry> entries;
+    for (int i = 5; i > 0; --i) entries.push_back(entry_of(std::to_string(i), S_IFREG, 1));
+    const auto page = [&](const char* number) {
+        return list_folder("", {entries, false, 2}, listing_view::from("name", "asc", number));
+    };
+    const std::string next = "<a rel=\"next\" href=\"?sort=name&amp;order=asc&amp;page=";
+    const std::string previous = "<a rel=\"prev\" href=\"?sort=name&amp;order=asc";
+    EXPECT_EQ(names_of(page("1")), "1 2 ");
+    EXPECT_NE(page("1").find("<p>1 to 2 of 5 entries. " + next + "2\">Next page</a></p>"),
+              std::string::npos)
+        << page("1");
+    EXPECT_EQ(names_of(page("2")), "3 4 ");
+    EXPECT_NE(page("2").find("<p>3 to 4 of 5 entries. " + previous + "\">Previous page</a> " +
+                             next + "3\">"),
+              std::string::npos)
+        << page("2");
+    EXPECT_EQ(names_of(page("3")), "5 ");
+    EXPECT_EQ(page("3").find("Next"), std::string::npos);
+    EXPECT_EQ(page("9999999"), page("3")) << "the last one";
+    for (const char* none : {"0", "-1", "x", "", "1x", "99999999999999999999"})
+        EXPECT_EQ(page(none), page("1")) << none;
+    entries.resize(4);
+    EXPECT_EQ(page("3"), page("2")) << "the last one is full";
+    entries.clear();
+    EXPECT_EQ(names_of(page("1")), "");
+}
+
+TEST(http_folder_listing, sizes_are_for_readers) {
+    for (const auto& [size, text] :
+         std::vector<std::pair<std::uint64_t, std::string>>{{0, "0 B"},
+                                                            {1023, "1023 B"},
+                                                            {1024, "1.0 KiB"},
+                                                            {1536, "1.5 KiB"},
+                                                            {1024 * 1024 - 1, "1.0 MiB"},
+                                                            {1024 * 1024, "1.0 MiB"},
+                                                            {5'368'709'120, "5.0 GiB"},
+                                                            {UINT64_MAX, "16.0 EiB"}})
+        EXPECT_EQ(size_text(size), text) << size;
 }
 
 TEST(http_representation, its_tag_changes_with_the_file) {
@@ -138,16 +245,19 @@ TEST(http_representation, its_tag_changes_with_the_file) {
         return representation_of(of, coding, 1000).etag;
     };
     const std::string first = tag(status, content_coding::identity);
-    EXPECT_EQ(first, "\"64.0-a-5\"");
+    EXPECT_EQ(first, "\"64.0-a\"");
     EXPECT_NE(tag(status, content_coding::br), first);
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 3; ++i) {
         file_status other = status;
         if (i == 0) ++other.size;
-        if (i == 1) ++other.inode;
-        if (i == 2) ++other.changed_seconds;
-        if (i == 3) ++other.changed_nanoseconds;
+        if (i == 1) ++other.changed_seconds;
+        if (i == 2) ++other.changed_nanoseconds;
         EXPECT_NE(tag(other, content_coding::identity), first) << i;
     }
+    // It shows nothing of the disk's layout, and is that of a copy with the same times.
+    ++status.inode;
+    ++status.device;
+    EXPECT_EQ(tag(status, content_coding::identity), first);
 }
 
 TEST(http_representation, its_date_is_not_in_the_future) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -232,8 +233,9 @@ TEST_P(http_static_fields, a_folder_without_its_index_is_listed_on_request) {
     EXPECT_EQ(status_of(answer), 200);
     EXPECT_EQ(field_of(answer, "Content-Type"), "text/html; charset=utf-8");
     for (const char* part :
-         {"href=\"b%20%3C%26%3E.txt\">b &lt;&amp;&gt;.txt</a></td><td>5</td>", "href=\"folder/\"",
-          "href=\"link\">link</a></td><td>5</td>", "href=\"../\""})
+         {"href=\"b%20%3C%26%3E.txt\">b &lt;&amp;&gt;.txt</a></td><td title=\"5 bytes\">5 B</td>",
+          "href=\"folder/\"", "href=\"link\">link</a></td><td title=\"5 bytes\">5 B</td>",
+          "href=\"../\""})
         EXPECT_NE(answer.find(part), answer.npos) << part << "\n" << answer;
     for (const char* part : {"hidden", "out", "fifo", "index.html"})
         EXPECT_EQ(answer.find(part), answer.npos) << part;
@@ -245,25 +247,89 @@ TEST_P(http_static_fields, a_folder_without_its_index_is_listed_on_request) {
     EXPECT_EQ(body_of(get("/sub/", "", "HEAD")), "");
 }
 
-TEST_P(http_static_fields, a_listing_has_a_limited_number_of_entries) {
-    for (std::size_t i = 0; i < static_files::listing_limit; ++i)
-        write("f" + std::to_string(i), "");
-    static_options options;
-    options.listing = true;
-    serve(options);
+TEST_P(http_static_fields, a_listing_is_sorted_and_has_pages) {
     const auto count = [](const std::string& page) {
         std::size_t rows = 0;
         for (auto at = page.find("href=\"f"); at != page.npos; at = page.find("href=\"f", at + 1))
             ++rows;
         return rows;
     };
+    for (std::size_t i = 0; i < static_files::listing_limit; ++i)
+        write("f" + std::to_string(i), "");
+    static_options options;
+    options.listing = true;
+    options.listed_entries = static_files::listing_limit + 1;
+    serve(options);
     const std::string full = get("/");
     EXPECT_EQ(count(full), static_files::listing_limit);
-    EXPECT_EQ(full.find("there are more"), full.npos);
-    write("f_one_more", "");
-    const std::string cut = get("/");
-    EXPECT_EQ(count(cut), static_files::listing_limit);
-    EXPECT_NE(cut.find("there are more"), cut.npos);
+    EXPECT_LT(full.find("\"f9\""), full.find("\"f10\"")) << "natural order";
+    EXPECT_EQ(full.find("Next page"), full.npos);
+    write("f_one_more", "longer");
+    const std::string first = get("/");
+    EXPECT_EQ(count(first), static_files::listing_limit);
+    EXPECT_EQ(first.find("f_one_more"), first.npos);
+    EXPECT_NE(first.find("Next page"), first.npos);
+    EXPECT_EQ(first.find("more entries"), first.npos);
+    const std::string second = get("/?page=2");
+    EXPECT_EQ(count(second), 1u);
+    EXPECT_NE(second.find("href=\"f_one_more\""), second.npos);
+    const std::string by_size = get("/?sort=size&order=desc");
+    EXPECT_LT(by_size.find("f_one_more"), by_size.find("href=\"f0\""));
+    write("f_beyond", "");
+    EXPECT_NE(get("/").find("The folder has more entries; these are the first 1,001 that"),
+              std::string::npos);
+}
+
+TEST_P(http_static_fields, listings_wait_for_one_another) {
+    loop_options narrow;
+    narrow.file_threads = 1;
+    narrow.max_file_queue = 2;  // more at a time are refused
+    make_loop(narrow);
+    write("sub/a.txt", "");
+    static_options options;
+    options.listing = true;
+    options.index = "";
+    serve(options);
+    limits_.request_time = limits_.read_time = limits_.idle_time = std::chrono::seconds(60);
+    const auto list = [this](std::string& answer) -> task<void> {
+        eddy::testing::connection both = co_await connect();
+        co_await join_scope([&](scope& serving) -> task<void> {
+            serving.spawn(http::serve(std::move(both.server), handler_, limits_));
+            testing::must(co_await both.client.write_all(
+                std::string_view("GET /sub/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")));
+            co_await read_all(both.client, answer);
+            both.client.close();
+        });
+    };
+    std::vector<std::string> answers(20);
+    run([&]() -> task<void> {
+        co_await join_scope([&](scope& clients) -> task<void> {
+            for (std::string& each : answers) clients.spawn(list(each));
+            co_return;
+        });
+    });
+    for (const std::string& each : answers) EXPECT_EQ(status_of(each), 200) << each;
+}
+
+TEST_P(http_static_fields, a_fallback_answers_for_any_path_without_a_file) {
+    write("app.html", "the application");
+    write(".hidden", "secret");
+    write("a.txt", "a file");
+    static_options options;
+    options.fallback = "app.html";
+    serve(options);
+    for (const char* path :
+         {"/users/7", "/a%2Fb", "/.settings", "/.hidden", "/100%", "/%zz", "/a%00b", "/users/7/"}) {
+        const std::string answer = get(path);
+        EXPECT_EQ(status_of(answer), 200) << path;
+        EXPECT_EQ(body_of(answer), "the application") << path;
+    }
+    EXPECT_EQ(body_of(get("/a.txt")), "a file");
+    for (const char* path : {"/x/..", "/%2e%2e/x", "/./x"})
+        EXPECT_EQ(status(path, ""), 404) << path << " is no route";
+    serve();
+    for (const char* path : {"/a%2Fb", "/.hidden", "/100%"})
+        EXPECT_EQ(status(path, ""), 404) << path;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <eddy/base/unique_fd.hpp>
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
+#include <eddy/io/semaphore.hpp>
 
 #include "base/files/regular_file.hpp"
 #include "http/fields/content_coding.hpp"
@@ -15,6 +16,7 @@
 #include "http/files/folder_listing.hpp"
 #include "http/files/media_types.hpp"
 #include "http/files/representation.hpp"
+#include "io/files/off_loop.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -32,6 +34,9 @@ namespace {
 /// A file that changes while it is read whole is read so often. Then it is sent as large ones are,
 /// which may change, too: a log that is written without pause can be read.
 constexpr int read_attempts = 3;
+/// At most so many folders are listed at a time. The entries of a large one take megabytes, and the
+/// loop's other threads for files must stay free for files.
+constexpr std::size_t listings_at_once = 2;
 
 constexpr std::array offered_codings{content_coding::br, content_coding::zstd, content_coding::gzip,
                                      content_coding::identity};
@@ -89,9 +94,15 @@ struct static_files::state {
     unique_fd root;
     static_options options;
     file_cache cache;
+    semaphore listings{listings_at_once};
 
     bool may_vary(const media_type& type) const noexcept {
         return options.precompressed && type.compressible;
+    }
+    /// The text that goes into a file; empty: it is served as it is.
+    std::string_view insertion_for(const media_type& type, std::uint64_t size) const noexcept {
+        const bool takes = type.name.starts_with("text/html") && size <= insertion_limit;
+        return takes ? std::string_view(options.html_insertion) : std::string_view();
     }
     response error_response(std::error_code error) const {
         return plain_response(status_for(error));
@@ -99,7 +110,7 @@ struct static_files::state {
 
     task<response> answer(request& incoming, std::string_view path);
     task<response> answer_missing(request& incoming, std::error_code error);
-    task<result<response>> list(std::string name);
+    task<result<response>> list(std::string name, listing_view view);
 
     // Responses by the file of a name below the root; they fail where it cannot be opened.
     task<result<response>> answer_with(request& incoming, std::string name);
@@ -108,6 +119,8 @@ struct static_files::state {
     task<result<response>> answer_from_memory(request& incoming, std::shared_ptr<resource> found);
     task<result<body>> body_of(request& incoming, file opened, const representation& chosen,
                                std::vector<body_part> parts, std::size_t read_whole);
+    task<result<std::shared_ptr<const file_content>>> insert(file& from,
+                                                             const representation& chosen);
 
     // The cache. Null for what is not to be cached.
     task<result<std::shared_ptr<resource>>> find_resource(const std::string& name);
@@ -149,7 +162,9 @@ task<response> static_files::serve(request& incoming, std::string_view path) {
 
 task<response> static_files::state::answer(request& incoming, std::string_view path) {
     const auto wanted = decode_path(path, options.hidden);
-    if (!wanted) co_return plain_response(404);
+    // No client sends "..", encoded or not, for a route of an application.
+    if (!wanted && wanted.error() == errc::malformed) co_return plain_response(404);
+    if (!wanted) co_return co_await answer_missing(incoming, wanted.error());
     // The mount's own path.
     if (path.empty() && !incoming.path().ends_with('/')) co_return folder_redirect(incoming);
     if (!wanted->is_folder) {
@@ -168,7 +183,9 @@ task<response> static_files::state::answer(request& incoming, std::string_view p
         missing = answered.error();
     }
     if (options.listing && status_for(missing) == 404) {
-        auto listed = co_await list(wanted->name);
+        const auto view = listing_view::from(incoming.query("sort"), incoming.query("order"),
+                                             incoming.query("page"));
+        auto listed = co_await list(wanted->name, view);
         if (listed) co_return std::move(*listed);
         missing = listed.error();
     }
@@ -184,16 +201,25 @@ task<response> static_files::state::answer_missing(request& incoming, std::error
     co_return error_response(error);
 }
 
-task<result<response>> static_files::state::list(std::string name) {
+task<result<response>> static_files::state::list(std::string name, listing_view view) {
+    // Until the page is made: what waits for a thread between the two steps has its entries.
+    const auto place = co_await listings.acquire();
+    if (!place) co_return fail(place.error());
     const std::string folder = name.empty() ? "." : name;
-    auto entries = co_await file::list_beneath(root.get(), folder, listing_limit + 1);
+    // One more shows that there are more.
+    const std::size_t most = options.listed_entries;
+    auto entries = co_await file::list_beneath(root.get(), folder, most + 1);
     if (!entries) co_return fail(entries.error());
-    const bool is_cut = entries->size() > listing_limit;
-    if (is_cut) entries->resize(listing_limit);
+    folder_list list{std::move(*entries), false, listing_limit};
+    list.is_cut = list.entries.size() > most;
+    if (list.is_cut) list.entries.resize(most);
     if (!options.hidden)
-        std::erase_if(*entries, [](const folder_entry& each) { return is_hidden(each.name); });
-    co_return response(200, "text/html; charset=utf-8",
-                       list_folder(name, std::move(*entries), is_cut));
+        std::erase_if(list.entries, [](const folder_entry& each) { return is_hidden(each.name); });
+    // Sorting a hundred thousand names takes longer than a loop may be held up.
+    auto page = co_await off_loop(
+        [&]() -> result<std::string> { return list_folder(name, std::move(list), view); });
+    if (!page) co_return fail(page.error());
+    co_return response(200, "text/html; charset=utf-8", std::move(*page));
 }
 
 task<result<response>> static_files::state::answer_with(request& incoming, std::string name) {
@@ -221,8 +247,15 @@ task<result<response>> static_files::state::answer_from_file(request& incoming,
     auto opened = co_await file::open_beneath(root.get(), name);
     if (!opened) co_return fail(opened.error());
     const media_type type = media_type_of(name);
+    std::string_view insertion;
+    if (!options.html_insertion.empty()) {
+        const auto whole = opened->status();
+        if (!whole) co_return fail(whole.error());
+        insertion = insertion_for(type, whole->size);
+    }
+    const bool varies = may_vary(type) && insertion.empty();
     content_coding coding = content_coding::identity;
-    if (may_vary(type)) {
+    if (varies) {
         const accepted_codings accepted(incoming.headers());
         std::vector<content_coding> offered(offered_codings.begin(), offered_codings.end());
         for (coding = accepted.choose(offered); coding != content_coding::identity;
@@ -239,9 +272,8 @@ task<result<response>> static_files::state::answer_from_file(request& incoming,
     const auto status = opened->status();
     if (!status) co_return fail(status.error());
     const std::int64_t now = wall_clock_seconds();
-    const representation chosen = representation_of(*status, coding, now);
-    file_response made =
-        respond_with(incoming, chosen, type, may_vary(type), options.cache_control, now);
+    const representation chosen = representation_of(*status, coding, now, insertion);
+    file_response made = respond_with(incoming, chosen, type, varies, options.cache_control, now);
     if (made.has_content) {
         auto content = co_await body_of(incoming, std::move(*opened), chosen, std::move(made.parts),
                                         read_whole);
@@ -251,12 +283,27 @@ task<result<response>> static_files::state::answer_from_file(request& incoming,
     co_return std::move(made.head);
 }
 
+/// The content of an HTML file with what is inserted; errc::truncated when it changes meanwhile.
+task<result<std::shared_ptr<const file_content>>> static_files::state::insert(
+    file& from, const representation& chosen) {
+    auto read = co_await read_extent(from, 0, static_cast<std::size_t>(chosen.status.size));
+    if (!read) co_return fail(read.error());
+    if (from.status() != chosen.status) co_return fail(errc::truncated);
+    co_return std::make_shared<const file_content>(
+        insert_into_html(std::move(*read), options.html_insertion));
+}
+
 task<result<body>> static_files::state::body_of(request& incoming, file opened,
                                                 const representation& chosen,
                                                 std::vector<body_part> parts,
                                                 std::size_t read_whole) {
     const std::uint64_t size = size_of(parts);
     if (incoming.method() == "HEAD") co_return unsent_body(size);
+    if (chosen.inserted > 0) {
+        auto content = co_await insert(opened, chosen);
+        if (!content) co_return fail(content.error());
+        co_return memory_body(std::move(*content), std::move(parts));
+    }
     if (size > read_whole)
         co_return file_body(std::move(opened), std::move(parts), options.sendfile);
     std::string text;
@@ -282,8 +329,9 @@ task<result<response>> static_files::state::answer_from_memory(request& incoming
         coding = accepted_codings(incoming.headers()).choose(offered);
     }
     const representation& chosen = *found->find(coding);
-    file_response made = respond_with(incoming, chosen, found->type, may_vary(found->type),
-                                      options.cache_control, wall_clock_seconds());
+    file_response made =
+        respond_with(incoming, chosen, found->type, chosen.inserted == 0 && may_vary(found->type),
+                     options.cache_control, wall_clock_seconds());
     if (!made.has_content) co_return std::move(made.head);
     if (incoming.method() == "HEAD") {
         made.head.body = unsent_body(size_of(made.parts));
@@ -312,7 +360,8 @@ task<result<std::shared_ptr<resource>>> static_files::state::find_resource(
 
 task<bool> static_files::state::is_unchanged(const resource& known) {
     for (const content_coding coding : offered_codings) {
-        if (coding != content_coding::identity && !may_vary(known.type)) continue;
+        const bool has_variants = may_vary(known.type) && known.variants.front().inserted == 0;
+        if (coding != content_coding::identity && !has_variants) continue;
         const auto status =
             co_await file::status_beneath(root.get(), known.name + std::string(suffix_of(coding)));
         const bool is_file = status && status->is_regular();
@@ -335,9 +384,10 @@ task<result<std::shared_ptr<resource>>> static_files::state::load_resource(
     if (!status->is_regular()) co_return fail(not_regular(status->mode));
     // Its content alone would be too much for the cache, or all of it.
     if (status->size > cached_file_limit || status->size >= cache.limit()) co_return nullptr;
-    made->variants.push_back(representation_of(*status, content_coding::identity, now));
+    const std::string_view insertion = insertion_for(made->type, status->size);
+    made->variants.push_back(representation_of(*status, content_coding::identity, now, insertion));
     for (const content_coding coding : precompressed_codings) {
-        if (!may_vary(made->type)) break;
+        if (!may_vary(made->type) || !insertion.empty()) break;
         const auto variant =
             co_await file::status_beneath(root.get(), name + std::string(suffix_of(coding)));
         if (variant && variant->is_regular() && variant->size <= cached_file_limit)
@@ -356,8 +406,9 @@ task<result<>> static_files::state::load_content(std::shared_ptr<resource> of,
         co_await file::open_beneath(root.get(), of->name + std::string(suffix_of(coding)));
     if (!opened) co_return fail(opened.error());
     const auto size = static_cast<std::size_t>(to.status.size);
-    auto content =
-        co_await read_content(*opened, size, size > whole_limit && cache.has_descriptor());
+    const bool has_descriptor = size > whole_limit && cache.has_descriptor();
+    auto content = to.inserted > 0 ? co_await insert(*opened, to)
+                                   : co_await read_content(*opened, size, has_descriptor);
     if (!content || opened->status() != to.status) {
         if (cache.find(of->name) == of) cache.erase(of->name);
         co_return fail(errc::truncated);

@@ -11,15 +11,21 @@
 
 namespace eddy::http {
 
-result<request> request::make(const http1::request_head& head, body_reader& content) {
+result<request> request::make_undecoded(const http1::request_head& head, body_reader& content) {
     request made(head, content);
     const auto parts = http1::split_target(head.method, head.target);
     if (!parts) return fail(parts.error());
+    made.parts_ = *parts;
     made.path_ = parts->path.empty() ? std::string_view("/") : parts->path;
-    if (parts->query.empty()) return made;
-    http1::query_reader reader(parts->query);
-    made.query_.reserve(1);
-    while (auto parameter = reader.next()) made.query_.push_back(std::move(*parameter));
+    return made;
+}
+
+result<request> request::make(const http1::request_head& head, body_reader& content) {
+    auto made = make_undecoded(head, content);
+    if (!made || made->parts_.query.empty()) return made;
+    http1::query_reader reader(made->parts_.query);
+    made->query_.reserve(1);
+    while (auto parameter = reader.next()) made->query_.push_back(std::move(*parameter));
     if (reader.malformed()) return fail(errc::malformed);
     return made;
 }

@@ -38,7 +38,9 @@ public:
         switch (now) {
             case session_state::idle: return connection::enter(activity::resting);
             // Its protocol has limits of its own.
-            case session_state::taken_over: return connection::enter(activity::listening);
+            case session_state::taken_over:
+                return connection::enter(worker().drains_tunnels_ ? activity::working
+                                                                  : activity::listening);
             // The time for a request is the session's to limit.
             case session_state::receiving:
             case session_state::working: return connection::enter(activity::working);

@@ -20,6 +20,7 @@ namespace eddy::http {
 struct client_label {
     std::string address;
     std::string user;
+    std::string announced = {};  ///< what a proxy has said of the client, as the log has it
 };
 
 /// The loop's thread, unless a member says otherwise.
@@ -43,6 +44,9 @@ public:
     void set_max_connections(std::uint64_t most) noexcept;
 
 protected:
+    /// A stop gives connections that another protocol has taken over the time that requests have,
+    /// instead of cancelling them at once.
+    void drain_tunnels() noexcept { drains_tunnels_ = true; }
     /// Label of a new connection, for note(); null, which takes no memory, by default. Made once,
     /// at the beginning: a connection that was reset may have no address any more. May throw
     /// std::bad_alloc; the connection is closed then.
@@ -60,6 +64,7 @@ private:
 
     request_handler* handler_;
     session_limits limits_;
+    bool drains_tunnels_ = false;
 };
 
 }  // namespace eddy::http

@@ -63,6 +63,8 @@ public:
     void begin_body(const terms& how);
     /// Takes the end of a message that needs no more bytes, such as one without a body.
     void probe_end();
+    /// Leaves "100 Continue" to others.
+    void take_expectation() noexcept { terms_.expects_continue = false; }
     /// The error that ended the body early; none while it can be read.
     std::error_code failure() const noexcept { return failure_; }
     /// The next piece as read() yields it, and its errors, as far as that needs no more bytes from

@@ -3,13 +3,19 @@
 
 #include <eddy/io/file.hpp>
 #include <eddy/io/loop.hpp>
-#include <eddy/io/timeout.hpp>
+#include <eddy/io/operation.hpp>
+#include <eddy/io/timer.hpp>
 
 #include "http/file_slices.hpp"
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <coroutine>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -33,6 +39,90 @@ bool is_in_memory(file& from, std::uint64_t offset, std::size_t size) noexcept {
     return from.try_read_at(offset, into).has_value() &&
            from.try_read_at(offset + size - 1, into).has_value();
 }
+
+/// Bytes that the kernel has of a peer's and that the peer has not acknowledged; none where that is
+/// not known.
+std::optional<int> unacknowledged(const stream& to) noexcept {
+    int bytes = 0;
+    const int socket = to.driver().option_handle();
+    if (socket < 0 || ::ioctl(socket, SIOCOUTQ, &bytes) < 0) return std::nullopt;
+    return bytes;
+}
+
+/// Time of a write. A writer that waits has room when a third of the socket's buffer is free, which
+/// may be a megabyte, and its peer may be reading all the while. So a peer that has acknowledged
+/// its share of `least` bytes in the second half of the time gets another.
+class write_watch final : private timer {
+public:
+    write_watch(cancel_source* parent, const stream& to, time_point deadline, duration time,
+                int least) noexcept
+        : source_(parent), to_(to), deadline_(deadline), time_(time), least_(least) {
+        loop& here = loop::current();
+        here.arm(*this, here.now() + (deadline - here.now()) / 2);
+    }
+    ~write_watch() { loop::current().disarm(*this); }
+
+    cancel_source& source() noexcept { return source_; }
+    bool expired() const noexcept { return expired_; }
+
+private:
+    void fire() noexcept override {
+        if (source_.requested()) return;
+        loop& here = loop::current();
+        const std::optional<int> before = std::exchange(waiting_, unacknowledged(to_));
+        if (here.now() < deadline_) return here.arm(*this, deadline_);
+        if (before && waiting_ && *before - *waiting_ >= least_ / 2) {
+            deadline_ = here.after(time_);
+            return here.arm(*this, here.now() + time_ / 2);
+        }
+        expired_ = true;
+        source_.request();
+    }
+
+    cancel_source source_;
+    const stream& to_;
+    time_point deadline_;
+    const duration time_;
+    const int least_;
+    std::optional<int> waiting_;
+    bool expired_ = false;
+};
+
+/// Awaits a write under a write_watch, without a coroutine of its own.
+template <class Op>
+class watched_write {
+public:
+    using keeps_frame_memory = void;
+
+    watched_write(const stream& to, time_point deadline, duration time, int least,
+                  awaiting<Op>&& work) noexcept
+        : to_(to), deadline_(deadline), time_(time), least_(least), work_(work) {}
+    watched_write(const watched_write&) = delete;
+    watched_write& operator=(const watched_write&) = delete;
+
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> waiter) {
+        watch_.emplace(work_.source_under(waiter.promise().source()), to_, deadline_, time_,
+                       least_);
+        return work_.begin(waiter, &watch_->source());
+    }
+    [[nodiscard]] auto await_resume() {
+        const bool expired = watch_->expired();
+        watch_.reset();
+        auto value = work_.await_resume();
+        if (!value && expired && value.error() == errc::cancelled) value = fail(errc::timed_out);
+        return value;
+    }
+
+private:
+    const stream& to_;
+    const time_point deadline_;
+    const duration time_;
+    const int least_;
+    awaiting<Op>& work_;
+    std::optional<write_watch> watch_;
+};
 
 }  // namespace
 
@@ -102,7 +192,8 @@ task<result<>> message_writer::send(std::string_view before, std::string_view co
         if (!each.empty()) pieces[count++] = as_bytes(each);
     if (count == 0) co_return result<>();
     const std::span<const const_bytes> all(pieces.data(), count);
-    const auto sent = co_await with_deadline(deadline, to_.write_all(all));
+    const auto sent =
+        co_await watched_write(to_, deadline, write_time_, int{slice_limit}, to_.write_all(all));
     head_.clear();
     if (!sent) co_return end_by(sent.error());
     for (const const_bytes each : all) counted_.out += each.size();

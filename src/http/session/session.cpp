@@ -14,6 +14,7 @@
 #include "http/session/resting_session.hpp"
 #include "http/session/spare_buffers.hpp"
 #include "io/sockets/linger.hpp"
+#include "net/network.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -110,10 +111,10 @@ constexpr duration short_linger_time = std::chrono::seconds(2);
 /// there.
 constexpr duration unwatched_time = std::chrono::milliseconds(100);
 
-class session final : private timer {
+class server_session final : private timer, private request_session {
 public:
-    session(stream& peer, request_handler& handler, const session_limits& limits,
-            session_observer& observer, duration rest_after = duration::max())
+    server_session(stream& peer, request_handler& handler, const session_limits& limits,
+                   session_observer& observer, duration rest_after = duration::max())
         : peer_(peer),
           handler_(handler),
           limits_(limits),
@@ -125,12 +126,12 @@ public:
 
     /// A response that broke off, in whatever way, must not look whole. Only here: the observer may
     /// need the peer's address before.
-    ~session() {
+    ~server_session() {
         stop_flush_timer();
         if (is_cut_) peer_.abort();
     }
-    session(const session&) = delete;
-    session& operator=(const session&) = delete;
+    server_session(const server_session&) = delete;
+    server_session& operator=(const server_session&) = delete;
 
     /// Yields whether the connection rests: open, idle, and without a byte of the peer's here.
     task<bool> run();
@@ -147,7 +148,7 @@ private:
     /// the next, so that those which are answered at once cost no timer.
     class watch_timer final : private timer {
     public:
-        explicit watch_timer(session& of) noexcept : of_(of) {}
+        explicit watch_timer(server_session& of) noexcept : of_(of) {}
         ~watch_timer() {
             if (armed()) loop::current().disarm(*this);
         }
@@ -169,7 +170,7 @@ private:
                 of_.watch_client();
         }
 
-        session& of_;
+        server_session& of_;
         bool is_working_ = false;
     };
 
@@ -181,12 +182,18 @@ private:
     task<bool> answer_request();
     void begin_body(const http1::request_head& head);
     bool may_keep(const http1::request_head& head, const response& answer);
+    task<result<>> send_interim(int status, http1::header_list fields) override;
+    void take_expectation() noexcept override { reader_.take_expectation(); }
+    scope& background() override;
+    const client_address& client() override;
+    [[gnu::noinline]] task<void> end_background();
     void watch_client() noexcept;
     [[gnu::noinline]] task<void> end_watch();
     // Code that is rare or waits has a frame of its own: the compiler would inline it into the
     // frames of its callers, which every connection has.
     [[gnu::noinline]] task<void> reject(http1::parse_error fault,
-                                        const http1::request_head* request);
+                                        const http1::request_head* request,
+                                        const upstream_note* upstream = nullptr);
     void make_valid(response& answer);
     bool sends_no_content(const response& answer) const noexcept;
     bool queue(const response& answer);
@@ -202,7 +209,8 @@ private:
     task<void> watch_for_hangup(cancel_source& to_cancel, bool is_finite);
     [[gnu::noinline]] task<void> linger(duration longest);
 
-    void note(const http1::request_head* request, int status, bool is_whole);
+    void note(const http1::request_head* request, int status, bool is_whole,
+              const upstream_note* upstream = nullptr);
 
     stream& peer_;
     request_handler& handler_;
@@ -219,10 +227,12 @@ private:
     std::unique_ptr<connection_takeover> successor_;
     std::optional<cancel_source> hangup_;  // of the handler
     std::unique_ptr<scope> watching_;      // while the client of a handler is watched
+    std::unique_ptr<scope> background_;    // beside the response at hand
     watch_timer client_watch_;
+    std::unique_ptr<client_address> client_;  // once a handler has asked
 };
 
-task<bool> session::run() {
+task<bool> server_session::run() {
     hangup_.emplace(co_await current_source());
     unsigned in_a_row = 0;
     for (;;) {
@@ -240,6 +250,7 @@ task<bool> session::run() {
             case arrival::head: break;
         }
         const bool goes_on = co_await answer_request();
+        if (background_) co_await end_background();
         if (goes_on && ++in_a_row == requests_in_a_row) {
             in_a_row = 0;
             static_cast<void>(co_await loop::current().yield());
@@ -248,14 +259,14 @@ task<bool> session::run() {
     }
 }
 
-void session::begin_request() noexcept {
+void server_session::begin_request() noexcept {
     head_at_ = loop::current().now();
     head_time_ = duration::zero();
     parser_.set_body_limit(limits_.parser.body);
 }
 
 /// Takes the received head; none if it is not whole.
-std::optional<session::arrival> session::take_head() {
+std::optional<server_session::arrival> server_session::take_head() {
     const http1::step step = reader_.parse();
     if (step.what == http1::event::error) return arrival::malformed;
     if (step.what != http1::event::head) return std::nullopt;
@@ -263,7 +274,7 @@ std::optional<session::arrival> session::take_head() {
     return arrival::head;
 }
 
-task<session::arrival> session::await_head() {
+task<server_session::arrival> server_session::await_head() {
     loop& here = loop::current();
     time_point deadline = here.after(std::min(limits_.idle_time, rest_after_));
     std::optional<time_point> begun;
@@ -308,7 +319,7 @@ task<session::arrival> session::await_head() {
     }
 }
 
-void session::begin_body(const http1::request_head& head) {
+void server_session::begin_body(const http1::request_head& head) {
     message_reader::terms terms;
     terms.pause = limits_.read_time;
     terms.least = limits_.read_bytes;
@@ -322,7 +333,7 @@ void session::begin_body(const http1::request_head& head) {
 }
 
 /// True if another request may follow the response.
-bool session::may_keep(const http1::request_head& head, const response& answer) {
+bool server_session::may_keep(const http1::request_head& head, const response& answer) {
     // The rest of the body stands before the next request. Bytes that have not arrived yet are not
     // waited for, and a producer may still read them.
     const bool is_read = answer.body.producer() ? reader_.ended() : reader_.skip_received();
@@ -332,10 +343,11 @@ bool session::may_keep(const http1::request_head& head, const response& answer) 
 }
 
 /// False when the connection ends with it.
-task<bool> session::answer_request() {
+task<bool> server_session::answer_request() {
     const http1::request_head& head = parser_.head();
     begin_body(head);
-    auto incoming = request::make(head, reader_);
+    auto incoming =
+        handler_.forwards() ? request::make_undecoded(head, reader_) : request::make(head, reader_);
     response answer;
     http1::parse_error fault;
     if (!out_.empty()) {
@@ -351,6 +363,7 @@ task<bool> session::answer_request() {
         fault = {400, "the request's target is malformed"};
     } else {
         incoming->set_connection(peer_);
+        incoming->set_session(*this);
         client_watch_.start();
         std::exception_ptr failure;
         try {
@@ -362,69 +375,106 @@ task<bool> session::answer_request() {
         if (watching_) co_await end_watch();
         if (failure) fault = fault_of_handler(failure, head);
         if (hangup_->requested()) {
-            note(&head, no_response, false);
+            note(&head, no_response, false, &incoming->upstream());
             co_return false;
         }
     }
+    const upstream_note* const upstream = incoming ? &incoming->upstream() : nullptr;
     // The handler may have found a fault in what it has read, or wanted to read.
     if (incoming && fault.status == 0) fault = incoming->fault();
     if (fault.status != 0) answer = handler_.reject(fault.status, fault.what);
     if (reader_.failure()) {
         fault = fault_of(reader_.failure(), parser_.error());
         if (fault.status != 0)
-            co_await reject(fault, &head);
+            co_await reject(fault, &head, upstream);
         else
-            note(&head, no_response, false);
+            note(&head, no_response, false, upstream);
         co_return false;
     }
-    if (answer.status == 101 && !reader_.skip_received())
+    if (answer.takeover && !reader_.skip_received())
         answer = handler_.reject(500, "a request with a body cannot switch protocols");
     make_valid(answer);
-    if (answer.status == 101) {
+    if (answer.takeover) {
+        const int status = answer.status;
         const auto switched = co_await switch_protocols(std::move(answer));
-        note(&head, 101, switched.has_value());
+        note(&head, status, switched.has_value(), upstream);
         co_return false;
     }
     const bool keep = may_keep(head, answer);
     if (keep && queue(answer)) {
-        note(&head, answer.status, true);
+        note(&head, answer.status, true, upstream);
         if (out_.size() < queued_limit) co_return true;
         const auto flushed = co_await flush();
         co_return flushed.has_value();
     }
     const int status = answer.status;
     const auto sent = co_await send(std::move(answer), keep);
-    note(&head, status, sent.has_value());
+    note(&head, status, sent.has_value(), upstream);
     if (sent && !keep) co_await linger(reader_.ended() ? short_linger_time : duration::max());
     co_return sent&& keep;
 }
 
+task<result<>> server_session::send_interim(int status, http1::header_list fields) {
+    if (parser_.head().minor_version == 0) co_return result<>();
+    stop_flush_timer();
+    take_spare(out_);
+    const std::size_t before = out_.size();
+    if (status < 100 || status > 199 || status == 101) co_return fail(errc::malformed);
+    const auto written =
+        http1::head_writer(out_).response(status).fields(fields).end(body_framing::none());
+    if (!written) co_return written;
+    traffic_.out += out_.size() - before;
+    co_return co_await flush();
+}
+
+scope& server_session::background() {
+    if (!background_) background_ = std::make_unique<scope>(&*hangup_);
+    return *background_;
+}
+
+const client_address& server_session::client() {
+    if (!client_) {
+        const endpoint peer = peer_.peer();
+        client_ = std::make_unique<client_address>(peer, host_text(peer));
+    }
+    return *client_;
+}
+
+task<void> server_session::end_background() {
+    background_->cancel();
+    co_await background_->join();
+    background_.reset();
+}
+
 /// Watches the client of a handler that has worked for a while. Without memory there is no watch.
-void session::watch_client() noexcept try {
+void server_session::watch_client() noexcept try {
     auto made = std::make_unique<scope>();
     made->spawn(watch_for_hangup(*hangup_, true));
     watching_ = std::move(made);
 } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is no failure
 }
 
-task<void> session::end_watch() {
+task<void> server_session::end_watch() {
     watching_->cancel();
     co_await watching_->join();
     watching_.reset();
 }
 
 /// `request` is null where its head is no valid one.
-task<void> session::reject(http1::parse_error fault, const http1::request_head* request) {
+task<void> server_session::reject(http1::parse_error fault, const http1::request_head* request,
+                                  const upstream_note* upstream) {
     observer_.enter(session_state::working);
     response answer = handler_.reject(fault.status, fault.what);
     make_valid(answer);
     const auto sent = co_await send(std::move(answer), false);
-    note(request, fault.status, sent.has_value());
+    note(request, fault.status, sent.has_value(), upstream);
     if (sent) co_await linger(fault.status == 408 ? short_linger_time : duration::max());
 }
 
-void session::note(const http1::request_head* request, int status, bool is_whole) {
+void server_session::note(const http1::request_head* request, int status, bool is_whole,
+                          const upstream_note* upstream) {
     exchange_record what;
+    if (upstream != nullptr && upstream->name) what.upstream = upstream;
     what.request = request;
     what.status = status;
     what.is_whole = is_whole;
@@ -436,20 +486,22 @@ void session::note(const http1::request_head* request, int status, bool is_whole
     observer_.note(what);
 }
 
-void session::make_valid(response& answer) {
+void server_session::make_valid(response& answer) {
+    if (answer.takeover && answer.status != 101 && parser_.head().method != "CONNECT")
+        answer.takeover.reset();
     if (!answer.is_valid())
         answer = handler_.reject(500, "the response has a status or a field that cannot be sent");
     if (!answer.is_valid()) answer = response(500);
 }
 
 /// True if a response has no content, whatever its body.
-bool session::sends_no_content(const response& answer) const noexcept {
+bool server_session::sends_no_content(const response& answer) const noexcept {
     return parser_.head().method == "HEAD" || has_no_body(answer.status);
 }
 
 /// Queues a short response, to be sent with the responses to the requests behind it. False for
 /// others.
-bool session::queue(const response& answer) {
+bool server_session::queue(const response& answer) {
     if (answer.body.producer() || answer.body.text().size() > queued_text_limit) return false;
     take_spare(out_);
     const std::size_t before = out_.size();
@@ -463,13 +515,16 @@ bool session::queue(const response& answer) {
     return true;
 }
 
-/// Sends the response 101 behind queued responses. Bytes that follow the request are no HTTP.
-task<result<>> session::switch_protocols(response answer) {
+/// Sends the response 101, or the success of CONNECT, behind queued responses. Bytes that follow
+/// the request are no HTTP.
+task<result<>> server_session::switch_protocols(response answer) {
     stop_flush_timer();
     take_spare(out_);
     const std::size_t before = out_.size();
-    const auto written =
-        http1::head_writer(out_).response(101).fields(answer.headers).end(body_framing::none());
+    const auto written = http1::head_writer(out_)
+                             .response(answer.status)
+                             .fields(answer.headers)
+                             .end(body_framing::none());
     EDDY_ASSERT(written.has_value());
     traffic_.out += out_.size() - before;
     const auto sent = co_await flush();
@@ -478,7 +533,7 @@ task<result<>> session::switch_protocols(response answer) {
 }
 
 /// Sends what waits.
-task<result<>> session::flush() {
+task<result<>> server_session::flush() {
     stop_flush_timer();
     is_cut_ = true;
     const auto sent = co_await with_timeout(limits_.write_time, peer_.write_all(out_.bytes()));
@@ -488,16 +543,16 @@ task<result<>> session::flush() {
 }
 
 /// Arms the timer that sends queued responses at the end of this turn, unless they are sent before.
-void session::start_flush_timer() noexcept {
+void server_session::start_flush_timer() noexcept {
     loop& here = loop::current();
     if (!armed()) here.arm(*this, here.now());
 }
 
-void session::stop_flush_timer() noexcept {
+void server_session::stop_flush_timer() noexcept {
     if (armed()) loop::current().disarm(*this);
 }
 
-void session::fire() noexcept {
+void server_session::fire() noexcept {
     // There is no other writer while the handler runs. An error comes again in flush().
     const auto sent = peer_.try_write(out_.bytes());
     if (!sent) return;
@@ -506,7 +561,7 @@ void session::fire() noexcept {
     if (!out_.empty()) here.arm(*this, here.after(flush_pause));
 }
 
-task<result<>> session::send(response answer, bool keep) {
+task<result<>> server_session::send(response answer, bool keep) {
     stop_flush_timer();
     take_spare(out_);
     const std::size_t waiting = out_.size();
@@ -531,7 +586,7 @@ task<result<>> session::send(response answer, bool keep) {
     co_return sent;
 }
 
-task<result<>> session::stream_body(const body& content, message_writer& to) {
+task<result<>> server_session::stream_body(const body& content, message_writer& to) {
     result<> sent;
     cancel_source waiting(co_await current_source());
     co_await with_scope([&](scope& watcher) {
@@ -543,8 +598,8 @@ task<result<>> session::stream_body(const body& content, message_writer& to) {
     co_return sent;
 }
 
-task<void> session::produce(body_producer& from, message_writer& to, cancel_source& waiting,
-                            result<>& sent) {
+task<void> server_session::produce(body_producer& from, message_writer& to, cancel_source& waiting,
+                                   result<>& sent) {
     if (!from.begins_at_once()) sent = co_await to.flush();
     try {
         if (sent) sent = co_await eddy::detail::also_under(from.produce(to), waiting);
@@ -559,7 +614,7 @@ task<void> session::produce(body_producer& from, message_writer& to, cancel_sour
     if (sent) sent = co_await to.finish();
 }
 
-task<void> session::watch_for_hangup(cancel_source& to_cancel, bool is_finite) {
+task<void> server_session::watch_for_hangup(cancel_source& to_cancel, bool is_finite) {
     // The producer may still read the request.
     const auto read = co_await reader_.body_end().wait();
     if (!read) co_return;
@@ -582,7 +637,8 @@ task<void> session::watch_for_hangup(cancel_source& to_cancel, bool is_finite) {
 }
 
 /// `longest` holds beside the session's own limits.
-task<void> session::linger(duration longest) {
+task<void> server_session::linger(duration longest) {
+    if (background_) co_await end_background();  // it may read, too
     if (!peer_.shutdown_write() || !observer_.awaits_request()) co_return;
     observer_.enter(session_state::idle);
     linger_limits limits;
@@ -594,7 +650,7 @@ task<void> session::linger(duration longest) {
 /// `received` was read before.
 task<succession> serve_http(stream& peer, request_handler& handler, const session_limits& limits,
                             session_observer& observer, duration rest_after, byte_buffer received) {
-    session serving(peer, handler, limits, observer, rest_after);
+    server_session serving(peer, handler, limits, observer, rest_after);
     serving.begin_with(std::move(received));
     succession next;
     next.rests = co_await serving.run();

@@ -150,6 +150,9 @@ std::expected<templates, std::string> templates::open(const std::string& folder,
     made->folder = folder;
     made->options = options;
     if (auto loaded = made->load(); !loaded) return std::unexpected(loaded.error());
+    // An empty folder may be filled later, and is read again by `reload` alone.
+    if (made->known.empty() && !options.reload)
+        return std::unexpected(folder + ": no file's name ends with " + std::string(file_suffix));
     return templates(std::move(made));
 }
 

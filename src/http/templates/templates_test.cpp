@@ -155,6 +155,17 @@ TEST_F(http_template_files, errors_name_the_file) {
     EXPECT_EQ(templates::open(path("missing")).error().rfind(path("missing: "), 0), 0U);
 }
 
+TEST_F(http_template_files, a_folder_without_templates_is_an_error) {
+    write("page.html", "<p>");
+    fs::create_symlink(path("page.html"), path("link.mustache"));
+    const auto pages = open();
+    ASSERT_FALSE(pages);
+    EXPECT_EQ(pages.error(), std::string(folder_.path()) + ": no file's name ends with .mustache");
+    template_options options;
+    options.reload = true;
+    EXPECT_TRUE(open(options)) << "it may be filled later";
+}
+
 TEST_F(http_template_files, no_name_leads_out_of_the_folder) {
     write("in/page.mustache", "in");
     write("out.mustache", "secret");

@@ -39,11 +39,25 @@ unsigned window_bits(const deflate_terms& terms, role sender) noexcept {
     return sender == role::server ? terms.server_max_window_bits : terms.client_max_window_bits;
 }
 
+/// The most that a message may take when it is not compressed, head included.
+std::size_t plain_frame_size(std::size_t size) noexcept {
+    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+    return size > most / 2 ? most : size + eddy::websocket::frame_head::size_limit;
+}
+
 /// The most that a message may take when it is compressed, head included.
 std::size_t most_frame_size(std::size_t size) noexcept {
     constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
     if (size > most / 2) return most;
     return size + size / 1024 + 64 + eddy::websocket::frame_head::size_limit;
+}
+
+/// Limits of the queue of frames: a message of max_queued_bytes has room for its head, and for what
+/// compression adds to incompressible content.
+queued_writer_options frame_limits(queued_writer_options of, bool is_deflated) noexcept {
+    of.max_queued_bytes =
+        is_deflated ? most_frame_size(of.max_queued_bytes) : plain_frame_size(of.max_queued_bytes);
+    return of;
 }
 
 /// A block of the thread's spare ones for a frame, given back at the end.
@@ -89,7 +103,7 @@ websocket_connection::websocket_connection(stream peer, byte_buffer received, ro
                                            std::shared_ptr<const websocket_options> options)
     : peer_(std::move(peer)),
       options_(std::move(options)),
-      writer_(peer_, tasks_, options_->queue),
+      writer_(peer_, tasks_, frame_limits(options_->queue, agreed.deflate.has_value())),
       parser_(own),
       input_(std::move(received)),
       protocol_(std::move(agreed.protocol)),
@@ -395,8 +409,9 @@ task<result<>> websocket_connection::send(opcode kind, std::string_view data) {
     const result<> may = check_sending(kind, data);
     if (!may) co_return may;
     if (options_->queue.policy == slow_reader_policy::wait) {
-        const std::size_t size = deflate_ ? most_frame_size(data.size())
-                                          : data.size() + eddy::websocket::frame_head::size_limit;
+        if (data.size() > options_->queue.max_queued_bytes) co_return fail(errc::limit_reached);
+        const std::size_t size =
+            deflate_ ? most_frame_size(data.size()) : plain_frame_size(data.size());
         const result<> room = co_await reserve(size);
         if (!room) co_return room;
     }
@@ -427,7 +442,7 @@ result<> websocket_connection::try_send(opcode kind, std::string_view data) {
 
 /// True if send() would wait; known before the message is compressed.
 bool websocket_connection::is_full_for(std::size_t size) const noexcept {
-    const queued_writer_options& limits = options_->queue;
+    const queued_writer_options limits = frame_limits(options_->queue, true);
     const std::size_t queued = writer_.queued_bytes();
     if (limits.policy != slow_reader_policy::wait || queued == 0) return false;
     return queued + most_frame_size(size) > limits.max_queued_bytes ||

@@ -250,6 +250,33 @@ TEST_P(websocket_session, takes_messages_of_the_greatest_size) {
     EXPECT_LT(most_in_a_piece_, 200'000U);
 }
 
+TEST_P(websocket_session, echoes_messages_as_long_as_its_queue) {
+    options_.max_message = options_.queue.max_queued_bytes = 256 * 1024;
+    options_.compressed_from = 1;
+    std::string noise;
+    std::mt19937 dice(1);
+    while (noise.size() < options_.max_message) noise += static_cast<char>(dice() & 0xff);
+    const std::string close = close_text(close_code::normal);
+    for (const bool is_deflated : {false, true}) {
+        options_.deflate.reset();
+        if (is_deflated) options_.deflate.emplace();
+        const std::string_view offer =
+            is_deflated ? "Sec-WebSocket-Extensions: permessage-deflate\r\n" : "";
+        for (const std::size_t less : {0U, 1U, 9U, 15U}) {
+            const std::string_view sent = std::string_view(noise).substr(less);
+            const std::string line = exchange(frame_text(opcode::binary, sent) + close, "/", offer);
+            EXPECT_TRUE(line.starts_with("binary:")) << line;
+            EXPECT_TRUE(line.ends_with(" close:1000 ")) << line;
+            if (!is_deflated)
+                EXPECT_EQ(line, "binary:" + std::to_string(sent.size()) + " close:1000 ");
+        }
+    }
+    // One byte more is no message of this queue.
+    options_.deflate.reset();
+    ++options_.max_message;
+    EXPECT_EQ(exchange(frame_text(opcode::binary, noise + "x") + close), "close:1000 ");
+}
+
 TEST_P(websocket_session, closes_when_its_service_returns_throws_or_is_cancelled) {
     service_ = [](websocket) -> task<void> { co_return; };
     EXPECT_EQ(exchange(close_text(close_code::normal)), "close:1000 ");
