@@ -34,6 +34,9 @@ public:
     result<> open(std::string_view path, const receiver_options& options) {
         return receiver_.listen(path, options);
     }
+    result<> open(handoff_socket from, const receiver_options& options) {
+        return receiver_.listen(std::move(from), options);
+    }
     ~handoff_listener() { receiver_.close_socket(); }
 
     bool start(accept_operation& op) override;
@@ -41,15 +44,22 @@ public:
     endpoint local() const noexcept override { return receiver_.local(); }
     int native_handle() const noexcept override { return receiver_.native_handle(); }
     void close() noexcept override;
+    void pause() noexcept override;
+    void resume() noexcept override;
+    void set_shared(bool is_shared) noexcept override;
     void observe(failure_observer observer) { observer_ = std::move(observer); }
 
 private:
     static task<void> receive(handoff_listener* self);
     bool start_receiving() noexcept;
     bool give(accept_operation& op);
-    void end_waiter() noexcept;
+    void end_waiter(std::error_code why = errc::cancelled) noexcept;
+    void end_paused(std::size_t still_pending) noexcept;
     void arrive(arrival what) override;
-    void fail_handoff(fault why) noexcept override { note(to_string(why)); }
+    void fail_handoff(fault why) noexcept override {
+        note(to_string(why));
+        end_paused(1);
+    }
     void end_group() noexcept override;
     void note(std::string_view reason) const noexcept {
         if (observer_) observer_(reason);
@@ -61,11 +71,16 @@ private:
     failure_observer observer_;
     event closing_;
     bool is_receiving_ = false;  // receive() runs
+    bool is_paused_ = false;
 };
 
 bool handoff_listener::start(accept_operation& op) {
     EDDY_ASSERT(!waiter_);
     if (give(op)) return true;
+    if (is_paused_ && receiver_.pending() == 0) {
+        op.set_error(errc::closed);
+        return true;
+    }
     if (!is_receiving_ && !start_receiving()) {
         op.set_error(errno_code(ENOMEM));
         return true;
@@ -79,7 +94,7 @@ bool handoff_listener::give(accept_operation& op) {
     if (ready_.empty()) return false;
     unique_fd client = std::move(ready_.front());
     ready_.pop_front();
-    if (ready_.size() < max_ready_clients) receiver_.resume();
+    if (ready_.size() < max_ready_clients && !is_paused_) receiver_.resume();
     auto adopted = loop::current().adopt(std::move(client));
     if (adopted)
         op.set_accepted(std::move(*adopted));
@@ -121,14 +136,40 @@ void handoff_listener::arrive(arrival what) {
 }
 
 void handoff_listener::end_group() noexcept {
-    if (!waiter_ || !give(*waiter_)) return;
+    if (!waiter_ || !give(*waiter_)) return end_paused(1);
     std::exchange(waiter_, nullptr)->complete_later();
 }
 
-void handoff_listener::end_waiter() noexcept {
+/// Ends an accept for which nothing comes any more: no other sender has a message on its way than
+/// the ones that the caller knows of.
+void handoff_listener::end_paused(std::size_t still_pending) noexcept {
+    if (is_paused_ && ready_.empty() && receiver_.pending() <= still_pending)
+        end_waiter(errc::closed);
+}
+
+void handoff_listener::pause() noexcept {
+    EDDY_ASSERT(!closing_.is_set());
+    is_paused_ = true;
+    receiver_.pause();
+    end_paused(0);
+}
+
+void handoff_listener::resume() noexcept {
+    is_paused_ = false;
+    if (ready_.size() < max_ready_clients) receiver_.resume();
+}
+
+void handoff_listener::set_shared(bool is_shared) noexcept {
+    if (is_shared)
+        receiver_.disown_file();
+    else
+        receiver_.own_file();
+}
+
+void handoff_listener::end_waiter(std::error_code why) noexcept {
     if (!waiter_) return;
     accept_operation& op = *std::exchange(waiter_, nullptr);
-    op.set_error(errc::cancelled);
+    op.set_error(why);
     op.complete_later();
 }
 
@@ -153,6 +194,22 @@ result<listener> listen(std::string_view path, const receiver_options& options) 
     dropping.keeps_messages = false;
     auto made = std::make_unique<handoff_listener>();
     if (auto opened = made->open(path, dropping); !opened) return fail(opened.error());
+    return listener(*made.release());
+}
+
+result<listener> adopt(unique_fd socket, std::string_view path, const receiver_options& options) {
+    EDDY_ASSERT(socket);
+    auto local = endpoint::unix_path(path);
+    if (!local) return fail(errc::bad_address);
+    handoff_socket from;
+    from.local = *local;
+    from.socket.local = *local;
+    from.socket.socket = std::move(socket);
+    receiver_options dropping = options;
+    dropping.keeps_messages = false;
+    auto made = std::make_unique<handoff_listener>();
+    if (auto opened = made->open(std::move(from), dropping); !opened) return fail(opened.error());
+    made->set_shared(true);
     return listener(*made.release());
 }
 

@@ -30,6 +30,10 @@ using failure_observer = std::function<void(std::string_view reason)>;
 /// The loop's thread.
 result<listener> listen(std::string_view path, const receiver_options& options);
 
+/// The same with a socket that another process has opened at `path`; it has the socket's file until
+/// listener_driver::set_shared(false).
+result<listener> adopt(unique_fd socket, std::string_view path, const receiver_options& options);
+
 /// Sets the observer of the failures of a listener of listen(); an empty one ends observation.
 /// False for other listeners.
 bool observe_failures(listener& of, failure_observer observer);

@@ -6,6 +6,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "base/files/socket_owner.hpp"
 #include "io/posix/unix_listener.hpp"
 #include "net/peer_process.hpp"
 #include "wire/handoff/message_end.hpp"
@@ -88,6 +89,13 @@ result<handoff_socket> listen_for_handoffs(std::string_view path, const receiver
     const int type = options.type == socket_type::seqpacket ? SOCK_SEQPACKET : SOCK_STREAM;
     auto opened = open_unix_listener(*address, listening, type, true);
     if (!opened) return fail(opened.error());
+    if (!is_abstract(*address) && (options.owner || options.group)) {
+        const auto given = give_socket(std::string(path), options.owner, options.group);
+        if (!given) {
+            remove_socket_file(*address, opened->file);
+            return fail(given.error());
+        }
+    }
     return handoff_socket{std::move(*opened), *address};
 }
 
@@ -133,6 +141,7 @@ task<void> receiver::close() {
 }
 
 result<> receiver::listen(std::string_view path, const receiver_options& options) {
+    EDDY_ASSERT(!listening_.socket);
     if (loop::current().kind() == io_backend_kind::sim) return fail(errc::unsupported);
     auto opened = listen_for_handoffs(path, options);
     if (!opened) return fail(opened.error());

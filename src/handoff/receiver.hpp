@@ -22,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace eddy::handoff {
@@ -58,6 +59,8 @@ struct receiver_options {
     /// which every user may connect, the own user and root.
     std::vector<uid_t> allowed_users = {};
     duration message_time = std::chrono::seconds(5);  ///< for a message, from accept(2) on
+    std::optional<uid_t> owner = std::nullopt;        ///< of the socket's file; else this user's
+    std::optional<gid_t> group = std::nullopt;        ///< the same
 };
 
 /// A listening handoff socket.
@@ -72,7 +75,8 @@ inline constexpr int sender_backlog = 4096;
 
 /// Listens at `path` ("@name": abstract) with the options' type and mode. A stale socket file is
 /// replaced. No loop is needed, and several processes may accept from one such socket. Errors are
-/// bind(2)'s and errc::bad_address. Its file is the caller's: remove_socket_file().
+/// bind(2)'s, give_socket()'s and errc::bad_address. Its file is the caller's:
+/// remove_socket_file().
 result<handoff_socket> listen_for_handoffs(std::string_view path, const receiver_options& options);
 
 /// One loop's thread. close() must have ended before it dies, or end() and close_socket().
@@ -143,6 +147,10 @@ public:
 
     /// Listens: senders wait in the kernel's backlog. Errors as open()'s.
     result<> listen(std::string_view path, const receiver_options& options);
+    /// The same with a socket that listens already, of the options' type.
+    result<> listen(handoff_socket from, const receiver_options& options) {
+        return adopt(std::move(from), options);
+    }
     /// Accepts until end(). After listen(). Throws std::bad_alloc.
     void begin();
     /// Ends accepting and receiving. Senders whose message has not arrived are closed. begin() may
@@ -157,6 +165,17 @@ public:
     /// arrive. Also within a call of the sink.
     void pause() noexcept { not_paused_.reset(); }
     void resume() noexcept { not_paused_.set(); }
+
+    /// The file at the socket's path is this one's, to be removed by refuse_senders().
+    void own_file() noexcept {
+        listening_.file = file_of(local_);
+        is_shared_ = false;
+    }
+    /// Another process has the socket, and its file.
+    void disown_file() noexcept {
+        listening_.file = {};
+        is_shared_ = true;
+    }
 
     const endpoint& local() const noexcept { return local_; }
     /// The listening socket; -1 when it is closed.

@@ -72,7 +72,7 @@ task<void> acceptor::accept_all(served_listener& from, std::string_view refusal)
     if (notes.has_handoffs()) pool_.limits().has_shared_sockets = true;
     for (;;) {
         // Clients that send nothing must not hold all slots.
-        bool is_crowded = from.finish != nullptr && pool_.limits().handshakes.is_spent();
+        bool is_crowded = from.has_handshakes() && pool_.limits().handshakes.is_spent();
         try {
             if (!is_crowded) {
                 result<stream> peer =

@@ -40,6 +40,8 @@ public:
     /// limit gets `refusal`, which must outlive this object. With `is_secure`, or without a
     /// refusal, it is reset: others would wait for its handshake. The pool has workers.
     void open(served_listener& from, std::string_view refusal, bool is_secure);
+    /// True if nothing is accepted any more, such as a moment after all listeners were paused.
+    bool is_idle() const noexcept { return tasks_.children() == 0; }
     /// Ends accepting. The listeners stay open.
     task<void> close();
 

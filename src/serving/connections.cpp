@@ -117,9 +117,9 @@ void connections::fire() noexcept {
 
 task<result<>> connections::wait_for_descriptors(std::error_code error) {
     if (!std::exchange(said_starved_, true)) {
-        events_.write("cannot accept connections for now: " + error.message() +
-                      "; clients wait. If it stays, raise the limit of open files (ulimit -n) or "
-                      "lower the limit of connections");
+        const std::string shortage = descriptors::explain_shortage(error);
+        events_.write("cannot accept connections for now, and clients wait: " +
+                      (shortage.empty() ? error.message() : shortage));
     }
     co_return co_await loop::current().sleep_for(starved_pause);
 }
@@ -154,7 +154,7 @@ task<result<stream>> connections::accept(listener& from, std::string_view refusa
     for (;;) {
         result<stream> peer = co_await from.accept();
         if (!peer) {
-            if (peer.error() == errc::cancelled) co_return peer;
+            if (peer.error() == errc::cancelled || peer.error() == errc::closed) co_return peer;
             (void)co_await wait_for_descriptors(peer.error());
             continue;
         }

@@ -5,6 +5,8 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 
+#include "serving/arriving_clients.hpp"
+
 #include <new>
 #include <utility>
 
@@ -62,28 +64,79 @@ task<result<>> loop_pool::make_workers(factory make) {
     co_return result<>();
 }
 
-void loop_pool::assign(stream accepted, const served_listener& from) {
-    if (others_.empty()) {
-        if (from.finish == nullptr) return here_->take(std::move(accepted), nullptr);
-        // A handshake counts as a connection while it is under way.
-        return here_->adopt(std::move(accepted), from, here_->slots().take(),
-                            limits_.handshakes.begin());
-    }
+/// The worker with the fewest connections, round robin among equals.
+std::size_t loop_pool::choose_other() noexcept {
+    EDDY_ASSERT(!others_.empty());
     std::size_t chosen = next_++ % others_.size();
     for (std::size_t i = 1; i < others_.size(); ++i) {
         const std::size_t other = (chosen + i) % others_.size();
         if (others_[other].its->slots().taken() < others_[chosen].its->slots().taken())
             chosen = other;
     }
-    const remote_worker& next = others_[chosen];
+    return chosen;
+}
+
+void loop_pool::assign(std::vector<passed_client> moved) {
+    EDDY_ASSERT(here_);
+    if (moved.empty()) return;
+    if (others_.empty()) {
+        for (passed_client& each : moved) here_->take_moved(std::move(each), nullptr);
+        return;
+    }
+    struct assigned_client {
+        passed_client its;
+        connection_slot slot;
+    };
+    std::vector<std::vector<assigned_client>> groups(others_.size());
+    for (passed_client& each : moved) {
+        EDDY_ASSERT(each.socket);
+        const std::size_t chosen = choose_other();
+        groups[chosen].push_back({std::move(each), others_[chosen].its->slots().take()});
+    }
+    auto arriving = std::make_shared<arriving_clients>();
+    std::vector<std::shared_ptr<event>> gates;
+    for (const remote_worker& each : others_) gates.push_back(arriving->gate_of(each.where));
+    for (std::size_t i = 0; i < others_.size(); ++i) {
+        loop_worker* const its = others_[i].its.get();
+        const auto posted = others_[i].where.post(
+            [its, arriving, gate = std::move(gates[i]), group = std::move(groups[i])]() mutable {
+                its->hold_until(std::move(gate));
+                for (assigned_client& each : group)
+                    its->take_moved(std::move(each.its), std::move(each.slot));
+            });
+        if (!posted) here_->note_lost("its thread cannot take more", posted.error());
+    }
+}
+
+task<std::vector<passed_client>> loop_pool::move_clients() {
+    std::vector<passed_client> all;
+    if (here_) all = co_await here_->move_clients();
+    for (const remote_worker& each : others_) {
+        auto its = co_await resume_on(each.where, each.its->move_clients());
+        if (!its) continue;
+        for (passed_client& one : *its) all.push_back(std::move(one));
+    }
+    co_return all;
+}
+
+void loop_pool::assign(stream accepted, const served_listener& from) {
+    const preamble first = from.preamble_of(accepted);
+    const bool has_steps = from.has_steps(first);
+    if (others_.empty()) {
+        if (!has_steps) return here_->take(std::move(accepted), nullptr);
+        // A handshake counts as a connection while it is under way.
+        return here_->adopt(std::move(accepted), from, here_->slots().take(),
+                            limits_.handshakes.begin(), first);
+    }
+    const remote_worker& next = others_[choose_other()];
     loop_worker* const its = next.its.get();
     connection_slot slot = its->slots().take();
-    handshake begun = from.finish != nullptr ? limits_.handshakes.begin() : nullptr;
+    handshake begun = has_steps ? limits_.handshakes.begin() : nullptr;
     result<> posted;
     if (next.where.is_current()) {
-        posted = next.where.post([its, &from, peer = std::move(accepted), taken = std::move(slot),
-                                  shaking = std::move(begun)]() mutable {
-            its->adopt(std::move(peer), from, std::move(taken), std::move(shaking));
+        posted = next.where.post([its, &from, first, peer = std::move(accepted),
+                                  taken = std::move(slot), shaking = std::move(begun)]() mutable {
+            its->adopt(std::move(peer), from, std::move(taken), std::move(shaking), first);
         });
     } else {
         result<unique_fd> socket = accepted.detach();
@@ -91,9 +144,9 @@ void loop_pool::assign(stream accepted, const served_listener& from) {
             here_->note_lost("its socket cannot be given to another thread", socket.error());
             return;
         }
-        posted = next.where.post([its, &from, fd = std::move(*socket), taken = std::move(slot),
-                                  shaking = std::move(begun)]() mutable {
-            its->adopt(std::move(fd), from, std::move(taken), std::move(shaking));
+        posted = next.where.post([its, &from, first, fd = std::move(*socket),
+                                  taken = std::move(slot), shaking = std::move(begun)]() mutable {
+            its->adopt(std::move(fd), from, std::move(taken), std::move(shaking), first);
         });
     }
     if (!posted) here_->note_lost("its thread cannot take more", posted.error());

@@ -51,6 +51,13 @@ public:
     /// outlives the connection. Throws std::bad_alloc.
     void assign(stream accepted, const served_listener& from);
 
+    /// The same for connections that were moved: loop_worker::take_moved(). On several loops none
+    /// of them, and none that assign() is given later, begins before all are there. Throws
+    /// std::bad_alloc.
+    void assign(std::vector<passed_client> moved);
+    /// loop_worker::move_clients() of all workers.
+    task<std::vector<passed_client>> move_clients();
+
     /// Ends the connections of all loops, as loop_worker::drain().
     task<void> drain(duration limit);
     /// Ends a drain() that is under way soon, as loop_worker::end_drain().
@@ -88,6 +95,7 @@ public:
     shared_limits& limits() noexcept { return limits_; }
 
 private:
+    std::size_t choose_other() noexcept;
     journal& events_;
     shared_limits limits_;
     std::unique_ptr<loop_worker> here_;

@@ -6,8 +6,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <set>
 #include <string>
@@ -20,6 +22,7 @@ namespace {
 
 using namespace serving::testing;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 EDDY_ON_EVERY_IO_BACKEND(serving_loops);
 
@@ -33,8 +36,8 @@ public:
 /// Echo worker: sends its own and the client's number first.
 class echo_worker final : public loop_worker {
 public:
-    echo_worker(const worker_place& place, std::uint64_t most)
-        : loop_worker(place), index_(place.index) {
+    echo_worker(const worker_place& place, std::uint64_t most, std::atomic<int>& moved)
+        : loop_worker(place), index_(place.index), moved_(moved) {
         connections::limits limits;
         limits.most = most;
         clients_.set_limits(limits);
@@ -43,10 +46,23 @@ public:
         auto c = std::make_unique<echo_client>(clients_, std::move(accepted), tasks_.source(),
                                                std::move(slot));
         cancel_source& cancel = c->cancel;
-        tasks_.spawn(serve(std::move(c)).under(cancel));
+        if (auto all_there = gate())
+            tasks_.spawn(serve_after(std::move(all_there), std::move(c)).under(cancel));
+        else
+            tasks_.spawn(serve(std::move(c)).under(cancel));
+    }
+    void take_moved(passed_client from, connection_slot slot) override {
+        ++moved_;
+        take(must(loop::current().adopt(std::move(from.socket))), std::move(slot));
     }
 
 private:
+    task<void> serve_after(std::shared_ptr<event> all_there, std::unique_ptr<echo_client> c) {
+        if (!co_await all_there->wait()) co_return;
+        const std::string seen = std::to_string(moved_) + " are here\n";
+        if (!co_await c->socket.write_all(seen)) co_return;
+        co_await serve(std::move(c));
+    }
     task<void> serve(std::unique_ptr<echo_client> c) {
         const std::string hello = std::to_string(index_) + " " + std::to_string(c->id()) + "\n";
         if (!co_await c->socket.write_all(hello)) co_return;
@@ -62,6 +78,7 @@ private:
     }
 
     std::size_t index_;
+    std::atomic<int>& moved_;
 };
 
 /// A server with nothing but its serving.
@@ -74,8 +91,8 @@ struct served {
     }
     task<void> start(std::size_t threads, std::uint64_t most = 1000) {
         must(pool.start_threads(threads, "served"));
-        must(co_await pool.make_workers([most](const worker_place& place) {
-            return std::make_unique<echo_worker>(place, most);
+        must(co_await pool.make_workers([most, this](const worker_place& place) {
+            return std::make_unique<echo_worker>(place, most, moved);
         }));
         accepting.open(listening, full, false);
     }
@@ -103,6 +120,7 @@ struct served {
     loop_pool pool{events};
     acceptor accepting{pool};
     counters counted;
+    std::atomic<int> moved{0};
 };
 
 TEST_P(serving_loops, one_thread_is_the_loop_itself) {
@@ -151,6 +169,53 @@ TEST_P(serving_loops, connections_go_to_the_loop_that_has_the_fewest) {
         EXPECT_EQ(s->pool.limits().assigned.load(), 0U);
         EXPECT_EQ(s->counted.connections_total.value(), 8U);
         EXPECT_EQ(s->counted.connections_now.value(), 0U);
+    });
+}
+
+TEST_P(serving_loops, moved_connections_begin_once_all_are_there) {
+    if (simulated()) return;
+    run([&]() -> task<void> {
+        constexpr int count = 200;
+        const auto s = served::listen();
+        co_await s->start(3);
+        std::vector<talker> all;
+        std::vector<passed_client> moving(count);
+        for (passed_client& each : moving) {
+            int ends[2];
+            EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends),
+                      0);
+            each.socket.reset(ends[0]);
+            all.emplace_back(must(loop::current().adopt(unique_fd(ends[1]))));
+        }
+        s->pool.assign(std::move(moving));
+        talker late = co_await s->join();
+        EXPECT_NE(co_await late.line(), "");
+        EXPECT_EQ(s->moved, count);
+        for (talker& each : all)
+            EXPECT_EQ(co_await each.line(), std::to_string(count) + " are here");
+        // Later ones wait for nothing.
+        talker next = co_await s->join();
+        EXPECT_THAT(co_await next.line(), Not(HasSubstr("are here")));
+        EXPECT_EQ(s->pool.limits().assigned.load(), count + 2U);
+        co_await s->stop();
+        EXPECT_EQ(s->pool.limits().assigned.load(), 0U);
+    });
+}
+
+TEST_P(serving_loops, moved_connections_on_their_way_end_with_the_pool) {
+    if (simulated()) return;
+    run([&]() -> task<void> {
+        const auto s = served::listen();
+        co_await s->start(2);
+        int ends[2];
+        EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+        talker client(must(loop::current().adopt(unique_fd(ends[1]))));
+        std::vector<passed_client> moving(1);
+        moving.front().socket.reset(ends[0]);
+        s->pool.assign(std::move(moving));
+        co_await s->stop();
+        EXPECT_EQ(s->moved, 1);
+        static_cast<void>(co_await client.rest());
     });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <eddy/base/unique_fd.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/io/task.hpp>
@@ -13,7 +14,9 @@
 #include "serving/counters.hpp"
 #include "serving/handshake_budget.hpp"
 #include "serving/journal.hpp"
+#include "serving/passed_client.hpp"
 #include "serving/served_listener.hpp"
+#include "wire/proxy_protocol/client_values.hpp"
 
 #include <sys/types.h>
 
@@ -21,9 +24,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace eddy::serving {
 
@@ -83,6 +88,15 @@ public:
     /// Drains: closes resting connections now, and the others when they would rest or after
     /// `limit`. See shared_limits::is_replaced.
     virtual task<void> drain(duration limit);
+    /// Takes out the connections that another server can continue: they rest, or their requests
+    /// have had no effect yet. The others stay. No more come meanwhile.
+    virtual task<std::vector<passed_client>> move_clients() {
+        co_return std::vector<passed_client>();
+    }
+    /// Serves such a connection. One that it cannot continue is closed.
+    virtual void take_moved(passed_client /*from*/, connection_slot /*slot*/) {}
+    /// Connections that are taken from now on begin when `all_there` is set on this loop.
+    void hold_until(std::shared_ptr<event> all_there) noexcept { gate_ = std::move(all_there); }
     /// Closes the connections that a running drain() waits for.
     void end_drain() noexcept {
         handshakes_.cancel();
@@ -90,14 +104,15 @@ public:
     }
 
     /// Takes a connection that another loop has accepted from a listener in parts, `from`, which
-    /// outlives the connection: makes its handshake, within the budget of `begun`, and calls
-    /// take(). Failures are counted in counters::errors and written to the journal, those of
-    /// handshakes at most once per failure_report_interval.
+    /// outlives the connection: makes the steps from `first` on, within the budget of `begun`, and
+    /// calls take(). Failures are counted in counters::errors and written to the journal, those of
+    /// handshakes and of PROXY headers at most once per failure_report_interval. A proxy's
+    /// connection that ends without a byte, as health checks do, is no failure.
     void adopt(unique_fd accepted, const served_listener& from, connection_slot slot,
-               handshake begun) noexcept;
+               handshake begun, preamble first) noexcept;
     /// The same for a stream of this loop.
-    void adopt(stream accepted, const served_listener& from, connection_slot slot,
-               handshake begun) noexcept;
+    void adopt(stream accepted, const served_listener& from, connection_slot slot, handshake begun,
+               preamble first) noexcept;
 
     /// Counts a connection that was closed for want of memory, and notes it in the journal if there
     /// is memory for that.
@@ -120,6 +135,16 @@ public:
     const counters& counted() const noexcept { return counted_; }
 
 protected:
+    /// Values of the PROXY header of the connection that take() is called for; null without a
+    /// header, or where it has none. Within take().
+    const proxy_protocol::client_values* announced() const noexcept { return announced_; }
+    /// True if that connection has begun with a PROXY header.
+    bool is_announced() const noexcept { return is_announced_; }
+    /// Event of hold_until(), until it is set; null where connections begin at once.
+    std::shared_ptr<event> gate() noexcept {
+        if (gate_ && gate_->is_set()) gate_.reset();
+        return gate_;
+    }
     /// For drain(): in a server that was replaced, handshakes may end within `limit`; otherwise
     /// they are cancelled.
     task<void> end_handshakes(duration limit);
@@ -143,14 +168,21 @@ protected:
 
 private:
     task<void> shake_hands(stream plain, const served_listener& from, connection_slot slot,
-                           handshake under_way);
+                           handshake under_way, preamble first);
+    void take_announced(stream peer, connection_slot slot,
+                        const proxy_protocol::client_values* values);
     void note_failed_handshake(std::error_code error) noexcept;
+    void note_failed_header(const endpoint& proxy, std::error_code error) noexcept;
 
     shared_limits& shared_;
     journal& events_;
     connection_slots slots_;
     const bool is_accepting_;
+    bool is_announced_ = false;  // while take() runs
+    std::shared_ptr<event> gate_;
+    const proxy_protocol::client_values* announced_ = nullptr;
     failure_report handshake_failures_{"handshakes failed"};
+    failure_report header_failures_{"connections had no valid PROXY header"};
     failure_report handoff_failures_{"handoffs brought no client"};
     failure_report rejected_users_{"clients of users that may not connect were refused"};
 };
