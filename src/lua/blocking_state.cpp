@@ -67,6 +67,9 @@ function _G.xpcall(run, handle, ...)
         return handle(why)
     end, ...)
 end
+-- As metamethods that lead to themselves, LuaJIT's own check neither the time nor the stack.
+function _G.pcall(...) return pcall(...) end
+function _G.tostring(...) return tostring(...) end
 function print(...)
     local words = {}
     for i = 1, select('#', ...) do words[i] = tostring((select(i, ...))) end
@@ -181,6 +184,19 @@ std::vector<bool> blocking_state::defined() const {
     std::vector<bool> all(functions_.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = functions_[i] != LUA_NOREF;
     return all;
+}
+
+std::expected<double, std::string> blocking_state::global_number(const char* name,
+                                                                 double if_absent) {
+    double found = if_absent;
+    const auto read = run(most_.load, [&](stack in) {
+        in.getglobal(name);
+        if (in.isnil(1)) return;
+        if (in.type(1) != value_type::number) luaL_error(in.raw(), "%s must be a number", name);
+        found = in.tonumber(1);
+    });
+    if (!read) return std::unexpected(read.error());
+    return found;
 }
 
 int blocking_state::print(lua_State* in) {

@@ -47,6 +47,9 @@ public:
     /// For each of the names, whether the script has defined it.
     std::vector<bool> defined() const;
 
+    /// The global variable's number, or `if_absent` where it is nil. Fails when it is neither.
+    std::expected<double, std::string> global_number(const char* name, double if_absent);
+
     /// Calls the function of that place among the names, which must be defined: `push(in)` pushes
     /// its arguments and returns how many, `read(in)` finds so many results from index 1 on.
     /// Neither keeps objects with destructors over calls that may raise. After `limit` the call is

@@ -25,6 +25,10 @@ std::expected<void, std::string> blocking_state::load(std::string_view, const st
 
 std::vector<bool> blocking_state::defined() const { return {}; }
 
+std::expected<double, std::string> blocking_state::global_number(const char*, double) {
+    return std::unexpected(absent_text);
+}
+
 std::expected<void, std::string> blocking_state::protect(std::chrono::nanoseconds,
                                                          void (*)(stack, void*), void*) {
     return std::unexpected(absent_text);

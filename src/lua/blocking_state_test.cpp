@@ -64,6 +64,14 @@ TEST_F(blocking, a_call_ends_at_its_limit_of_time) {
     EXPECT_EQ(call(1), "2");
 }
 
+TEST_F(blocking, functions_that_are_their_own_metamethods_end) {
+    load(
+        "local t = setmetatable({}, {__tostring = tostring, __call = pcall}) "
+        "function double(n) if n == 0 then return tostring(t) end return select('#', t()) end");
+    EXPECT_EQ(call(0, 10ms), "error: it took longer than it may");
+    EXPECT_GT(std::stoi(call(1)), 2);
+}
+
 TEST_F(blocking, a_call_ends_at_the_limit_of_memory) {
     load("function double(n) return #('x'):rep(n) end");
     EXPECT_EQ(call(1e9), "error: not enough memory");

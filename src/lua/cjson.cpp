@@ -3,6 +3,7 @@
 
 #include <lua.hpp>
 
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -129,8 +130,21 @@ private:
         constexpr std::size_t steps_a_number = 50;
         of_.count_steps(in_, steps_a_number);
         char digits[40];
-        const int size = std::snprintf(digits, sizeof digits, "%.*g", chosen_.precision, value);
-        out_.append(std::string_view(digits, static_cast<std::size_t>(size)));
+        char* end = digits + sizeof digits;
+        if (is_short_integer(value))
+            end = std::to_chars(digits, end, static_cast<std::int64_t>(value)).ptr;
+        else  // as "%.*g" of printf()
+            end = std::to_chars(digits, end, value, std::chars_format::general, chosen_.precision)
+                      .ptr;
+        out_.append(std::string_view(digits, static_cast<std::size_t>(end - digits)));
+    }
+
+    /// True for a number whose digits are those of an integer; not for -0.
+    bool is_short_integer(double value) const noexcept {
+        constexpr double limit = 1e14;
+        return chosen_.precision >= 14 && value > -limit && value < limit &&
+               value == static_cast<double>(static_cast<std::int64_t>(value)) &&
+               (value != 0 || !std::signbit(value));
     }
 
     void table(int depth) {
@@ -374,7 +388,27 @@ private:
         return true;
     }
 
+    /// Takes an integer of a few digits, which most numbers are. False for others.
+    bool take_short_integer() {
+        constexpr std::ptrdiff_t most_digits = 15;
+        const bool is_negative = *at_ == '-';
+        const char* const first = at_ + (is_negative ? 1 : 0);
+        const char* p = first;
+        std::int64_t value = 0;
+        while (*p >= '0' && *p <= '9' && p - first < most_digits) value = value * 10 + (*p++ - '0');
+        const char next = *p | 32;
+        const bool is_whole = p > first && next != '.' && next != 'e' && next != 'x' &&
+                              next != 'p' && (*p < '0' || *p > '9');
+        if (!is_whole) return false;
+        number_ = is_negative ? -static_cast<double>(value) : static_cast<double>(value);
+        kind_ = kind::number;
+        of_.count_steps(in_, static_cast<std::size_t>(p - at_));
+        at_ = p;
+        return true;
+    }
+
     void take_number() {
+        if (take_short_integer()) return;
         char* end = nullptr;
         number_ = std::strtod(at_, &end);
         if (end == at_) return set_fault("invalid number", at_);

@@ -38,13 +38,14 @@ void raise_error(stack in, std::string_view text) {
 
 namespace {
 
-/// The innermost function of Lua's; false if there is none.
-bool find_place(lua_State* in, lua_Debug& where) noexcept {
-    for (int level = 0; lua_getstack(in, level, &where) != 0; ++level) {
+/// The innermost function of the script's from a level on, and its level; -1 if there is none.
+/// Those of a sandbox that are written in Lua are named like "[tostring]".
+int find_place(lua_State* in, lua_Debug& where, int level = 0) noexcept {
+    for (; lua_getstack(in, level, &where) != 0; ++level) {
         lua_getinfo(in, "Sl", &where);
-        if (*where.what != 'C') return true;
+        if (*where.what != 'C' && *where.short_src != '[') return level;
     }
-    return false;
+    return -1;
 }
 
 }  // namespace
@@ -52,7 +53,7 @@ bool find_place(lua_State* in, lua_Debug& where) noexcept {
 void raise_here(stack to, const char* text) {
     lua_State* const in = to.raw();
     lua_Debug where;
-    if (find_place(in, where))
+    if (find_place(in, where) >= 0)
         lua_pushfstring(in, "%s:%d: %s", where.short_src, where.currentline, text);
     else
         lua_pushstring(in, text);
@@ -103,6 +104,33 @@ int note_error(lua_State* in) {
     return 1;
 }
 
+namespace {
+
+/// True for "name:12: text", which error() with a level gives.
+bool has_place(std::string_view text) noexcept {
+    const std::size_t name = text.find(':');
+    if (name == 0 || name == std::string_view::npos || text.substr(0, name).contains(' '))
+        return false;
+    const std::size_t end = text.find_first_not_of("0123456789", name + 1);
+    return end != std::string_view::npos && end > name + 1 && text[end] == ':';
+}
+
+/// Calls behind the function at a level, the innermost first: "; called from a.lua:3, a.lua:9".
+/// Levels are found one by one, so endless recursion costs no more than a few of them.
+std::string calls_behind(lua_State* failed, int level) {
+    std::string text;
+    lua_Debug where;
+    for (std::size_t count = 0; (level = find_place(failed, where, level + 1)) >= 0; ++count) {
+        text += count == 0 ? "; called from " : ", ";
+        if (count == max_traced_calls) return text + "...";
+        text += where.short_src;
+        if (where.currentline > 0) text += ":" + std::to_string(where.currentline);
+    }
+    return text;
+}
+
+}  // namespace
+
 std::string describe_failure(stack failed, stack to, std::size_t most) {
     lua_State* const in = to.raw();
     lua_xmove(failed.raw(), in, 1);
@@ -123,15 +151,21 @@ std::string describe_failure(stack failed, stack to, std::size_t most) {
     }
     if (text.empty()) text = std::string("an error that is a ") + luaL_typename(in, -1);
     lua_Debug where;
-    if (find_place(failed.raw(), where)) {
+    std::string calls;
+    if (const int level = find_place(failed.raw(), where); level >= 0) {
+        calls = calls_behind(failed.raw(), level);
         std::string place = std::string(where.short_src) + ":";
         // It is unknown where the function itself has failed, not one that it called.
         if (where.currentline > 0) place += std::to_string(where.currentline) + ":";
-        if (!text.starts_with(std::string(where.short_src) + ":")) text.insert(0, place + " ");
+        if (!has_place(text) && !text.starts_with(std::string(where.short_src) + ":"))
+            text.insert(0, place + " ");
     }
+    // A long text of the script's leaves room for the calls.
+    if (calls.size() > most / 2) calls.resize(most / 2);
+    if (text.size() > most - calls.size()) text.resize(most - calls.size());
+    text += calls;
     for (char& each : text)
         if (static_cast<unsigned char>(each) < ' ') each = ' ';
-    if (text.size() > most) text.resize(most);
     return text;
 }
 

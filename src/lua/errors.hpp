@@ -17,9 +17,11 @@ namespace eddy::lua {
 void push_error(stack in, std::string_view text);
 /// Error handler for stack::pcall(): makes such a table of any error, and notes the line.
 int note_error(lua_State* in);
-/// Text of the error on top of a coroutine that has failed, with the place where it was raised: at
-/// most `most` bytes of one line. The error is moved to `in`, of a running function with three
-/// places left. Throws std::bad_alloc; raises nothing.
+/// Calls that describe_failure() names at most.
+inline constexpr std::size_t max_traced_calls = 8;
+/// Text of the error on top of a coroutine that has failed, with the place where it was raised and
+/// the calls that led there: at most `most` bytes of one line. The error is moved to `in`, of
+/// a running function with three places left. Throws std::bad_alloc; raises nothing.
 std::string describe_failure(stack failed, stack in, std::size_t most);
 /// Raises "C stack overflow" when too little is left of the native stack. Functions that recurse
 /// call it at each level. callbacks.cpp has it.

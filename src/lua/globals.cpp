@@ -22,6 +22,7 @@ namespace {
 // Registry keys, and that of the real table in a protected one's metatable.
 constexpr char globals_key = 0;
 constexpr char real_key = 0;
+constexpr char getinfo_key = 0;
 
 void* key(const char& of) noexcept { return const_cast<char*>(&of); }
 
@@ -238,9 +239,9 @@ int own_clock(lua_State* in) {
 
 // --- The tables ----------------------------------------------------------------------------------
 
-constexpr const char* base_names[] = {"_VERSION", "assert",   "error",    "getmetatable",
-                                      "ipairs",   "next",     "rawequal", "select",
-                                      "tonumber", "tostring", "type",     "unpack"};
+constexpr const char* base_names[] = {"_VERSION", "assert", "error",    "getmetatable",
+                                      "ipairs",   "next",   "rawequal", "select",
+                                      "tonumber", "type",   "unpack"};
 
 struct part {
     const char* library;
@@ -322,6 +323,15 @@ void set_string_methods(lua_State* in) {
 
 }  // namespace
 
+void sandbox::wrap_in_lua(stack function) {
+    lua_State* const in = function.raw();
+    constexpr const char* text =
+        "local original = ... return function(...) return original(...) end";
+    if (luaL_loadbuffer(in, text, std::strlen(text), "=[library]") != 0) lua_error(in);
+    lua_insert(in, -2);
+    lua_call(in, 1, 1);
+}
+
 void sandbox::protect(stack table) {
     lua_State* const in = table.raw();
     lua_newtable(in);  // what is seen
@@ -347,6 +357,30 @@ void sandbox::set_global(stack value, const char* name) {
     lua_pushvalue(in, -3);
     lua_rawset(in, -3);
     lua_pop(in, 2);
+}
+
+void sandbox::extend(stack to, int index, std::string_view name) {
+    lua_State* const in = to.raw();
+    lua_pushvalue(in, index);
+    if (push_real(in, -1)) lua_remove(in, -2);
+    to.pushstring(name);
+    lua_pushvalue(in, -3);
+    lua_rawset(in, -3);
+    lua_pop(in, 2);
+}
+
+int sandbox::parameters_of(stack function) {
+    lua_State* const in = function.raw();
+    lua_pushlightuserdata(in, key(getinfo_key));
+    lua_rawget(in, LUA_REGISTRYINDEX);
+    lua_pushvalue(in, -2);
+    lua_pushliteral(in, "u");
+    lua_call(in, 2, 1);
+    lua_getfield(in, -1, "isvararg");
+    lua_getfield(in, -2, "nparams");
+    const int count = lua_toboolean(in, -2) != 0 ? -1 : static_cast<int>(lua_tointeger(in, -1));
+    lua_pop(in, 3);
+    return count;
 }
 
 void sandbox::show_globals(stack table) {
@@ -376,11 +410,26 @@ void open_libraries(lua_State* in) {
     open(in, LUA_STRLIBNAME, luaopen_string);
     open(in, LUA_MATHLIBNAME, luaopen_math);
     open(in, LUA_BITLIBNAME, luaopen_bit);
+    // For parameters_of() alone.
+    open(in, LUA_DBLIBNAME, luaopen_debug);
     lua_settop(in, 0);
+    lua_pushlightuserdata(in, key(getinfo_key));
+    lua_getglobal(in, LUA_DBLIBNAME);
+    lua_getfield(in, -1, "getinfo");
+    lua_remove(in, -2);
+    lua_rawset(in, LUA_REGISTRYINDEX);
+}
+
+// tostring() and __tostring: see sandbox::wrap_in_lua().
+void set_tostring(lua_State* in) {
+    lua_getfield(in, old, "tostring");
+    sandbox::wrap_in_lua(in);
+    lua_setfield(in, globals, "tostring");
 }
 
 void set_base_functions(lua_State* in) {
     for (const char* const name : base_names) copy_field(in, old, name, name);
+    set_tostring(in);
     lua_getfield(in, old, "next");
     lua_pushcclosure(in, own_pairs, 1);
     lua_setfield(in, globals, "pairs");
@@ -447,6 +496,18 @@ void seal_globals(lua_State* in) {
 
 }  // namespace
 
+void sandbox::push_time_library(stack to) {
+    lua_State* const in = to.raw();
+    // Into the globals of the libraries, which are hidden in the end.
+    lua::open(in, LUA_OSLIBNAME, luaopen_os);
+    lua_getglobal(in, LUA_OSLIBNAME);
+    const int from = lua_gettop(in);
+    lua_newtable(in);
+    for (const char* const name : {"date", "difftime", "time"}) copy_field(in, from, name, name);
+    set_function(in, "clock", own_clock);
+    lua_remove(in, from);
+}
+
 void furnish(lua_State* in, const sandbox::furnisher& add) {
     open_libraries(in);
     lua_pushvalue(in, LUA_GLOBALSINDEX);
@@ -454,6 +515,7 @@ void furnish(lua_State* in, const sandbox::furnisher& add) {
     EDDY_ASSERT(lua_gettop(in) == globals);
     set_base_functions(in);
     set_libraries(in);
+    set_added_libraries(in);
     if (add) {
         // The table of globals is its first value.
         lua_remove(in, old);
@@ -462,7 +524,6 @@ void furnish(lua_State* in, const sandbox::furnisher& add) {
         lua_pushvalue(in, LUA_GLOBALSINDEX);
         lua_insert(in, old);
     }
-    set_added_libraries(in);
     seal_globals(in);
 }
 

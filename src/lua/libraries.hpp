@@ -30,9 +30,9 @@ void set_table_functions(lua_State* in, int from);
 void set_coroutine_functions(lua_State* in);
 /// loading.cpp: load and loadstring, of texts alone, in the table of globals on top.
 void set_load_functions(lua_State* in);
-/// As lua_load() of a text, which fails if it is not done by `ends`.
+/// As lua_load() of a text, which fails if it takes more of the thread's time than that.
 int load_within(lua_State* in, std::string_view text, const char* name,
-                std::chrono::steady_clock::time_point ends);
+                std::chrono::nanoseconds limit);
 
 // callbacks.cpp
 /// A function of C that calls back into Lua calls enter_callback() before: raises "C stack

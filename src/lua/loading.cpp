@@ -2,6 +2,7 @@
 // clock is looked at. Lua's compiler may take long, most of all for a text that is made for it.
 //
 // Text only: what is compiled already could do anything.
+#include "base/processor_time.hpp"
 #include "lua/libraries.hpp"
 
 #include <lua.hpp>
@@ -14,8 +15,6 @@
 
 namespace eddy::lua {
 namespace {
-
-using clock = std::chrono::steady_clock;
 
 // A name is looked for among thousands of others at worst: this takes some milliseconds then.
 constexpr std::size_t piece_bytes = 512;
@@ -103,12 +102,13 @@ int own_loadstring(lua_State* in) {
 
 struct timed_source {
     source text;
-    clock::time_point ends;
+    std::chrono::nanoseconds ends;  // of the thread's time
 };
 
 const char* next_timed_piece(lua_State* in, void* of, std::size_t* size) {
     timed_source& from = *static_cast<timed_source*>(of);
-    if (clock::now() > from.ends) luaL_error(in, "to compile it takes too long");
+    if (processor_time() > from.ends) luaL_error(in, "to compile it takes too long");
+    sandbox::of(in).let_others_run();
     return from.text.next(*size);
 }
 
@@ -121,8 +121,9 @@ void set_load_functions(lua_State* in) {
     lua_setfield(in, -2, "loadstring");
 }
 
-int load_within(lua_State* in, std::string_view text, const char* name, clock::time_point ends) {
-    timed_source from{source(text), ends};
+int load_within(lua_State* in, std::string_view text, const char* name,
+                std::chrono::nanoseconds limit) {
+    timed_source from{source(text), processor_time() + limit};
     return lua_loadx(in, next_timed_piece, &from, name, "t");
 }
 

@@ -144,13 +144,12 @@ bool sandbox::call_protected(function run, void* of) { return lua_cpcall(raw(), 
 
 int sandbox::compile(std::string_view text, const char* name, std::string& why) {
     collect_if_full();
-    const std::string changed = without_tail_calls(text);
-    const auto ends = std::chrono::steady_clock::now() + max_compile_time;
-    int status = load_within(raw(), changed, name, ends);
+    const std::string changed = without_tail_calls(text, [this] { let_others_run(); });
+    int status = load_within(raw(), changed, name, max_compile_time);
     if (status == LUA_ERRSYNTAX && changed != text) {
         // Its error shall speak of the text as it was written.
         lua_pop(raw(), 1);
-        status = load_within(raw(), text, name, ends);
+        status = load_within(raw(), text, name, max_compile_time);
     }
     if (status == 0) {
         lua_pushcfunction(raw(), keep_function);

@@ -55,7 +55,8 @@ public:
 
     supervisor& supervised_by() const noexcept { return by_; }
 
-    /// To compile a text may take so long.
+    /// To compile a text may take so much of the thread's time. It is done in pieces, between which
+    /// the supervisor's check_quietly() may leave it in the middle.
     static constexpr std::chrono::milliseconds max_compile_time{500};
     /// Compiles the text and keeps the function; 0 with the reason when it does not compile.
     int compile(std::string_view text, const char* name, std::string& why);
@@ -69,6 +70,18 @@ public:
     /// Pops a table, in which scripts find their globals from now on, or nil: their usual ones
     /// again. Functions that exist are affected, too. May raise.
     static void show_globals(stack table);
+    /// Pushes the table `os` of trusted scripts: clock, date, difftime and time. For a furnisher.
+    static void push_time_library(stack in);
+    /// Parameters of the function on top, -1 if it takes any number. May raise.
+    static int parameters_of(stack function);
+    /// Sets a field of the table at `index`, also of one that scripts cannot change, to the value
+    /// on top, which is popped. May raise.
+    static void extend(stack in, int index, std::string_view name);
+    /// Replaces a function of LuaJIT's own on top, which calls what a script gives it without a
+    /// frame of C, by one of Lua's that calls it. The interpreter runs such a function without an
+    /// instruction and without a check of the stack: as a metamethod that leads to itself,
+    /// tostring() would never end, and pcall() would write behind the stack.
+    static void wrap_in_lua(stack function);
     /// Replaces the table on top by one with the same fields, which cannot be changed.
     static void protect(stack in);
     /// __index of tables without other names: raises an error that says which one.
@@ -111,6 +124,9 @@ public:
         if (largest_bytes_ != 0) [[unlikely]]
             count_steps(in, largest_bytes_ / bytes_a_step);
     }
+
+    /// Between pieces of work that is no script's: the supervisor may leave it in the middle.
+    void let_others_run() { by_.check_quietly(); }
 
     /// Makes the interpreter call the supervisor at every instruction, as the running script must
     /// end.

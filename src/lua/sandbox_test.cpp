@@ -52,6 +52,7 @@ TEST(sandbox, an_error_of_the_supervisor_ends_any_script) {
           "load(function() while true do end end)",
           "table.sort({3, 2, 1}, function() while true do end end)",
           "('x'):gsub('x', function() while true do end end)",
+          "local t = setmetatable({}, {__tostring = tostring}) return tostring(t)",
           "while true do table.concat({'a', 'b'}) end",
           "return ('a'):rep(300000):find(('.-'):rep(20) .. 'b')"}) {
         sandboxed_lua lua;
@@ -61,6 +62,14 @@ TEST(sandbox, an_error_of_the_supervisor_ends_any_script) {
         lua.by.raises_from = SIZE_MAX;
         EXPECT_EQ(lua("return 'alive'"), "alive") << script;
     }
+}
+
+TEST(sandbox, pcall_as_a_metamethod_of_itself_checks_the_stack) {
+    sandboxed_lua lua;
+    EXPECT_THAT(lua("local t = setmetatable({}, {__call = pcall}) return tostring(t())"),
+                HasSubstr("true"));
+    EXPECT_EQ(lua("return 'alive'"), "alive");
+    EXPECT_THAT(lua("return tostring()"), HasSubstr("bad argument #1 to 'tostring'"));
 }
 
 TEST(sandbox, steps_are_checked_like_instructions) {

@@ -175,6 +175,8 @@ public:
         setfield(-2, name);
     }
     void set_functions(std::initializer_list<named_function> all) const;
+    /// The key on top becomes its value in the table at `index`.
+    void rawget(int index) const { lua_rawget(in_, index); }
     /// The table at `index` gets the value on top as its element, or the two on top as key and
     /// value.
     void rawseti(int index, int which) const { lua_rawseti(in_, index, which); }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -96,6 +97,9 @@ constexpr std::array<std::string_view, 5> ends_block{"end", "else", "elseif", "u
 // Tokens that are kept of a path: one more than is asked for.
 constexpr std::size_t longest_path = 4;
 
+// Some microseconds.
+constexpr std::size_t tokens_a_piece = 256;
+
 // Functions that return one value.
 bool is_single(const std::vector<token>& path) noexcept {
     if (path.size() == 1) {
@@ -126,8 +130,9 @@ public:
     explicit return_finder(std::string_view text) noexcept : reader_(text) {}
 
     /// False when the text is no Lua, which its compiler will report.
-    bool find_all() {
+    bool find_all(const std::function<void()>& between) {
         for (token one = reader_.next(); one.kind != token_kind::end; one = reader_.next()) {
+            if (between && tokens_ % tokens_a_piece == 0) between();
             const bool is_word = one.kind == token_kind::word;
             const bool is_end = (is_word || one.text == ";") &&
                                 std::ranges::find(ends_block, one.text) != ends_block.end();
@@ -218,9 +223,9 @@ private:
 
 }  // namespace
 
-std::string without_tail_calls(std::string_view text) {
+std::string without_tail_calls(std::string_view text, const std::function<void()>& between) {
     return_finder finder(text);
-    if (!finder.find_all() || finder.brackets().empty()) return std::string(text);
+    if (!finder.find_all(between) || finder.brackets().empty()) return std::string(text);
     std::string made;
     made.reserve(text.size() + finder.brackets().size());
     std::size_t done = 0;
