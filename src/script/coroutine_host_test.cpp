@@ -5,13 +5,16 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/scope.hpp>
 
+#include "base/test_rounds.hpp"
 #include "io/testing.hpp"
+#include "lua/errors.hpp"
 #include "script/testing.hpp"
 #include "script/time_library.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -37,6 +40,8 @@ struct workshop {
     std::size_t waiting = 0;
     std::size_t ticks = 0;
     std::size_t freed = 0;  // tasks of wait()
+    std::size_t ended = 0;  // calls
+    kept_function kept = {};
 };
 
 workshop& shop_of(const invocation& of) noexcept { return of.context<workshop>(); }
@@ -83,6 +88,9 @@ answer fail_with(invocation& of) {
     return fail_later(std::move(text));
 }
 
+task<function_result> answer_soon() { co_return values_of("soon"); }
+answer soon(invocation&) { return answer_soon(); }
+
 task<function_result> throw_later() {
     co_await loop::current().yield();
     throw std::bad_alloc();
@@ -105,10 +113,22 @@ answer count(invocation&) {
     return all;
 }
 
+answer keep(invocation& of) {
+    shop_of(of).kept = of.has(2) ? of.take_function() : kept_function();
+    return {};
+}
+
 constexpr argument text_argument{.name = "text", .kind = argument_kind::text};
 constexpr argument count_argument{.name = "count", .kind = argument_kind::number};
 
-constexpr std::array<library_function, 14> rows = {{
+constexpr std::array<library_function, 17> rows = {{
+    {.name = "keep",
+     .arguments = {{text_argument,
+                    {.name = "fn", .kind = argument_kind::function, .is_optional = true}}},
+     .takes = "a text and a function",
+     .help = "",
+     .run = keep},
+    {.name = "encode", .help = "", .existing = {"cjson", "encode"}},
     {.name = "count", .help = "", .run = count},
     {.name = "echo",
      .arguments = {{{.name = "any", .is_optional = true}}},
@@ -154,6 +174,7 @@ constexpr std::array<library_function, 14> rows = {{
     {.name = "throw_in_wait", .help = "", .waits = true, .run = throw_now},
     {.name = "throw_later", .help = "", .waits = true, .run = throw_after},
     {.name = "huge", .arguments = {{count_argument}}, .help = "", .run = huge},
+    {.name = "soon", .help = "", .waits = true, .run = soon},
 }};
 constexpr std::array<library_function, 1> named_rows = {{
     {.name = "huge", .arguments = {{count_argument}}, .help = "", .waits = true, .run = huge_later},
@@ -170,6 +191,21 @@ private:
         return static_cast<int>(arguments_.size());
     }
     values arguments_;
+};
+
+/// A call that is used again.
+class reused_call final : public call {
+public:
+    using call::call;
+    using call::reuse;
+    std::string text = {};
+    bool has_text = true;
+
+private:
+    int push_arguments(lua::stack in) override {
+        if (has_text) in.pushstring(text);
+        return has_text ? 1 : 0;
+    }
 };
 
 /// A host of the functions above, with a script whose handle() has these statements.
@@ -215,15 +251,224 @@ private:
         made.callbacks = {
             {.name = "handle", .arguments = "a, b", .is_required = true, .results = 2}};
         for (const callback& each : others) made.callbacks.push_back(each);
-        made.libraries = {{.functions = rows, .context = &shop},
-                          {.name = "tools", .functions = named_rows},
-                          time_library()};
+        made.libraries = {
+            {.functions = rows,
+             .context = &shop,
+             .ended = [](void* of, const call&) noexcept { ++static_cast<workshop*>(of)->ended; }},
+            {.name = "tools", .functions = named_rows},
+            time_library()};
         return made;
     }
 };
 
 constexpr std::string_view burn =
     "local function burn(s) local e = os.clock() + s while os.clock() < e do end end\n";
+
+TEST_P(coroutine_host_io, runs_at_once_what_does_not_wait) {
+    run([]() -> task<void> {
+        subject s("return a .. '!'");
+        reused_call one(s.host);
+        std::size_t used = 0;
+        for (int i = 0; i < 1000; ++i) {
+            one.reuse(0);
+            one.text = "x";
+            const call_end* const end = s.host.try_run(one);
+            if (end == nullptr || end->results.size() != 2) throw std::runtime_error("no end");
+            EXPECT_EQ(*end->results[0].text(), "x!");
+            EXPECT_TRUE(end->results[1].is_nil());
+            if (i == 10) used = s.host.used_bytes();
+        }
+        // Without a collection there would be a coroutine for each: a kilobyte.
+        EXPECT_LT(s.host.used_bytes(), used + 200'000);
+        subject broken("error('no ' .. a)");
+        reused_call two(broken.host);
+        for (int i = 0; i < 100; ++i) {
+            two.reuse(0);
+            two.text = "x";
+            const call_end* const end = broken.host.try_run(two);
+            EXPECT_EQ(end == nullptr ? "" : end->text, "host.lua:2: no x");
+        }
+        co_return;
+    });
+}
+
+TEST_P(coroutine_host_io, goes_on_with_what_did_not_end_at_once) {
+    run([]() -> task<void> {
+        subject s(std::string(burn) +
+                      "if a == 'wait' then return (wait()) end if a == 'burn' then burn(0.01) end "
+                      "if a == 'leave' then leave('now') end return a",
+                  {.slice = 200us});
+        reused_call waits(s.host);
+        waits.text = "wait";
+        EXPECT_EQ(s.host.try_run(waits), nullptr);
+        reused_call quick(s.host);
+        quick.text = "quick";
+        const call_end* end = s.host.try_run(quick);
+        EXPECT_EQ(end == nullptr ? "" : *end->results[0].text(), "quick") << "the state is free";
+        reused_call burns(s.host);
+        burns.text = "burn";
+        EXPECT_EQ(s.host.try_run(burns), nullptr);
+        quick.reuse(0);
+        EXPECT_EQ(s.host.try_run(quick), nullptr) << "another one is in the middle";
+        EXPECT_EQ(*(co_await s.host.run(burns)).results[0].text(), "burn");
+        EXPECT_EQ(*(co_await s.host.run(quick)).results[0].text(), "quick");
+        s.shop.gate.set();
+        EXPECT_EQ(*(co_await s.host.run(waits)).results[0].text(), "passed");
+        reused_call leaves(s.host);
+        leaves.text = "leave";
+        end = s.host.try_run(leaves);
+        EXPECT_TRUE(end != nullptr && end->what == call_end::kind::gone);
+    });
+}
+
+TEST_P(coroutine_host_io, notes_each_end_before_the_call_is_used_again) {
+    run([]() -> task<void> {
+        for (const std::string how : {"", "error('x')", "leave('now')", "wait() error('x')",
+                                      "leave('later')", "throw_later()"}) {
+            subject s(how);
+            reused_call one(s.host);
+            s.shop.gate.set();
+            if (s.host.try_run(one) == nullptr) static_cast<void>(co_await s.host.run(one));
+            EXPECT_EQ(s.shop.ended, 1U) << how;
+        }
+    });
+}
+
+TEST_P(coroutine_host_io, counts_the_time_of_a_round) {
+    run([]() -> task<void> {
+        subject s("for i = 1, 20000 do end", {.slice = 300us});
+        reused_call one(s.host);
+        int calls = 0;
+        while (!s.host.is_round_over()) {
+            if (++calls > 100'000) throw std::runtime_error("it is never over");
+            one.reuse(0);
+            if (s.host.try_run(one) == nullptr) co_await s.host.run(one);
+        }
+        EXPECT_GT(calls, 1);
+        one.reuse(0);
+        EXPECT_EQ(s.host.try_run(one), nullptr) << "none begins before the next turn";
+        EXPECT_EQ((co_await s.host.run(one)).what, call_end::kind::returned);
+        while (s.host.is_round_over()) co_await loop::current().yield();
+    });
+}
+
+TEST_P(coroutine_host_io, lets_other_work_run_between_many_calls) {
+    run([]() -> task<void> {
+        subject s(std::string(burn) + "burn(0.0008) return a", {.slice = 1ms});
+        std::vector<call_end> ends;
+        std::size_t most = 0;
+        co_await with_scope([&](scope& calls) -> task<> {
+            for (int i = 0; i < 50; ++i) calls.spawn(s.note_end(ends, values_of(i)));
+            for (std::size_t before = 0; ends.size() < 50; before = ends.size()) {
+                co_await loop::current().yield();
+                most = std::max(most, ends.size() - before);
+            }
+            co_await calls.join();
+        });
+        EXPECT_LE(most, 8U) << "calls of one turn or two";
+        for (std::size_t i = 0; i < ends.size(); ++i)
+            EXPECT_EQ(*ends[i].results.at(0).number(), static_cast<double>(i)) << "in their order";
+    });
+}
+
+TEST_P(coroutine_host_io, a_cancelled_call_leaves_its_place_to_others) {
+    run([]() -> task<void> {
+        subject s(std::string(burn) + "burn(0.002) return a", {.slice = 1ms});
+        std::vector<call_end> ends;
+        co_await with_scope([&](scope& calls) -> task<> {
+            for (int round = 0; round < 20; ++round) {
+                scope ended;
+                for (int i = 0; i < 3; ++i) ended.spawn(s.note_end(ends));
+                for (int i = 0; i < round % 7; ++i) co_await loop::current().yield();
+                ended.cancel();
+                calls.spawn(s.note_end(ends));
+                co_await ended.join();
+            }
+            co_await calls.join();
+        });
+        EXPECT_EQ(ends.size(), 80U);
+    });
+}
+
+TEST_P(coroutine_host_io, keeps_functions) {
+    run([]() -> task<void> {
+        subject s(
+            "ticked = 0 "
+            "keep('x', function() ticked = ticked + 1 if ticked == 2 then wait() end end)");
+        co_await s.run();
+        EXPECT_TRUE(bool(s.shop.kept));
+        reused_call one(s.host);
+        one.has_text = false;
+        one.reuse(s.shop.kept, "later");
+        EXPECT_NE(s.host.try_run(one), nullptr);
+        one.reuse(s.shop.kept, "later");
+        EXPECT_EQ(s.host.try_run(one), nullptr);
+        s.shop.gate.set();
+        co_await s.host.run(one);
+        EXPECT_EQ(*s.host.global("ticked").number(), 2);
+        s.shop.kept = kept_function();
+        subject wrong("keep(function() end, 1)");
+        EXPECT_EQ(co_await wrong.text_of(),
+                  "script_failed: host.lua:2: keep() takes a text and a function");
+    });
+}
+
+TEST_P(coroutine_host_io, reads_globals_and_parameters) {
+    run([]() -> task<void> {
+        subject s(
+            "function handle(a, ...) end function one(a) end count = 7 list = {1, {a = 'x'}} f = "
+            "one",
+            {{.name = "one"}, {.name = "none"}});
+        EXPECT_EQ(s.fault, "");
+        EXPECT_EQ(s.host.parameters(0), -1);
+        EXPECT_EQ(s.host.parameters(1), 1);
+        EXPECT_FALSE(s.host.defines(2));
+        EXPECT_EQ(*s.host.global("count").number(), 7);
+        EXPECT_TRUE(s.host.global("f").is_nil());
+        const table all = co_await s.host.globals();
+        EXPECT_EQ(all.fields.size(), 2U);
+        EXPECT_EQ(*all["list"].fields()->elements.at(1).fields()->operator[]("a").text(), "x");
+    });
+}
+
+TEST_P(coroutine_host_io, has_modules_and_the_time) {
+    run([]() -> task<void> {
+        subject s(
+            "assert(require('cjson') == cjson and require('table').concat == table.concat) "
+            "assert(os.time() > 1e9 and #os.date('%Y') == 4 and os.difftime(2, 1) == 1) "
+            "assert(os.execute == nil and os.exit == nil and os.getenv == nil) "
+            "assert(not pcall(function() os.time = 1 end)) local none = require('io')");
+        EXPECT_THAT(co_await s.text_of(),
+                    StartsWith("script_failed: host.lua:2: there is no such module: scripts have"));
+    });
+}
+
+TEST_P(coroutine_host_io, has_tables_with_several_names) {
+    run([]() -> task<void> {
+        host_options options;
+        options.callbacks = {{.name = "handle", .is_required = true, .results = 1}};
+        options.libraries = std::vector<library>(3);
+        options.libraries[0].name = "self";
+        options.libraries[0].constants = {{"name", "Ann"}, {"port", 7.0}};
+        options.libraries[0].other_names = {"me"};
+        options.libraries[1].name = "self.inner";
+        options.libraries[1].functions = std::span(rows).subspan(1, 1);
+        options.libraries[2].name = "self";
+        options.libraries[2].functions = std::span(rows).subspan(2, 1);
+        coroutine_host host(std::move(options));
+        EXPECT_TRUE(host.load("function handle() local ok = pcall(function() me.inner.x = 1 end) "
+                              "return me.name .. self.port .. self.inner.encode({1}) .. me.count() "
+                              ".. tostring(self == me) .. tostring(ok) end",
+                              "host.lua")
+                        .has_value());
+        reused_call one(host);
+        one.has_text = false;
+        const call_end* const end = host.try_run(one);
+        if (end == nullptr || end->results.empty()) throw std::runtime_error("no end");
+        EXPECT_EQ(*end->results[0].text(), "Ann7[1]1truefalse");
+        co_return;
+    });
+}
 
 TEST_P(coroutine_host_io, passes_values_both_ways) {
     run([]() -> task<void> {
@@ -465,14 +710,73 @@ TEST_P(coroutine_host_io, gives_other_calls_a_chance_between_functions_that_need
     });
 }
 
-TEST_P(coroutine_host_io, begins_the_budget_anew_at_each_function_that_may_wait) {
+TEST_P(coroutine_host_io, begins_the_budget_anew_at_each_wait) {
     run([]() -> task<void> {
         const host_limits limits{.run = std::chrono::milliseconds(60)};
         const std::string helper(burn);
-        subject s(helper + "for i = 1, 10 do burn(0.015) tick() end return 'fine'", limits);
+        subject s(helper + "for i = 1, 10 do burn(0.015) sleep(1) end return 'fine'", limits);
         EXPECT_EQ(co_await s.text_of(), "fine");
-        subject late(helper + "for i = 1, 10 do burn(0.015) echo(i) end return 'fine'", limits);
-        EXPECT_THAT(co_await late.text_of(), StartsWith("script_too_long: host.lua:"));
+        for (const std::string none : {"echo(i)", "tick()", "sleep(0)", "ask('now')", "soon()"}) {
+            subject late(helper + "for i = 1, 10 do burn(0.015) " + none + " end return 'fine'",
+                         limits);
+            EXPECT_THAT(co_await late.text_of(), StartsWith("script_too_long: host.lua:")) << none;
+        }
+    });
+}
+
+TEST_P(coroutine_host_io, ends_a_loop_over_functions_that_wait_for_nothing) {
+    if (eddy::testing::is_sanitized) GTEST_SKIP() << "what is done at once takes long there";
+    run([]() -> task<void> {
+        for (const std::string none : {"tick()", "sleep(0)", "ask('now')", "soon()"}) {
+            subject s("if a == 'quick' then tick() return 'quick' end while true do pcall(soon) " +
+                          none + " end",
+                      {.run = std::chrono::milliseconds(20)});
+            std::vector<call_end> ends;
+            std::size_t quick = 0;
+            co_await with_scope([&](scope& calls) -> task<> {
+                calls.spawn(s.note_end(ends));
+                for (; ends.empty(); ++quick)
+                    EXPECT_EQ(co_await s.text_of(values_of("quick")), "quick");
+                co_await calls.join();
+            });
+            EXPECT_GT(quick, 3U) << "others go on";
+            EXPECT_EQ(ends.at(0).reason, script_too_long);
+            EXPECT_THAT(ends.at(0).text, StartsWith("host.lua:2: it computes for too long"));
+        }
+    });
+}
+
+TEST_P(coroutine_host_io, traces_a_failure_to_its_callback) {
+    run([]() -> task<void> {
+        subject s(R"(
+            local function inner(what)
+                if what == "loop" then while true do end end
+                if what == "long" then error(("x"):rep(5000)) end
+                if what == "deep" then inner("deep") end
+                if what == "sort" then
+                    table.sort({2, 1}, function() error("within") end)
+                end
+                error("spoilt")
+            end
+            local function outer() inner(a) end
+            outer())",
+                  {.run = std::chrono::milliseconds(20)});
+        constexpr std::string_view calls = "; called from host.lua:12, host.lua:13";
+        EXPECT_EQ(co_await s.text_of(values_of("usual")),
+                  "script_failed: host.lua:10: spoilt" + std::string(calls));
+        EXPECT_EQ(co_await s.text_of(values_of("loop")),
+                  "script_too_long: host.lua:4: it computes for too long without a wait" +
+                      std::string(calls));
+        EXPECT_EQ(co_await s.text_of(values_of("sort")),
+                  "script_failed: host.lua:8: within" + std::string(calls));
+        const std::string cut = co_await s.text_of(values_of("long"));
+        EXPECT_THAT(cut, StartsWith("script_failed: host.lua:5: xxx"));
+        EXPECT_THAT(cut, EndsWith("xxx" + std::string(calls)));
+        EXPECT_EQ(cut.size(), std::string_view("script_failed: ").size() + host_limits().error);
+        std::string levels = "; called from host.lua:6";
+        for (std::size_t i = 1; i < lua::max_traced_calls; ++i) levels += ", host.lua:6";
+        EXPECT_THAT(co_await s.text_of(values_of("deep")),
+                    ::testing::AllOf(HasSubstr("stack overflow"), EndsWith(levels + ", ...")));
     });
 }
 
@@ -542,6 +846,36 @@ TEST_P(coroutine_host_io, loads_a_script_with_its_callbacks) {
         EXPECT_FALSE(s.host.defines(2));
         const call_end end = co_await s.run({}, 1);
         EXPECT_EQ(*end.results.at(0).text(), "k");
+    });
+}
+
+TEST_P(coroutine_host_io, compiles_in_slices) {
+    run([]() -> task<void> {
+        // Some milliseconds for the compiler, and nothing to run.
+        std::string text = "function handle() end\n";
+        for (int i = 0; i < 20'000; ++i)
+            text += "function f" + std::to_string(i) +
+                    "(a, b) return a[b] or {x = #b + 1, y = a} end\n";
+        host_options options;
+        options.callbacks = {{.name = "handle", .is_required = true}};
+        options.limits.slice = std::chrono::microseconds(200);
+        coroutine_host host(std::move(options));
+        std::size_t turns = 0;
+        bool is_over = false;
+        co_await with_scope([&](scope& both) -> task<> {
+            both.spawn([](std::size_t& count, const bool& ends) -> task<void> {
+                while (!ends) {
+                    ++count;
+                    co_await loop::current().yield();
+                }
+            }(turns, is_over));
+            const auto loaded = co_await host.load_in_slices(std::move(text), "large.lua");
+            EXPECT_TRUE(loaded) << loaded.error();
+            is_over = true;
+            co_await both.join();
+        });
+        EXPECT_GT(turns, 10U);
+        EXPECT_TRUE(host.defines(0));
     });
 }
 

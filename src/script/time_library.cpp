@@ -16,7 +16,9 @@ answer sleep(invocation& of) {
     using milliseconds = std::chrono::duration<double, std::milli>;
     const milliseconds time(of.number(1));
     if (!(time.count() >= 0 && time <= max_sleep)) return answer::misused();
-    return sleep_for(std::chrono::duration_cast<duration>(time));
+    const auto length = std::chrono::duration_cast<duration>(time);
+    of.sleeps(length);
+    return sleep_for(length);
 }
 
 constexpr std::array<library_function, 1> rows = {{

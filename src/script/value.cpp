@@ -43,7 +43,7 @@ void push(lua::stack in, const value& of, std::size_t depth) {
 /// One call of read_value().
 class reader {
 public:
-    explicit reader(lua::stack in) noexcept : in_(in) {}
+    reader(lua::stack in, std::size_t& bytes) noexcept : in_(in), bytes_(bytes) { bytes = 0; }
 
     std::expected<value, std::string> read(int index, std::size_t depth) {
         std::string_view text;
@@ -123,15 +123,20 @@ private:
     }
 
     lua::stack in_;
-    std::size_t bytes_ = 0;
+    std::size_t& bytes_;
 };
 
 }  // namespace
 
 void push_value(lua::stack in, const value& of) { push(in, of, 0); }
 
+std::expected<value, std::string> read_value(lua::stack in, int index, std::size_t& bytes) {
+    return reader(in, bytes).read(index, 0);
+}
+
 std::expected<value, std::string> read_value(lua::stack in, int index) {
-    return reader(in).read(index, 0);
+    std::size_t bytes = 0;
+    return read_value(in, index, bytes);
 }
 
 }  // namespace eddy::script

@@ -89,7 +89,8 @@ inline constexpr int read_slots = 4 * static_cast<int>(max_value_depth);
 void push_value(lua::stack in, const value& of);
 /// Copies the value at `index`, which counts from 1. The error is a noun phrase that names what
 /// cannot be copied: "a function". Throws std::bad_alloc; raises nothing where `read_slots` are
-/// left.
+/// left. `bytes` becomes what was copied of a table, see max_table_bytes.
+std::expected<value, std::string> read_value(lua::stack in, int index, std::size_t& bytes);
 std::expected<value, std::string> read_value(lua::stack in, int index);
 
 }  // namespace eddy::script

@@ -1,5 +1,5 @@
-// Tests of worker threads: order, limits, faults, and the end while threads are at work.
-#include "script/workers.hpp"
+// Tests of threads of scripts: order, limits, faults, and the end while threads are at work.
+#include "script/script_threads.hpp"
 
 #include <eddy/io/event.hpp>
 
@@ -27,14 +27,14 @@ using ::testing::Contains;
 using ::testing::IsEmpty;
 
 // Threads of the system: not on the simulator.
-EDDY_ON_EVERY_KERNEL_IO_BACKEND(workers_io);
+EDDY_ON_EVERY_KERNEL_IO_BACKEND(script_threads_io);
 
 constexpr std::array<const char*, 2> names = {"answer", "other"};
 
-/// Recorder of the workers' notifications, with a wait for them.
-class recorder final : public workers_observer {
+/// Recorder of the threads' notifications, with a wait for them.
+class recorder final : public script_threads_observer {
 public:
-    void worker_loaded(std::expected<std::vector<bool>, std::string> outcome) override {
+    void thread_loaded(std::expected<std::vector<bool>, std::string> outcome) override {
         ++loaded;
         if (outcome)
             defined = std::move(*outcome);
@@ -42,11 +42,21 @@ public:
             fault = std::move(outcome.error());
         changed.set();
     }
-    void worker_printed(std::string line) override {
+    void thread_printed(std::string line) override {
         lines.push_back(std::move(line));
         changed.set();
     }
-    void worker_ended() override {
+    void thread_began(std::expected<void, std::string> outcome) override {
+        ++begun;
+        if (!outcome) fault = std::move(outcome.error());
+        changed.set();
+    }
+    void thread_ticked(std::string why) override {
+        ++ticks;
+        lines.push_back(std::move(why));
+        changed.set();
+    }
+    void thread_ended() override {
         ++ended;
         changed.set();
     }
@@ -59,6 +69,8 @@ public:
     }
 
     std::size_t loaded = 0;
+    std::size_t begun = 0;
+    std::size_t ticks = 0;
     std::size_t ended = 0;
     std::vector<bool> defined;
     std::string fault;
@@ -106,7 +118,7 @@ public:
         const auto called = in.call(
             0, 30s,
             [](lua::stack of) {
-                of.pushnumber(workers::max_lines + 100.0);
+                of.pushnumber(script_threads::max_lines + 100.0);
                 return 1;
             },
             0, [](lua::stack) {});
@@ -144,8 +156,8 @@ private:
     std::shared_ptr<flags> flags_;
 };
 
-worker_options options_of(std::string text, std::size_t threads = 1) {
-    worker_options made;
+script_threads_options options_of(std::string text, std::size_t threads = 1) {
+    script_threads_options made;
     made.threads = threads;
     made.text = std::move(text);
     made.name = "own.lua";
@@ -153,10 +165,10 @@ worker_options options_of(std::string text, std::size_t threads = 1) {
     return made;
 }
 
-TEST_P(workers_io, jobs_complete_in_the_order_of_their_submission) {
+TEST_P(script_threads_io, jobs_complete_in_the_order_of_their_submission) {
     run_with_threads([]() -> task<> {
         recorder seen;
-        workers all(options_of("print('here') function answer(n) return n + 1 end"), seen);
+        script_threads all(options_of("print('here') function answer(n) return n + 1 end"), seen);
         co_await seen.until([&] { return seen.loaded == 1; });
         EXPECT_EQ(seen.defined, (std::vector<bool>{true, false}));
         EXPECT_EQ(seen.lines, std::vector<std::string>{"here"});
@@ -175,12 +187,12 @@ TEST_P(workers_io, jobs_complete_in_the_order_of_their_submission) {
     });
 }
 
-TEST_P(workers_io, a_job_beyond_the_limit_is_refused) {
+TEST_P(script_threads_io, a_job_beyond_the_limit_is_refused) {
     run_with_threads([]() -> task<> {
         recorder seen;
-        worker_options chosen = options_of("function answer(n) return n end", 2);
+        script_threads_options chosen = options_of("function answer(n) return n end", 2);
         chosen.max_waiting = 3;
-        workers all(std::move(chosen), seen);
+        script_threads all(std::move(chosen), seen);
         // The loop has not been back yet, so none can complete.
         for (int i = 0; i < 5; ++i) must(all.submit(std::make_unique<question>(seen, i)));
         EXPECT_EQ(error_of(all.submit(std::make_unique<question>(seen, 5))), errc::limit_reached);
@@ -192,12 +204,12 @@ TEST_P(workers_io, a_job_beyond_the_limit_is_refused) {
     });
 }
 
-TEST_P(workers_io, a_job_that_fails_leaves_its_thread_at_work) {
+TEST_P(script_threads_io, a_job_that_fails_leaves_its_thread_at_work) {
     run_with_threads([]() -> task<> {
         recorder seen;
-        workers all(options_of("function answer(n) if n == 1 then error('no', 0) end "
-                               "while n == 2 do end return n end"),
-                    seen);
+        script_threads all(options_of("function answer(n) if n == 1 then error('no', 0) end "
+                                      "while n == 2 do end return n end"),
+                           seen);
         must(all.submit(std::make_unique<question>(seen, 1)));
         must(all.submit(std::make_unique<question>(seen, 2, 10ms)));
         must(all.submit(std::make_unique<question>(seen, -1)));
@@ -208,38 +220,38 @@ TEST_P(workers_io, a_job_that_fails_leaves_its_thread_at_work) {
     });
 }
 
-TEST_P(workers_io, a_script_that_does_not_load_ends_each_thread) {
+TEST_P(script_threads_io, a_script_that_does_not_load_ends_each_thread) {
     run_with_threads([]() -> task<> {
         recorder seen;
-        workers all(options_of("answer = 5", 3), seen);
+        script_threads all(options_of("answer = 5", 3), seen);
         co_await seen.until([&] { return seen.ended == 3; });
         EXPECT_EQ(seen.loaded, 3U);
         EXPECT_EQ(seen.fault, "answer must be a function");
     });
 }
 
-TEST_P(workers_io, lines_beyond_the_limit_are_dropped) {
+TEST_P(script_threads_io, lines_beyond_the_limit_are_dropped) {
     run_with_threads([]() -> task<> {
         recorder seen;
-        workers all(options_of("function answer(n) for i = 1, n do print(i) end return n end"),
-                    seen);
+        script_threads all(
+            options_of("function answer(n) for i = 1, n do print(i) end return n end"), seen);
         co_await seen.until([&] { return seen.loaded == 1; });
         std::atomic<bool> has_run = false;
         must(all.submit(std::make_unique<loud_job>(seen, has_run)));
         // Meanwhile the loop takes nothing.
         has_run.wait(false);
         co_await seen.until([&] { return seen.answers.size() == 1; });
-        EXPECT_EQ(seen.lines.size(), workers::max_lines);
+        EXPECT_EQ(seen.lines.size(), script_threads::max_lines);
         EXPECT_EQ(seen.lines.front(), "1");
     });
 }
 
-TEST_P(workers_io, an_end_leaves_threads_at_work_alone) {
+TEST_P(script_threads_io, an_end_leaves_threads_at_work_alone) {
     run_with_threads([]() -> task<> {
         recorder seen;
         {
-            workers all(options_of("function answer(n) print('begun') while true do end end"),
-                        seen);
+            script_threads all(
+                options_of("function answer(n) print('begun') while true do end end"), seen);
             must(all.submit(std::make_unique<question>(seen, 1, 50ms)));
             must(all.submit(std::make_unique<question>(seen, 2)));
             co_await seen.until([&] { return seen.lines.size() == 1; });
@@ -249,22 +261,95 @@ TEST_P(workers_io, an_end_leaves_threads_at_work_alone) {
     });
 }
 
-TEST_P(workers_io, a_thread_that_does_not_return_is_known_by_its_owner) {
+/// Calls of a script's own, counted.
+struct own_calls {
+    std::atomic<int> begun{0};
+    std::atomic<int> ticks{0};
+    std::atomic<int> ended{0};
+    std::atomic<bool> is_within{false};
+
+    script_own_calls with(duration pause, std::string fault = "") {
+        return {[this, pause, fault](lua::blocking_state&) -> std::expected<duration, std::string> {
+                    EXPECT_FALSE(is_within.exchange(true)) << "one after another";
+                    ++begun;
+                    is_within = false;
+                    if (!fault.empty()) return std::unexpected(fault);
+                    return pause;
+                },
+                [this](lua::blocking_state&, duration since_last) {
+                    EXPECT_GE(since_last, duration{});
+                    return "tick " + std::to_string(++ticks);
+                },
+                [this](lua::blocking_state&) {
+                    ++ended;
+                    return std::string("ended");
+                }};
+    }
+};
+
+TEST_P(script_threads_io, threads_begin_tick_and_end) {
+    run_with_threads([]() -> task<> {
+        own_calls own;
+        recorder seen;
+        {
+            script_threads_options chosen = options_of("function answer(n) return n end", 3);
+            chosen.own_calls = own.with(1ms);
+            script_threads all(std::move(chosen), seen);
+            co_await seen.until([&] { return seen.loaded == 3; });
+            EXPECT_EQ(own.begun, 0);
+            all.begin();
+            co_await seen.until([&] { return seen.begun == 3 && seen.ticks >= 10; });
+            EXPECT_EQ(own.begun, 3);
+            must(all.submit(std::make_unique<question>(seen, 7)));
+            co_await seen.until([&] { return seen.answers.size() == 1; });
+            EXPECT_EQ(own.ended, 0);
+            all.end();
+            co_await seen.until([&] { return seen.ended == 3; });
+        }
+        EXPECT_EQ(own.ended, 3);
+        EXPECT_THAT(seen.lines, Contains("ended"));
+        EXPECT_THAT(seen.lines, Contains("tick 1"));
+    });
+}
+
+TEST_P(script_threads_io, threads_that_do_not_begin_make_no_calls_of_their_own) {
+    run_with_threads([]() -> task<> {
+        for (const bool begins : {false, true}) {
+            own_calls own;
+            recorder seen;
+            script_threads_options chosen = options_of("function answer(n) return n end", 2);
+            chosen.own_calls = own.with(1ms, "no database");
+            script_threads all(std::move(chosen), seen);
+            co_await seen.until([&] { return seen.loaded == 2; });
+            if (begins) {
+                all.begin();
+                co_await seen.until([&] { return seen.begun == 2; });
+                EXPECT_EQ(seen.fault, "no database");
+            }
+            all.end();
+            co_await seen.until([&] { return seen.ended == 2; });
+            EXPECT_EQ(own.ticks, 0);
+            EXPECT_EQ(own.ended, 0);
+        }
+    });
+}
+
+TEST_P(script_threads_io, a_thread_that_does_not_return_is_known_by_its_owner) {
     run([&]() -> task<void> {
         const auto its = std::make_shared<hanging_job::flags>();
         {
             recorder heard;
-            worker_options chosen = options_of("function answer(n) return n end");
+            script_threads_options chosen = options_of("function answer(n) return n end");
             chosen.owner = "stuck";
-            workers crew(std::move(chosen), heard);
+            script_threads crew(std::move(chosen), heard);
             must(crew.submit(std::make_unique<hanging_job>(its)));
-            // Else the end of the workers would drop it.
+            // Else the end of the threads would drop it.
             while (!its->runs) must(co_await loop::current().sleep_for(1ms));
         }
-        EXPECT_THAT(workers::await_all({}), Contains("stuck"));
+        EXPECT_THAT(script_threads::await_all({}), Contains("stuck"));
         its->released = true;
         its->released.notify_all();
-        EXPECT_THAT(workers::await_all(30s), IsEmpty());
+        EXPECT_THAT(script_threads::await_all(30s), IsEmpty());
     });
 }
 
