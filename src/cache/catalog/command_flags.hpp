@@ -78,7 +78,7 @@ inline constexpr std::uint64_t selects_database = 1ULL << 45;
 
 // Values.
 inline constexpr std::uint64_t reads_string = 1ULL << 46;     ///< or whether there is one
-inline constexpr std::uint64_t reads_by_option = 1ULL << 47;  ///< the same with NX, XX or GET
+inline constexpr std::uint64_t reads_by_option = 1ULL << 47;  ///< the same with NX, XX, GET or IF…
 inline constexpr std::uint64_t replaces_string = 1ULL << 48;  ///< as a whole
 inline constexpr std::uint64_t deletes_keys = 1ULL << 49;
 inline constexpr std::uint64_t changes_group = 1ULL << 50;  ///< of a stream whose entries it reads

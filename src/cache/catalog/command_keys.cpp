@@ -68,10 +68,13 @@ bool add_group(const key_spec& spec, arguments args, std::vector<key_argument>& 
 
 // Access flags of SET, which depend on the options.
 std::string_view flags_of_set(arguments args) {
-    const auto option = args.subspan(std::min<std::size_t>(3, args.size()));
-    return std::ranges::any_of(option, [](std::string_view each) { return is_word(each, "get"); })
-               ? "RW access update"
-               : "OW update";
+    bool compares = false;
+    for (std::size_t i = 3; i < args.size(); ++i) {
+        if (is_word(args[i], "get")) return "RW access update";
+        compares |= is_word(args[i], "ifeq") || is_word(args[i], "ifne") ||
+                    is_word(args[i], "ifdeq") || is_word(args[i], "ifdne");
+    }
+    return compares ? "RW update" : "OW update";
 }
 
 std::string_view flags_of_bitfield(arguments args) {
@@ -115,7 +118,8 @@ std::vector<key_argument> keys_of_xread(arguments args) {
     std::vector<key_argument> found;
     std::size_t i = 1;
     while (i < args.size() && !is_word(args[i], "streams")) {
-        const bool has_value = is_word(args[i], "count") || is_word(args[i], "block");
+        const bool has_value =
+            is_word(args[i], "count") || is_word(args[i], "block") || is_word(args[i], "claim");
         i += is_word(args[i], "group") ? 3 : has_value ? 2 : 1;
     }
     if (i >= args.size()) return found;
@@ -167,6 +171,7 @@ std::optional<std::vector<key_argument>> find_key_arguments(const command_spec& 
         if (spec.name == "xread" || spec.name == "xreadgroup") return keys_of_xread(args);
         if (spec.name == "migrate" && args.size() > 3) return keys_of_migrate(args);
         if (spec.name == "set") return {{{1, flags_of_set(args)}}};
+        if (spec.name == "delex") return {{{1, args.size() > 2 ? "RW delete" : "RM delete"}}};
         if (spec.name == "bitfield") return {{{1, flags_of_bitfield(args)}}};
     }
     std::vector<key_argument> found;

@@ -32,6 +32,10 @@ void psetex(call&);
 void mget(call&);
 void mset(call&);
 void msetnx(call&);
+void msetex(call&);
+void digest(call&);
+void delex(call&);
+void delifeq(call&);
 void append(call&);
 void strlen(call&);
 void getrange(call&);
@@ -390,6 +394,10 @@ void xrange(call&);
 void xrevrange(call&);
 void xsetid(call&);
 
+// commands/streams/stream_deletion.cpp
+void xdelex(call&);
+void xackdel(call&);
+
 // commands/streams/stream_read.cpp
 void xread(call&);
 void xreadgroup(call&);
@@ -443,6 +451,7 @@ void script_flush(call&);
 void script_help(call&);
 void script_kill(call&);
 void script_load(call&);
+void script_show(call&);
 /// SCRIPT KILL, or FUNCTION KILL.
 void kill_script(call&, bool function);
 

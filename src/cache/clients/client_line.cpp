@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::int64_t second_us = 1'000'000;
 
-// CLIENT LIST's letters.
-std::string flags_of(const client_session& who) {
+}  // namespace
+
+std::string client_flags(const client_session& who) {
     const session_extras* const extras = who.extras.get();
     std::string text;
     const auto flag = [&text](char letter, bool is_set) {
@@ -40,8 +41,6 @@ std::string flags_of(const client_session& who) {
     if (text.empty()) text = "N";
     return text;
 }
-
-}  // namespace
 
 void append_client_line(std::string& to, const client_session& who, std::int64_t now_us,
                         std::size_t executing) {
@@ -68,7 +67,7 @@ void append_client_line(std::string& to, const client_session& who, std::int64_t
     field("name", who.name());
     field("age", std::to_string((now_us - who.created_us) / second_us));
     field("idle", std::to_string((now_us - who.last_used_us) / second_us));
-    field("flags", flags_of(who));
+    field("flags", client_flags(who));
     number("db", who.db);
     number("sub", extras == nullptr ? 0 : extras->channels.size());
     number("psub", extras == nullptr ? 0 : extras->patterns.size());

@@ -232,6 +232,16 @@ TEST_F(closed_clients, one_that_closes_itself_is_gone_behind_its_batch) {
     EXPECT_EQ(b_("PUBSUB NUMSUB c"), "*2\r\n$1\r\nc\r\n:0\r\n");
 }
 
+TEST_F(closed_clients, one_that_closes_itself_in_a_transaction_gets_the_replies_up_to_that) {
+    for (const std::string& line :
+         {std::string("MULTI"), std::string("SET k v"), "CLIENT KILL SKIPME no ID " + id_of(a_),
+          std::string("SET k w")})
+        a_(line);
+    EXPECT_EQ(a_("EXEC"), "*3\r\n+OK\r\n:1\r\n");
+    EXPECT_TRUE(a_.who().closing);
+    EXPECT_EQ(b_("GET k"), "$1\r\nw\r\n");
+}
+
 TEST_F(closed_clients, a_connection_that_has_ended_is_given_nothing) {
     EXPECT_EQ(a_("BLPOP l 0"), "");
     engine_clients(engine_).retire(a_.who());

@@ -1,6 +1,7 @@
 // The engine's clients, as the server sees them: answers, held writes, users, memory.
 #pragma once
 
+#include "cache/clients/moving.hpp"
 #include "cache/clients/write_hold.hpp"
 #include "cache/engine/engine.hpp"
 
@@ -35,6 +36,13 @@ public:
     void note_memory(std::size_t bytes);
     /// Counts a client that was closed over client-query-buffer-limit.
     void count_closed_query() noexcept;
+
+    /// True if the session can continue in another engine, see moved_session.
+    bool may_move(const client_session& who) const noexcept;
+    /// State of such a session.
+    moved_session move_out(const client_session& who) const;
+    /// Gives it to a new session. False where its user, or its database, does not exist here.
+    bool move_in(client_session& who, const moved_session& from) const;
 
     /// True if the default user has no password.
     bool are_let_in() const noexcept;

@@ -3,6 +3,7 @@
 
 #include "cache/acl/access.hpp"
 #include "cache/catalog/command_table.hpp"
+#include "cache/clients/closing.hpp"
 #include "cache/clients/messages.hpp"
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/waits.hpp"
@@ -11,7 +12,9 @@
 #include "cache/persistence/propagation.hpp"
 #include "cache/read_through/read_through.hpp"
 #include "cache/replication/replication.hpp"
+#include "cache/script/scripting.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <new>
 #include <span>
@@ -147,6 +150,21 @@ void serve_waiting(engine_state& s) {
     }
 }
 
+// Time has made the session's keys ready. A late script may be in the middle of them.
+static void try_again(engine_state& s, client_session& who) {
+    session_extras& extras = *who.extras;
+    extras.retry_us = client_session::no_deadline;
+    if (scripting::is_late(s)) {
+        constexpr std::int64_t postponement_us = 10'000;
+        extras.retry_us = s.data.env.steady_us + postponement_us;
+        return;
+    }
+    extras.keys.for_each(
+        [&s](name_topic& topic, name_topic::member&) { note_ready(s, {topic.scope, topic.name}); });
+    serve_waiting(s);
+    retire_closed(s);
+}
+
 void unblock(engine_state& s, client_session& who, unblocked_by why) {
     session_extras& extras = *who.extras;
     if (extras.waits_for == wait_kind::replicas && why == unblocked_by::timeout) {
@@ -167,12 +185,14 @@ void unblock(engine_state& s, client_session& who, unblocked_by why) {
 }
 
 std::int64_t engine::deadline_us(const client_session& who) noexcept {
-    return who.blocked ? who.extras->deadline_us : client_session::no_deadline;
+    return who.blocked ? std::min(who.extras->deadline_us, who.extras->retry_us)
+                       : client_session::no_deadline;
 }
 
 void engine::end_wait(client_session& who) {
     state& s = *state_;
-    if (!who.blocked || s.data.env.steady_us < who.extras->deadline_us) return;
+    if (!who.blocked || s.data.env.steady_us < deadline_us(who)) return;
+    if (s.data.env.steady_us < who.extras->deadline_us) return try_again(s, who);
     if (who.extras->waits_for == wait_kind::script) return;
     if (who.extras->waits_for == wait_kind::hook) return s.hooked->end_wait(who);
     if (who.extras->waits_for == wait_kind::key || who.extras->waits_for == wait_kind::replicas)

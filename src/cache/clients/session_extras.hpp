@@ -115,6 +115,8 @@ struct session_extras {
     wait_kind waits_for = wait_kind::none;
     std::uint64_t script_wait = 0;  // number in engine_state::script_waits
     std::int64_t deadline_us = client_session::no_deadline;
+    /// Time at which a wait for keys is tried as if its keys had changed.
+    std::int64_t retry_us = client_session::no_deadline;
     std::int64_t worked_us = 0;  // before the wait, if slow_log times the command
     serve_function serve = nullptr;
     value_type awaited_type = value_type::string;  // type that a key must have, for waits in the

@@ -362,7 +362,7 @@ void forget_wait(engine_state& s, client_session& who) {
         std::erase(s.clients.copy_waits, &who);
     }
     extras.waits_for = wait_kind::none;
-    extras.deadline_us = client_session::no_deadline;
+    extras.deadline_us = extras.retry_us = client_session::no_deadline;
     extras.waiting = command_queue();
     who.blocked = false;
 }

@@ -4,11 +4,13 @@
 #include "cache/clients/client_line.hpp"
 #include "cache/clients/client_memory.hpp"
 #include "cache/clients/client_name.hpp"
+#include "cache/clients/closing.hpp"
 #include "cache/clients/messages.hpp"
 #include "cache/clients/serving.hpp"
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/tracking.hpp"
 #include "cache/clients/waits.hpp"
+#include "cache/commands/client_filter.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/engine/execution.hpp"
 
@@ -20,28 +22,6 @@
 
 namespace eddy::cache::commands {
 namespace {
-
-// normal, replica, pubsub or master; none for the master.
-struct client_type {
-    std::optional<client_class> is;
-};
-
-std::optional<client_type> type_argument(call& c, std::size_t i) {
-    const std::string_view name = c.arg(i);
-    if (is_word(name, "normal")) return client_type{client_class::normal};
-    if (is_word(name, "slave") || is_word(name, "replica")) {
-        return client_type{client_class::replica};
-    }
-    if (is_word(name, "pubsub")) return client_type{client_class::pubsub};
-    if (is_word(name, "master")) return client_type{};
-    c.error("ERR Unknown client type '" + std::string(name.substr(0, name.find('\0'))) + "'");
-    return std::nullopt;
-}
-
-bool is_of(const client_session& who, client_type type) noexcept {
-    if ((who.special & client_session::master) != 0) return !type.is;
-    return type.is == class_of(who);
-}
 
 // Size of the running command as a RESP array.
 std::size_t request_bytes(const call& c) noexcept {
@@ -57,36 +37,43 @@ void append_line_of(call& c, std::string& to, const client_session& who) {
     append_client_line(to, who, c.state.data.env.now_us, &who == &c.client ? request_bytes(c) : 0);
 }
 
+// ID alone, with any numbers: one line for each, in their order, as in Redis 7.2.
+bool lists_by_ids(const call& c) noexcept {
+    if (c.count < 4 || !is_word(c.arg(2), "id")) return false;
+    for (std::size_t i = 4; i < c.count; ++i)
+        if (is_client_filter(c.arg(i))) return false;
+    return true;
+}
+
+bool append_lines_by_ids(call& c, std::string& to) {
+    std::vector<std::uint64_t> wanted;
+    for (std::size_t i = 3; i < c.count; ++i) {
+        const auto id = c.integer(i, "ERR Invalid client ID");
+        if (!id) return false;
+        wanted.push_back(static_cast<std::uint64_t>(*id));
+    }
+    std::vector<const client_session*> all;
+    c.state.clients.sessions.for_each([&](const client_session& each) { all.push_back(&each); });
+    std::ranges::sort(all, {}, &client_session::id);
+    for (const std::uint64_t id : wanted) {
+        const auto found = std::ranges::lower_bound(all, id, {}, &client_session::id);
+        if (found != all.end() && (*found)->id == id) append_line_of(c, to, **found);
+    }
+    return true;
+}
+
 }  // namespace
 
 void client_list(call& c) {
     std::string text;
-    if (c.count == 2) {
-        c.state.clients.sessions.for_each(
-            [&](const client_session& each) { append_line_of(c, text, each); });
-    } else if (is_word(c.arg(2), "type") && c.count == 4) {
-        const auto type = type_argument(c, 3);
-        if (!type) return;
-        c.state.clients.sessions.for_each([&](const client_session& each) {
-            if (is_of(each, *type)) append_line_of(c, text, each);
-        });
-    } else if (is_word(c.arg(2), "id") && c.count > 3) {
-        std::vector<std::uint64_t> wanted;
-        for (std::size_t i = 3; i < c.count; ++i) {
-            const auto id = c.integer(i, "ERR Invalid client ID");
-            if (!id) return;
-            wanted.push_back(static_cast<std::uint64_t>(*id));
-        }
-        std::vector<const client_session*> all;
-        c.state.clients.sessions.for_each(
-            [&](const client_session& each) { all.push_back(&each); });
-        std::ranges::sort(all, {}, &client_session::id);
-        for (const std::uint64_t id : wanted) {
-            const auto found = std::ranges::lower_bound(all, id, {}, &client_session::id);
-            if (found != all.end() && (*found)->id == id) append_line_of(c, text, **found);
-        }
+    if (lists_by_ids(c)) {
+        if (!append_lines_by_ids(c, text)) return;
     } else {
-        return c.syntax_error();
+        client_filter filter(false);
+        if (!filter.parse(c, 2)) return;
+        c.state.clients.sessions.for_each([&](const client_session& each) {
+            if (filter.fits(c, each)) append_line_of(c, text, each);
+        });
     }
     c.reply.verbatim("txt", text);
 }
@@ -122,78 +109,16 @@ void client_setinfo(call& c) {
     c.reply.ok();
 }
 
-namespace {
-
-// Filter of CLIENT KILL.
-struct kill_filter {
-    std::optional<std::int64_t> id;
-    std::optional<std::string_view> address;
-    std::optional<std::string_view> local_address;
-    std::optional<client_type> type;
-    const acl::user* user = nullptr;
-    bool skips_me = true;
-
-    // False, with the error replied, for malformed arguments.
-    bool parse(call& c) {
-        for (std::size_t i = 2; i < c.count; i += 2) {
-            const std::string_view word = c.arg(i);
-            if (i + 1 == c.count) return refuse(c);
-            const std::string_view value = c.arg(i + 1);
-            if (is_word(word, "id")) {
-                id = c.integer_in(i + 1, 1, INT64_MAX, "ERR client-id should be greater than 0");
-                if (!id) return false;
-            } else if (is_word(word, "type")) {
-                type = type_argument(c, i + 1);
-                if (!type) return false;
-            } else if (is_word(word, "addr")) {
-                address = value;
-            } else if (is_word(word, "laddr")) {
-                local_address = value;
-            } else if (is_word(word, "user")) {
-                user = c.state.settings.users.find(value);
-                if (user != nullptr) continue;
-                c.error("ERR No such user '" + std::string(value.substr(0, value.find('\0'))) +
-                        "'");
-                return false;
-            } else if (is_word(word, "skipme") && is_word(value, "yes")) {
-                skips_me = true;
-            } else if (is_word(word, "skipme") && is_word(value, "no")) {
-                skips_me = false;
-            } else {
-                return refuse(c);
-            }
-        }
-        return true;
-    }
-    bool fits(const client_session& who) const noexcept {
-        return (!id || static_cast<std::int64_t>(who.id) == *id) &&
-               (!address || who.address == *address) &&
-               (!local_address || who.local_address == *local_address) &&
-               (!type || is_of(who, *type)) && (user == nullptr || who.user == user);
-    }
-
-private:
-    static bool refuse(call& c) {
-        c.syntax_error();
-        return false;
-    }
-};
-
-}  // namespace
-
 void client_kill(call& c) {
-    kill_filter filter;
     const bool old_form = c.count == 3;
-    if (old_form) {
-        filter.address = c.arg(2);
-        filter.skips_me = false;
-    } else if (!filter.parse(c)) {
+    client_filter filter(!old_form);
+    if (old_form)
+        filter.take_address(c.arg(2));
+    else if (!filter.parse(c, 2))
         return;
-    }
     std::int64_t killed = 0;
     c.state.clients.sessions.for_each([&](client_session& each) {
-        if (!filter.fits(each)) return;
-        if (&each == &c.client && filter.skips_me) return;
+        if (!filter.fits(c, each)) return;
         ++killed;
         kill(c.state, each);
     });
@@ -307,9 +232,13 @@ void client_help(call& c) {
         "INFO",
         "    What LIST says about this connection.",
         "KILL <address>|<option> <value> [<option> <value> ...]",
-        "    Close connections. Options are ADDR, LADDR, TYPE, USER, ID and SKIPME.",
-        "LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)|ID <id> ...]",
-        "    One line for each connection.",
+        "    Close connections that have all of these. Options are ID, TYPE, USER, ADDR, LADDR, "
+        "IP,",
+        "    NAME, LIB-NAME, LIB-VER, FLAGS and DB, each also with NOT- before it, and MAXAGE, "
+        "IDLE",
+        "    and SKIPME.",
+        "LIST [<option> <value> ...]",
+        "    One line for each connection, or for those that KILL's options choose.",
         "NO-EVICT (ON|OFF)",
         "    Whether this connection is spared when clients take too much memory.",
         "NO-TOUCH (ON|OFF)",

@@ -474,9 +474,10 @@ TEST_F(commands, info_has_redis_field_names) {
     client_("GET a");
     const std::string all = client_("INFO");
     for (const char* const field :
-         {"# Server\r\n", "redis_version:7.2.4\r\n", "connected_clients:1\r\n", "used_memory:",
-          "used_memory_human:", "maxmemory_policy:noeviction\r\n", "total_commands_processed:2\r\n",
-          "keyspace_hits:1\r\n", "role:master\r\n", "db0:keys=1,expires=0,avg_ttl=0\r\n"}) {
+         {"# Server\r\n", "redis_version:8.4.0\r\n", "connected_clients:1\r\n",
+          "used_memory:", "used_memory_human:", "maxmemory_policy:noeviction\r\n",
+          "total_commands_processed:2\r\n", "keyspace_hits:1\r\n", "role:master\r\n",
+          "db0:keys=1,expires=0,avg_ttl=0,subexpiry=0\r\n"}) {
         EXPECT_NE(all.find(field), std::string::npos) << field << " in " << all;
     }
     const std::string part = client_("INFO keyspace CLIENTS");

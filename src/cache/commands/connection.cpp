@@ -107,7 +107,7 @@ void hello(call& c) {
     c.reply.bulk("server");
     c.reply.bulk("redis");
     c.reply.bulk("version");
-    c.reply.bulk(compatible_version);
+    c.reply.bulk(c.state.settings.options.redis_version);
     c.reply.bulk("proto");
     c.reply.integer(protocol);
     c.reply.bulk("id");

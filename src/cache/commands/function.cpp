@@ -244,7 +244,7 @@ void function_restore(call& c) {
     const auto payload = rdb::checked_payload(c.arg(2));
     if (!payload) return c.error(rdb::payload_error(c.arg(2)));
     std::vector<std::string> codes;
-    if (!read_libraries(c, *payload, codes)) return;
+    if (!read_libraries(c, payload->value, codes)) return;
     libraries& all = scripts_of(c).functions();
     std::vector<std::string> before;
     for (const auto& each : all.all()) before.push_back(each->code);

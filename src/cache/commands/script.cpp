@@ -108,6 +108,12 @@ void script_exists(call& c) {
         c.reply.integer(all.cache().find(lower(c.arg(i))) != nullptr ? 1 : 0);
 }
 
+void script_show(call& c) {
+    const cached_script* const found = scripts_of(c).cache().find(lower(c.arg(2)));
+    if (found == nullptr) return c.error("NOSCRIPT No matching script.");
+    c.reply.bulk(found->text);
+}
+
 void script_flush(call& c) {
     const bool known =
         c.count == 2 || (c.count == 3 && (is_word(c.arg(2), "sync") || is_word(c.arg(2), "async")));
@@ -127,13 +133,13 @@ void script_debug(call& c) {
 }
 
 void script_help(call& c) {
-    c.help(
-        {"SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "DEBUG (YES|SYNC|NO)",
-         "    Only NO is known: there is no debugger here.", "EXISTS <sha1> [<sha1> ...]",
-         "    Which of them are in the cache of scripts.", "FLUSH [ASYNC|SYNC]",
-         "    Empties the cache of scripts.", "KILL",
-         "    Ends the script that runs, if it has not written.", "LOAD <script>",
-         "    Puts a script into the cache without running it.", "HELP", "    Print this help."});
+    c.help({"SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+            "DEBUG (YES|SYNC|NO)", "    Only NO is known: there is no debugger here.",
+            "EXISTS <sha1> [<sha1> ...]", "    Which of them are in the cache of scripts.",
+            "FLUSH [ASYNC|SYNC]", "    Empties the cache of scripts.", "KILL",
+            "    Ends the script that runs, if it has not written.", "LOAD <script>",
+            "    Puts a script into the cache without running it.", "SHOW <sha1>",
+            "    The text of a script of the cache.", "HELP", "    Print this help."});
 }
 
 }  // namespace eddy::cache::commands

@@ -252,7 +252,7 @@ TEST(lane, executes_each_of_its_commands) {
             SETNX a 1 ; SETEX a 10 1 ; PSETEX a 10000 1 ; MGET a b c ; INCR a ; DECR a ;
             INCRBY a 5 ; DECRBY a 2 ; INCRBYFLOAT a 1.5 ; GETBIT a 1 ; EXPIRE a 10 ;
             PEXPIRE a 10000 ; EXPIREAT a 99999999999 ; PEXPIREAT a 99999999999999 ; TYPE a ;
-            EXISTS a b ; TOUCH a b ; GETDEL a ; LPUSH l 1 2 ; RPUSH l 3 ; LPUSHX l 1 ; RPUSHX l 2 ;
+            EXISTS a b ; TOUCH a b ; DIGEST a ; DELEX a IFEQ x ; DELIFEQ a x ; GETDEL a ; LPUSH l 1 2 ; RPUSH l 3 ; LPUSHX l 1 ; RPUSHX l 2 ;
             LLEN l ; LPOP l ; RPOP l 2 ; SADD s 1 2 3 ; SREM s 1 ; SISMEMBER s 2 ; SMISMEMBER s 2 9 ;
             SCARD s ; HSET h f v g 1 ; HMSET h i 2 ; HSETNX h f 3 ; HGET h f ; HMGET h f g ;
             HDEL h i ; HLEN h ; HEXISTS h f ; HSTRLEN h f ; HINCRBY h g 5 ; HINCRBYFLOAT h g 0.5 ;

@@ -1,6 +1,7 @@
 // Engine options, set by redis.conf and CONFIG SET.
 #pragma once
 
+#include "cache/engine/version.hpp"
 #include "cache/keyspace/eviction.hpp"
 #include "cache/types/encoding_limits.hpp"
 
@@ -120,6 +121,8 @@ struct engine_options {
     std::uint64_t seed = 0;  ///< of hash and random numbers; 0: from the operating system
     /// Renamed commands; an empty name disables one.
     std::vector<std::pair<std::string, std::string>> renamed_commands;
+    /// Version of Redis that INFO and HELLO show.
+    std::string redis_version{compatible_version};
     /// Answers CLUSTER as a cluster of this one node, for clients that require a cluster.
     bool emulates_cluster = false;
 

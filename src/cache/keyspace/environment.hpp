@@ -108,6 +108,7 @@ struct environment {
     key_observer* observer = nullptr;  ///< null: no observer
     statistics counters;
     std::unique_ptr<field_clock> fields;  ///< null until a hash has expiring fields
+    std::uint64_t keyspace_contents = 0;  ///< see keyspace::contents()
 
 private:
     struct deferred_table {

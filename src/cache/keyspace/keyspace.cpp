@@ -359,11 +359,16 @@ void keyspace::copy_value(const slot* from, std::string_view to, std::uint64_t t
     if (expiry != no_expiry) set_expiry(place, expiry);
 }
 
+std::size_t keyspace::with_expiring_fields() const noexcept {
+    return env_.fields == nullptr ? 0 : env_.fields->size_in(contents_);
+}
+
 void keyspace::watch_fields(const slot* place, std::uint64_t hash) {
     const entry& e = *at(place);
     if (e.held_as != encoding::timed_table) return;
     timed_table& fields = *timed_table::of(e);
     fields.home = this;
+    fields.contents = contents_;
     fields.key_hash = hash;
     if (env_.fields == nullptr) env_.fields = std::make_unique<field_clock>();
     env_.fields->note(fields);
@@ -444,6 +449,8 @@ void keyspace::clear() {
     if (is_kept || env_.discarded() > deferred) env_.counters.freed_in_slices += keys;
     probation_.clear(env_.memory);
     ghosts_.clear(env_.memory);
+    if (env_.fields != nullptr) env_.fields->drop_count(contents_);
+    contents_ = ++env_.keyspace_contents;
     expiring_ = 0;
     average_ttl_ms_ = 0;
     sweep_cursor_ = 0;

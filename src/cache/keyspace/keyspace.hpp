@@ -72,7 +72,10 @@ public:
 
     /// `number` is passed to observers of its keys.
     explicit keyspace(environment& env, unsigned number = 0) noexcept
-        : env_(env), table_(env.memory, env.hash, true), number_(number) {}
+        : env_(env),
+          table_(env.memory, env.hash, true),
+          number_(number),
+          contents_(++env.keyspace_contents) {}
     ~keyspace() { clear(); }
 
     std::size_t size() const noexcept { return table_.size(); }
@@ -83,6 +86,11 @@ public:
     std::size_t table_bytes() const noexcept { return table_.table_bytes(); }
     const dictionary& table() const noexcept { return table_; }
     unsigned number() const noexcept { return number_; }
+    /// Number of the keys that it holds since it was made or flushed, unique within the
+    /// environment.
+    std::uint64_t contents() const noexcept { return contents_; }
+    /// Number of hashes with expiring fields.
+    std::size_t with_expiring_fields() const noexcept;
     void set_number(unsigned number) noexcept { number_ = number; }
 
     std::uint64_t hash(std::string_view key) const noexcept { return env_.hash(key); }
@@ -259,6 +267,7 @@ private:
     environment& env_;
     dictionary table_;
     unsigned number_;
+    std::uint64_t contents_;
     entry_keeper* keeper_ = nullptr;
     std::size_t expiring_ = 0;
     std::uint64_t sweep_cursor_ = 0;

@@ -79,6 +79,12 @@ TEST(propagated_random, commands_make_the_same_elsewhere) {
     all +=
         "; SPOP %k ; SPOP %k %n ; SPOP %k 2 ; FLUSHDB ; BLPOP %k %k 1 ; BZPOPMIN %z 1 ; "
         "SET %k %v PX %n000 ; EXPIRE %k %n ; PEXPIRE %k %n00 ;"
+        "SET %k %v IFEQ %n ; SET %k %v IFNE %n PX %n000 ; SET %k %n IFEQ %n KEEPTTL ; DELEX %k "
+        "IFEQ %n ; "
+        "DELEX %k IFNE %n ; DELIFEQ %k %n ; MSETEX 2 %k %v %k %v NX PX %n000 ; MSETEX 2 %k %v %k "
+        "%v ; "
+        "MSETEX 1 %k %v XX KEEPTTL ; SET %k %v IFDNE 0123456789abcdef ; BITOP DIFF %k %k %k ; "
+        "BITOP ONE %k %k %k ; BITOP ANDOR %k %k %k ; BITOP DIFF1 %k %k %k ; "
         "EVAL return(redis.call('incr','k1'))+redis.call('lpush','k2',1) 0";
     for (std::uint64_t seed = 1; seed <= eddy::testing::rounds(4U); ++seed)
         expect_same_everywhere(all, seed, 3000);
@@ -104,6 +110,13 @@ TEST(propagated_random, streams_are_the_same_elsewhere) {
     std::string all(stream_entry_templates);
     all += ';';
     all += stream_group_templates;
+    all += R"(;
+XDELEX %k DELREF IDS 2 %i %i ; XDELEX %k ACKED IDS 3 %i %i %i ; XDELEX %k IDS 1 %i ;
+XACKDEL %k %g IDS 2 %i %i ; XACKDEL %k %g ACKED IDS 3 %i %i %i ; XACKDEL %k %g DELREF IDS 2 %i %i ;
+XTRIM %k %t ACKED ; XTRIM %k DELREF %t ; XTRIM %k %t LIMIT %n ACKED ; XADD %k ACKED %t %a f1 %v ;
+XADD %k %t DELREF %a f1 %v ; XREADGROUP GROUP %g %c CLAIM %n00 COUNT %n STREAMS %k > ;
+XREADGROUP GROUP %g %c CLAIM 0 STREAMS %k s1 > > ; XREADGROUP GROUP %g %c CLAIM 0 NOACK STREAMS %k >
+)";
     for (std::uint64_t seed = 1; seed <= eddy::testing::rounds(4U); ++seed)
         expect_same_everywhere(all, seed, 3000);
 }

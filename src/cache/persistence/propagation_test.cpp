@@ -76,15 +76,25 @@ TEST_F(propagated, flushes_of_nothing_are_recorded) {
     EXPECT_THAT(ask_("INFO persistence"), HasSubstr("rdb_changes_since_last_save:0\r\n"));
 }
 
-TEST_F(propagated, scan_removes_the_expired_keys_that_it_would_return) {
+TEST_F(propagated, scan_removes_the_expired_keys_that_match_of_any_type) {
     quietly("SET text 1 PX 10 ; SET stays 1 ; RPUSH list a ; PEXPIRE list 10");
     set_time(20);
     EXPECT_THAT(after("SCAN 0 MATCH no*"), IsEmpty());
-    EXPECT_THAT(after("SCAN 0 TYPE list COUNT 1000"), ElementsAre("DEL list"));
+    EXPECT_THAT(after("SCAN 0 MATCH l* COUNT 1000"), ElementsAre("DEL list"));
     EXPECT_EQ(ask_("DBSIZE"), ":2\r\n");
-    EXPECT_THAT(after("SCAN 0 COUNT 1000"), ElementsAre("DEL text"));
+    EXPECT_THAT(after("SCAN 0 TYPE list COUNT 1000"), ElementsAre("DEL text"));
     EXPECT_EQ(ask_("SCAN 0 COUNT 1000"), "*2\r\n$1\r\n0\r\n*1\r\n$5\r\nstays\r\n");
     EXPECT_THAT(ask_("INFO stats"), HasSubstr("expired_keys:2\r\n"));
+}
+
+TEST_F(propagated, keys_that_expire_within_a_transaction_are_removed_within_it) {
+    quietly("SET x 1 PX 10 ; SET y 1 PX 10");
+    set_time(20);
+    EXPECT_THAT(after("MULTI ; GET x ; SET z 1 ; INCR y ; GET nosuch ; EXEC"),
+                ElementsAre("MULTI", "DEL x", "SET z 1", "DEL y", "INCR y", "EXEC"));
+    quietly("SET x 1 PX 10 ; SET y 1 PX 10");
+    set_time(40);
+    EXPECT_THAT(after("MGET x y"), ElementsAre("MULTI", "DEL x", "DEL y", "EXEC"));
 }
 
 TEST_F(propagated, a_scan_of_many_expired_keys_removes_all_of_them) {

@@ -205,22 +205,44 @@ TEST_F(dump_restore, only_what_was_really_done_counts_as_a_change) {
     EXPECT_EQ(changes(), before + 2);
 }
 
-TEST_F(dump_restore, versions_up_to_twelve_are_taken) {
+TEST_F(dump_restore, versions_up_to_redis_8_6_and_valkey_9_are_taken) {
     const std::string value = rdb::testing::fixtures()[0].value();
-    for (const unsigned version : {1U, 6U, 9U, 10U, 11U, 12U}) {
+    for (const unsigned version : {1U, 6U, 9U, 10U, 11U, 12U, 13U, 80U}) {
         EXPECT_EQ(client_({"RESTORE", "a", "0", rdb::testing::payload(value, version), "REPLACE"}),
                   "+OK\r\n");
     }
     // Redis's text, followed by advice for the user.
     const std::string named(bad_checksum.substr(0, bad_checksum.size() - 2));
-    for (const unsigned version : {13U, 80U}) {
+    for (const unsigned version : {14U, 79U, 81U}) {
         std::string payload = rdb::testing::payload(value, version);
         EXPECT_EQ(client_({"RESTORE", "b", "0", payload}),
                   named + ": it has RDB version " + std::to_string(version) +
-                      ", and versions up to 12 are read\r\n");
+                      ", and versions up to 13 of Redis and 80 of Valkey are read\r\n");
         payload.back() = static_cast<char>(payload.back() ^ 1);
         EXPECT_EQ(client_({"RESTORE", "b", "0", payload}), bad_checksum);
     }
+}
+
+TEST_F(dump_restore, a_hash_of_valkey_keeps_the_ends_of_its_fields) {
+    const std::string value = rdb::testing::fixtures_of_valkey()[0].value();
+    EXPECT_EQ(client_({"RESTORE", "h", "0", rdb::testing::payload(value, 80)}), "+OK\r\n");
+    EXPECT_EQ(client_("HPEXPIRETIME h FIELDS 3 f g h"),
+              "*3\r\n:5000000000000\r\n:-1\r\n:281474976710654\r\n");
+    EXPECT_EQ(client_("HGET h g"), "$3\r\ntwo\r\n");
+    // With a version of Redis the same bytes are none of its types.
+    EXPECT_EQ(client_({"RESTORE", "h", "0", rdb::testing::payload(value, 12), "REPLACE"}),
+              "-ERR Bad data format\r\n");
+    EXPECT_EQ(client_("HLEN h"), ":3\r\n");
+}
+
+TEST_F(dump_restore, a_stream_of_redis_8_6_is_taken_without_its_producers) {
+    const auto& all = rdb::testing::fixtures();
+    const auto of_8_6 =
+        std::ranges::find(all, rdb::object_type::stream_4, &rdb::testing::fixture::type);
+    EXPECT_EQ(client_({"RESTORE", "s", "0", rdb::testing::payload(of_8_6->value(), 13)}),
+              "+OK\r\n");
+    EXPECT_EQ(client_("XLEN s"), ":3\r\n");
+    EXPECT_EQ(client_("XINFO GROUPS s").substr(0, 4), "*1\r\n");
 }
 
 TEST_F(dump_restore, no_key_is_empty_and_no_element_is_there_twice) {

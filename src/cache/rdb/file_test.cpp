@@ -1,4 +1,7 @@
 // Tests of whole databases: saved and loaded again in pieces of any size; exclusions from loading.
+#include <eddy/base/random.hpp>
+
+#include "base/test_rounds.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/engine/engine_state.hpp"
 #include "cache/rdb/fixtures.hpp"
@@ -57,6 +60,14 @@ std::string saved(engine& from, std::size_t limit = 64U << 10) {
     EXPECT_FALSE(saver.next(nothing));
     EXPECT_TRUE(nothing.empty());
     return all;
+}
+
+std::string saved_for_valkey(engine& from) {
+    rdb::saver saver(from, rdb::file_form::valkey_rdb);
+    byte_buffer all;
+    while (saver.next(all, SIZE_MAX / 2)) {
+    }
+    return std::string(all.text());
 }
 
 rdb::load_counts load(engine& to, std::string_view file, std::size_t piece = SIZE_MAX,
@@ -138,23 +149,26 @@ TEST(rdb_file, what_was_saved_is_loaded) {
     }
 }
 
-// Files of Redis servers older and newer than the tests' own, written by tools/make_rdb_files.py.
+// A file that stands beside the tests.
+std::string stored(const std::string& name) {
+    std::ifstream file(std::string(EDDY_RDB_FILES) + "/" + name, std::ios::binary);
+    EXPECT_TRUE(file) << name;
+    return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// Files of servers older and newer than the tests' own, written by tools/make_rdb_files.py.
 // The loaded keys must match the servers' own description of them.
-TEST(rdb_file, what_other_versions_of_redis_have_saved_is_loaded) {
-    const auto read = [](const std::string& name) {
-        std::ifstream file(std::string(EDDY_RDB_FILES) + "/" + name, std::ios::binary);
-        EXPECT_TRUE(file) << name;
-        return std::string(std::istreambuf_iterator<char>(file), {});
-    };
+TEST(rdb_file, what_other_servers_have_saved_is_loaded) {
     for (const auto& [name, magic] :
-         {std::pair("redis-6.0", "REDIS0009"), std::pair("redis-8.0", "REDIS0012")}) {
-        const std::string file = read(std::string(name) + ".rdb");
+         {std::pair("redis-6.0", "REDIS0009"), std::pair("redis-8.0", "REDIS0012"),
+          std::pair("redis-8.6", "REDIS0013"), std::pair("valkey-9.1", "VALKEY080")}) {
+        const std::string file = stored(std::string(name) + ".rdb");
         ASSERT_TRUE(file.starts_with(magic)) << name;
         for (const std::size_t piece : {std::size_t{1}, std::size_t{1000}, SIZE_MAX}) {
             cache_with_client to;
             load(to.home, file, piece);
             std::uint64_t keys = 0;
-            std::istringstream lines(read(std::string(name) + ".keys"));
+            std::istringstream lines(stored(std::string(name) + ".keys"));
             std::string line;
             std::getline(lines, line);  // the server's version
             while (std::getline(lines, line)) {
@@ -183,6 +197,54 @@ TEST(rdb_file, what_other_versions_of_redis_have_saved_is_loaded) {
             }
             EXPECT_EQ(to.home.stats().keys, keys) << name;
         }
+    }
+}
+
+// Without the checksum, so that all of the damage is met.
+TEST(rdb_file, damaged_and_cut_files_of_the_newest_servers_are_faults_or_files) {
+    constexpr std::size_t expansion = 200;  // of the most compressed bytes, and of a key's own
+    random_generator random(29);
+    for (const char* const name : {"redis-8.6.rdb", "valkey-9.1.rdb"}) {
+        const std::string good = stored(name);
+        for (std::size_t at = 9; at < good.size(); at += 200 * eddy::testing::place_step) {
+            const bool is_cut = random.chance(0.3);
+            std::string bad = good.substr(0, is_cut ? at : good.size());
+            if (!is_cut) bad[at] = static_cast<char>(random());
+            cache_with_client to;
+            rdb::loader loader(to.home, {.reading = {.check_sum = false}});
+            for (std::string_view rest = bad; !rest.empty() && loader.now() == status::reading;)
+                rest.remove_prefix(loader.feed(rest.substr(0, 1 + random.below(5000))));
+            loader.finish();
+            ASSERT_NE(loader.now(), status::reading) << name << ' ' << at;
+            ASSERT_EQ(is_cut ? status::failed : loader.now(), loader.now()) << name << ' ' << at;
+            ASSERT_LT(to.home.used_memory(), expansion * good.size()) << name << ' ' << at;
+        }
+    }
+}
+
+// For a replica of that family: the same keys, of which only the form of expiring fields differs.
+TEST(rdb_file, what_was_saved_in_valkeys_form_is_loaded) {
+    cache_with_client from;
+    for (int i = 0; i < 300; ++i) {
+        const std::string n = std::to_string(i);
+        from.ask({"SET", "key" + n, n});
+        from.ask({"HSET", "hash" + std::to_string(i / 70), n, "v" + n, "f" + n, n});
+    }
+    EXPECT_TRUE(saved_for_valkey(from.home).starts_with("REDIS0010"));
+    from.ask("HSET h f v g w h x");
+    from.ask({"HPEXPIREAT", "h", std::to_string(now_ms + 5000), "FIELDS", "2", "f", "g"});
+    from.ask({"HSET", "large", "f", std::string(10'000, 'v')});
+    from.ask({"HPEXPIREAT", "large", std::to_string(now_ms + 6000), "FIELDS", "1", "f"});
+    const std::string file = saved_for_valkey(from.home);
+    EXPECT_TRUE(file.starts_with("VALKEY080"));
+    const auto before = content(from);
+    for (const std::size_t piece : {std::size_t{1}, std::size_t{1000}, SIZE_MAX}) {
+        cache_with_client to;
+        load(to.home, file, piece);
+        EXPECT_TRUE(content(to) == before) << piece;
+        for (const char* const ask :
+             {"HPEXPIRETIME h FIELDS 3 f g h", "HPEXPIRETIME large FIELDS 1 f"})
+            EXPECT_EQ(to.ask(ask), from.ask(ask));
     }
 }
 

@@ -171,13 +171,25 @@ inline std::string double_bytes(double value) {
     return little(bits, 8);
 }
 
-/// A stream with a group of two consumers, without its type, in one of the three forms.
+/// Two idempotent producers, as the newest form of a stream has them behind its groups.
+inline std::string producers() {
+    const auto message = [](std::string_view identity, std::uint64_t ms) {
+        return text(identity) + length(ms) + length(0);
+    };
+    std::string made = length(100) + length(1000) + length(2);
+    made += text("producer") + length(2) + message("first", 1000) + lzf("second");
+    made += length(2000) + length(5);
+    return made + text("idle") + length(0) + length(3) + length(70'000);
+}
+
+/// A stream with a group of two consumers, without its type, in one of the four forms.
 inline std::string stream_body(object_type type) {
     const auto id = [](std::uint64_t ms, std::uint64_t seq) { return big(ms, 8) + big(seq, 8); };
     const auto lengths = [](std::uint64_t ms, std::uint64_t seq) {
         return length(ms) + length(seq);
     };
     const bool counts = type != object_type::stream;
+    const bool notes_active = type == object_type::stream_3 || type == object_type::stream_4;
     // One of the four entries is removed, and one has fields of its own.
     const texts first{"2", "1", "2", "f", "g", "0", "2", "0", "0", "v", "1", "5", "3",
                       "0", "1", "x", "y", "5", "0", "7", "0", "1", "h", "z", "6"};
@@ -194,16 +206,16 @@ inline std::string stream_body(object_type type) {
     made += length(2);
     for (const char* const name : {"one", "two"}) {
         made += text(name) + little(1'700'000'000'002, 8);
-        if (type == object_type::stream_3) made += little(1'700'000'000'001, 8);
+        if (notes_active) made += little(1'700'000'000'001, 8);
         made += length(1) + id(name == std::string("one") ? 1000 : 1007, 5);
     }
-    return made;
+    return type == object_type::stream_4 ? made + producers() : made;
 }
 
 inline texts stream_events(object_type type) {
     const bool counts = type != object_type::stream;
-    const std::string active =
-        type == object_type::stream_3 ? " active 1700000000001" : " active 1700000000002";
+    const bool notes_active = type == object_type::stream_3 || type == object_type::stream_4;
+    const std::string active = notes_active ? " active 1700000000001" : " active 1700000000002";
     return {
         "block 1000-5 of 64 bytes",
         "block 2000-0 of 32 bytes",
@@ -379,6 +391,33 @@ inline std::vector<fixture> fixtures() {
         {"stream", stream, stream_body(stream), stream_events(stream)},
         {"stream 2", stream_2, stream_body(stream_2), stream_events(stream_2)},
         {"stream 3", stream_3, stream_body(stream_3), stream_events(stream_3)},
+        {"stream 4", stream_4, stream_body(stream_4), stream_events(stream_4)},
+    };
+}
+
+/// The same for what Valkey has of its own.
+inline std::vector<fixture> fixtures_of_valkey() {
+    const std::string none = little(UINT64_MAX, 8);
+    return {
+        {"hash with ends",
+         object_type::valkey_hash_with_expiry,
+         joined({length(4), text("f"), byte(0xc0) + byte(1), little(5'000'000'000'000, 8),
+                 text("g"), text("two"), none, lzf("h"), lzf(std::string(100, 'y')),
+                 little(INT64_MAX, 8), text(""), text(""), little(1, 8)}),
+         {"field f=1 ends 5000000000000", "field g=two",
+          "field h=" + std::string(100, 'y') + " ends 281474976710654", "field = ends 1"}},
+        {"hash with ends of 70", object_type::valkey_hash_with_expiry,
+         [&] {
+             std::string body = length(70);
+             for (int i = 0; i < 70; ++i)
+                 body += text("field" + std::to_string(i)) + text("v") + none;
+             return body;
+         }(),
+         [] {
+             texts told;
+             for (int i = 0; i < 70; ++i) told.push_back("field field" + std::to_string(i) + "=v");
+             return told;
+         }()},
     };
 }
 
@@ -399,9 +438,15 @@ inline std::string payload(std::string value, unsigned version = 10) {
     return value + little(crc64(0, value), 8);
 }
 
+/// Metadata of a key by two modules.
+inline std::string key_metadata() {
+    return byte(243) + length(2) + "abcd" + length(2) + length(78) + length(5) + text("of a key") +
+           length(0) + "efgh" + length(0);
+}
+
 /// All fixtures after all opcodes.
 inline std::string everything() {
-    std::string all = magic(12);
+    std::string all = magic(13);
     all += byte(250) + text("redis-ver") + text("7.4.0");
     all += byte(250) + text("redis-bits") + byte(0xc0) + byte(64);
     all += byte(247) + length(0x123456789abcdefULL) + length(2) + length(1);
@@ -417,13 +462,29 @@ inline std::string everything() {
             case 1: all += byte(253) + little(2'000'000'000, 4); break;
             case 2: all += byte(248) + length(100); break;
             case 3: all += byte(249) + byte(200); break;
-            default: break;
+            default: all += key_metadata(); break;
         }
         all += each.key_and_value();
     }
     all += byte(254) + length(15);
     all += fixtures()[0].key_and_value();
-    return ended_file(all, 12);
+    return ended_file(all, 13);
+}
+
+/// A file of Valkey with its own fixtures, and with the short ones of both families.
+inline std::string everything_of_valkey() {
+    constexpr std::size_t longest = 200;
+    std::string all = "VALKEY080" + byte(250) + text("valkey-ver") + text("9.1.2");
+    all += byte(254) + length(0) + byte(251) + length(30) + length(3);
+    for (const fixture& each : fixtures()) {
+        const bool is_shared = each.type <= object_type::stream_3;
+        if (is_shared && each.body.size() <= longest) all += each.key_and_value();
+    }
+    for (const fixture& each : fixtures_of_valkey()) {
+        all += byte(252) + little(4'102'444'800'123, 8);
+        all += byte(static_cast<unsigned>(each.type)) + text("own " + each.name) + each.body;
+    }
+    return ended_file(all, 80);
 }
 
 /// Recorder of events, one line each.

@@ -15,6 +15,7 @@
 // The room rdb reads and writes that format. Files in reading order:
 //
 //   format.hpp, crc64.hpp, lzf.hpp    numbers, checksum, compression
+//   file_head.hpp                     magic number: family and version
 //   value_writer.hpp, save.hpp        writers of values and of files; stream_writer.hpp
 //   snapshot.hpp                      writer of all databases at one instant, while commands run
 //   window.hpp, reader.hpp            sans-IO reader; consumer.hpp its events
@@ -30,13 +31,21 @@
 
 namespace eddy::cache::rdb {
 
+/// Family of a format. Valkey has had versions of its own since 9.0, beginning with 80: there some
+/// numbers of types and opcodes mean something else.
+enum class format_family : std::uint8_t { redis, valkey };
+
 /// Written version: readable by Redis 7.0.
 inline constexpr unsigned written_version = 10;
 /// Written version with expiring fields of hashes: readable by Redis 7.4.
 inline constexpr unsigned written_version_with_expiring_fields = 12;
-/// Versions read: up to Redis 7.4.
+/// Written for replicas that are Valkey 9 or newer, with expiring fields of hashes.
+inline constexpr unsigned written_version_of_valkey = 80;
+/// Versions read: up to Redis 8.6.
 inline constexpr unsigned min_version = 1;
-inline constexpr unsigned max_version = 12;
+inline constexpr unsigned max_version = 13;
+/// Version of Valkey 9.0 and 9.1, which is read, too.
+inline constexpr unsigned version_of_valkey = 80;
 /// Begins a file, followed by a number of four digits; Valkey's since 9.0, by three. Both heads
 /// have the same length.
 inline constexpr std::string_view magic_of_redis = "REDIS";
@@ -57,6 +66,7 @@ inline constexpr std::string_view stream_offset_aux = "repl-offset";
 
 /// Opcode: a byte in place of a key's type.
 enum class opcode : std::uint8_t {
+    key_metadata = 243,  // a module's, of the next key; in Valkey's family, an import of slots
     slot_info = 244,
     function = 245,
     old_function = 246,  // of a release candidate
@@ -71,8 +81,12 @@ enum class opcode : std::uint8_t {
     end = 255,
 };
 
+/// Added to a type of Valkey's family whose number Redis uses otherwise; the byte that is written
+/// lacks it.
+inline constexpr unsigned valkeys_own = 256;
+
 /// Encoding of a value.
-enum class object_type : std::uint8_t {
+enum class object_type : std::uint16_t {
     text = 0,
     list = 1,
     set = 2,
@@ -98,7 +112,16 @@ enum class object_type : std::uint8_t {
     hash_listpack_with_expiry_rc = 23,
     hash_with_expiry = 24,
     hash_listpack_with_expiry = 25,
+    stream_4 = 26,  // with the identities of idempotent producers' messages
+    valkey_hash_with_expiry = valkeys_own + 22,
 };
+
+/// The type that a byte means in a family's files; of no known value if it means none.
+constexpr object_type type_written_as(std::uint8_t written, format_family in) noexcept {
+    constexpr auto last_shared = static_cast<std::uint8_t>(object_type::stream_3);
+    const bool is_valkeys_own = in == format_family::valkey && written > last_shared;
+    return static_cast<object_type>(written + (is_valkeys_own ? valkeys_own : 0U));
+}
 
 /// The first two bits of a length.
 enum class length_form : std::uint8_t { bits_6 = 0, bits_14 = 1, wide = 2, special = 3 };

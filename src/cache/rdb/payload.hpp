@@ -28,21 +28,29 @@ inline std::optional<std::uint16_t> payload_version(std::string_view payload) no
     return version;
 }
 
-/// The payload without its footer, when that is valid.
-inline std::optional<std::string_view> checked_payload(std::string_view payload) noexcept {
+/// A payload without its footer, which names the family of its types.
+struct payload_content {
+    std::string_view value;
+    format_family family = format_family::redis;
+};
+
+/// The payload's content, when its footer is valid.
+inline std::optional<payload_content> checked_payload(std::string_view payload) noexcept {
     const auto version = payload_version(payload);
-    if (!version || *version > max_version) return std::nullopt;
-    return payload.substr(0, payload.size() - dump_footer_bytes);
+    const bool is_valkeys = version == version_of_valkey;
+    if (!version || (*version > max_version && !is_valkeys)) return std::nullopt;
+    return payload_content{payload.substr(0, payload.size() - dump_footer_bytes),
+                           is_valkeys ? format_family::valkey : format_family::redis};
 }
 
-/// Why checked_payload() yields nothing: Redis's text, behind which a version that is too new is
+/// Why checked_payload() yields nothing: Redis's text, behind which a version that is not read is
 /// named where the checksum is right.
 inline std::string payload_error(std::string_view payload) {
     std::string text = "ERR DUMP payload version or checksum are wrong";
-    const auto version = payload_version(payload);
-    if (version && *version > max_version)
+    if (const auto version = payload_version(payload))
         text += ": it has RDB version " + std::to_string(*version) + ", and versions up to " +
-                std::to_string(max_version) + " are read";
+                std::to_string(max_version) + " of Redis and " + std::to_string(version_of_valkey) +
+                " of Valkey are read";
     return text;
 }
 

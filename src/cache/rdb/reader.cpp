@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 
@@ -32,6 +31,7 @@ stream_id stream_id_of(std::string_view bytes) noexcept {
 }
 
 constexpr const char* not_a_score = "a score is no number";
+constexpr const char* impossible_end = "a field of a hash has a time that cannot be";
 constexpr const char* unknown_type = "a value has an unknown type";
 
 bool parse_score(std::string_view text, double& score) noexcept {
@@ -129,6 +129,8 @@ bool reader::step(window& w) {
         case state::frequency: return w.byte(byte) && back_to_opcodes(accepted);
         case state::library:
             return read_text(w, scratch_[0], value) && back_to_opcodes(to_.library(value));
+        case state::key_metadata: return read_key_metadata(w);
+        case state::metadata_begin: return read_metadata_begin(w);
         case state::module_begin: return read_module_begin(w);
         case state::module_item: return read_module_item(w);
         case state::key: return read_text(w, scratch_[0], name) && begin_value(w, name);
@@ -147,12 +149,8 @@ bool reader::step(window& w) {
         case state::scored_binary: return read_scored(w);
         case state::first_end: return read_first_end(w);
         case state::timed_field: return read_timed_field(w);
-        case state::packed:
-            if (type_ == object_type::hash_listpack_with_expiry ||
-                type_ == object_type::hash_listpack_with_expiry_rc) {
-                return read_timed_packed(w) && end_value(w);
-            }
-            return read_packed(w) && end_value(w);
+        case state::field_and_end: return read_field_and_end(w);
+        case state::packed: return read_packed(w) && end_value(w);
         case state::ziplist_node:
         case state::quicklist_node: return read_node(w) && end_element(w);
         case state::stream_block: return read_stream_block(w);
@@ -162,6 +160,10 @@ bool reader::step(window& w) {
         case state::consumers: return read_consumers(w);
         case state::group_consumer: return read_group_consumer(w);
         case state::owned: return read_owned(w);
+        case state::producers: return read_producers(w);
+        case state::producer: return read_producer(w);
+        case state::produced: return read_produced(w);
+        case state::produced_counts: return read_produced_counts(w);
         case state::checksum: return read_checksum(w);
         case state::done: break;
     }
@@ -189,37 +191,23 @@ bool reader::read_consumers(window& w) {
 bool reader::read_magic(window& w) {
     std::string_view magic;
     if (!w.take(magic_bytes, magic)) return false;
-    const bool is_valkeys = magic.starts_with(magic_of_valkey);
-    if (!is_valkeys && !magic.starts_with(magic_of_redis)) return w.fail("this is no RDB file");
-    const std::string_view digits =
-        magic.substr(is_valkeys ? magic_of_valkey.size() : magic_of_redis.size());
-    unsigned version = 0;
-    const auto [at, error] = std::from_chars(digits.begin(), digits.end(), version);
-    if (error != std::errc{} || at != digits.end()) return w.fail("this is no RDB file");
-    if (is_valkeys) return refuse_format(w, " of Valkey", magic, version);
-    if (version < min_version || version > max_version) return refuse_format(w, "", magic, version);
-    version_ = version;
+    head_ = file_head(magic);
+    is_unknown_format_ = head_.is_unknown_format();
+    if (head_.fault() != nullptr) return w.fail(head_.fault());
+    family_ = head_.family();
     state_ = state::opcode;
     return true;
-}
-
-bool reader::refuse_format(window& w, const char* family, std::string_view magic,
-                           unsigned version) {
-    is_unknown_format_ = true;
-    std::snprintf(format_text_, sizeof format_text_,
-                  "it has RDB version %u%s (%.*s), and versions %u to %u of Redis are read",
-                  version, family, static_cast<int>(magic.size()), magic.data(), min_version,
-                  max_version);
-    return w.fail(format_text_);
 }
 
 bool reader::read_opcode(window& w) {
     std::uint8_t byte = 0;
     if (!w.byte(byte)) return false;
-    constexpr auto first_opcode = static_cast<std::uint8_t>(opcode::slot_info);
-    if (byte < first_opcode) return begin_type(w, static_cast<object_type>(byte));
+    constexpr auto first_opcode = static_cast<std::uint8_t>(opcode::key_metadata);
+    if (byte < first_opcode) return begin_type(w, type_written_as(byte, family_));
+    if (byte == first_opcode) return read_family_opcode(w);
     if (one_value_) return w.fail(unknown_type);
     switch (static_cast<opcode>(byte)) {
+        case opcode::key_metadata: break;
         case opcode::slot_info: state_ = state::slot_info; return true;
         case opcode::function: state_ = state::library; return true;
         case opcode::old_function:
@@ -233,10 +221,40 @@ bool reader::read_opcode(window& w) {
         case opcode::expires_s: state_ = state::expires_s; return true;
         case opcode::select: state_ = state::select; return true;
         case opcode::end:
-            state_ = version_ < first_version_with_checksum ? state::done : state::checksum;
+            state_ = head_.version() < first_version_with_checksum ? state::done : state::checksum;
             return true;
     }
     return w.fail(unknown_type);
+}
+
+// Redis's is part of a value, too.
+bool reader::read_family_opcode(window& w) {
+    if (family_ == format_family::redis) {
+        state_ = state::key_metadata;
+        return true;
+    }
+    if (one_value_) return w.fail(unknown_type);
+    is_unknown_format_ = true;
+    return w.fail("it was written while slots of a cluster were imported");
+}
+
+bool reader::read_key_metadata(window& w) {
+    // Redis's limit.
+    constexpr std::uint64_t most_modules = 7;
+    if (!w.length(metadata_left_)) return false;
+    if (metadata_left_ > most_modules) return w.fail("a key has metadata of too many modules");
+    state_ = metadata_left_ != 0 ? state::metadata_begin : state::opcode;
+    return true;
+}
+
+// The module's name and version, then its items.
+bool reader::read_metadata_begin(window& w) {
+    constexpr std::size_t class_bytes = 4;
+    std::string_view name;
+    if (!w.take(class_bytes, name)) return false;
+    --metadata_left_;
+    state_ = state::module_item;
+    return true;
 }
 
 bool reader::begin_type(window& w, object_type type) {
@@ -260,10 +278,12 @@ bool reader::begin_type(window& w, object_type type) {
         case object_type::hash_with_expiry_rc:
         case object_type::hash_listpack_with_expiry_rc:
         case object_type::hash_with_expiry:
-        case object_type::hash_listpack_with_expiry: kind_ = value_kind::hash; break;
+        case object_type::hash_listpack_with_expiry:
+        case object_type::valkey_hash_with_expiry: kind_ = value_kind::hash; break;
         case object_type::stream:
         case object_type::stream_2:
-        case object_type::stream_3: kind_ = value_kind::stream; break;
+        case object_type::stream_3:
+        case object_type::stream_4: kind_ = value_kind::stream; break;
         case object_type::module_1:
         case object_type::module_2: return w.fail("a key holds a module's value");
         default: return w.fail(unknown_type);
@@ -305,7 +325,9 @@ bool reader::read_module_item(window& w) {
         return w.fail("a module's data have an unknown type");
     }
     switch (static_cast<module_opcode>(what)) {
-        case module_opcode::end: state_ = state::opcode; return true;
+        case module_opcode::end:
+            state_ = metadata_left_ != 0 ? state::metadata_begin : state::opcode;
+            return true;
         case module_opcode::signed_integer:
         case module_opcode::unsigned_integer: return w.length(number);
         case module_opcode::float_number: return w.little(4, number);
@@ -332,7 +354,9 @@ bool reader::begin_value(window& w, std::string_view key) {
         case object_type::stream:
         case object_type::stream_2:
         case object_type::stream_3:
-        case object_type::hash_with_expiry_rc: state_ = state::count; break;
+        case object_type::stream_4:
+        case object_type::hash_with_expiry_rc:
+        case object_type::valkey_hash_with_expiry: state_ = state::count; break;
         case object_type::hash_with_expiry:
         case object_type::hash_listpack_with_expiry: state_ = state::first_end; break;
         default: state_ = state::packed; break;
@@ -359,6 +383,7 @@ bool reader::read_count(window& w) {
         case object_type::hash: state_ = state::field; break;
         case object_type::hash_with_expiry_rc:
         case object_type::hash_with_expiry: state_ = state::timed_field; break;
+        case object_type::valkey_hash_with_expiry: state_ = state::field_and_end; break;
         case object_type::list_quicklist: state_ = state::ziplist_node; break;
         default: state_ = state::quicklist_node; break;
     }
@@ -380,7 +405,7 @@ bool reader::end_of_field(window& w, std::uint64_t written, std::int64_t& to) co
         if (__builtin_add_overflow(written - 1, first_end_, &written)) written = 0;
     }
     if (written == 0 || written > static_cast<std::uint64_t>(field_clock::latest_end)) {
-        return w.fail("a field of a hash has a time that cannot be");
+        return w.fail(impossible_end);
     }
     to = static_cast<expiry_time>(written);
     return true;
@@ -394,9 +419,29 @@ bool reader::read_timed_field(window& w) {
     if (!w.length(written) || !read_pair(w, field, value) || !end_of_field(w, written, ends)) {
         return false;
     }
-    const refusal why =
-        ends == no_expiry ? to_.field(field, value) : to_.timed_field(field, value, ends);
-    return passed(w, why) && end_element(w);
+    return emit_field(w, field, value, ends) && end_element(w);
+}
+
+bool reader::emit_field(window& w, std::string_view field, std::string_view value,
+                        std::int64_t ends) {
+    return passed(
+        w, ends == no_expiry ? to_.field(field, value) : to_.timed_field(field, value, ends));
+}
+
+// Valkey's: the expiration follows, as an absolute time of any length.
+bool reader::read_field_and_end(window& w) {
+    constexpr std::int64_t none = -1;
+    written_text one;
+    written_text two;
+    std::uint64_t written = 0;
+    if (!w.text(one) || !w.text(two) || !w.little(8, written)) return false;
+    const auto given = static_cast<std::int64_t>(written);
+    if (given <= 0 && given != none) return w.fail(impossible_end);
+    const expiry_time ends = given == none ? no_expiry : std::min(given, field_clock::latest_end);
+    std::string_view field;
+    std::string_view value;
+    return w.expand(one, scratch_[0], field) && w.expand(two, scratch_[1], value) &&
+           emit_field(w, field, value, ends) && end_element(w);
 }
 
 bool reader::read_timed_packed(window& w) {
@@ -425,10 +470,7 @@ bool reader::read_timed_packed(window& w) {
         static_cast<void>(end_of_field(w, static_cast<std::uint64_t>(item[2].number), ends));
         const std::string_view field = item[0].text(digits[0]);
         const std::string_view value = item[1].text(digits[1]);
-        if (!passed(w, ends == no_expiry ? to_.field(field, value)
-                                         : to_.timed_field(field, value, ends))) {
-            return false;
-        }
+        if (!emit_field(w, field, value, ends)) return false;
     }
     return true;
 }
@@ -482,6 +524,9 @@ bool reader::read_node(window& w) {
 }
 
 bool reader::read_packed(window& w) {
+    if (type_ == object_type::hash_listpack_with_expiry ||
+        type_ == object_type::hash_listpack_with_expiry_rc)
+        return read_timed_packed(w);
     std::string_view block;
     if (!read_text(w, scratch_[0], block)) return false;
     switch (type_) {
@@ -569,7 +614,7 @@ bool reader::read_stream_facts(window& w) {
     }
     if (!w.length(groups_left_) || !passed(w, to_.stream_facts(all))) return false;
     state_ = state::group;
-    return groups_left_ != 0 || end_value(w);
+    return groups_left_ != 0 || end_groups(w);
 }
 
 bool reader::read_group(window& w) {
@@ -607,7 +652,8 @@ bool reader::read_group_consumer(window& w) {
     std::uint64_t count = 0;
     if (!w.text(written) || !w.little(8, seen)) return false;
     std::uint64_t active = seen;
-    if (type_ == object_type::stream_3 && !w.little(8, active)) return false;
+    const bool notes_active = type_ == object_type::stream_3 || type_ == object_type::stream_4;
+    if (notes_active && !w.little(8, active)) return false;
     if (!w.length(count)) return false;
     std::string_view name;
     if (!w.expand(written, scratch_[0], name)) return false;
@@ -633,7 +679,48 @@ bool reader::end_consumer(window& w) {
 
 bool reader::end_group(window& w) {
     state_ = state::group;
-    return --groups_left_ != 0 || end_value(w);
+    return --groups_left_ != 0 || end_groups(w);
+}
+
+bool reader::end_groups(window& w) {
+    if (type_ != object_type::stream_4) return end_value(w);
+    state_ = state::producers;
+    return true;
+}
+
+// The settings of idempotent production, then its producers, each with its messages' identities.
+bool reader::read_producers(window& w) {
+    std::uint64_t seconds = 0;
+    std::uint64_t most = 0;
+    if (!w.length(seconds) || !w.length(most) || !w.length(producers_left_)) return false;
+    state_ = producers_left_ != 0 ? state::producer : state::produced_counts;
+    return true;
+}
+
+bool reader::read_producer(window& w) {
+    written_text name;
+    if (!w.text(name) || !w.length(left_)) return false;
+    state_ = state::produced;
+    if (left_ == 0) end_producer();
+    return true;
+}
+
+bool reader::read_produced(window& w) {
+    written_text identity;
+    stream_id entry;
+    if (!w.text(identity) || !take_length_id(w, entry)) return false;
+    if (--left_ == 0) end_producer();
+    return true;
+}
+
+void reader::end_producer() {
+    state_ = --producers_left_ != 0 ? state::producer : state::produced_counts;
+}
+
+bool reader::read_produced_counts(window& w) {
+    std::uint64_t added = 0;
+    std::uint64_t repeated = 0;
+    return w.length(added) && w.length(repeated) && end_value(w);
 }
 
 bool reader::end_element(window& w) { return --left_ > 0 || end_value(w); }

@@ -2,9 +2,10 @@
 // payload.
 //
 // Bytes in, events out: the input may be split anywhere, and the same input yields the same events.
-// Versions 1 to 12 are read, with every encoding of strings, lists, sets, sorted sets, hashes and
-// streams; packed values are checked completely before the event of their first element. Modules'
-// values are refused; modules' auxiliary data is skipped.
+// Versions 1 to 13 of Redis and 80 of Valkey are read, with every encoding of strings, lists, sets,
+// sorted sets, hashes and streams; packed values are checked completely before the event of their
+// first element. Modules' values are refused. Skipped are modules' auxiliary data and metadata of
+// keys, and the identities of idempotent producers' messages in streams.
 //
 // The input may be hostile. A claimed size allocates nothing. The reader holds at most one string
 // of the input that came in pieces, and one or two decompressed ones (at most 88 times their
@@ -15,6 +16,7 @@
 
 #include "cache/memory/entry.hpp"
 #include "cache/rdb/consumer.hpp"
+#include "cache/rdb/file_head.hpp"
 #include "cache/rdb/format.hpp"
 #include "cache/rdb/window.hpp"
 
@@ -30,6 +32,8 @@ struct reader_options {
     /// True if the checksum at a file's end is checked. 0 always passes: it means none was
     /// computed.
     bool check_sum = true;
+    /// Family of input::value; a file names its own.
+    format_family family = format_family::redis;
 };
 
 /// Reason of a premature end.
@@ -54,6 +58,7 @@ public:
     explicit reader(consumer& to, input what = input::file, reader_options options = {}) noexcept
         : to_(to),
           options_(options),
+          family_(options.family),
           state_(what == input::file ? state::magic : state::opcode),
           one_value_(what == input::value) {}
 
@@ -75,7 +80,7 @@ public:
     /// The reason when now() is `failed`.
     const read_fault& fault() const noexcept { return fault_; }
     /// Version of the file; 0 until it is read.
-    unsigned version() const noexcept { return version_; }
+    unsigned version() const noexcept { return head_.version(); }
     /// Bytes taken so far.
     std::uint64_t offset() const noexcept { return offset_ + pending_.size(); }
 
@@ -92,6 +97,8 @@ private:
         idle,
         frequency,
         library,
+        key_metadata,
+        metadata_begin,
         module_begin,
         module_item,
         key,
@@ -102,6 +109,7 @@ private:
         field,
         first_end,
         timed_field,
+        field_and_end,
         scored_text,
         scored_binary,
         packed,
@@ -114,6 +122,10 @@ private:
         consumers,
         group_consumer,
         owned,
+        producers,
+        producer,
+        produced,
+        produced_counts,
         checksum,
         done,
     };
@@ -121,7 +133,10 @@ private:
     bool step(window& w);
     bool read_magic(window& w);
     bool read_opcode(window& w);
+    bool read_family_opcode(window& w);
     bool read_expiry(window& w);
+    bool read_key_metadata(window& w);
+    bool read_metadata_begin(window& w);
     bool begin_type(window& w, object_type type);
     bool read_pair(window& w, std::string_view& first, std::string_view& second);
     bool read_module_begin(window& w);
@@ -131,6 +146,8 @@ private:
     bool read_scored(window& w);
     bool read_first_end(window& w);
     bool read_timed_field(window& w);
+    bool read_field_and_end(window& w);
+    bool emit_field(window& w, std::string_view field, std::string_view value, std::int64_t ends);
     bool read_timed_packed(window& w);
     bool end_of_field(window& w, std::uint64_t written, std::int64_t& to) const;
     bool read_node(window& w);
@@ -142,9 +159,14 @@ private:
     bool read_consumers(window& w);
     bool read_group_consumer(window& w);
     bool read_owned(window& w);
-    bool refuse_format(window& w, const char* family, std::string_view magic, unsigned version);
+    bool read_producers(window& w);
+    bool read_producer(window& w);
+    bool read_produced(window& w);
+    bool read_produced_counts(window& w);
     bool end_consumer(window& w);
     bool end_group(window& w);
+    bool end_groups(window& w);
+    void end_producer();
     bool read_checksum(window& w);
     bool end_element(window& w);
     bool end_value(window& w);
@@ -159,21 +181,23 @@ private:
 
     consumer& to_;
     const reader_options options_;
+    format_family family_;
     state state_;
     const bool one_value_;
     object_type type_ = object_type::text;
     value_kind kind_ = value_kind::text;
     key_header header_;
-    unsigned version_ = 0;
+    file_head head_;
     std::uint64_t first_end_ = 0;  // base of a hash's field expirations
     std::uint64_t left_ = 0;       // elements of the value to come
     std::uint64_t groups_left_ = 0;
     std::uint64_t consumers_left_ = 0;
-    std::uint64_t sum_ = 0;  // checksum so far
+    std::uint64_t producers_left_ = 0;
+    std::uint64_t metadata_left_ = 0;  // of the next key, by other modules
+    std::uint64_t sum_ = 0;            // checksum so far
     std::uint64_t offset_ = 0;
     read_fault fault_;
     bool is_unknown_format_ = false;
-    char format_text_[128] = {};
     byte_buffer pending_;     // begin of an incomplete unit
     std::size_t wanted_ = 0;  // at least so many bytes of that unit
     text_scratch scratch_[2];

@@ -51,7 +51,12 @@ outcome read(const std::vector<std::string_view>& pieces, reader_options options
     return finished(reading, told, taken);
 }
 
-outcome read_value(std::string_view value) { return read({value}, {}, reader::input::value); }
+outcome read_value(std::string_view value, format_family family = format_family::redis) {
+    return read({value}, {.family = family}, reader::input::value);
+}
+
+// Files of both families.
+std::vector<std::string> whole_files() { return {everything(), everything_of_valkey()}; }
 
 void expect_fault(std::string_view input, std::string_view what, std::uint64_t offset) {
     const outcome seen = read({input});
@@ -68,6 +73,43 @@ TEST(rdb_reader, tells_every_type_in_every_encoding) {
         EXPECT_EQ(seen.lines.back(), "end");
         EXPECT_EQ(texts(seen.lines.begin() + 1, seen.lines.end() - 1), each.told) << each.name;
     }
+    for (const fixture& each : fixtures_of_valkey()) {
+        const outcome seen = read_value(each.value(), format_family::valkey);
+        EXPECT_EQ(seen.now, status::done) << each.name << ": " << seen.fault;
+        ASSERT_GE(seen.lines.size(), 2U) << each.name;
+        EXPECT_EQ(texts(seen.lines.begin() + 1, seen.lines.end() - 1), each.told) << each.name;
+    }
+}
+
+// In Redis's files the same number is a hash of a release candidate.
+TEST(rdb_reader, a_type_means_what_its_family_means_by_it) {
+    const std::string redis = byte(22) + length(1) + length(0) + text("f") + text("v");
+    EXPECT_EQ(read_value(redis).lines, (texts{"key  4", "field f=v", "end"}));
+    EXPECT_NE(read_value(redis, format_family::valkey).now, status::done);
+    const std::string valkeys = byte(22) + length(1) + text("f") + text("v") + little(7, 8);
+    EXPECT_EQ(read_value(valkeys, format_family::valkey).lines,
+              (texts{"key  4", "field f=v ends 7", "end"}));
+    EXPECT_NE(read_value(valkeys).now, status::done);
+    for (const unsigned no_type : {23U, 24U, 25U, 26U, 128U, 242U, 243U, 244U, 255U}) {
+        EXPECT_EQ(read_value(byte(no_type) + text("x"), format_family::valkey).fault,
+                  "a value has an unknown type")
+            << no_type;
+    }
+}
+
+TEST(rdb_reader, metadata_of_keys_is_skipped_in_files_and_values) {
+    const std::string value = key_metadata() + fixtures()[0].value();
+    EXPECT_EQ(read_value(value).lines, read_value(fixtures()[0].value()).lines);
+    EXPECT_EQ(read_value(byte(243) + length(0) + fixtures()[0].value()).now, status::done);
+    EXPECT_EQ(read_value(byte(243) + length(8)).fault, "a key has metadata of too many modules");
+}
+
+TEST(rdb_reader, a_copy_made_while_slots_are_imported_is_refused_and_not_called_damaged) {
+    recorder told;
+    reader reading(told);
+    reading.feed("VALKEY080" + byte(243));
+    EXPECT_STREQ(reading.fault().what, "it was written while slots of a cluster were imported");
+    EXPECT_TRUE(reading.fault().is_unknown_format);
 }
 
 TEST(rdb_reader, tells_a_whole_file) {
@@ -93,70 +135,76 @@ TEST(rdb_reader, tells_a_whole_file) {
 }
 
 TEST(rdb_reader, every_split_gives_the_same_events) {
-    const std::string all = everything();
-    const outcome whole = read({all});
-    ASSERT_EQ(whole.now, status::done);
-    for (std::size_t at = 0; at <= all.size(); at += eddy::testing::place_step) {
-        const std::string_view view = all;
-        ASSERT_EQ(read({view.substr(0, at), view.substr(at)}), whole) << at;
-    }
-    for (const std::size_t size : {1U, 2U, 3U, 7U, 100U, 4096U}) {
-        std::vector<std::string_view> pieces;
-        for (std::size_t at = 0; at < all.size(); at += size) {
-            pieces.push_back(std::string_view(all).substr(at, size));
+    for (const std::string& all : whole_files()) {
+        const outcome whole = read({all});
+        ASSERT_EQ(whole.now, status::done) << whole.fault << " at " << whole.offset;
+        for (std::size_t at = 0; at <= all.size(); at += eddy::testing::place_step) {
+            const std::string_view view = all;
+            ASSERT_EQ(read({view.substr(0, at), view.substr(at)}), whole) << at;
         }
-        ASSERT_EQ(read(pieces), whole) << size;
+        for (const std::size_t size : {1U, 2U, 3U, 7U, 100U, 4096U}) {
+            std::vector<std::string_view> pieces;
+            for (std::size_t at = 0; at < all.size(); at += size) {
+                pieces.push_back(std::string_view(all).substr(at, size));
+            }
+            ASSERT_EQ(read(pieces), whole) << size;
+        }
     }
 }
 
 TEST(rdb_reader, every_truncation_is_told_as_one) {
-    const std::string all = everything();
-    const outcome whole = read({all});
-    for (std::size_t size = 0; size < all.size(); size += eddy::testing::place_step) {
-        const outcome seen = read({std::string_view(all).substr(0, size)});
-        ASSERT_EQ(seen.now, status::failed) << size;
-        ASSERT_EQ(seen.fault, "the input ends too early") << size;
-        ASSERT_EQ(seen.offset, size);
-        ASSERT_TRUE(std::equal(seen.lines.begin(), seen.lines.end(), whole.lines.begin())) << size;
+    for (const std::string& all : whole_files()) {
+        const outcome whole = read({all});
+        for (std::size_t size = 0; size < all.size(); size += eddy::testing::place_step) {
+            const outcome seen = read({std::string_view(all).substr(0, size)});
+            ASSERT_EQ(seen.now, status::failed) << size;
+            ASSERT_EQ(seen.fault, "the input ends too early") << size;
+            ASSERT_EQ(seen.offset, size);
+            ASSERT_TRUE(std::equal(seen.lines.begin(), seen.lines.end(), whole.lines.begin()))
+                << size;
+        }
     }
 }
 
 // Faults must not depend on the split either.
 TEST(rdb_reader, every_flipped_byte_is_found_and_no_split_changes_how) {
-    const std::string all = everything();
     random_generator random(7);
-    for (std::size_t at = 0; at < all.size(); at += eddy::testing::place_step) {
-        std::string damaged = all;
-        damaged[at] = static_cast<char>(damaged[at] ^ static_cast<char>(1 + random.below(255)));
-        const outcome seen = read({damaged});
-        ASSERT_EQ(seen.now, status::failed) << at;
-        if (at % 8 != 0) continue;
-        const std::string_view view = damaged;
-        const std::size_t split = random.below(all.size());
-        ASSERT_EQ(read({view.substr(0, split), view.substr(split)}).fault, seen.fault) << at;
-        // Without the checksum it may pass, or be something else; it must only be sound.
-        static_cast<void>(read({damaged}, {.max_text = 1 << 20, .check_sum = false}));
+    for (const std::string& all : whole_files()) {
+        for (std::size_t at = 0; at < all.size(); at += eddy::testing::place_step) {
+            std::string damaged = all;
+            damaged[at] = static_cast<char>(damaged[at] ^ static_cast<char>(1 + random.below(255)));
+            const outcome seen = read({damaged});
+            ASSERT_EQ(seen.now, status::failed) << at;
+            if (at % 8 != 0) continue;
+            const std::string_view view = damaged;
+            const std::size_t split = random.below(all.size());
+            ASSERT_EQ(read({view.substr(0, split), view.substr(split)}).fault, seen.fault) << at;
+            // Without the checksum it may pass, or be something else; it must only be sound.
+            static_cast<void>(read({damaged}, {.max_text = 1 << 20, .check_sum = false}));
+        }
     }
 }
 
 TEST(rdb_reader, every_damaged_value_is_a_value_or_a_fault) {
     random_generator random(11);
-    for (const fixture& each : fixtures()) {
+    const auto damage = [&random](const fixture& each, format_family family) {
         const std::string good = each.value();
         const std::size_t step = good.size() > 1000 ? 3 : 1;
         for (std::size_t at = 0; at < good.size(); at += step) {
             std::string damaged = good;
             damaged[at] = static_cast<char>(random());
-            const outcome seen = read_value(damaged);
+            const outcome seen = read_value(damaged, family);
             ASSERT_NE(seen.now, status::reading);
             ASSERT_EQ(seen.now == status::done, seen.fault.empty());
         }
-    }
+    };
+    for (const fixture& each : fixtures()) damage(each, format_family::redis);
+    for (const fixture& each : fixtures_of_valkey()) damage(each, format_family::valkey);
 }
 
 TEST(rdb_reader, old_versions_have_no_checksum_and_a_checksum_of_zero_is_none) {
     const std::string one = fixtures()[0].key_and_value();
-    for (unsigned version = 1; version <= 12; ++version) {
+    for (unsigned version = 1; version <= 13; ++version) {
         const std::string file = ended_file(magic(version) + one, version);
         const outcome seen = read({file + "more"});
         EXPECT_EQ(seen.now, status::done) << version;
@@ -175,18 +223,18 @@ TEST(rdb_reader, says_what_is_wrong_and_where) {
     expect_fault("REDIS00x0", "this is no RDB file", 0);
     expect_fault("VALKEY0x0", "this is no RDB file", 0);
     expect_fault("VALKEE080", "this is no RDB file", 0);
-    expect_fault("REDIS0013",
-                 "it has RDB version 13 (REDIS0013), and versions 1 to 12 of Redis are read", 0);
-    expect_fault("REDIS0000",
-                 "it has RDB version 0 (REDIS0000), and versions 1 to 12 of Redis are read", 0);
-    expect_fault("VALKEY080",
-                 "it has RDB version 80 of Valkey (VALKEY080), and versions 1 to 12 of Redis are "
-                 "read",
-                 0);
-    expect_fault("VALKEY011",
-                 "it has RDB version 11 of Valkey (VALKEY011), and versions 1 to 12 of Redis are "
-                 "read",
-                 0);
+    const auto expect_unread = [](const std::string& head_of_file, const std::string& named) {
+        expect_fault(head_of_file,
+                     "it has RDB version " + named + " (" + head_of_file +
+                         "), and versions 1 to 13 of Redis and 80 of Valkey are read",
+                     0);
+    };
+    expect_unread("REDIS0014", "14");
+    expect_unread("REDIS0000", "0");
+    expect_unread("REDIS0080", "80");
+    expect_unread("VALKEY079", "79 of Valkey");
+    expect_unread("VALKEY081", "81 of Valkey");
+    expect_unread("VALKEY011", "11 of Valkey");
     expect_fault(head + byte(8), "a value has an unknown type", 9);
     expect_fault(head + byte(100), "a value has an unknown type", 9);
     expect_fault(head + byte(246), "a function was written by a release candidate of Redis 7.0", 9);
@@ -200,6 +248,9 @@ TEST(rdb_reader, says_what_is_wrong_and_where) {
                  21);
     expect_fault(timed + little(1ULL << 48, 8) + length(1) + length(1) + text("f") + text("v"),
                  impossible, 21);
+    const std::string of_valkey = "VALKEY080" + byte(22) + text("k") + length(1);
+    for (const std::uint64_t time : {std::uint64_t{0}, UINT64_MAX - 1, std::uint64_t{1} << 63})
+        expect_fault(of_valkey + text("f") + text("v") + little(time, 8), impossible, 13);
     const std::string packed = head + byte(23) + text("k");
     expect_fault(packed + text(listpack({"f", "v"})),
                  "a packed hash has a field without a value or a time", 12);
@@ -237,7 +288,7 @@ TEST(rdb_reader, says_what_is_wrong_and_where) {
 }
 
 TEST(rdb_reader, a_value_is_a_type_and_a_value_alone) {
-    for (const unsigned no_type : {244U, 245U, 250U, 252U, 254U, 255U, 8U, 26U}) {
+    for (const unsigned no_type : {244U, 245U, 250U, 252U, 254U, 255U, 8U, 27U, 128U}) {
         const outcome seen = read_value(byte(no_type) + text("x"));
         EXPECT_EQ(seen.fault, "a value has an unknown type") << no_type;
     }
@@ -288,9 +339,17 @@ TEST(rdb_reader, claims_take_no_memory) {
     claims.push_back(byte(4) + byte(0x81) + big(UINT64_MAX, 8) + text("one") + large);
     claims.push_back(byte(18) + large + length(2) + large);
     claims.push_back(byte(11) + text(little(8, 4) + little(UINT32_MAX, 4)));
+    const std::string most = byte(0x81) + big(UINT64_MAX, 8);
+    claims.push_back(byte(22) + most + text("f") + text("v") + little(1, 8) + large);
+    const std::string stream = byte(26) + stream_body(object_type::stream_3);
+    claims.push_back(stream + length(100) + length(1000) + most + text("producer") + most);
+    claims.push_back(stream + most + most + most + text("producer") + most + large);
+    claims.push_back(byte(243) + length(7) + "abcd" + length(5) + large);
     for (const std::string& each : claims) {
         recorder told;
-        reader reading(told, reader::input::value);
+        const bool is_valkeys = each[0] == '\x16';
+        const auto family = is_valkeys ? format_family::valkey : format_family::redis;
+        reader reading(told, reader::input::value, {.family = family});
         for (const char c : each) static_cast<void>(reading.feed({&c, 1}));
         EXPECT_LT(mallinfo2().uordblks, before + (1U << 20));
         reading.finish();

@@ -19,11 +19,11 @@ constexpr std::size_t fetched_together = 64;
 }  // namespace
 
 void put_select(byte_buffer& out, file_form form, std::size_t database) {
-    form == file_form::rdb ? put_select(out, database) : put_select_command(out, database);
+    form == file_form::commands ? put_select_command(out, database) : put_select(out, database);
 }
 
 void put_library(byte_buffer& out, file_form form, std::string_view code) {
-    form == file_form::rdb ? put_library(out, code) : put_load_command(out, code);
+    form == file_form::commands ? put_load_command(out, code) : put_library(out, code);
 }
 
 file_writer::file_writer(environment& env, file_form form) noexcept
@@ -32,14 +32,18 @@ file_writer::file_writer(environment& env, file_form form) noexcept
       has_expiring_fields_(env.fields != nullptr && env.fields->size() != 0) {}
 
 void file_writer::count(const byte_buffer& out, std::size_t before) noexcept {
-    if (form_ == file_form::rdb) sum_ = crc64(sum_, out.text().substr(before));
+    if (form_ != file_form::commands) sum_ = crc64(sum_, out.text().substr(before));
 }
 
 void file_writer::header(byte_buffer& out) {
     const std::size_t before = out.size();
     char magic[16];
-    std::snprintf(magic, sizeof magic, "REDIS%04u",
-                  has_expiring_fields_ ? written_version_with_expiring_fields : written_version);
+    if (has_expiring_fields_ && form_ == file_form::valkey_rdb)
+        std::snprintf(magic, sizeof magic, "VALKEY%03u", written_version_of_valkey);
+    else
+        std::snprintf(
+            magic, sizeof magic, "REDIS%04u",
+            has_expiring_fields_ ? written_version_with_expiring_fields : written_version);
     out.append(std::string_view(magic));
     count(out, before);
 }
@@ -48,7 +52,7 @@ void file_writer::begin_file(byte_buffer& out, std::int64_t at_s, std::size_t us
                              bool aof_base) {
     if (form_ == file_form::commands) return;
     header(out);
-    aux(out, "redis-ver", compatible_version);
+    aux(out, "redis-ver", file_version);
     aux(out, "redis-bits", "64");
     aux(out, "ctime", std::to_string(at_s));
     aux(out, "used-mem", std::to_string(used_memory));
@@ -89,7 +93,7 @@ void file_writer::select(byte_buffer& out, std::size_t database) {
 
 void file_writer::append(byte_buffer& out, std::string_view made) {
     out.append(made);
-    if (form_ == file_form::rdb) sum_ = crc64(sum_, made);
+    if (form_ != file_form::commands) sum_ = crc64(sum_, made);
 }
 
 bool file_writer::write(byte_buffer& out, std::size_t limit) {
@@ -107,7 +111,7 @@ void file_writer::end(byte_buffer& out) {
     put_little(out, sum_, checksum_bytes);
 }
 
-saver::saver(engine_state& from) : state_(from), file_(state_.data.env) {}
+saver::saver(engine_state& from, file_form form) : state_(from), file_(state_.data.env, form) {}
 
 void saver::begin(byte_buffer& out) {
     begun_ = true;

@@ -16,24 +16,30 @@
 
 namespace eddy::cache::rdb {
 
-enum class file_form : std::uint8_t { rdb, commands };
+enum class file_form : std::uint8_t {
+    rdb,
+    valkey_rdb,  ///< as RDB with Valkey 9's form of expiring fields
+    commands,
+};
 
 /// Writer of one key in either form. The rules of value_writer.
 class key_writer {
 public:
     key_writer(environment& env, file_form form) noexcept
-        : form_(form), value_(env), commands_(env) {}
+        : form_(form),
+          value_(env, form == file_form::valkey_rdb ? format_family::valkey : format_family::redis),
+          commands_(env) {}
 
     void begin_key(entry& of) {
-        form_ == file_form::rdb ? value_.begin_key(of) : commands_.begin_key(of);
+        form_ == file_form::commands ? commands_.begin_key(of) : value_.begin_key(of);
     }
     bool write(byte_buffer& out, std::size_t limit) {
         std::size_t all = SIZE_MAX;
         return write(out, limit, all);
     }
     bool write(byte_buffer& out, std::size_t limit, std::size_t& parts) {
-        return form_ == file_form::rdb ? value_.write(out, limit, parts)
-                                       : commands_.write(out, limit, parts);
+        return form_ == file_form::commands ? commands_.write(out, limit, parts)
+                                            : value_.write(out, limit, parts);
     }
 
 private:
@@ -92,8 +98,8 @@ private:
 /// of one moment because the state stands still.
 class saver {
 public:
-    explicit saver(engine& from) : saver(from.internals()) {}
-    explicit saver(engine_state& from);
+    explicit saver(engine& from, file_form form = file_form::rdb) : saver(from.internals(), form) {}
+    explicit saver(engine_state& from, file_form form = file_form::rdb);
 
     /// Appends until `out` holds about `limit` bytes; value_writer says how much more it may be.
     /// False when the file is complete.

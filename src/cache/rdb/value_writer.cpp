@@ -166,7 +166,7 @@ void value_writer::next(byte_buffer& out) {
             break;
         case part::type:
             timed_ = of_->type == value_type::hash && collection(env_, *of_).has_expiring_fields();
-            out.append(static_cast<char>(timed_ ? object_type::hash_with_expiry : type_of(*of_)));
+            put_type(out);
             next_ = with_key_ ? part::key : part::value;
             break;
         case part::key:
@@ -189,10 +189,22 @@ void value_writer::next(byte_buffer& out) {
             break;
         case part::second:
             start_text(out, second_);
+            next_ = timed_ && is_valkeys_ ? part::field_end : part::elements;
+            break;
+        case part::field_end:
+            put_little(out, static_cast<std::uint64_t>(field_end_ == no_expiry ? -1 : field_end_),
+                       8);
             next_ = part::elements;
             break;
         case part::end: break;
     }
+}
+
+void value_writer::put_type(byte_buffer& out) const {
+    object_type type = type_of(*of_);
+    if (timed_)
+        type = is_valkeys_ ? object_type::valkey_hash_with_expiry : object_type::hash_with_expiry;
+    out.append(static_cast<char>(type));
 }
 
 void value_writer::begin_elements(byte_buffer& out) {
@@ -213,7 +225,7 @@ void value_writer::begin_elements(byte_buffer& out) {
         return;
     }
     const collection elements(env_, *of_);
-    if (timed_) {
+    if (timed_ && !is_valkeys_) {
         first_end_ = timed_table::of(*of_)->first_end();
         put_little(out, static_cast<std::uint64_t>(first_end_), 8);
     }
@@ -260,10 +272,11 @@ void value_writer::next_element(byte_buffer& out) {
         next_ = part::end;
         return;
     }
-    if (timed_) {
-        const expiry_time ends = walk_->ends_at();
-        put_length(out, ends == no_expiry ? 0 : static_cast<std::uint64_t>(ends - first_end_) + 1);
-    }
+    if (timed_) field_end_ = walk_->ends_at();
+    if (timed_ && !is_valkeys_)
+        put_length(out, field_end_ == no_expiry
+                            ? 0
+                            : static_cast<std::uint64_t>(field_end_ - first_end_) + 1);
     start_text(out, one.field);
     if (of_->type == value_type::hash) {
         second_ = one.value;

@@ -2,7 +2,8 @@
 //
 // Values are written in the plain forms, element after element, which every version of Redis reads;
 // text that is a 32-bit number is written as one; hashes with expiring fields, in the form of Redis
-// 7.4, which alone has it. Nothing is compressed. A stream's blocks are written as they are.
+// 7.4 or in that of Valkey 9, of which neither reads the other's. Nothing is compressed. A stream's
+// blocks are written as they are.
 #pragma once
 
 #include <eddy/base/byte_buffer.hpp>
@@ -40,7 +41,8 @@ public:
     /// Texts up to this size are not parted, so a piece may be that much longer than asked for.
     static constexpr std::size_t max_whole_text = 4096;
 
-    explicit value_writer(environment& env) noexcept : env_(env) {}
+    explicit value_writer(environment& env, format_family family = format_family::redis) noexcept
+        : env_(env), is_valkeys_(family == format_family::valkey) {}
 
     /// Expiry, type, key, value: what a file consists of.
     void begin_key(entry& of);
@@ -60,14 +62,26 @@ public:
     static unsigned version_for(environment& env, entry& of) noexcept;
 
 private:
-    enum class part : std::uint8_t { head, key, type, value, elements, second, score, end };
+    enum class part : std::uint8_t {
+        head,
+        key,
+        type,
+        value,
+        elements,
+        second,
+        field_end,
+        score,
+        end,
+    };
 
     void next(byte_buffer& out);
+    void put_type(byte_buffer& out) const;
     void begin_elements(byte_buffer& out);
     void next_element(byte_buffer& out);
     void start_text(byte_buffer& out, std::string_view text);
 
     environment& env_;
+    const bool is_valkeys_;  // the form of a hash with expiring fields
     entry* of_ = nullptr;
     part next_ = part::end;
     bool with_key_ = false;
@@ -81,6 +95,7 @@ private:
     double score_ = 0;           // of the member that was written
     bool timed_ = false;         // fields of the hash end
     expiry_time first_end_ = 0;  // of these the first
+    expiry_time field_end_ = 0;  // of the field that was written
 };
 
 }  // namespace eddy::cache::rdb

@@ -24,7 +24,9 @@ bool reads_string(const call& c) noexcept {
     if ((c.spec->flags & command_flag::reads_by_option) != 0) {
         for (std::size_t i = 3; i < c.count; ++i) {
             const std::string_view option = c.arg(i);
-            if (is_word(option, "nx") || is_word(option, "xx") || is_word(option, "get"))
+            if (is_word(option, "nx") || is_word(option, "xx") || is_word(option, "get") ||
+                is_word(option, "ifeq") || is_word(option, "ifne") || is_word(option, "ifdeq") ||
+                is_word(option, "ifdne"))
                 return true;
         }
         return false;
@@ -69,6 +71,10 @@ std::string_view key_of(std::string_view scoped) noexcept { return scoped.substr
 template <class F>
 void for_each_key(const call& c, F&& what) {
     for_each_fixed_key(*c.spec, {c.args, c.count}, what);
+    // MSETEX.
+    if ((c.spec->flags & command_flag::reads_by_option) == 0 || c.spec->first_key > 0) return;
+    const auto found = find_key_arguments(*c.spec, {c.args, c.count});
+    for (std::size_t i = 0; found && i < found->size(); ++i) what(c.arg((*found)[i].index));
 }
 
 }  // namespace
@@ -121,6 +127,8 @@ read_through::verdict read_through::before(call& c, std::uint64_t flags) {
 /// A deletion is meant for the backend, too, even if the key is not in the cache.
 void read_through::note_deletions(const call& c) {
     if ((c.spec->flags & command_flag::deletes_keys) == 0) return;
+    // A conditional deletion of a missing key is none.
+    if ((c.spec->flags & command_flag::reads_string) != 0 && c.count > 2) return;
     for_each_key(c, [&](std::string_view key) {
         if (c.keys->find_to_read(key) == nullptr)
             key_happened(c.keys->number(), key_event::generic, "del", key);

@@ -8,6 +8,7 @@
 #include "cache/clients/waits.hpp"
 #include "cache/persistence/append_log.hpp"
 #include "cache/read_through/read_through.hpp"
+#include "cache/types/timed_fields.hpp"
 
 #include <algorithm>
 #include <new>
@@ -300,11 +301,18 @@ bool replication::copy_is_due() const noexcept {
 
 std::shared_ptr<full_copy> replication::begin_copy() {
     auto made = std::make_shared<full_copy>();
-    // Replicas that request the same content as the first one.
+    // Without expiring fields the forms are the same.
+    const field_clock* const fields = state_.data.env.fields.get();
+    const bool has_fields = fields != nullptr && fields->size() != 0;
+    const auto gets_valkeys_form = [has_fields](const replica* each) {
+        return has_fields && each->takes_valkeys_form();
+    };
+    // Replicas that request the same content in the same form as the first one.
     const replica* first = nullptr;
-    const auto takes_part = [&first](const replica* each) {
+    const auto takes_part = [&first, &gets_valkeys_form](const replica* each) {
         return each->now == replica::stage::waiting &&
-               (first == nullptr || each->content == first->content);
+               (first == nullptr || (each->content == first->content &&
+                                     gets_valkeys_form(each) == gets_valkeys_form(first)));
     };
     for (const replica* const each : replicas_) {
         if (!takes_part(each)) continue;
@@ -313,6 +321,7 @@ std::shared_ptr<full_copy> replication::begin_copy() {
     }
     EDDY_ASSERT(first != nullptr);
     made->content = first->content;
+    made->has_valkeys_form = gets_valkeys_form(first);
     if (!made->is_sized) {
         made->end_mark = make_run_id(state_.data.env.random);
         EDDY_ASSERT(made->end_mark.size() == run_id_size);
@@ -347,6 +356,7 @@ std::vector<std::shared_ptr<full_copy>> replication::part_copy(const full_copy& 
     for (std::shared_ptr<full_copy>& each : parts) {
         each = std::make_shared<full_copy>();
         each->content = whole.content;
+        each->has_valkeys_form = whole.has_valkeys_form;
         each->is_sized = whole.is_sized;
     }
     auto next = parts.begin();
@@ -613,6 +623,7 @@ void replication::tick() {
         now_us - alone_since_us_ > options.backlog_ttl_s * second_us) {
         deactivate();
     }
+    note_expiring_fields();
     advance_failover();
     if (host != nullptr && copy_is_due()) host->copy_wanted();
 }

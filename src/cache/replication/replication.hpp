@@ -57,6 +57,8 @@ struct full_copy {
     std::string end_mark;     ///< after the last piece; empty if the size is announced before
     bool complete = false;    ///< no piece follows
     copy_content content = copy_content::everything;
+    /// Expiring fields of hashes have Valkey 9's form.
+    bool has_valkeys_form = false;
     /// Some of its replicas must know its size first, so it is completed before the first piece is
     /// sent.
     bool is_sized = false;
@@ -80,7 +82,10 @@ struct replica {
     std::string host;           ///< announced by REPLCONF; empty: its address
     bool takes_eof = false;     ///< accepts a copy of unknown size
     bool takes_new_id = false;  ///< psync2
-    bool copy_only = false;     ///< disconnects after the copy
+    /// Major version of a Valkey, which names its own since 8.0; 0: none is named.
+    unsigned valkey_version = 0;
+    bool takes_channel = false;  ///< rdb-channel-repl: it is Redis 8.0 or newer
+    bool copy_only = false;      ///< disconnects after the copy
     copy_content content = copy_content::everything;
     bool plain = false;       ///< by SYNC: it sends no acknowledgements
     bool confirmed = false;   ///< it has acknowledged since it is online, so it knows this stream's
@@ -94,6 +99,11 @@ struct replica {
     std::string head;                ///< output before anything else
     std::shared_ptr<full_copy> copy;
     std::uint64_t next_piece = 0;
+
+    /// True if Valkey 9's form of a hash with expiring fields is the one that it reads.
+    bool takes_valkeys_form() const noexcept { return valkey_version >= 9; }
+    /// True if it is known to read such hashes in some form.
+    bool takes_expiring_fields() const noexcept { return takes_valkeys_form() || takes_channel; }
 };
 
 struct awaited_copies;
@@ -300,6 +310,7 @@ private:
     void keep_hooked_values() noexcept;
     void appended();
     void leave(replica& of);
+    void note_expiring_fields();
     /// Drops the pieces that were sent to all replicas of the copy, which makes room for the next
     /// ones: after each sent piece, and after a replica has left.
     void drop_sent(full_copy& copy);
@@ -330,6 +341,7 @@ private:
     std::int64_t kept_alive_us_ = 0;
     std::int64_t waiting_since_us_ = 0;
     std::vector<replica*> replicas_;  // all beyond the stage `introduced`
+    bool fields_noted_ = false;       // it was logged that a replica may not take expiring fields
 
     failover_plan failover_;
     own_expirations expirations_;

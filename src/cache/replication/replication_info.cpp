@@ -1,8 +1,11 @@
-// Fields of INFO's replication section, in Redis's order.
+// Fields of INFO's replication section, in Redis's order; and what the operator's log says of
+// replicas.
 #include "cache/replication/replication_info.hpp"
 
 #include "cache/engine/server_host.hpp"
+#include "cache/types/timed_fields.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace eddy::cache {
@@ -139,6 +142,33 @@ std::string replication_info(const engine_state& s) {
     to.field("repl_backlog_histlen",
              active ? signed_of(its->kept().end() - its->kept().begin()) : 0);
     return to.text;
+}
+
+// Logged once, until there are no such fields: a replica that refuses the copy refuses the commands
+// of the stream that set them, too.
+void replication::note_expiring_fields() {
+    const field_clock* const fields = state_.data.env.fields.get();
+    if (fields == nullptr || fields->size() == 0) {
+        fields_noted_ = false;
+        return;
+    }
+    if (fields_noted_ || host == nullptr) return;
+    const auto lacking = std::ranges::find_if(replicas_, [](const replica* each) {
+        return !each->takes_expiring_fields() && !each->copy_only &&
+               each->content == copy_content::everything && !each->who.closing;
+    });
+    if (lacking == replicas_.end()) return;
+    const replica& its = **lacking;
+    const std::string name = replica_host(its) + ':' + std::to_string(its.port);
+    fields_noted_ = true;
+    if (its.valkey_version != 0) {
+        host->log("the replica " + name + " is Valkey " + std::to_string(its.valkey_version) +
+                  ", which cannot take the expiring fields of hashes that are here: Valkey 9 can");
+    } else {
+        host->log("the replica " + name +
+                  " does not say that it takes the expiring fields of hashes that are here: Redis "
+                  "before 7.4 and Valkey before 9 cannot take them");
+    }
 }
 
 }  // namespace eddy::cache

@@ -386,6 +386,105 @@ TEST(replication, a_copy_is_for_those_that_want_the_same) {
     EXPECT_FALSE(its.copy_is_due());
 }
 
+// Valkey 9 reads expiring fields in its own form alone.
+TEST(replication, a_copy_has_the_form_that_its_replicas_read) {
+    master_engine l;
+    test_client redis(*l.home);
+    test_client old_valkey(*l.home);
+    test_client valkey(*l.home);
+    test_client newer_valkey(*l.home);
+    EXPECT_EQ(redis("REPLCONF capa eof"), "+OK\r\n");
+    EXPECT_EQ(old_valkey("REPLCONF capa eof version 8.1.1"), "+OK\r\n");
+    EXPECT_EQ(valkey("REPLCONF capa eof version 9.0.0"), "+OK\r\n");
+    EXPECT_EQ(newer_valkey("REPLCONF capa eof version 10.2.3"), "+OK\r\n");
+    for (test_client* const each : {&redis, &old_valkey, &valkey, &newer_valkey})
+        (*each)("PSYNC ? -1");
+    replication& its = *l.home->internals().replication.replicating;
+    test_client writer(*l.home);
+    EXPECT_EQ(writer("HSET h f v"), ":1\r\n");
+    EXPECT_EQ(writer("HPEXPIRE h 100000 FIELDS 1 f"), "*1\r\n:1\r\n");
+    const auto one = its.begin_copy();
+    EXPECT_FALSE(one->has_valkeys_form);
+    EXPECT_EQ(its.takers(*one), 2U);
+    const auto other = its.begin_copy();
+    EXPECT_TRUE(other->has_valkeys_form);
+    EXPECT_EQ(its.takers(*other), 2U);
+    for (const auto& each : its.part_copy(*other)) EXPECT_TRUE(each->has_valkeys_form);
+    EXPECT_FALSE(its.copy_is_due());
+}
+
+TEST(replication, one_copy_is_for_all_where_no_field_expires) {
+    master_engine l;
+    test_client redis(*l.home);
+    test_client valkey(*l.home);
+    EXPECT_EQ(redis("REPLCONF capa eof"), "+OK\r\n");
+    EXPECT_EQ(valkey("REPLCONF capa eof version 9.0.0"), "+OK\r\n");
+    for (test_client* const each : {&redis, &valkey}) (*each)("PSYNC ? -1");
+    replication& its = *l.home->internals().replication.replicating;
+    const auto one = its.begin_copy();
+    EXPECT_FALSE(one->has_valkeys_form);
+    EXPECT_EQ(its.takers(*one), 2U);
+    EXPECT_FALSE(its.copy_is_due());
+}
+
+TEST(replication, a_version_that_is_none_counts_as_unnamed) {
+    master_engine l;
+    for (const char* const version : {"", "x", "-9", "99999999999999999999"}) {
+        test_client replica(*l.home);
+        EXPECT_EQ(replica({"REPLCONF", "version", version}), "+OK\r\n");
+        EXPECT_FALSE(replication::find(replica.who())->takes_valkeys_form()) << version;
+    }
+}
+
+/// Keeps what is said to the operator.
+struct told_operator final : replication_host {
+    void copy_wanted() noexcept override {}
+    void link_changed() noexcept override {}
+    void log(std::string_view what) override { lines.emplace_back(what); }
+    std::vector<std::string> lines;
+};
+
+TEST(replication, the_operator_learns_once_that_a_replica_lacks_expiring_fields) {
+    master_engine l;
+    test_client client(*l.home);
+    test_client newest(*l.home);
+    test_client valkey(*l.home);
+    EXPECT_EQ(newest("REPLCONF listening-port 1 capa eof capa rdb-channel-repl"), "+OK\r\n");
+    EXPECT_EQ(valkey("REPLCONF listening-port 2 version 9.1.2"), "+OK\r\n");
+    for (test_client* const each : {&newest, &valkey}) (*each)("PSYNC ? -1");
+    replication& its = *l.home->internals().replication.replicating;
+    told_operator operators;
+    its.host = &operators;
+    client("HSET h f v g w");
+    client("HPEXPIRE h 100000 FIELDS 1 f");
+    its.tick();
+    EXPECT_TRUE(operators.lines.empty());
+
+    test_client old_valkey(*l.home);
+    EXPECT_EQ(old_valkey("REPLCONF listening-port 3 version 8.1.1"), "+OK\r\n");
+    old_valkey("PSYNC ? -1");
+    for (int i = 0; i < 3; ++i) its.tick();
+    ASSERT_EQ(operators.lines.size(), 1U);
+    EXPECT_THAT(operators.lines[0], HasSubstr(":3 is Valkey 8, which cannot take the expiring "
+                                              "fields of hashes that are here"));
+    // Once more where there are some again, for one of which nothing is known.
+    its.forget(old_valkey.who());
+    test_client unknown(*l.home);
+    EXPECT_EQ(unknown("REPLCONF listening-port 4 capa eof"), "+OK\r\n");
+    unknown("PSYNC ? -1");
+    its.tick();
+    client("DEL h");
+    its.tick();
+    EXPECT_EQ(operators.lines.size(), 1U);
+    client("HSET h f v g w");
+    its.tick();
+    client("HPEXPIRE h 100000 FIELDS 1 f");
+    for (int i = 0; i < 3; ++i) its.tick();
+    ASSERT_EQ(operators.lines.size(), 2U);
+    EXPECT_THAT(operators.lines[1], HasSubstr(":4 does not say that it takes the expiring fields"));
+    its.host = nullptr;
+}
+
 TEST(replication, a_copy_goes_on_when_its_slowest_taker_leaves) {
     master_engine master;
     const auto add = [](const std::shared_ptr<full_copy>& to, replication& by, bool is_last) {

@@ -10,7 +10,7 @@
 namespace eddy::cache {
 namespace {
 
-enum { miss, write, erase, expire };
+enum { miss, write, erase, expire, start, tick, stop };
 
 std::size_t index_of(hook_job::kind what) noexcept {
     switch (what) {
@@ -58,6 +58,24 @@ void read(lua::stack in, hook_job::kind what, hook_answer& into) {
     into.result.ttl_ms = ms > 0 && ms < 1 ? 1 : static_cast<std::int64_t>(ms);
 }
 
+/// Calls a function of a thread's own. Why it has failed, or empty.
+template <class Push>
+std::string call_own(lua::blocking_state& in, std::size_t which, std::chrono::nanoseconds limit,
+                     Push push) {
+    if (!in.defined()[which]) return {};
+    std::string why;
+    const auto called = in.call(which, limit, push, 2, [&](lua::stack of) {
+        if (is_false(of) || (of.isnil(1) && of.type(2) == lua::value_type::string))
+            why = of.type(2) == lua::value_type::string
+                      ? of.tostring(2).substr(0, lua::blocking_state::max_error)
+                      : std::string_view("it returned false");
+    });
+    if (!called) why = called.error();
+    return why.empty() ? why : std::string(hook_names[which]) + " failed: " + why;
+}
+
+int push_nothing(lua::stack) { return 0; }
+
 int push_arguments(lua::stack in, const hook_job& job) {
     in.pushstring(job.key);
     int arguments = 1;
@@ -82,7 +100,40 @@ hook_functions hooks_of(const std::vector<bool>& defined) noexcept {
     found.write = defined[write];
     found.erase = defined[erase];
     found.expire = defined[expire];
+    found.start = defined[start];
+    found.tick = defined[tick];
+    found.stop = defined[stop];
     return found;
+}
+
+std::expected<std::chrono::nanoseconds, std::string> run_start(lua::blocking_state& in,
+                                                               std::chrono::nanoseconds limit) {
+    std::string why = call_own(in, start, limit, push_nothing);
+    if (!why.empty()) return std::unexpected(std::move(why));
+    if (!in.defined()[tick]) return std::chrono::nanoseconds{};
+    // on_start() may have set it.
+    const auto ms = in.global_number("tick_ms", static_cast<double>(usual_tick.count()));
+    if (!ms) return std::unexpected(ms.error());
+    constexpr auto least = static_cast<double>(shortest_tick.count());
+    constexpr auto most = static_cast<double>(std::chrono::milliseconds(longest_tick).count());
+    if (!(*ms >= least && *ms <= most))
+        return std::unexpected(
+            "tick_ms must be a number of milliseconds from 10 on, at most those "
+            "of a day");
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+        std::chrono::duration<double, std::milli>(*ms));
+}
+
+std::string run_tick(lua::blocking_state& in, std::chrono::nanoseconds since_last,
+                     std::chrono::nanoseconds limit) {
+    return call_own(in, tick, limit, [&](lua::stack of) {
+        of.pushnumber(std::chrono::duration<double, std::milli>(since_last).count());
+        return 1;
+    });
+}
+
+std::string run_stop(lua::blocking_state& in, std::chrono::nanoseconds limit) {
+    return call_own(in, stop, limit, push_nothing);
 }
 
 hook_answer run_hook(lua::blocking_state& in, const hook_job& job, std::chrono::nanoseconds limit) {

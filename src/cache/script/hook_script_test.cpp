@@ -233,5 +233,42 @@ TEST(hook_script, a_bad_text_is_refused) {
     EXPECT_FALSE(hooks_of(nothing->defined()).any());
 }
 
+TEST(hook_script, calls_of_its_own_succeed_where_they_are_not_defined) {
+    auto script = load("x = 1");
+    EXPECT_EQ(run_start(*script, 30s), 0ns);
+    EXPECT_EQ(run_tick(*script, 5ms, 30s), "");
+    EXPECT_EQ(run_stop(*script, 30s), "");
+}
+
+TEST(hook_script, ticks_have_a_pause_and_get_the_time) {
+    const auto pause_of = [](const std::string& text) {
+        auto script = load("function on_tick() end " + text);
+        const auto made = run_start(*script, 30s);
+        return made ? std::to_string(made->count() / 1'000'000) : made.error();
+    };
+    EXPECT_EQ(pause_of(""), "100");
+    EXPECT_EQ(pause_of("tick_ms = 10"), "10");
+    EXPECT_EQ(pause_of("function on_start() tick_ms = 2000 end"), "2000");
+    for (const char* const wrong :
+         {"tick_ms = 9.9", "tick_ms = -1", "tick_ms = 0/0", "tick_ms = 1e9", "tick_ms = math.huge"})
+        EXPECT_NE(pause_of(wrong).find("from 10 on"), std::string::npos) << wrong;
+    EXPECT_EQ(pause_of("tick_ms = 'x'"), "tick_ms must be a number");
+    auto script = load("function on_tick(ms) print(ms) end");
+    EXPECT_EQ(run_tick(*script, 1500us, 30s), "");
+    EXPECT_EQ(said, std::vector<std::string>{"1.5"});
+}
+
+TEST(hook_script, failures_of_its_own_calls_name_the_function) {
+    auto script = load(
+        "function on_start() error('down', 0) end\n"
+        "function on_tick() return nil, 'no disk' end\n"
+        "function on_stop() return false end");
+    EXPECT_EQ(run_start(*script, 30s).error(), "on_start failed: down");
+    EXPECT_EQ(run_tick(*script, 1ms, 30s), "on_tick failed: no disk");
+    EXPECT_EQ(run_stop(*script, 30s), "on_stop failed: it returned false");
+    auto endless = load("function on_tick() while true do end end");
+    EXPECT_EQ(run_tick(*endless, 1ms, 10ms), "on_tick failed: it took longer than it may");
+}
+
 }  // namespace
 }  // namespace eddy::cache

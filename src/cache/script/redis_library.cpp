@@ -232,24 +232,13 @@ int redis_acl_check_cmd(lua_State* raw) {
 }
 
 // Fills the table on top.
-void set_version_and_levels(lua::stack in) {
+void set_version_and_levels(lua::stack in, std::string_view version) {
     in.set_number("LOG_DEBUG", 0);
     in.set_number("LOG_VERBOSE", 1);
     in.set_number("LOG_NOTICE", 2);
     in.set_number("LOG_WARNING", most_log_level);
-    in.set_text("REDIS_VERSION", compatible_version);
-    // 7.2.4 is 0x00070204.
-    int number = 0;
-    int one = 0;
-    for (const char each : compatible_version) {
-        if (each == '.') {
-            number = number << 8 | one;
-            one = 0;
-        } else {
-            one = one * 10 + (each - '0');
-        }
-    }
-    in.set_number("REDIS_VERSION_NUM", number << 8 | one);
+    in.set_text("REDIS_VERSION", version);
+    in.set_number("REDIS_VERSION_NUM", version_number(version).value_or(0));
 }
 
 }  // namespace
@@ -270,7 +259,7 @@ void push_redis_library(lua::stack in, bool for_functions) {
                           {"breakpoint", redis_breakpoint},
                           {"debug", redis_debug}});
     }
-    set_version_and_levels(in);
+    set_version_and_levels(in, script_runner::of(in).state().settings.options.redis_version);
     in.set_number("REPL_NONE", 0);
     in.set_number("REPL_AOF", replicate_aof);
     in.set_number("REPL_SLAVE", replicate_replica);
@@ -290,7 +279,7 @@ void push_load_globals(lua::stack in) {
     in.set_functions({{"log", redis_log}});
     in.pushvalue(-3);
     in.setfield(-2, "register_function");
-    set_version_and_levels(in);
+    set_version_and_levels(in, script_runner::of(in).state().settings.options.redis_version);
     refuse_others();
     lua::sandbox::protect(in);
     in.setfield(-2, "redis");

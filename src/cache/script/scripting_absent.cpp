@@ -50,6 +50,7 @@ void script_flush(call& c) { refuse(c); }
 void script_help(call& c) { refuse(c); }
 void script_kill(call& c) { refuse(c); }
 void script_load(call& c) { refuse(c); }
+void script_show(call& c) { refuse(c); }
 void fcall(call& c) { refuse(c); }
 void fcall_ro(call& c) { refuse(c); }
 void function_delete(call& c) { refuse(c); }

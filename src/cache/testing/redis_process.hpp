@@ -31,7 +31,7 @@ namespace eddy::cache::testing {
 
 /// A reply without the version that the server says it has.
 inline std::string hide_version(const std::string& reply) {
-    static const std::regex version("\\$\\d+\r\n7\\.[02]\\.\\d+\r\n");
+    static const std::regex version("\\$\\d+\r\n(7\\.[02]|8\\.\\d+)\\.\\d+\r\n");
     return std::regex_replace(reply, version, "<version>\r\n");
 }
 
@@ -115,16 +115,20 @@ private:
 class redis_process {
 public:
     /// Null, with the reason in `why`, when there is no redis-server or it does not start.
-    /// It loads the bytes of `dump`, an RDB file, if there are any; `more` are further arguments.
+    /// It loads the bytes of `dump`, an RDB file, if there are any; `more` are further arguments;
+    /// `program` is another one than the installed redis-server and EDDY_REDIS_SERVER.
     static std::unique_ptr<redis_process> start(std::string& why, std::string_view dump = {},
-                                                std::span<const std::string> more = {}) {
+                                                std::span<const std::string> more = {},
+                                                std::string_view program = {}) {
         std::unique_ptr<redis_process> made(new redis_process);
+        made->program_ = program;
         if (!dump.empty()) {
             std::ofstream file(made->dump_file(), std::ios::binary);
             file.write(dump.data(), static_cast<std::streamsize>(dump.size()));
         }
         if (!made->launch(more)) {
-            why = "redis-server is not installed or did not start";
+            why = std::string(program.empty() ? "redis-server" : program) +
+                  " is not installed or did not start";
             return nullptr;
         }
         return made;
@@ -172,7 +176,8 @@ private:
         // Another one that answers as Redis does, such as valkey-server.
         const char* const chosen = std::getenv("EDDY_REDIS_SERVER");
         const bool is_other = chosen != nullptr && *chosen != '\0';
-        std::vector<std::string> words{is_other ? chosen : "redis-server",
+        if (program_.empty()) program_ = is_other ? chosen : "redis-server";
+        std::vector<std::string> words{program_,
                                        "--port",
                                        "0",
                                        "--unixsocket",
@@ -213,6 +218,7 @@ private:
     }
 
     const eddy::testing::temporary_folder folder_;
+    std::string program_;
     std::string about_;  // INFO server, once it was asked for
     pid_t child_ = -1;
     unique_fd output_;

@@ -11,6 +11,7 @@
 #include "cache/engine/engine.hpp"
 #include "cache/testing/differential_access.hpp"
 #include "cache/testing/differential_commands.hpp"
+#include "cache/testing/differential_newest.hpp"
 #include "cache/testing/differential_persistence.hpp"
 #include "cache/testing/differential_scripts.hpp"
 #include "cache/testing/differential_streams.hpp"
@@ -214,6 +215,7 @@ std::vector<std::string_view> together(const Lists&... lists) {
 // Scripts of one client.
 std::vector<std::string_view> all_scripts() {
     return together(testing::edge_scripts, testing::persistence_scripts, testing::stream_scripts,
+                    testing::newest_of_redis, testing::newest_of_valkey, testing::newest_of_both,
                     more_scripts);
 }
 

@@ -76,7 +76,31 @@ void combine_block(bit_operation how, char* into, const char* with, std::size_t 
         case bit_operation::exclusive:
             for (std::size_t i = 0; i < size; ++i) into[i] = static_cast<char>(into[i] ^ with[i]);
             break;
-        case bit_operation::negation: break;
+        case bit_operation::negation:
+        case bit_operation::without_others:
+        case bit_operation::others_without:
+        case bit_operation::shared:
+        case bit_operation::exactly_one: break;
+    }
+}
+
+// The others joined, and the first source applied to them at the end.
+void apply_first(bit_operation how, char* others, const char* first, std::size_t size) noexcept {
+    for (std::size_t i = 0; i < size; ++i) {
+        const unsigned joined = static_cast<unsigned char>(others[i]);
+        const unsigned own = static_cast<unsigned char>(first[i]);
+        const unsigned made = how == bit_operation::without_others   ? own & ~joined
+                              : how == bit_operation::others_without ? joined & ~own
+                                                                     : joined & own;
+        others[i] = static_cast<char>(made);
+    }
+}
+
+// Bits that one source has had so far, and bits that more have had.
+void note_ones(char* ones, char* more, const char* with, std::size_t size) noexcept {
+    for (std::size_t i = 0; i < size; ++i) {
+        more[i] = static_cast<char>(more[i] | (ones[i] & with[i]));
+        ones[i] = static_cast<char>((ones[i] ^ with[i]) & ~more[i]);
     }
 }
 
@@ -135,15 +159,36 @@ std::optional<std::uint64_t> find_bit(std::string_view bytes, std::uint64_t firs
 void combine_bits(bit_operation how, std::span<const std::string_view> sources, char* to,
                   std::size_t size) noexcept {
     alignas(64) char block[block_bytes];
+    alignas(64) char second[block_bytes];
+    const bool joins_others = how == bit_operation::without_others ||
+                              how == bit_operation::others_without || how == bit_operation::shared;
     for (std::size_t done = 0; done < size; done += block_bytes) {
         const std::size_t wanted = std::min(block_bytes, size - done);
         // Bytes of the source in this block.
         const auto part = [&](std::string_view source) {
             return source.size() > done ? std::min(wanted, source.size() - done) : 0;
         };
-        const std::size_t got = part(sources[0]);
-        if (got > 0) std::memcpy(block, sources[0].data() + done, got);
-        if (got < wanted) std::memset(block + got, 0, wanted - got);
+        const auto load = [&](char* into, std::string_view source) {
+            const std::size_t got = part(source);
+            if (got > 0) std::memcpy(into, source.data() + done, got);
+            if (got < wanted) std::memset(into + got, 0, wanted - got);
+        };
+        if (joins_others || how == bit_operation::exactly_one) {
+            load(second, joins_others ? sources[0] : std::string_view());
+            std::memset(block, 0, wanted);
+            for (const std::string_view source : sources.subspan(joins_others ? 1 : 0)) {
+                const std::size_t has = part(source);
+                if (has == 0) continue;
+                if (joins_others)
+                    combine_block(bit_operation::any_of, block, source.data() + done, has);
+                else
+                    note_ones(block, second, source.data() + done, has);
+            }
+            if (joins_others) apply_first(how, block, second, wanted);
+            std::memcpy(to + done, block, wanted);
+            continue;
+        }
+        load(block, sources[0]);
         for (const std::string_view source : sources.subspan(1)) {
             const std::size_t has = part(source);
             if (has > 0) combine_block(how, block, source.data() + done, has);

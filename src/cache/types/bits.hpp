@@ -19,10 +19,19 @@ std::uint64_t count_bits(std::string_view bytes, std::uint64_t first, std::uint6
 std::optional<std::uint64_t> find_bit(std::string_view bytes, std::uint64_t first,
                                       std::uint64_t end, bool wanted) noexcept;
 
-enum class bit_operation : std::uint8_t { all_of, any_of, exclusive, negation };
+enum class bit_operation : std::uint8_t {
+    all_of,
+    any_of,
+    exclusive,
+    negation,
+    without_others,  ///< of the first source, without what any other has: DIFF
+    others_without,  ///< of any other source, without what the first has: DIFF1
+    shared,          ///< of the first source, what any other has as well: ANDOR
+    exactly_one      ///< what a single source has: ONE
+};
 
 /// Combines the sources, each lengthened with zeros to `size`, into `to`, which may be one of them.
-/// A negation has one source.
+/// A negation has one source; those of the first source and the others have two or more.
 void combine_bits(bit_operation how, std::span<const std::string_view> sources, char* to,
                   std::size_t size) noexcept;
 

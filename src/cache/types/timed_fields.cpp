@@ -48,8 +48,16 @@ void field_clock::sink(std::size_t place, item what) noexcept {
     put(place, what);
 }
 
+void field_clock::count(timed_table& of, std::uint64_t contents) {
+    if (of.counted == contents) return;
+    if (contents != 0) ++counts_[contents];
+    const auto before = counts_.find(std::exchange(of.counted, contents));
+    if (before != counts_.end() && --before->second == 0) counts_.erase(before);
+}
+
 void field_clock::note(timed_table& of) {
     if (of.home == nullptr || of.order.size() == 0) return forget(of);
+    count(of, of.contents);
     const item what{of.first_end(), &of};
     if (of.place == timed_table::nowhere) {
         heap_.push_back(what);
@@ -63,6 +71,7 @@ void field_clock::note(timed_table& of) {
 
 void field_clock::forget(timed_table& gone) noexcept {
     if (gone.place == timed_table::nowhere) return;
+    count(gone, 0);
     const std::size_t hole = std::exchange(gone.place, timed_table::nowhere);
     const item last = heap_.back();
     heap_.pop_back();

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct timed_table final : dictionary {
     score_tree order;             // milliseconds since 1970: all of them are exact as doubles
     keyspace* home = nullptr;     // database of the key; null while there is none
     std::uint64_t key_hash = 0;   // of that key
+    std::uint64_t contents = 0;   // of that database, see keyspace::contents()
+    std::uint64_t counted = 0;    // contents for which the field_clock counts it; 0: none
     std::size_t place = nowhere;  // index in the field_clock
 };
 
@@ -57,6 +60,13 @@ public:
 
     /// Number of hashes in it.
     std::size_t size() const noexcept { return heap_.size(); }
+    /// Number of a database's hashes in it; one whose memory is freed in slices still counts.
+    std::size_t size_in(std::uint64_t contents) const noexcept {
+        const auto found = counts_.find(contents);
+        return found == counts_.end() ? 0 : found->second;
+    }
+    /// The database was flushed: hashes that were in it no longer count.
+    void drop_count(std::uint64_t contents) noexcept { counts_.erase(contents); }
     /// The hash whose field may expire first, not before first_end(); there must be one. Fields
     /// removed since note() are not considered.
     timed_table& first() const noexcept { return *heap_.front().of; }
@@ -74,8 +84,10 @@ private:
     void put(std::size_t place, item what) noexcept;
     void raise(std::size_t place, item what) noexcept;
     void sink(std::size_t place, item what) noexcept;
+    void count(timed_table& of, std::uint64_t contents);
 
     std::vector<item> heap_;
+    std::map<std::uint64_t, std::size_t> counts_;  // by contents
 };
 
 }  // namespace eddy::cache

@@ -130,10 +130,21 @@ inline constexpr command_row session_rows[] = {
      .flags = always | admin | noscript,
      .categories = category::connection,
      .since = "2.4.0",
-     .syntax = "(filter: old-format=ip:port!2.8.12|(new-format: [ID client-id/int@2.8.12]|[TYPE "
-               "(client-type@2.8.12: NORMAL|MASTER@3.2.0|SLAVE|REPLICA@5.0.0|PUBSUB)]|[USER "
-               "username]|[ADDR "
-               "addr=ip:port]|[LADDR laddr=ip:port@6.2.0]|[SKIPME (skipme: YES|NO)])...)",
+     .syntax = "(filter: old-format=ip:port!2.8.12|(new-format: [ID "
+               "client-id/int@2.8.12]|[TYPE (client-type@2.8.12: "
+               "NORMAL|MASTER@3.2.0|SLAVE|REPLICA@5.0.0|PUBSUB)]|[USER "
+               "username]|[ADDR addr=ip:port]|[LADDR laddr=ip:port@6.2.0]|[SKIPME "
+               "(skipme: YES|NO)]|[MAXAGE maxage/int@7.4.0]|[NAME "
+               "name@9.0.0]|[IDLE idle/int@9.0.0]|[FLAGS flags@9.0.0]|[LIB-NAME "
+               "lib-name@9.0.0]|[LIB-VER lib-ver@9.0.0]|[DB db/int@9.0.0]|[IP "
+               "ip@9.0.0]|[NOT-TYPE (not-client-type@9.0.0: "
+               "NORMAL|MASTER|REPLICA|PUBSUB)]|[NOT-ID "
+               "not-client-id/int@9.0.0]|[NOT-USER not-username@9.0.0]|[NOT-ADDR "
+               "not-addr=ip:port@9.0.0]|[NOT-LADDR "
+               "not-laddr=ip:port@9.0.0]|[NOT-NAME not-name@9.0.0]|[NOT-FLAGS "
+               "not-flags@9.0.0]|[NOT-LIB-NAME not-lib-name@9.0.0]|[NOT-LIB-VER "
+               "not-lib-ver@9.0.0]|[NOT-DB not-db/int@9.0.0]|[NOT-IP "
+               "not-ip@9.0.0])...)",
      .summary = "Ends connections."},
     {.name = "client|list",
      .run = commands::client_list,
@@ -141,8 +152,19 @@ inline constexpr command_row session_rows[] = {
      .flags = always | admin | noscript,
      .categories = category::connection,
      .since = "2.4.0",
-     .syntax =
-         "[TYPE (client-type@5.0.0: NORMAL|MASTER|REPLICA|PUBSUB)] [ID client-id/int@6.2.0...]",
+     .syntax = "[TYPE (client-type@5.0.0: NORMAL|MASTER|REPLICA|PUBSUB)] [ID "
+               "client-id/int@6.2.0...] [USER username@8.1.0] [ADDR "
+               "addr=ip:port@8.1.0] [LADDR laddr=ip:port@8.1.0] [SKIPME "
+               "(skipme@8.1.0: YES|NO)] [MAXAGE maxage/int@8.1.0] [NAME "
+               "name@9.0.0] [IDLE idle/int@9.0.0] [FLAGS flags@9.0.0] [LIB-NAME "
+               "lib-name@9.0.0] [LIB-VER lib-ver@9.0.0] [DB db/int@9.0.0] [IP "
+               "ip@9.0.0] [NOT-TYPE (not-client-type@9.0.0: "
+               "NORMAL|MASTER|REPLICA|PUBSUB)] [NOT-ID not-client-id/int@9.0.0] "
+               "[NOT-USER not-username@9.0.0] [NOT-ADDR not-addr=ip:port@9.0.0] "
+               "[NOT-LADDR not-laddr=ip:port@9.0.0] [NOT-NAME not-name@9.0.0] "
+               "[NOT-FLAGS not-flags@9.0.0] [NOT-LIB-NAME not-lib-name@9.0.0] "
+               "[NOT-LIB-VER not-lib-ver@9.0.0] [NOT-DB not-db/int@9.0.0] [NOT-IP "
+               "not-ip@9.0.0]",
      .summary = "Describes all connections, or some.",
      .tips = "nondeterministic_output"},
     {.name = "client|no-evict",

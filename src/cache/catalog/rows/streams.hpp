@@ -15,9 +15,9 @@ inline constexpr command_row stream_rows[] = {
      .keys = "RW update|i1|r0.1.0",
      .since = "5.0.0",
      .group = "stream",
-     .syntax = "key [NOMKSTREAM@6.2.0] [trim: (strategy: MAXLEN|MINID@6.2.0) [operator: "
-               "'='<equal>|'~'<approximately>] threshold [LIMIT count/int@6.2.0]] (id-selector: "
-               "'*'<auto-id>|id) (data: field value)...",
+     .syntax = "key [NOMKSTREAM@6.2.0] [condition@8.2.0: KEEPREF|DELREF|ACKED] [trim: (strategy: "
+               "MAXLEN|MINID@6.2.0) [operator: '='<equal>|'~'<approximately>] threshold [LIMIT "
+               "count/int@6.2.0]] (id-selector: '*'<auto-id>|id) (data: field value)...",
      .summary = "Appends an entry.",
      .tips = "nondeterministic_output"},
     {.name = "xtrim",
@@ -30,7 +30,7 @@ inline constexpr command_row stream_rows[] = {
      .group = "stream",
      .syntax =
          "key (trim: (strategy: MAXLEN|MINID@6.2.0) [operator: '='<equal>|'~'<approximately>] "
-         "threshold [LIMIT count/int@6.2.0])",
+         "threshold [LIMIT count/int@6.2.0] [condition@8.2.0: KEEPREF|DELREF|ACKED])",
      .summary = "Removes the oldest entries.",
      .tips = "nondeterministic_output"},
     {.name = "xdel",
@@ -43,6 +43,16 @@ inline constexpr command_row stream_rows[] = {
      .group = "stream",
      .syntax = "key id...",
      .summary = "Removes entries."},
+    {.name = "xdelex",
+     .run = commands::xdelex,
+     .arity = -5,
+     .flags = write_fast,
+     .categories = category::stream,
+     .keys = "RW delete|i1|r0.1.0",
+     .since = "8.2.0",
+     .group = "stream",
+     .syntax = "key [condition: KEEPREF|DELREF|ACKED] IDS (ids: numids/int id...)",
+     .summary = "Removes entries, and what groups know of them."},
     {.name = "xlen",
      .run = commands::xlen,
      .arity = 2,
@@ -103,8 +113,8 @@ inline constexpr command_row stream_rows[] = {
      .since = "5.0.0",
      .group = "stream",
      .syntax =
-         "GROUP (group-block: group consumer) [COUNT count/int] [BLOCK milliseconds/int] [NOACK] "
-         "STREAMS (streams: key... id...)",
+         "GROUP (group-block: group consumer) [COUNT count/int] [BLOCK milliseconds/int] [CLAIM "
+         "min-idle-time/int@8.4.0] [NOACK] STREAMS (streams: key... id...)",
      .summary = "The same for a consumer of a group."},
     {.name = "xgroup",
      .run = commands::subcommand,
@@ -175,6 +185,16 @@ inline constexpr command_row stream_rows[] = {
      .group = "stream",
      .syntax = "key group id...",
      .summary = "Marks entries as done by a group."},
+    {.name = "xackdel",
+     .run = commands::xackdel,
+     .arity = -6,
+     .flags = write_fast,
+     .categories = category::stream,
+     .keys = "RW update delete|i1|r0.1.0",
+     .since = "8.2.0",
+     .group = "stream",
+     .syntax = "key group [condition: KEEPREF|DELREF|ACKED] IDS (ids: numids/int id...)",
+     .summary = "Marks entries as done by a group and removes them."},
     {.name = "xpending",
      .run = commands::xpending,
      .arity = -3,

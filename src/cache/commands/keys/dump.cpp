@@ -92,13 +92,15 @@ void restore(call& c) {
     const auto payload = rdb::checked_payload(c.arg(3));
     if (!payload) return c.error(rdb::payload_error(c.arg(3)));
 
-    count_check(c, *payload);
+    count_check(c, payload->value);
     rdb::value_builder value(c.state.data.env);
     rdb::reader_options limits;
     limits.max_text = c.longest_text();
+    limits.family = payload->family;
     rdb::reader reader(value, rdb::reader::input::value, limits);
-    const std::size_t taken = reader.feed(*payload);
-    if (reader.now() != rdb::reader::status::done || taken != payload->size() || value.empty()) {
+    const std::size_t taken = reader.feed(payload->value);
+    const bool is_whole = taken == payload->value.size();
+    if (reader.now() != rdb::reader::status::done || !is_whole || value.empty()) {
         return c.error("ERR Bad data format");
     }
 

@@ -127,7 +127,7 @@ void scan(call& c) {
     auto cursor = parse_cursor(c, 1);
     if (!cursor) return;
     scan_options options;
-    if (!options.parse(c, 2, true)) return;
+    if (!options.parse(c, 2, scan_of::keys)) return;
     const auto is_wanted = [&](slot s) {
         const entry& e = *dictionary::entry_of(s);
         return options.matches(e.key()) &&
@@ -144,10 +144,12 @@ void scan(call& c) {
         found.erase(std::remove_if(found.begin() + static_cast<std::ptrdiff_t>(before), found.end(),
                                    std::not_fn(is_wanted)),
                     found.end());
-        // As in Redis only these are removed. Each entry is here once: the table does not change
-        // within its scan.
-        for (const slot s : over)
-            if (is_wanted(s)) c.keys->find_to_read(dictionary::entry_of(s)->key());
+        // As in Redis all that match are removed, of whatever type. Each entry is here once: the
+        // table does not change within its scan.
+        for (const slot s : over) {
+            const std::string_view key = dictionary::entry_of(s)->key();
+            if (options.matches(key)) c.keys->find_to_read(key);
+        }
     } while (*cursor != 0 && visited < static_cast<std::uint64_t>(options.count));
     c.reply.array(2);
     c.reply.bulk_integer(static_cast<std::int64_t>(*cursor));

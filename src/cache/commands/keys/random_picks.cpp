@@ -89,7 +89,8 @@ void reply_empty_scan(call& c) {
 
 void reply_scan(call& c, const collection& over, std::uint64_t cursor) {
     scan_options options;
-    if (!options.parse(c, 3, false)) return;
+    const bool is_hash = over.type() == value_type::hash;
+    if (!options.parse(c, 3, is_hash ? scan_of::hash : scan_of::set)) return;
     std::vector<collection::element> found;
     std::size_t visited = 0;
     do {
@@ -100,7 +101,7 @@ void reply_scan(call& c, const collection& over, std::uint64_t cursor) {
             if (options.matches(e.field)) found.push_back(e);
         }
     } while (cursor != 0 && visited < static_cast<std::uint64_t>(options.count));
-    const bool pairs = over.type() == value_type::hash;
+    const bool pairs = is_hash && !options.names_only;
     c.reply.array(2);
     c.reply.bulk_integer(static_cast<std::int64_t>(cursor));
     c.reply.array(pairs ? found.size() * 2 : found.size());

@@ -1,4 +1,4 @@
-// Parser of MATCH, COUNT and TYPE.
+// Parser of MATCH, COUNT, TYPE, NOVALUES and NOSCORES.
 #include "cache/commands/keys/scan_options.hpp"
 
 #include <eddy/base/glob.hpp>
@@ -25,9 +25,20 @@ std::optional<std::uint64_t> parse_cursor(call& c, std::size_t at) {
     return negative ? 0 - cursor : cursor;
 }
 
-bool scan_options::parse(call& c, std::size_t first, bool with_type) {
+bool scan_options::parse(call& c, std::size_t first, scan_of what) {
     for (std::size_t i = first; i < c.count; i += 2) {
         const bool has_value = i + 1 < c.count;
+        if (is_word(c.arg(i), "novalues") || is_word(c.arg(i), "noscores")) {
+            const bool of_hash = is_word(c.arg(i), "novalues");
+            if (what != (of_hash ? scan_of::hash : scan_of::sorted_set)) {
+                c.error(of_hash ? "ERR NOVALUES option can only be used in HSCAN"
+                                : "ERR NOSCORES option can only be used in ZSCAN");
+                return false;
+            }
+            names_only = true;
+            --i;
+            continue;
+        }
         if (is_word(c.arg(i), "count") && has_value) {
             const auto given = c.integer(i + 1);
             if (!given) return false;
@@ -39,7 +50,7 @@ bool scan_options::parse(call& c, std::size_t first, bool with_type) {
         } else if (is_word(c.arg(i), "match") && has_value) {
             pattern = c.arg(i + 1);
             has_pattern = pattern != "*";
-        } else if (with_type && is_word(c.arg(i), "type") && has_value) {
+        } else if (what == scan_of::keys && is_word(c.arg(i), "type") && has_value) {
             type = c.arg(i + 1);
         } else {
             c.syntax_error();

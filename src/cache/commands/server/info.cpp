@@ -90,7 +90,7 @@ void server_section(call& c, info_text& to) {
     const auto uptime_s = static_cast<std::uint64_t>(
         std::max<std::int64_t>(s.data.env.now_us - s.started_us, 0) / 1'000'000);
     to.section("Server");
-    to.field("redis_version", compatible_version);
+    to.field("redis_version", s.settings.options.redis_version);
     to.field("redis_git_sha1", "00000000");
     to.field("redis_git_dirty", "0");
     to.field("redis_build_id", "0");
@@ -486,7 +486,8 @@ void keyspace_section(call& c, info_text& to) {
         to.field("db" + std::to_string(i),
                  "keys=" + std::to_string(keys->size()) +
                      ",expires=" + std::to_string(keys->expiring()) +
-                     ",avg_ttl=" + std::to_string(keys->average_ttl_ms()));
+                     ",avg_ttl=" + std::to_string(keys->average_ttl_ms()) +
+                     ",subexpiry=" + std::to_string(keys->with_expiring_fields()));
     }
 }
 

@@ -28,7 +28,7 @@ void lolwut(call& c) {
         text += '\n';
     }
     text += "\nAn eddy, going round. Redis ver. ";
-    text += compatible_version;
+    text += c.state.settings.options.redis_version;
     text += '\n';
     c.reply.verbatim("txt", text);
 }

@@ -12,6 +12,7 @@
 #include "cache/replication/replication_info.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <optional>
 #include <string>
@@ -61,6 +62,7 @@ bool note_attribute(call& c, replica& of, std::size_t i) {
     } else if (is_word(what, "capa")) {
         of.takes_eof |= is_word(value, "eof");
         of.takes_new_id |= is_word(value, "psync2");
+        of.takes_channel |= is_word(value, "rdb-channel-repl");
     } else if (is_word(what, "rdb-only")) {
         const auto only =
             c.integer_in(i + 1, 0, 1, "ERR value is out of range, must be between 0 and 1");
@@ -68,7 +70,11 @@ bool note_attribute(call& c, replica& of, std::size_t i) {
         of.copy_only = *only == 1;
     } else if (is_word(what, "rdb-filter-only")) {
         return note_filter(c, of, value);
-    } else if (!is_word(what, "version")) {
+    } else if (is_word(what, "version")) {
+        // Valkey's. One that is no number is none.
+        of.valkey_version = 0;
+        std::from_chars(value.data(), value.data() + value.size(), of.valkey_version);
+    } else {
         c.error("ERR Unrecognized REPLCONF option: " + std::string(what.substr(0, 128)));
         return false;
     }

@@ -262,7 +262,7 @@ void zscan(call& c) {
     if (place == nullptr) return reply_empty_scan(c);
     if (c.is_not(place, value_type::sorted_set)) return;
     scan_options options;
-    if (!options.parse(c, 3, false)) return;
+    if (!options.parse(c, 3, scan_of::sorted_set)) return;
     const sorted_set members = c.sorted_set_of(place);
     std::vector<sorted_set::element> found;
     std::size_t visited = 0;
@@ -279,11 +279,11 @@ void zscan(call& c) {
     } while (*cursor != 0 && visited < static_cast<std::uint64_t>(options.count));
     c.reply.array(2);
     c.reply.bulk_integer(static_cast<std::int64_t>(*cursor));
-    c.reply.array(found.size() * 2);
+    c.reply.array(options.names_only ? found.size() : found.size() * 2);
     for (const sorted_set::element& e : found) {
         if (c.reply_is_too_large()) return;
         c.reply.bulk(e.member);
-        reply_scanned_score(c, e.score, members.is_listed());
+        if (!options.names_only) reply_scanned_score(c, e.score, members.is_listed());
     }
 }
 

@@ -1,6 +1,7 @@
 // Stream commands: adding, removing and reading ranges of entries.
 #include "cache/catalog/commands.hpp"
 #include "cache/commands/streams/stream_id_argument.hpp"
+#include "cache/commands/streams/stream_references.hpp"
 #include "cache/commands/streams/stream_reply.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/persistence/propagation.hpp"
@@ -19,9 +20,44 @@ constexpr std::uint64_t usual_limit_blocks = 100;
 constexpr std::uint64_t usual_limit = 10'000;  // where blocks have no limit of entries
 constexpr std::uint64_t max_usual_limit = 1'000'000;
 
+// Identity of an idempotent producer's message: IDMP and IDMPAUTO of Redis 8.6. A master has
+// decided by it: a message that is new comes with its ID, one that was sent again without.
+struct message_identity {
+    std::size_t at = 0;     // of its first word
+    std::size_t words = 0;  // 0: not given
+
+    bool is_given() const noexcept { return words != 0; }
+    // The words of the identity that begins at `i`; 0 for another argument.
+    static std::size_t words_at(const call& c, std::size_t i) noexcept {
+        if (is_word(c.arg(i), "idmp") && i + 2 < c.count) return 3;
+        return is_word(c.arg(i), "idmpauto") && i + 1 < c.count ? 2 : 0;
+    }
+    bool parse(call& c, std::size_t& i);
+};
+
+// `i` is left at its last argument.
+bool message_identity::parse(call& c, std::size_t& i) {
+    if ((c.client.special & client_session::master) == 0) {
+        c.error(
+            "ERR IDMP and IDMPAUTO are taken from a master and from files only: this server does "
+            "not recognize messages that are sent again");
+        return false;
+    }
+    if (is_given()) {
+        c.error("ERR syntax error, IDMP/IDMPAUTO specified multiple times");
+        return false;
+    }
+    at = i;
+    words = words_at(c, i);
+    i += words - 1;
+    return true;
+}
+
 struct add_options {
     stream_trim trim;
+    message_identity identity;
     bool creates = true;
+    bool has_references = false;  // KEEPREF, DELREF or ACKED
     bool has_id = false;
     bool has_seq = true;
     stream_id id;
@@ -80,8 +116,12 @@ bool add_options::parse(call& c, bool adds) {
             }
             trim.limit = static_cast<std::uint64_t>(*limit);
             limit_given = true;
+        } else if (!has_references && stream_references_argument(word, trim.references)) {
+            has_references = true;
         } else if (adds && is_word(word, "nomkstream")) {
             creates = false;
+        } else if (adds && message_identity::words_at(c, i) != 0) {
+            if (!identity.parse(c, i)) return false;
         } else if (adds) {
             if (!stream_id_argument(c, i, id, 0, id_syntax::strict, &has_seq)) return false;
             has_id = true;
@@ -143,21 +183,40 @@ bool choose_id(call& c, const add_options& options, stream_id last, stream_id& t
     return false;
 }
 
-// With the ID that was chosen, and with what was trimmed as an exact limit.
+// Without the identity: other servers and the files of this one have none.
+void propagate_plainly(call& c, const message_identity& gone, std::vector<std::string_view>& args) {
+    const auto begin = args.begin() + static_cast<std::ptrdiff_t>(gone.at);
+    args.erase(begin, begin + static_cast<std::ptrdiff_t>(gone.words));
+    propagate_as(c, args);
+}
+
+// With the ID that was chosen, and with what was trimmed as an exact limit. Where entries were
+// spared, that is the ID behind the last removed one, whatever the strategy: it does not depend on
+// the blocks.
 void propagate_addition(call& c, const add_options& options, const redis_stream& entries,
-                        stream_id id) {
+                        stream_id id, const stream_trimmed& trimmed) {
     std::vector<std::string_view> args(c.args, c.args + c.count);
     const stream_id_text chosen(id);
     if (!id.is_zero()) args[options.id_at] = chosen.view();
+    const bool spares = options.trim.references == stream_references::spare_referenced;
+    const bool by_length = options.trim.what == stream_trim::by::length;
+    const bool is_exact =
+        options.trim.what == stream_trim::by::none || (!options.trim.approximate && !spares);
+    if (is_exact) return propagate_plainly(c, options.identity, args);
     const decimal length(static_cast<std::int64_t>(entries.size()));
     redis_stream::walk first(entries, {}, stream_id::max());
-    const stream_id_text lowest(first.next() ? first.id() : options.trim.id);
-    if (options.trim.what != stream_trim::by::none && options.trim.approximate) {
-        args[options.trim_at - 1] = "=";
-        args[options.trim_at] =
-            options.trim.what == stream_trim::by::length ? std::string_view(length) : lowest.view();
+    stream_id begin = first.next() ? first.id() : options.trim.id;
+    if (spares) {
+        begin = trimmed.last;
+        if (trimmed.entries != 0) begin.increment();
     }
-    propagate_as(c, args);
+    const stream_id_text lowest(begin);
+    const std::string_view word = args[options.trim_at - 1];
+    const bool has_operator = word == "~" || word == "=";
+    if (has_operator) args[options.trim_at - 1] = "=";
+    if (spares) args[options.trim_at - (has_operator ? 2 : 1)] = "MINID";
+    args[options.trim_at] = by_length && !spares ? std::string_view(length) : lowest.view();
+    propagate_plainly(c, options.identity, args);
 }
 
 void reply_range(call& c, redis_stream::order direction) {
@@ -194,6 +253,8 @@ void xadd(call& c) {
     slot* place = c.find_to_write();
     if (place != nullptr && c.is_not(place, value_type::stream)) return;
     if (place == nullptr && !options.creates) return c.reply.null();
+    // The master has sent it for its own bookkeeping: there is no entry to add.
+    if (options.identity.is_given() && !options.has_id) return c.reply.null();
     stream_id id;
     const stream_id last = place == nullptr ? stream_id{} : call::stream_of(place).last_id();
     if (!choose_id(c, options, last, id)) return;
@@ -209,10 +270,9 @@ void xadd(call& c) {
                    {limits.node_max_bytes, limits.node_max_entries});
     reply_id(c, id);
     c.changed(key_event::stream, "xadd", c.arg(1));
-    if (entries.trim(c.memory(), options.trim) != 0) {
-        c.also_happened(key_event::stream, "xtrim", c.arg(1));
-    }
-    if (propagates(c)) propagate_addition(c, options, entries, id);
+    const stream_trimmed trimmed = entries.trim(c.memory(), options.trim);
+    if (trimmed.entries != 0) c.also_happened(key_event::stream, "xtrim", c.arg(1));
+    if (propagates(c)) propagate_addition(c, options, entries, id, trimmed);
 }
 
 void xtrim(call& c) {
@@ -221,12 +281,12 @@ void xtrim(call& c) {
     slot* const place = c.find_to_write();
     if (place == nullptr) return c.reply.integer(0);
     if (c.is_not(place, value_type::stream)) return;
-    const std::uint64_t removed = call::stream_of(place).trim(c.memory(), options.trim);
-    if (removed != 0) {
-        c.changed(key_event::stream, "xtrim", c.arg(1), removed);
-        if (propagates(c)) propagate_addition(c, options, call::stream_of(place), {});
+    const stream_trimmed trimmed = call::stream_of(place).trim(c.memory(), options.trim);
+    if (trimmed.entries != 0) {
+        c.changed(key_event::stream, "xtrim", c.arg(1), trimmed.entries);
+        if (propagates(c)) propagate_addition(c, options, call::stream_of(place), {}, trimmed);
     }
-    c.reply.integer(static_cast<std::int64_t>(removed));
+    c.reply.integer(static_cast<std::int64_t>(trimmed.entries));
 }
 
 void xdel(call& c) {

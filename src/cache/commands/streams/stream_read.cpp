@@ -1,7 +1,8 @@
 // XREAD and XREADGROUP, which may wait for entries.
 //
 // A waiting command runs again as a whole when one of its keys has changed. So it also reports a
-// deleted group, and returns the new entries of all its streams.
+// deleted group, and returns the new entries of all its streams. With CLAIM it also runs again when
+// the next pending entry has been idle for long enough.
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/clients/waits.hpp"
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,17 +24,37 @@ namespace {
 using slot = call::slot;
 
 struct read_request {
+    static constexpr std::int64_t not_claiming = -1;
+
     bool by_group;  // XREADGROUP
     bool waits = false;
     bool acknowledged = false;  // NOACK: nothing becomes pending
     std::int64_t deadline_us = client_session::no_deadline;
+    std::int64_t min_idle = not_claiming;  // CLAIM: milliseconds
     std::uint64_t count = 0;
     std::size_t first_key = 0;
     std::size_t streams = 0;
     std::size_t group_at = 0;  // the consumer's name follows it
 
+    bool claims() const noexcept { return min_idle != not_claiming; }
     bool parse(call& c);
+
+private:
+    bool parse_claim(call& c, std::size_t i);
 };
+
+bool read_request::parse_claim(call& c, std::size_t i) {
+    if (!by_group) {
+        c.error("ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead.");
+        return false;
+    }
+    const auto given = c.integer(i, "ERR min-idle-time is not an integer or out of range");
+    if (!given) return false;
+    min_idle = *given;
+    if (min_idle >= 0) return true;
+    c.error("ERR min-idle-time must be a positive integer");
+    return false;
+}
 
 bool read_request::parse(call& c) {
     for (std::size_t i = 1; i < c.count; ++i) {
@@ -52,6 +74,8 @@ bool read_request::parse(call& c) {
             const auto given = c.integer(++i);
             if (!given) return false;
             count = static_cast<std::uint64_t>(std::max<std::int64_t>(*given, 0));
+        } else if (more >= 1 && is_word(word, "claim")) {
+            if (!parse_claim(c, ++i)) return false;
         } else if (more >= 1 && is_word(word, "streams")) {
             first_key = i + 1;
             streams = (c.count - first_key) / 2;
@@ -199,23 +223,82 @@ void pass(const redis_stream& entries, stream_group& group, stream_id id) {
     group.last_id = id;
 }
 
+// Entries of a group that CLAIM takes, the longest idle ones first.
+struct idle_entry {
+    std::int64_t delivered_ms;
+    stream_id id;
+    auto operator<=>(const idle_entry&) const = default;
+};
+
+// O(entries pending for the group). Entries that were removed from the stream stay pending.
+std::vector<idle_entry> find_idle(const call& c, const redis_stream& entries,
+                                  const stream_group& group, const read_request& request) {
+    std::vector<idle_entry> found;
+    if (!request.claims()) return found;
+    for (auto at = group.pending.first(); at; at.forward()) {
+        if (c.now_ms() - at->of->delivered_ms < request.min_idle) continue;
+        if (entries.contains(at->id)) found.push_back({at->of->delivered_ms, at->id});
+    }
+    std::ranges::sort(found);
+    if (request.count != 0 && found.size() > request.count) found.resize(request.count);
+    return found;
+}
+
+// The time at which a pending entry of one of these groups will have been idle for long enough.
+std::int64_t next_idle_us(const call& c, const stream_group& group, std::int64_t min_idle) {
+    std::int64_t next_us = client_session::no_deadline;
+    for (auto at = group.pending.first(); at; at.forward()) {
+        const std::int64_t idle_ms = c.now_ms() - at->of->delivered_ms;
+        std::int64_t at_us = min_idle - idle_ms;
+        if (at_us <= 0 || __builtin_mul_overflow(at_us, std::int64_t{1000}, &at_us) ||
+            __builtin_add_overflow(at_us, c.state.data.env.steady_us, &at_us))
+            continue;
+        next_us = std::min(next_us, at_us);
+    }
+    return next_us;
+}
+
+// Returns the number of entries; they become pending for the consumer.
+std::size_t reply_claimed(call& c, std::string_view key, const redis_stream& entries,
+                          stream_group& group, stream_consumer& consumer,
+                          std::span<const idle_entry> claimed) {
+    std::size_t count = 0;
+    for (const idle_entry& each : claimed) {
+        if (c.reply_is_too_large()) return count;
+        redis_stream::walk entry(entries, each.id, each.id);
+        stream_pending* const what = group.find(each.id);
+        if (what == nullptr || !entry.next()) continue;
+        reply_entry(c, entry, milliseconds_since(c, what->delivered_ms), what->deliveries);
+        what->delivered_ms = c.now_ms();
+        ++what->deliveries;
+        group.pass_on(c.memory(), each.id, *what, consumer);
+        consumer.active_ms = c.now_ms();
+        propagate_claim(c, key, group, each.id, *what);
+        ++count;
+    }
+    return count;
+}
+
 void reply_new(call& c, std::string_view key, const redis_stream& entries, stream_group& group,
-               stream_consumer& consumer, const read_request& request) {
+               stream_consumer& consumer, const read_request& request,
+               std::span<const idle_entry> claimed) {
     stream_id first = group.last_id;
     first.increment();
     late_head head(c);
-    std::size_t count = 0;
+    const std::uint64_t errors = c.state.data.env.counters.errors;
+    std::size_t count = reply_claimed(c, key, entries, group, consumer, claimed);
+    if (c.state.data.env.counters.errors != errors) return;
     redis_stream::walk range(entries, first, stream_id::max());
-    while (range.next()) {
+    while ((request.count == 0 || count < request.count) && range.next()) {
         if (c.reply_is_too_large()) return;
         pass(entries, group, range.id());
-        reply_entry(c, range);
+        request.claims() ? reply_entry(c, range, 0, 0) : reply_entry(c, range);
         if (!request.acknowledged) {
             group.deliver(c.memory(), range.id(), consumer, c.now_ms());
             consumer.active_ms = c.now_ms();
             if (propagates(c)) propagate_claim(c, key, group, range.id(), *group.find(range.id()));
         }
-        if (++count == request.count) break;
+        ++count;
     }
     head.array(count);
 }
@@ -240,8 +323,10 @@ bool reply_stream(call& c, const read_request& request, std::size_t i, const wan
         reply_entries(c, range, request.count);
         return true;
     }
-    const bool is_served =
-        !what.is_new || (!entries.empty() && entries.last_entry_id() > what.group->last_id);
+    std::vector<idle_entry> claimed;
+    if (what.is_new) claimed = find_idle(c, entries, *what.group, request);
+    const bool is_served = !what.is_new || !claimed.empty() ||
+                           (!entries.empty() && entries.last_entry_id() > what.group->last_id);
     const std::string_view name = c.arg(request.group_at + 1);
     stream_consumer* consumer = what.group->find(name);
     if (consumer == nullptr) {
@@ -255,7 +340,7 @@ bool reply_stream(call& c, const read_request& request, std::size_t i, const wan
     if (!is_served) return false;
     begin_stream(c, key);
     if (what.is_new) {
-        reply_new(c, key, entries, *what.group, *consumer, request);
+        reply_new(c, key, entries, *what.group, *consumer, request, claimed);
         propagate_position(c, key, *what.group);
     } else {
         reply_history(c, entries, *consumer, first, request.count);
@@ -298,6 +383,20 @@ outcome reply_streams(call& c, const read_request& request, all_wanted& what) {
     return outcome::replied;
 }
 
+// With CLAIM, a read that waits is tried again at a time of its own.
+void set_retry(call& c, const read_request& request, all_wanted& what) {
+    if (!request.claims()) return;
+    std::int64_t next_us = client_session::no_deadline;
+    for (std::size_t i = 0; i < request.streams; ++i) {
+        if (what[i].is_new && what[i].group != nullptr)
+            next_us = std::min(next_us, next_idle_us(c, *what[i].group, request.min_idle));
+    }
+    std::int64_t& retry_us = c.client.extras->retry_us;
+    // The connection waits until the earlier of the two times.
+    if (next_us < retry_us) c.client.wake();
+    retry_us = next_us;
+}
+
 template <bool ByGroup>
 bool serve_read(call& c, std::string_view key) {
     // A read without a group waits on until there is a stream; a read for a group reports that it
@@ -309,7 +408,9 @@ bool serve_read(call& c, std::string_view key) {
     read_request request{.by_group = ByGroup};
     if (!request.parse(c)) return true;
     all_wanted what(request.streams);
-    return reply_streams(c, request, what) == outcome::replied;
+    if (reply_streams(c, request, what) == outcome::replied) return true;
+    set_retry(c, request, what);
+    return false;
 }
 
 template <bool ByGroup>
@@ -334,6 +435,7 @@ void read(call& c) {
                   serve_read<ByGroup>,
                   ByGroup ? wait_until::changed_or_gone : wait_until::any_changed);
     c.args = given;
+    if (c.client.blocked) set_retry(c, request, what);
 }
 
 }  // namespace

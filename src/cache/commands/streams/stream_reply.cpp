@@ -13,10 +13,7 @@ void reply_element(call& c, const listpack::element& one) {
 // As printf would take it.
 std::string c_text(std::string_view text) { return std::string(text.substr(0, text.find('\0'))); }
 
-}  // namespace
-
-void reply_entry(call& c, redis_stream::walk& at) {
-    c.reply.array(2);
+void reply_id_and_pairs(call& c, redis_stream::walk& at) {
     reply_id(c, at.id());
     c.reply.array(2 * at.pairs());
     for (std::size_t i = at.pairs(); i > 0; --i) {
@@ -26,6 +23,20 @@ void reply_entry(call& c, redis_stream::walk& at) {
         reply_element(c, field);
         reply_element(c, value);
     }
+}
+
+}  // namespace
+
+void reply_entry(call& c, redis_stream::walk& at) {
+    c.reply.array(2);
+    reply_id_and_pairs(c, at);
+}
+
+void reply_entry(call& c, redis_stream::walk& at, std::int64_t idle_ms, std::uint64_t deliveries) {
+    c.reply.array(4);
+    reply_id_and_pairs(c, at);
+    c.reply.integer(idle_ms);
+    c.reply.integer(static_cast<std::int64_t>(deliveries));
 }
 
 std::size_t reply_entries(call& c, redis_stream::walk& range, std::uint64_t most) {

@@ -46,6 +46,8 @@ inline void reply_id(call& c, stream_id id) { c.reply.bulk(stream_id_text(id).vi
 
 /// The entry that the walk is at: its ID, and an array of its fields and values.
 void reply_entry(call& c, redis_stream::walk& at);
+/// The same, with how long it had been pending and how often it had been delivered before.
+void reply_entry(call& c, redis_stream::walk& at, std::int64_t idle_ms, std::uint64_t deliveries);
 
 /// Entries of a range until the walk's end, `most` at most (0: all of them); returns how many.
 std::size_t reply_entries(call& c, redis_stream::walk& range, std::uint64_t most);

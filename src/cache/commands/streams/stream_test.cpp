@@ -170,6 +170,28 @@ TEST_F(streams, who_waits_with_a_group_is_told_of_its_end) {
     wait();
 }
 
+// As in Redis: a key of another type ends a wait for a group, and a wait for several streams once
+// another one of them has an entry.
+TEST_F(streams, a_key_that_becomes_another_type_ends_no_read_without_a_group) {
+    constexpr std::string_view wrong_type =
+        "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+    a_("XADD s 1 f v");
+    EXPECT_EQ(b_("XREAD BLOCK 0 STREAMS s $"), "");
+    EXPECT_EQ(c_("XREAD BLOCK 0 STREAMS s t $ $"), "");
+    a_("SET s x");
+    EXPECT_EQ(b_.pushed(), "");
+    EXPECT_EQ(c_.pushed(), "");
+    a_("XADD t 1 f v");
+    EXPECT_EQ(c_.pushed(), wrong_type);
+    a_("DEL s");
+    a_("XADD s 2 f v");
+    EXPECT_EQ(b_.pushed(), read_reply("s", {"2-0"}));
+    a_("XGROUP CREATE s g $");
+    EXPECT_EQ(b_("XREADGROUP GROUP g c BLOCK 0 STREAMS s >"), "");
+    a_("SET s x");
+    EXPECT_EQ(b_.pushed(), wrong_type);
+}
+
 TEST_F(streams, a_wait_ends_at_its_deadline) {
     EXPECT_EQ(a_("XREAD BLOCK 1500 STREAMS s $"), "");
     EXPECT_EQ(engine::deadline_us(a_.who()), microseconds(now_ + milliseconds(1500)).count());

@@ -145,22 +145,51 @@ void bitpos(call& c) {
     c.reply.integer(*bit == 0 && !has_end ? static_cast<std::int64_t>(end) : -1);
 }
 
+namespace {
+
+struct named_operation {
+    std::string_view name;
+    bit_operation what;
+    bool needs_others = false;
+};
+
+constexpr named_operation operations[] = {
+    {"AND", bit_operation::all_of},
+    {"OR", bit_operation::any_of},
+    {"XOR", bit_operation::exclusive},
+    {"NOT", bit_operation::negation},
+    {"DIFF", bit_operation::without_others, true},
+    {"DIFF1", bit_operation::others_without, true},
+    {"ANDOR", bit_operation::shared, true},
+    {"ONE", bit_operation::exactly_one},
+};
+
+// None, with the error replied, for an unknown one or too few or too many sources.
+std::optional<bit_operation> operation_argument(call& c) {
+    const auto* const found = std::ranges::find_if(operations, [&c](const named_operation& each) {
+        return equal_in_any_case(c.arg(1), each.name);
+    });
+    if (found == std::end(operations)) {
+        c.syntax_error();
+        return std::nullopt;
+    }
+    if (found->what == bit_operation::negation && c.count != 4) {
+        c.error("ERR BITOP NOT must be called with a single source key.");
+        return std::nullopt;
+    }
+    if (found->needs_others && c.count < 5) {
+        c.error("ERR BITOP " + std::string(found->name) +
+                " must be called with at least two source keys.");
+        return std::nullopt;
+    }
+    return found->what;
+}
+
+}  // namespace
+
 void bitop(call& c) {
-    bit_operation how;
-    if (is_word(c.arg(1), "and")) {
-        how = bit_operation::all_of;
-    } else if (is_word(c.arg(1), "or")) {
-        how = bit_operation::any_of;
-    } else if (is_word(c.arg(1), "xor")) {
-        how = bit_operation::exclusive;
-    } else if (is_word(c.arg(1), "not")) {
-        how = bit_operation::negation;
-    } else {
-        return c.syntax_error();
-    }
-    if (how == bit_operation::negation && c.count != 4) {
-        return c.error("ERR BITOP NOT must be called with a single source key.");
-    }
+    const auto how = operation_argument(c);
+    if (!how) return;
     const std::string_view to = c.arg(2);
     std::vector<entry*> entries;
     std::size_t size = 0;
@@ -203,7 +232,7 @@ void bitop(call& c) {
             sources.push_back(views[i](*entries[i]));
         }
     }
-    combine_bits(how, sources, bytes, size);
+    combine_bits(*how, sources, bytes, size);
     c.changed(key_event::string, "set", to);
     c.reply.integer(static_cast<std::int64_t>(size));
 }

@@ -4,6 +4,7 @@
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
 #include "cache/commands/keys/expiry_argument.hpp"
+#include "cache/commands/strings/value_condition.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/engine/keys_ahead.hpp"
 #include "cache/persistence/propagation.hpp"
@@ -36,34 +37,45 @@ bool reply_text(call& c, const slot* place) {
     return true;
 }
 
-// The options of SET and GETEX, in any order.
+// The options of SET, MSETEX and GETEX, in any order.
 struct options {
     bool only_if_absent = false;
     bool only_if_present = false;
     bool get = false;
     bool keep_expiry = false;
     bool persist = false;
+    value_condition condition;
     expiry_argument expiry;
+
+    // True if SET stores nothing for want of a key, or for one too many.
+    bool lacks(const slot* place) const noexcept {
+        return (only_if_absent && place != nullptr) || (only_if_present && place == nullptr);
+    }
 };
 
-enum class option_set : std::uint8_t { set, getex };
+enum class option_set : std::uint8_t { set, msetex, getex };
 
 // False, with the error replied, for malformed options.
 bool parse_options(call& c, std::size_t first, option_set allowed, options& to) {
     const bool is_set = allowed == option_set::set;
+    const bool stores = allowed != option_set::getex;
     for (std::size_t i = first; i < c.count; ++i) {
         const std::string_view word = c.arg(i);
         const bool has_next = i + 1 < c.count;
         const bool no_expiry_yet = !to.keep_expiry && !to.persist;
-        if (is_set && is_word(word, "nx") && !to.only_if_present) {
+        const bool is_conditional = to.condition.given();
+        if (stores && is_word(word, "nx") && !to.only_if_present && !is_conditional) {
             to.only_if_absent = true;
-        } else if (is_set && is_word(word, "xx") && !to.only_if_absent) {
+        } else if (stores && is_word(word, "xx") && !to.only_if_absent && !is_conditional) {
             to.only_if_present = true;
         } else if (is_set && is_word(word, "get")) {
             to.get = true;
-        } else if (is_set && is_word(word, "keepttl") && !to.persist && !to.expiry.given()) {
+        } else if (is_set && has_next && !to.only_if_absent && !to.only_if_present &&
+                   to.condition.take(word, c.arg(i + 1))) {
+            ++i;
+        } else if (stores && is_word(word, "keepttl") && !to.persist && !to.expiry.given()) {
             to.keep_expiry = true;
-        } else if (!is_set && is_word(word, "persist") && !to.expiry.given() && !to.keep_expiry) {
+        } else if (!stores && is_word(word, "persist") && !to.expiry.given() && !to.keep_expiry) {
             to.persist = true;
         } else if (has_next && no_expiry_yet && to.expiry.take(word, c.arg(i + 1))) {
             ++i;
@@ -75,9 +87,22 @@ bool parse_options(call& c, std::size_t first, option_set allowed, options& to) 
     return true;
 }
 
-// Propagates SET with the absolute expiration time, and without GET.
+// Propagates one string as SET without conditions, with the absolute expiration time.
+void propagate_text(call& c, std::string_view key, std::string_view text, const options& o,
+                    expiry_time at_ms) {
+    if (at_ms != no_expiry)
+        propagate_as(c, {"SET", key, text, "PXAT", decimal(at_ms)});
+    else if (o.keep_expiry)
+        propagate_as(c, {"SET", key, text, "KEEPTTL"});
+    else
+        propagate_as(c, {"SET", key, text});
+}
+
+// Propagates SET with the absolute expiration time, and without GET and conditions on the value.
 void propagate_set(call& c, const options& o, expiry_time at_ms) {
-    if (at_ms != no_expiry) {
+    if (o.condition.given()) {
+        propagate_text(c, c.arg(1), c.arg(2), o, at_ms);
+    } else if (at_ms != no_expiry) {
         if (o.expiry.unit != expiry_unit::unix_milliseconds)
             propagate_as(c, {"SET", c.arg(1), c.arg(2), "PXAT", decimal(at_ms)});
     } else if (o.get) {
@@ -95,8 +120,15 @@ void set_with_options(call& c) {
     expiry_time at_ms = no_expiry;
     if (o.expiry.given() && !o.expiry.resolve(c, at_ms)) return;
     slot* const place = o.get ? c.find_to_read() : c.find_to_replace();
+    bool is_met = !o.lacks(place);
+    if (o.condition.given()) {
+        if (place != nullptr && c.is_not(place, value_type::string)) return;
+        const auto holds = o.condition.holds(c, place == nullptr ? nullptr : keyspace::at(place));
+        if (!holds) return;
+        is_met = *holds;
+    }
     if (o.get && !reply_text(c, place)) return;
-    if ((o.only_if_absent && place != nullptr) || (o.only_if_present && place == nullptr)) {
+    if (!is_met) {
         if (!o.get) c.reply.null();
         return;
     }
@@ -221,6 +253,81 @@ void msetnx(call& c) {
     }
     set_pairs(c);
     c.reply.integer(1);
+}
+
+void msetex(call& c) {
+    constexpr std::int64_t most = INT32_MAX;
+    const auto keys = c.integer_in(1, 1, most, "ERR invalid numkeys value");
+    if (!keys) return;
+    const auto end = static_cast<std::size_t>(*keys) * 2 + 2;
+    if (end > c.count) return c.error("ERR wrong number of key-value pairs");
+    options o;
+    if (!parse_options(c, end, option_set::msetex, o)) return;
+    expiry_time at_ms = no_expiry;
+    if (o.expiry.given() && !o.expiry.resolve(c, at_ms)) return;
+    if (o.only_if_absent || o.only_if_present) {
+        for (std::size_t i = 2; i < end; i += 2)
+            if (o.lacks(c.keys->find_to_read(c.arg(i)))) return c.reply.integer(0);
+    }
+    keys_ahead ahead(c, 2, 2);
+    for (std::size_t i = 2; i < end; i += 2) {
+        const std::string_view key = c.arg(i);
+        const std::uint64_t hash = ahead.next_hash();
+        slot* const stored = c.keys->put_text(c.keys->find_to_read(key, hash), key, hash,
+                                              c.arg(i + 1), o.keep_expiry);
+        if (at_ms != no_expiry) c.keys->set_expiry(stored, at_ms);
+        c.changed(key_event::string, "set", key);
+        if (at_ms != no_expiry) c.also_happened(key_event::generic, "expire", key);
+        if (propagates(c)) propagate_text(c, key, c.arg(i + 1), o, at_ms);
+    }
+    c.reply.integer(1);
+}
+
+void digest(call& c) {
+    const slot* const place = c.find_to_read();
+    if (place == nullptr) return c.reply.null();
+    if (c.is_not(place, value_type::string)) return;
+    text_view view;
+    c.reply.bulk(string_digest(view(*keyspace::at(place))));
+}
+
+namespace {
+
+void delete_key(call& c, slot* place) {
+    c.keys->remove(place, c.hash);
+    c.changed(key_event::generic, "del", c.arg(1));
+    propagate_as(c, {"DEL", c.arg(1)});
+    c.reply.integer(1);
+}
+
+}  // namespace
+
+void delex(call& c) {
+    if (c.count != 2 && c.count != 4) return c.wrong_arity();
+    slot* const place = c.find_to_replace();
+    value_condition condition;
+    if (c.count == 4) {
+        if (place != nullptr && keyspace::at(place)->type != value_type::string)
+            return c.error("ERR Key should be of string type if conditions are specified");
+        if (!condition.take(c.arg(2), c.arg(3)))
+            return c.error("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
+    }
+    if (place == nullptr) return c.reply.integer(0);
+    if (condition.given()) {
+        const auto holds = condition.holds(c, keyspace::at(place));
+        if (!holds) return;
+        if (!*holds) return c.reply.integer(0);
+    }
+    delete_key(c, place);
+}
+
+void delifeq(call& c) {
+    slot* const place = c.find_to_replace();
+    if (place == nullptr) return c.reply.integer(0);
+    if (c.is_not(place, value_type::string)) return;
+    text_view view;
+    if (view(*keyspace::at(place)) != c.arg(2)) return c.reply.integer(0);
+    delete_key(c, place);
 }
 
 void append(call& c) {

@@ -268,18 +268,31 @@ bool redis_stream::erase(slab& memory, stream_id id) {
     return true;
 }
 
-std::uint64_t redis_stream::trim(slab& memory, const stream_trim& request) {
-    if (request.what == stream_trim::by::none) return 0;
+bool redis_stream::trims_whole(const stream_trim& request, const block_tree::item& block,
+                               std::uint64_t live) const noexcept {
+    if (request.what == stream_trim::by::length) return size_ - live >= request.length;
+    return head_of(entry_ending_at(end_of(*block.of)), block.id).id < request.id;
+}
+
+stream_trimmed redis_stream::trim(slab& memory, const stream_trim& request) {
+    stream_trimmed done;
+    if (request.what == stream_trim::by::none) return done;
+    if (request.references == stream_references::keep)
+        done.entries = trim_plainly(memory, request);
+    else
+        done = trim_with_references(memory, request);
+    if (done.entries != 0) find_first_id();
+    return done;
+}
+
+std::uint64_t redis_stream::trim_plainly(slab& memory, const stream_trim& request) {
     const bool by_length = request.what == stream_trim::by::length;
     std::uint64_t removed = 0;
     while (!blocks_.empty() && (!by_length || size_ > request.length)) {
         const auto front = blocks_.first();
         const block_counts counts = counts_of(*front->of);
         if (request.limit != 0 && removed + counts.live > request.limit) break;
-        const bool whole =
-            by_length ? size_ - counts.live >= request.length
-                      : head_of(entry_ending_at(end_of(*front->of)), front->id).id < request.id;
-        if (whole) {
+        if (trims_whole(request, *front, counts.live)) {
             remove_block(memory, front);
             size_ -= counts.live;
             removed += counts.live;
@@ -298,8 +311,47 @@ std::uint64_t redis_stream::trim(slab& memory, const stream_trim& request) {
         removed += marked;
         break;
     }
-    if (removed != 0) find_first_id();
     return removed;
+}
+
+// As Redis 8.6: block by block like trim_plainly(), but entry by entry within each, also where an
+// approximate trim would keep the block. The last block is the first one that has too many: where
+// entries of it are spared, more than the wanted length stay.
+stream_trimmed redis_stream::trim_with_references(slab& memory, const stream_trim& request) {
+    const bool by_length = request.what == stream_trim::by::length;
+    stream_trimmed done;
+    bool ends = false;
+    for (auto at = blocks_.first(); at && !ends;) {
+        if (by_length && size_ <= request.length) break;
+        const block_counts counts = counts_of(*at->of);
+        if (request.limit != 0 && done.entries + counts.live > request.limit) break;
+        const bool whole = trims_whole(request, *at, counts.live);
+        std::uint64_t marked = 0;
+        walk entries(*this, at->id, stream_id::max());
+        for (std::uint64_t seen = 0; seen < counts.live && entries.next(); ++seen) {
+            const stream_id id = entries.id();
+            ends = by_length ? size_ <= request.length : id >= request.id;
+            if (ends) break;
+            if (request.references == stream_references::spare_referenced && is_referenced(id))
+                continue;
+            if (request.references == stream_references::remove) remove_references(memory, id);
+            *const_cast<char*>(entries.entry_) |= deleted_flag;
+            ++marked;
+            --size_;
+            done.last = id;
+        }
+        done.entries += marked;
+        auto next = at;
+        next.forward();
+        const std::optional<stream_id> rest = next ? std::optional(next->id) : std::nullopt;
+        if (marked == counts.live)
+            remove_block(memory, at);
+        else if (marked != 0)
+            set_counts(memory, *at, counts.live - marked, counts.deleted + marked);
+        if (!rest || !whole) break;
+        at = blocks_.find(*rest);
+    }
+    return done;
 }
 
 void redis_stream::set_ids(stream_id last, std::optional<std::uint64_t> entries_added,

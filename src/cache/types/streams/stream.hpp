@@ -120,6 +120,13 @@ struct stream_group : stream_named {
     bool free_some(slab& memory, std::size_t& steps) noexcept;
 };
 
+/// References of consumer groups to a removed entry: KEEPREF, DELREF and ACKED.
+enum class stream_references : std::uint8_t {
+    keep,
+    remove,
+    spare_referenced  ///< entries that a group still has to read or to acknowledge stay
+};
+
 /// Trimming arguments of XTRIM and XADD.
 struct stream_trim {
     enum class by : std::uint8_t { none, length, id };
@@ -128,6 +135,12 @@ struct stream_trim {
     std::uint64_t length = 0;  ///< by::length: at most so many entries stay
     stream_id id;              ///< by::id: entries from here on stay
     std::uint64_t limit = 0;   ///< at most so many are removed; 0: no limit
+    stream_references references = stream_references::keep;
+};
+
+struct stream_trimmed {
+    std::uint64_t entries = 0;
+    stream_id last;  ///< the last removed one; only with references that are not kept
 };
 
 /// Limits of a block: stream-node-max-bytes and -entries; 0: no limit.
@@ -161,8 +174,13 @@ public:
                 stream_block_limits limits);
     /// Removes one entry; false when it is missing.
     bool erase(slab& memory, stream_id id);
-    /// Removes entries from the front; returns their number.
-    std::uint64_t trim(slab& memory, const stream_trim& request);
+    /// Removes entries from the front.
+    stream_trimmed trim(slab& memory, const stream_trim& request);
+    /// True if a group has not read the entry yet, or it is pending there; also for an entry that
+    /// is missing. O(groups * log n).
+    bool is_referenced(stream_id id) const noexcept;
+    /// Makes the entry pending nowhere; returns the number of groups in which it was.
+    std::uint64_t remove_references(slab& memory, stream_id id) noexcept;
     /// `last` must not be below last_entry_id() and max_deleted_id().
     void set_ids(stream_id last, std::optional<std::uint64_t> entries_added,
                  stream_id max_deleted) noexcept;
@@ -278,6 +296,10 @@ private:
     block_tree::position begin_block(slab& memory, stream_id id, const std::string_view* pairs,
                                      std::size_t count, std::size_t room);
     void remove_block(slab& memory, block_tree::position at) noexcept;
+    std::uint64_t trim_plainly(slab& memory, const stream_trim& request);
+    stream_trimmed trim_with_references(slab& memory, const stream_trim& request);
+    bool trims_whole(const stream_trim& request, const block_tree::item& block,
+                     std::uint64_t live) const noexcept;
     void find_first_id() noexcept;
 
     block_tree blocks_;

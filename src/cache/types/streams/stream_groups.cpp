@@ -104,6 +104,21 @@ redis_stream redis_stream::take_group(slab& memory, stream_group& gone) {
     return made;
 }
 
+bool redis_stream::is_referenced(stream_id id) const noexcept {
+    for (auto at = groups_.first(); at; at.forward()) {
+        const stream_group& group = **at;
+        if (group.last_id < id || group.find(id) != nullptr) return true;
+    }
+    return false;
+}
+
+std::uint64_t redis_stream::remove_references(slab& memory, stream_id id) noexcept {
+    std::uint64_t removed = 0;
+    for (auto at = groups_.first(); at; at.forward())
+        removed += (*at)->acknowledge(memory, id) ? 1 : 0;
+    return removed;
+}
+
 bool redis_stream::has_gaps_from(stream_id id) const noexcept {
     return size_ != 0 && !max_deleted_id_.is_zero() && id <= max_deleted_id_;
 }

@@ -108,7 +108,7 @@ TEST(stream, does_what_a_map_does) {
                 request.id = any();
                 request.approximate = random.below(2) == 0;
                 request.limit = request.approximate ? random.below(300) : 0;
-                const std::size_t removed = s.trim(s.memory, request);
+                const std::size_t removed = s.trim(s.memory, request).entries;
                 auto end = std::next(model.begin(), static_cast<std::ptrdiff_t>(removed));
                 model.erase(model.begin(), end);
                 ASSERT_EQ(s.size(), model.size());
